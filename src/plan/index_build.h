@@ -15,7 +15,8 @@ struct IndexArgs {
   const int64_t* index_stride;
   int64_t a_step, index_size;
   int32_t dtype, index_dtype;
-  bool put;             // writes a: index_put, index_accumulate
+  bool put;             // writes a: index_put, index_accumulate, index_combine
+  int32_t combine = 0;  // IndexCombine
   int32_t threads = 1;  // (put) threads that may take ranges of i; the result does not depend on it
   int64_t extent = 0;   // (put) upper bound of i
   int64_t large = 0;  // (put) size of a in bytes from which single elements are divided into ranges
@@ -64,6 +65,7 @@ inline void split_index(IndexPlan* p, const IndexArgs& g) {
 inline void build_index(IndexPlan* p, const IndexArgs& g) {
   p->dtype = g.dtype;
   p->index_dtype = g.index_dtype;
+  p->combine = g.combine;
   p->a_step = g.a_step;
   p->index_size = g.index_size;
   p->ndim = 0;
@@ -131,6 +133,18 @@ inline int64_t index_at(const IndexCheckPlan* p, int64_t position) {
   }
   return p->index_dtype == TT_I64 ? *reinterpret_cast<const int64_t*>(at)
                                   : *reinterpret_cast<const int32_t*>(at);
+}
+
+// Sets the sizes and the units of n indices in bags.
+inline void build_bags(BagPlan* p, int32_t dtype, int32_t index_dtype, int64_t bags, int64_t n,
+                       int64_t width) {
+  p->dtype = dtype;
+  p->index_dtype = index_dtype;
+  p->n = n;
+  p->width = width;
+  const int64_t of_bag = bags ? ceil_div(n, bags) : 1;
+  const int64_t work = of_bag > 65536 / (width + 1) ? 65536 : of_bag * width;
+  one_stage(&p->run, bags, clamp<int64_t>(65536 / (work + 1), 1, 4096));
 }
 
 inline int64_t nonzero_chunks(int64_t n) { return ceil_div(n, kNonzeroChunk); }

@@ -8,6 +8,10 @@ namespace TT_NS {
 
 constexpr int64_t kNoSkip = INT64_MIN;
 
+// How index_combine changes an element of a: nan stays in extremes, and sums of 16-bit numbers are
+// rounded one by one. Of bool, products and minima are "and", maxima "or".
+enum IndexCombine : int32_t { kCombineProduct = 0, kCombineMax = 1, kCombineMin = 2 };
+
 // For every position of a nest, with i = the index there, pairs the element of a at position *
 // a_stride + i * a_step with the element of b at position * b_stride. A get writes b, a put writes
 // a, in the nest's order, dimension 0 fastest.
@@ -23,6 +27,7 @@ struct IndexPlan {
   int32_t index_dtype;  // i32 or i64
   int32_t ndim;         // >= 1; 0 positions: no units
   int32_t split;
+  int32_t combine;  // IndexCombine, of index_combine
   int64_t piece;
   int64_t range;  // size of a unit's range of i (in bytes if index_size is 0); 0: units are pieces
   char* a;
@@ -59,6 +64,26 @@ constexpr int64_t kIndexTask = 65536;  // an IndexPlan of fewer positions is one
 // element, a put need not.
 constexpr int64_t kIndexRangeOfSums = 8 << 20;
 constexpr int64_t kIndexRangeOfPuts = 32 << 20;
+
+// Sums, means or maxima of the table rows of each bag. Units: bags. Sums have the order of the
+// indices, in float32 for 16-bit numbers; maxima keep nan; a bag without rows is 0. Indices that have
+// changed since they were checked and are out of range count as 0.
+enum BagReduce : int32_t { kBagSum = 0, kBagMean = 1, kBagMax = 2 };
+struct BagPlan {
+  Stages run;
+  int32_t dtype, index_dtype;
+  int32_t reduce;      // BagReduce
+  int64_t n;           // indices
+  int64_t per_bag;     // indices of a bag, if start is NULL
+  int64_t rows, width;
+  int64_t row_stride;  // of the table, in bytes; a row is contiguous
+  int64_t skipped;     // row that is left out; -1: none
+  const char* table;
+  const char* index;     // [n]
+  const int64_t* start;  // [bags + 1]
+  const char* factor;    // [n] of dtype, for sums; NULL: 1
+  char* out;             // [bags][width]
+};
 
 // Positions of the nonzero elements of a contiguous array. Count: stage 0 counts chunks of
 // kNonzeroChunk elements, stage 1 (one unit) turns the counts into starts and stores their sum in

@@ -26,6 +26,14 @@ inline int64_t first_of_long(SortPlan* p) {
   return p->n_chunks * p->k * int64_t(sizeof(SortItem));
 }
 
+// Sets the grain to tasks of at most 16 slots, if possible, and returns their bytes.
+inline int64_t slots_of(Stages* run, int64_t rows, int64_t slot_bytes) {
+  const int64_t max_slots = (int64_t(1) << 26) / slot_bytes;
+  const int64_t slots = clamp<int64_t>(max_slots, 1, 16);
+  run->grain[0] = max(run->grain[0], ceil_div(rows, slots));
+  return ceil_div(rows, run->grain[0]) * slot_bytes;
+}
+
 // Returns -1 if the row is too large.
 inline int64_t long_row(SortPlan* p) {
   p->path = kSortBuckets;
@@ -64,11 +72,27 @@ inline int64_t build_sort(SortPlan* p, int32_t dtype, int64_t outer, int64_t n, 
   if (n >= sort_detail::kLong && (!many || n >= 8 * sort_detail::kLong))
     return sort_detail::long_row(p);
   p->slot_bytes = 2 * item * n;
-  const int64_t max_slots = (int64_t(1) << 26) / p->slot_bytes;
-  const int64_t slots = clamp<int64_t>(max_slots, 1, 16);
-  const int64_t grain = ceil_div(rows, slots);
-  if (grain > p->run.grain[0]) p->run.grain[0] = grain;
-  return ceil_div(rows, p->run.grain[0]) * p->slot_bytes;
+  return sort_detail::slots_of(&p->run, rows, p->slot_bytes);
+}
+
+// Sets all fields but the pointers and rank_step. Returns the size of the workspace in bytes; -1 on
+// overflow.
+inline int64_t build_select(SelectPlan* p, SelectKind kind, int32_t dtype, int64_t outer, int64_t n,
+                            int64_t inner, int64_t m) {
+  p->kind = kind;
+  p->dtype = dtype;
+  p->outer = outer;
+  p->n = n;
+  p->inner = inner;
+  p->m = m;
+  p->workspace = nullptr;
+  p->slot_bytes = 0;
+  const int64_t rows = outer * inner;
+  one_stage(&p->run, m ? rows : 0, row_grain(4 * min(n, kRowTile * kRowTile)));
+  if (n <= kSortFew) return 0;
+  if (n > INT64_MAX / 64) return -1;
+  p->slot_bytes = n * (kind == kSelectMode ? 2 * int64_t(sizeof(SortItem)) : 16);
+  return sort_detail::slots_of(&p->run, rows, p->slot_bytes);
 }
 
 // Sets all fields but the pointers; rows: number of sorted rows.

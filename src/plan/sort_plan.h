@@ -58,6 +58,30 @@ TT_INLINE SortRoom sort_room(const SortPlan& p) {
   return r;
 }
 
+enum SelectKind : int32_t {
+  kSelectRanks = 0,      // ranks
+  kSelectNanOrRanks = 1, // ranks, or the last element (nan) of a row that has nan
+  kSelectMedian = 2,     // the first nan of a row that has nan
+  kSelectNanMedian = 3,  // of the elements that are not nan
+  kSelectMode = 4,       // the last of the first longest run of equal elements
+};
+
+// What stands at m ranks of each row of an array [outer][n][inner] once it is sorted, in the order of
+// SortPlan. Units: rows, m = 1 unless ranks are given.
+struct SelectPlan {
+  Stages run;
+  int32_t kind;  // SelectKind
+  int32_t dtype;
+  int64_t outer, n, inner, m;
+  const char* in;
+  const int64_t* ranks;  // [m], or [outer][inner][m]
+  int64_t rank_step;     // 0, or m
+  char* values;          // [outer][m][inner] of dtype
+  int64_t* indices;      // [outer][m][inner]
+  char* workspace;
+  int64_t slot_bytes;  // workspace of one task
+};
+
 // Finds for each of `total` values the number of elements of its sorted row that precede it: those
 // that are less, or with `right` not greater; nan is largest. Rows that are unsorted or contain nan
 // are searched as PyTorch does. The values are [rows][row]. Units: blocks of kSearchBlock values.

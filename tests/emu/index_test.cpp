@@ -62,11 +62,18 @@ template <class T> void test_case(const Case& t, int32_t dtype) {
     return size_t(at < 0 ? at + t.targets : at) * size_t(t.width);
   };
   std::vector<T> put = d.a, sums = d.a, got = d.b;
+  std::vector<T> combined[3] = {d.a, d.a, d.a};  // by IndexCombine
   for (int64_t i = 0; i < t.items; i++)
     for (size_t k = 0; k < size_t(t.width); k++) {
       const size_t at = size_t(i * t.width) + k;
       put[target(i) + k] = d.b[at];
       sums[target(i) + k] = T(sums[target(i) + k] + d.b[at]);
+      T& product = combined[kCombineProduct][target(i) + k];
+      T& top = combined[kCombineMax][target(i) + k];
+      T& bottom = combined[kCombineMin][target(i) + k];
+      product = T(product * d.b[at]);
+      top = d.b[at] > top ? d.b[at] : top;
+      bottom = d.b[at] < bottom ? d.b[at] : bottom;
       got[at] = d.a[target(i) + k];
     }
   std::vector<T> a, b = d.b;
@@ -84,6 +91,15 @@ template <class T> void test_case(const Case& t, int32_t dtype) {
   in_orders(t.name, a,
             [&] { run_on(cuda::index_accumulate, cuda::index_accumulate_workspace, writes); });
   check(a == sums, t.name, 2);
+  for (const IndexCombine combine : {kCombineProduct, kCombineMax, kCombineMin}) {
+    const bool rounds = dtype == TT_F32 && combine == kCombineProduct && t.items > 20;
+    if (rounds) continue;
+    IndexPlan plan = writes;
+    plan.combine = combine;
+    in_orders(t.name, a,
+              [&] { run_on(cuda::index_combine, cuda::index_combine_workspace, plan); });
+    check(a == combined[combine], t.name, 4 + combine);
+  }
   in_orders(t.name, b, [&] { run_on(cuda::index_get, nullptr, plan_of<T>(t, dtype, false)); });
   check(b == got, t.name, 3);
 }

@@ -1,4 +1,5 @@
-// index_get: b = a[index]. index_put: a[index] = b. index_accumulate: a[index] += b.
+// index_get: b = a[index]. index_put: a[index] = b. index_accumulate: a[index] += b. index_combine:
+// a[index] = their product, maximum or minimum.
 //
 // A nest of dimensions with strides in a, b and index; the index i at a position moves the element
 // of a by i * a_step bytes. Dimension 0 is the loop (Move::each, Move::run), the others are counted
@@ -108,48 +109,79 @@ template <class E> struct Put {
   }
 };
 
-TT_INLINE void add(Bool* a, Bool b) { a->bits = uint8_t(a->bits | b.bits); }
-TT_INLINE void add(uint8_t* a, uint8_t b) { *a = uint8_t(*a + b); }
-TT_INLINE void add(uint16_t* a, uint16_t b) { *a = uint16_t(*a + b); }
-TT_INLINE void add(uint32_t* a, uint32_t b) { *a += b; }
-TT_INLINE void add(uint64_t* a, uint64_t b) { *a += b; }
-TT_INLINE void add(float* a, float b) { *a += b; }
-TT_INLINE void add(double* a, double b) { *a += b; }
-TT_INLINE void add(F16* a, F16 b) { *a = narrow_f16(widen(*a) + widen(b)); }
-TT_INLINE void add(BF16* a, BF16 b) { *a = narrow_bf16(widen(*a) + widen(b)); }
-template <class R> TT_INLINE void add(Complex<R>* a, Complex<R> b) {
-  a->re += b.re;
-  a->im += b.im;
-}
+struct Sum {
+  TT_INLINE static void to(Bool* a, Bool b) { a->bits = uint8_t(a->bits | b.bits); }
+  TT_INLINE static void to(uint8_t* a, uint8_t b) { *a = uint8_t(*a + b); }
+  TT_INLINE static void to(uint16_t* a, uint16_t b) { *a = uint16_t(*a + b); }
+  TT_INLINE static void to(uint32_t* a, uint32_t b) { *a += b; }
+  TT_INLINE static void to(uint64_t* a, uint64_t b) { *a += b; }
+  TT_INLINE static void to(float* a, float b) { *a += b; }
+  TT_INLINE static void to(double* a, double b) { *a += b; }
+  TT_INLINE static void to(F16* a, F16 b) { *a = narrow_f16(widen(*a) + widen(b)); }
+  TT_INLINE static void to(BF16* a, BF16 b) { *a = narrow_bf16(widen(*a) + widen(b)); }
+  template <class R> TT_INLINE static void to(Complex<R>* a, Complex<R> b) {
+    a->re += b.re;
+    a->im += b.im;
+  }
+};
 
-template <class E> struct Accumulate {
+struct Product {
+  TT_INLINE static void to(Bool* a, Bool b) { a->bits = uint8_t(a->bits & b.bits); }
+  TT_INLINE static void to(F16* a, F16 b) { *a = narrow_f16(widen(*a) * widen(b)); }
+  TT_INLINE static void to(BF16* a, BF16 b) { *a = narrow_bf16(widen(*a) * widen(b)); }
+  template <class R> TT_INLINE static void to(Complex<R>* a, Complex<R> b) {
+    const Complex<R> x = *a;
+    a->re = x.re * b.re - x.im * b.im;
+    a->im = x.re * b.im + x.im * b.re;
+  }
+  TT_INLINE static void to(uint16_t* a, uint16_t b) { *a = uint16_t(uint32_t(*a) * b); }
+  template <class T> TT_INLINE static void to(T* a, T b) { *a = T(*a * b); }
+};
+
+TT_INLINE float wide_of(F16 x) { return widen(x); }
+TT_INLINE float wide_of(BF16 x) { return widen(x); }
+TT_INLINE uint8_t wide_of(Bool x) { return x.bits; }
+template <class T> TT_INLINE T wide_of(T x) { return x; }
+
+// The largest, or the smallest; nan stays.
+template <bool kMax> struct Extreme {
+  template <class T> TT_INLINE static void to(T* a, T b) {
+    const auto x = wide_of(*a);
+    const auto y = wide_of(b);
+    const bool first = kMax ? y > x : y < x;
+    if (first || y != y) *a = b;
+  }
+};
+
+template <class E, class Op> struct Combine {
   static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb,
                    int64_t n) noexcept {
     for_places(a, b, index, place, sb, n, [](char* x, char* y) TT_INLINE_LAMBDA {
-      add(reinterpret_cast<E*>(x), *reinterpret_cast<const E*>(y));
+      Op::to(reinterpret_cast<E*>(x), *reinterpret_cast<const E*>(y));
     });
   }
   static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) noexcept {
     if (sa == int64_t(sizeof(E)) && sb == sa) {
       E* __restrict x = reinterpret_cast<E*>(a);
       const E* __restrict y = reinterpret_cast<const E*>(b);
-      for (int64_t k = 0; k < n; k++) add(x + k, y[k]);
+      for (int64_t k = 0; k < n; k++) Op::to(x + k, y[k]);
       return;
     }
     for (int64_t k = 0; k < n; k++) {
-      add(reinterpret_cast<E*>(a + k * sa), *reinterpret_cast<const E*>(b + k * sb));
+      Op::to(reinterpret_cast<E*>(a + k * sa), *reinterpret_cast<const E*>(b + k * sb));
       TT_SCALAR_LOOP;
     }
   }
   static void some(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n,
                    const int32_t* at) noexcept {
     for (int64_t k = 0; k < n; k++) {
-      add(reinterpret_cast<E*>(a + place.of(read_index(index + at[k]))),
-          *reinterpret_cast<const E*>(b + at[k] * sb));
+      Op::to(reinterpret_cast<E*>(a + place.of(read_index(index + at[k]))),
+             *reinterpret_cast<const E*>(b + at[k] * sb));
       TT_SCALAR_LOOP;
     }
   }
 };
+template <class E> using Accumulate = Combine<E, Sum>;
 
 // The range of i that a unit writes: [low, low + n); i < 0 counts as i + size.
 struct Range {
@@ -301,6 +333,43 @@ inline const Move& accumulation_of(int32_t dtype) {
   }
 }
 
+template <class Op> inline const Move& combination_of(int32_t dtype) {
+  switch (dtype) {
+    case TT_BOOL: return kMove<Combine<Bool, Op>>;
+    case TT_U8: return kMove<Combine<uint8_t, Op>>;
+    case TT_I8: return kMove<Combine<int8_t, Op>>;
+    case TT_I16: return kMove<Combine<int16_t, Op>>;
+    case TT_I32: return kMove<Combine<int32_t, Op>>;
+    case TT_I64: return kMove<Combine<int64_t, Op>>;
+    case TT_F16: return kMove<Combine<Built<TT_F16, F16>, Op>>;
+    case TT_BF16: return kMove<Combine<Built<TT_BF16, BF16>, Op>>;
+    case TT_F64: return kMove<Combine<Built<TT_F64, double>, Op>>;
+    default: return kMove<Combine<float, Op>>;
+  }
+}
+// Integers wrap: the sign does not matter.
+inline const Move& product_of(int32_t dtype) {
+  switch (dtype) {
+    case TT_U8:
+    case TT_I8: return kMove<Combine<uint8_t, Product>>;
+    case TT_I16: return kMove<Combine<uint16_t, Product>>;
+    case TT_I32: return kMove<Combine<uint32_t, Product>>;
+    case TT_I64: return kMove<Combine<uint64_t, Product>>;
+    case TT_C64: return kMove<Combine<Built<TT_C64, C64>, Product>>;
+    case TT_C128: return kMove<Combine<Built<TT_C128, C128>, Product>>;
+    case TT_BOOL: return kMove<Combine<Bool, Product>>;
+    case TT_F16: return kMove<Combine<Built<TT_F16, F16>, Product>>;
+    case TT_BF16: return kMove<Combine<Built<TT_BF16, BF16>, Product>>;
+    case TT_F64: return kMove<Combine<Built<TT_F64, double>, Product>>;
+    default: return kMove<Combine<float, Product>>;
+  }
+}
+inline const Move& combination_of(int32_t combine, int32_t dtype) {
+  if (combine == kCombineProduct) return product_of(dtype);
+  return combine == kCombineMax ? combination_of<Extreme<true>>(dtype)
+                                : combination_of<Extreme<false>>(dtype);
+}
+
 TT_ISA_END
 
 TT_ENTRY_BEGIN
@@ -318,6 +387,11 @@ TT_KERNEL(index_put)(const void* plan, int64_t begin, int64_t end) noexcept {
 TT_KERNEL(index_accumulate)(const void* plan, int64_t begin, int64_t end) noexcept {
   const IndexPlan& p = *static_cast<const IndexPlan*>(plan);
   return run_nest(accumulation_of(p.dtype), p, begin, end);
+}
+
+TT_KERNEL(index_combine)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const IndexPlan& p = *static_cast<const IndexPlan*>(plan);
+  return run_nest(combination_of(p.combine, p.dtype), p, begin, end);
 }
 
 TT_ENTRY_END

@@ -1,4 +1,5 @@
-// index_accumulate: a[index] += b. Items are sorted by their place in a; segments.h adds each run.
+// index_accumulate: a[index] += b; index_combine: a[index] = their product, maximum or minimum. Items
+// are sorted by their place in a; segments.h folds each run.
 #include "kernels/cuda/index/index.h"
 #include "kernels/cuda/index/segments.h"
 #include "kernels/cuda/rows.h"
@@ -19,6 +20,39 @@ template <> __device__ __forceinline__ F16 plus(F16 x, F16 y) {
 }
 template <> __device__ __forceinline__ BF16 plus(BF16 x, BF16 y) {
   return narrow_bf16(widen(x) + widen(y));
+}
+
+// An element whose "sums" are products or extremes, as kernels/cpu/index/index.cpp has them.
+template <class E> struct Times {
+  E v;
+};
+template <class E, bool kMax> struct Extreme {
+  E v;
+};
+__device__ __forceinline__ Bool product(Bool x, Bool y) { return {uint8_t(x.bits & y.bits)}; }
+__device__ __forceinline__ F16 product(F16 x, F16 y) { return narrow_f16(widen(x) * widen(y)); }
+__device__ __forceinline__ BF16 product(BF16 x, BF16 y) {
+  return narrow_bf16(widen(x) * widen(y));
+}
+__device__ __forceinline__ uint16_t product(uint16_t x, uint16_t y) {
+  return uint16_t(uint32_t(x) * y);
+}
+template <class T> __device__ __forceinline__ T product(T x, T y) { return T(x * y); }
+
+__device__ __forceinline__ uint8_t wide_of(Bool x) { return x.bits; }
+__device__ __forceinline__ float wide_of(F16 x) { return widen(x); }
+__device__ __forceinline__ float wide_of(BF16 x) { return widen(x); }
+template <class T> __device__ __forceinline__ T wide_of(T x) { return x; }
+
+template <class E> __device__ __forceinline__ Times<E> plus(Times<E> x, Times<E> y) {
+  return {product(x.v, y.v)};
+}
+template <class E, bool kMax>
+__device__ __forceinline__ Extreme<E, kMax> plus(Extreme<E, kMax> x, Extreme<E, kMax> y) {
+  const auto a = wide_of(x.v);
+  const auto b = wide_of(y.v);
+  const bool second = kMax ? b > a : b < a;
+  return second || b != b ? y : x;
 }
 
 template <class E> struct IndexSums {
@@ -93,12 +127,42 @@ int32_t launch_dtype(const IndexArguments& a, const PairRoom& room, void* parts,
   }
 }
 
-}  // namespace
+template <bool kMax>
+int32_t launch_extremes(const IndexArguments& a, const PairRoom& room, void* parts, void* stream) {
+  switch (a.dtype) {
+    case TT_BOOL: return launch_sums<Extreme<Bool, kMax>>(a, room, parts, stream);
+    case TT_U8: return launch_sums<Extreme<uint8_t, kMax>>(a, room, parts, stream);
+    case TT_I8: return launch_sums<Extreme<int8_t, kMax>>(a, room, parts, stream);
+    case TT_I16: return launch_sums<Extreme<int16_t, kMax>>(a, room, parts, stream);
+    case TT_I32: return launch_sums<Extreme<int32_t, kMax>>(a, room, parts, stream);
+    case TT_I64: return launch_sums<Extreme<int64_t, kMax>>(a, room, parts, stream);
+    case TT_F16: return launch_sums<Extreme<F16, kMax>>(a, room, parts, stream);
+    case TT_BF16: return launch_sums<Extreme<BF16, kMax>>(a, room, parts, stream);
+    case TT_F64: return launch_sums<Extreme<double, kMax>>(a, room, parts, stream);
+    default: return launch_sums<Extreme<float, kMax>>(a, room, parts, stream);
+  }
+}
+int32_t launch_products(const IndexArguments& a, const PairRoom& room, void* parts,
+                        void* stream) {
+  switch (a.dtype) {
+    case TT_BOOL: return launch_sums<Times<Bool>>(a, room, parts, stream);
+    case TT_U8:
+    case TT_I8: return launch_sums<Times<uint8_t>>(a, room, parts, stream);
+    case TT_I16: return launch_sums<Times<uint16_t>>(a, room, parts, stream);
+    case TT_I32: return launch_sums<Times<uint32_t>>(a, room, parts, stream);
+    case TT_I64: return launch_sums<Times<uint64_t>>(a, room, parts, stream);
+    case TT_F16: return launch_sums<Times<F16>>(a, room, parts, stream);
+    case TT_BF16: return launch_sums<Times<BF16>>(a, room, parts, stream);
+    case TT_F64: return launch_sums<Times<double>>(a, room, parts, stream);
+    case TT_C64: return launch_sums<Times<c64>>(a, room, parts, stream);
+    case TT_C128: return launch_sums<Times<c128>>(a, room, parts, stream);
+    default: return launch_sums<Times<float>>(a, room, parts, stream);
+  }
+}
 
-namespace cuda {
-
-int32_t index_accumulate(const void* plan, void* stream, void* workspace) {
-  const IndexPlan& p = *static_cast<const IndexPlan*>(plan);
+// Calls launch(arguments, sorted items, parts, stream) for each part of the nest.
+template <class F>
+int32_t run_segments(const IndexPlan& p, void* stream, void* workspace, const F& launch) {
   IndexArguments a;
   const int32_t first = split_nest(p, &a);
   const int64_t items = a.items.n;
@@ -110,14 +174,30 @@ int32_t index_accumulate(const void* plan, void* stream, void* workspace) {
     int32_t status = device::launch(make_keys, grid_of(items, kIndexThreads), kIndexThreads, 0,
                                     stream, x, room.pairs, shift);
     if (status == TT_OK) status = room.sort(items, key_bits(p, shift), stream);
-    return status == TT_OK ? launch_dtype(x, room, parts, stream) : status;
+    return status == TT_OK ? launch(x, room, parts, stream) : status;
   });
+}
+
+}  // namespace
+
+namespace cuda {
+
+int32_t index_accumulate(const void* plan, void* stream, void* workspace) {
+  return run_segments(*static_cast<const IndexPlan*>(plan), stream, workspace, launch_dtype);
 }
 size_t index_accumulate_workspace(const void* plan) {
   IndexArguments a;
   split_nest(*static_cast<const IndexPlan*>(plan), &a);
   return size_t(PairRoom::bytes(a.items.n) + segment_bytes(a.items.n, a.features.n));
 }
+
+int32_t index_combine(const void* plan, void* stream, void* workspace) {
+  const IndexPlan& p = *static_cast<const IndexPlan*>(plan);
+  if (p.combine == kCombineProduct) return run_segments(p, stream, workspace, launch_products);
+  if (p.combine == kCombineMax) return run_segments(p, stream, workspace, launch_extremes<true>);
+  return run_segments(p, stream, workspace, launch_extremes<false>);
+}
+size_t index_combine_workspace(const void* plan) { return index_accumulate_workspace(plan); }
 
 }  // namespace cuda
 }  // namespace TT_NS

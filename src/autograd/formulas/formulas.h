@@ -87,7 +87,14 @@ TensorRef index_put_self_backward(const Tensor& g, TensorSpan indices, bool accu
 TensorRef embedding_backward(const Tensor& g, const Tensor& indices, Ints weight_sizes,
                              Opt<int64_t> padding_idx, bool scale_by_freq);
 
+// The gradients of weight and per_sample_weights.
+TensorPair bag_reduce_backward(const Tensor& g, const Tensor& weight, const Tensor& indices,
+                               const Tensor* starts, int64_t mode, const Tensor* factors,
+                               bool by_freq, int64_t skipped, const Tensor& y, Needs needs);
+
 // The gradients of self and src.
+TensorPair scatter_multiply_backward(const Tensor& g, const Tensor& self, int64_t dim,
+                                     const Tensor& index, const Tensor& src, const Tensor& y);
 TensorPair scatter_extreme_backward(const Tensor& g, const Tensor& self, int64_t dim,
                                     const Tensor& index, const Tensor& src, const Tensor& y,
                                     bool include_self);

@@ -42,12 +42,114 @@ TensorRef embedding_backward(const Tensor& g, const Tensor& indices, Ints weight
   return op::index_add(op::zeros(weight_sizes, g.dtype, g.device), 0, index, grads);
 }
 
+// The bag of each of n indices; of those behind the last bag, `bags`.
+static TensorRef bags_of(const Tensor& indices, const Tensor* starts, int64_t bags) {
+  const Opt<Device> device(indices.device);
+  if (starts) {
+    TensorRef place = op::arange(0, indices.numel, 1, Dtype::kI64, device);
+    return op::searchsorted(*starts, place, false, true) - 1;
+  }
+  const int64_t shape[2] = {bags, bags ? indices.numel / bags : 0};
+  const int64_t flat[1] = {indices.numel};
+  TensorRef number = op::unsqueeze(op::arange(0, bags, 1, Dtype::kI64, device), 1);
+  return op::reshape(op::expand(number, shape), flat);
+}
+// Rows with one more, of zeros, for the indices that are in no bag.
+static TensorRef with_rest(const Tensor& rows) {
+  const int64_t shape[2] = {1, rows.size(1)};
+  TensorRef rest = op::zeros(shape, rows.dtype, Opt<Device>(rows.device));
+  const Tensor* const parts[2] = {&rows, rest.get()};
+  return op::cat(parts, 0);
+}
+
+TensorPair bag_reduce_backward(const Tensor& g, const Tensor& weight, const Tensor& indices,
+                               const Tensor* starts, int64_t mode, const Tensor* factors,
+                               bool by_freq, int64_t skipped, const Tensor& y, Needs needs) {
+  const int64_t column[2] = {indices.numel, 1};
+  const Scalar one(1);
+  TensorRef bag = bags_of(indices, starts, y.size(0));
+  TensorRef taken = op::reshape(op::ne(indices, Scalar(skipped)), column);
+  TensorRef grads = op::index_select(with_rest(g), 0, bag);
+  const bool small = weight.item_size() == 2;
+  const Dtype wide = small ? Dtype::kF32 : weight.dtype;
+  const int64_t sums_shape[2] = {y.size(0) + 1, mode == kBagModeMax ? y.size(1) : 1};
+  TensorRef none = op::zeros(sums_shape, wide, Opt<Device>(weight.device));
+  if (mode == kBagModeMean) {
+    TensorRef counts = op::index_add(none, 0, bag, op::to_dtype(taken, wide));
+    grads = grads / op::index_select(op::clamp(counts, &one), 0, bag);
+  } else if (mode == kBagModeMax) {  // the rows that have the maximum share its gradient
+    TensorRef rows = op::embedding(weight, indices);
+    TensorRef top = op::index_select(with_rest(y), 0, bag);
+    TensorRef equal = op::logical_or(op::eq(rows, top),
+                                     op::logical_and(op::isnan(rows), op::isnan(top)));
+    TensorRef hit = op::to_dtype(op::logical_and(equal, taken), wide);
+    TensorRef hits = op::clamp(op::index_add(none, 0, bag, hit), &one);
+    grads = grads * (hit / op::index_select(hits, 0, bag));
+  }
+  if (grads->dtype != weight.dtype) grads = op::to_dtype(grads, weight.dtype);
+  TensorPair out;
+  if (factors && needs[1]) {
+    const int64_t last[1] = {1};
+    TensorRef products = op::sum_dim(grads * op::embedding(weight, indices), last);
+    out.second = op::masked_fill(products, op::eq(indices, Scalar(skipped)), 0);
+  }
+  if (!needs[0]) return out;
+  if (factors) grads = grads * op::reshape(*factors, column);
+  const Opt<int64_t> padding = skipped < 0 ? Opt<int64_t>() : Opt<int64_t>(skipped);
+  out.first = embedding_backward(grads, indices, weight.sizes(), padding, by_freq);
+  return out;
+}
+
+// src within the sizes of index, and a gradient of that part for all of src.
+static TensorRef within(const Tensor& src, const Tensor& index) {
+  TensorRef near = TensorRef::share(&src);
+  for (int64_t d = 0; d < src.ndim; d++) near = op::slice(near, d, 0, index.size(d));
+  return near;
+}
+static TensorRef for_all(TensorRef part, const Tensor& src) {
+  for (int64_t d = 0; d < src.ndim; d++)
+    if (part->size(d) != src.size(d)) {
+      Shape whole(part->sizes());
+      whole[d] = src.size(d);
+      part = op::slice_backward(part, whole, d, 0, part->size(d), 1);
+    }
+  return part;
+}
+
+// The product of a target's other factors: y / f, or for a factor of 0 the product of those that are
+// not 0, times the other 0 if there are two. As an expression, for second derivatives.
+static TensorRef other_factors(const Tensor& f, const Tensor& zero, const Tensor& y,
+                               const Tensor& count, const Tensor& product, const Tensor& zeros) {
+  TensorRef of_two = op::masked_fill((zeros - f) * product, op::ne(count, 2), 0);
+  TensorRef of_zero = op::where(op::eq(count, 1), product, of_two);
+  return op::where(zero, of_zero, y / op::masked_fill(f, zero, 1));
+}
+TensorPair scatter_multiply_backward(const Tensor& g, const Tensor& self, int64_t dim,
+                                     const Tensor& index, const Tensor& src, const Tensor& y) {
+  TensorRef near = within(src, index);
+  TensorRef self_zero = op::eq(self, 0);
+  TensorRef src_zero = op::eq(near, 0);
+  auto rest = [](const Tensor& x, const Tensor& zero) {
+    return op::masked_fill(x, op::logical_not(zero), 0);
+  };
+  TensorRef count = op::scatter_add(op::to_dtype(self_zero, Dtype::kI64), dim, index,
+                                    op::to_dtype(src_zero, Dtype::kI64));
+  TensorRef product = op::scatter_multiply(op::masked_fill(self, self_zero, 1), dim, index,
+                                           op::masked_fill(near, src_zero, 1));
+  TensorRef zeros =
+      op::scatter_add(rest(self, self_zero), dim, index, rest(near, src_zero));
+  auto at = [&](const Tensor& t) { return op::gather(t, dim, index); };
+  TensorRef self_others = other_factors(self, self_zero, y, count, product, zeros);
+  TensorRef src_others =
+      other_factors(near, src_zero, at(y), at(count), at(product), at(zeros));
+  return {g * op::conj(self_others), for_all(at(g) * op::conj(src_others), src)};
+}
+
 // The elements that are the extreme share the gradient; self takes part if it was included.
 TensorPair scatter_extreme_backward(const Tensor& g, const Tensor& self, int64_t dim,
                                     const Tensor& index, const Tensor& src, const Tensor& y,
                                     bool include_self) {
-  TensorRef near = TensorRef::share(&src);
-  for (int64_t d = 0; d < src.ndim; d++) near = op::slice(near, d, 0, index.size(d));
+  TensorRef near = within(src, index);
   auto equal = [&](const Tensor& a, const Tensor& b) {
     return op::to_dtype(op::logical_or(op::eq(a, b), op::logical_and(op::isnan(a), op::isnan(b))),
                         g.dtype);
@@ -59,13 +161,7 @@ TensorPair scatter_extreme_backward(const Tensor& g, const Tensor& self, int64_t
   // the share of an element that received nothing and is not itself is never read
   TensorRef self_grad = op::masked_fill(self_hit * share, op::eq(self_hit, 0), 0);
   TensorRef src_grad = src_hit * op::gather(share, dim, index);
-  for (int64_t d = 0; d < src.ndim; d++)
-    if (src_grad->size(d) != src.size(d)) {
-      Shape whole(src_grad->sizes());
-      whole[d] = src.size(d);
-      src_grad = op::slice_backward(src_grad, whole, d, 0, src_grad->size(d), 1);
-    }
-  return {std::move(self_grad), std::move(src_grad)};
+  return {std::move(self_grad), for_all(std::move(src_grad), src)};
 }
 
 }  // namespace TT_NS::formula

@@ -549,6 +549,92 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, con
     const Tensor&, const Tensor*, int64_t, const Tensor*, bool, bool,
     Opt<int64_t>>(&embedding_bag_schema, impl::embedding_bag, nullptr);
 
+// ---- bag_reduce ----
+struct bag_reduce_saved {
+  Saved weight;
+  Saved indices;
+  Saved starts;
+  Saved per_sample_weights;
+  int64_t mode;
+  bool scale_grad_by_freq;
+  int64_t skipped;
+  Saved r0;
+};
+static void bag_reduce_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<bag_reduce_saved>();
+  if (n.needs(0) || n.needs(1)) {
+    const TensorRef weight_ref = s.weight.get(n);
+    const Tensor& weight = *weight_ref;
+    const TensorRef indices_ref = s.indices.get(n);
+    const Tensor& indices = *indices_ref;
+    const TensorRef starts_ref = s.starts.get_opt(n);
+    const Tensor* starts = starts_ref.get();
+    const auto& mode = s.mode;
+    const TensorRef per_sample_weights_ref = s.per_sample_weights.get_opt(n);
+    const Tensor* per_sample_weights = per_sample_weights_ref.get();
+    const auto& scale_grad_by_freq = s.scale_grad_by_freq;
+    const auto& skipped = s.skipped;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    auto r = formula::bag_reduce_backward(g0, weight, indices, starts, mode, per_sample_weights,
+                                          scale_grad_by_freq, skipped, r0, Needs(n));
+    out[0] = std::move(r.first);
+    out[1] = std::move(r.second);
+  }
+}
+static constinit const NodeType bag_reduce_type = {"bag_reduce", bag_reduce_apply,
+                                                   destroy_saved<bag_reduce_saved>,
+                                                   sizeof(bag_reduce_saved), false};
+static TensorRef bag_reduce_autograd(Call c, const Tensor& weight, const Tensor& indices,
+                                     const Tensor* starts, int64_t bags, int64_t mode,
+                                     const Tensor* per_sample_weights, bool scale_grad_by_freq,
+                                     int64_t skipped) {
+  const bool n0 = needs_grad(weight);
+  const bool n1 = needs_grad(per_sample_weights);
+  if (!(n0 | n1)) return redispatch(op_bag_reduce, c.keys & kBelowAutograd, weight, indices, starts,
+                                    bags, mode, per_sample_weights, scale_grad_by_freq, skipped);
+  if (needs_grad(indices)) fail_no_formula("indices");
+  if (needs_grad(starts)) fail_no_formula("starts");
+  NodeRef node = new_node(&bag_reduce_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) bag_reduce_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, weight);
+  if (n1) n.set_edge(1, per_sample_weights);
+  s.weight.save(weight);
+  s.indices.save(indices);
+  s.starts.save(starts);
+  s.per_sample_weights.save(per_sample_weights);
+  s.mode = mode;
+  s.scale_grad_by_freq = scale_grad_by_freq;
+  s.skipped = skipped;
+  auto out = redispatch(op_bag_reduce, c.keys & kBelowAutograd, weight, indices, starts, bags, mode,
+                        per_sample_weights, scale_grad_by_freq, skipped);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo bag_reduce_args[] = {{"weight", ArgType::kTensor, false, false},
+                                              {"indices", ArgType::kTensor, false, false},
+                                              {"starts", ArgType::kOptTensor, false, false},
+                                              {"bags", ArgType::kInt, false, false},
+                                              {"mode", ArgType::kInt, false, false},
+                                              {"per_sample_weights", ArgType::kOptTensor, false,
+                                               false}, {"scale_grad_by_freq", ArgType::kBool, false,
+                                                        false}, {"skipped", ArgType::kInt, false,
+    false}};
+static constexpr OpSchema bag_reduce_schema = {.name = "bag_reduce", .call = "bag_reduce",
+    .text = "bag_reduce(weight: Tensor, indices: Tensor, starts: Tensor?, bags: Int, mode: Int, "
+    "per_sample_weights: Tensor?, scale_grad_by_freq: Bool, skipped: Int) -> Tensor",
+    .args = bag_reduce_args, .n_args = 8, .n_outs = 1, .differentiable = true, .internal = true,
+    .leaf = true, .kind = OpKind::kIndex};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, const Tensor*,
+                       bool, int64_t)> op_bag_reduce = make_op<TensorRef, const Tensor&,
+    const Tensor&, const Tensor*, int64_t, int64_t, const Tensor*, bool,
+    int64_t>(&bag_reduce_schema, impl::bag_reduce, bag_reduce_autograd);
+
 // ---- scatter ----
 static constexpr ArgInfo scatter_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"dim", ArgType::kDim, false, false},
@@ -1402,6 +1488,85 @@ constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
                   Tensor&)> op_scatter_reduce_into = make_op<void, const Tensor&, int64_t,
     const Tensor&, const Tensor&, int64_t, bool, Tensor&>(&scatter_reduce_into_schema,
     scatter_reduce_into_impl, scatter_reduce_into_autograd);
+
+// ---- scatter_multiply ----
+struct scatter_multiply_saved {
+  Saved self;
+  Saved index;
+  Saved src;
+  int64_t dim;
+  Saved r0;
+};
+static void scatter_multiply_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<scatter_multiply_saved>();
+  if (n.needs(0) || n.needs(1)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& dim = s.dim;
+    const TensorRef index_ref = s.index.get(n);
+    const Tensor& index = *index_ref;
+    const TensorRef src_ref = s.src.get(n);
+    const Tensor& src = *src_ref;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    auto r = formula::scatter_multiply_backward(g0, self, dim, index, src, r0);
+    out[0] = std::move(r.first);
+    out[1] = std::move(r.second);
+  }
+}
+static constinit const NodeType scatter_multiply_type = {"scatter_multiply", scatter_multiply_apply,
+    destroy_saved<scatter_multiply_saved>, sizeof(scatter_multiply_saved), false};
+static TensorRef scatter_multiply_autograd(Call c, const Tensor& self, int64_t dim,
+                                           const Tensor& index, const Tensor& src) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(src);
+  if (!(n0 | n1)) return redispatch(op_scatter_multiply, c.keys & kBelowAutograd, self, dim, index,
+                                    src);
+  if (needs_grad(index)) fail_no_formula("index");
+  NodeRef node = new_node(&scatter_multiply_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) scatter_multiply_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, src);
+  s.self.save(self);
+  s.index.save(index);
+  s.src.save(src);
+  s.dim = dim;
+  auto out = redispatch(op_scatter_multiply, c.keys & kBelowAutograd, self, dim, index, src);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo scatter_multiply_args[] = {{"self", ArgType::kTensor, false, false},
+                                                    {"dim", ArgType::kDim, false, false},
+                                                    {"index", ArgType::kTensor, false, false},
+                                                    {"src", ArgType::kTensor, false, false}};
+static constexpr OpSchema scatter_multiply_schema = {.name = "scatter_multiply",
+                                                     .call = "scatter_multiply",
+    .text = "scatter_multiply(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
+    .args = scatter_multiply_args, .n_args = 4, .n_outs = 1, .differentiable = true,
+    .internal = true, .leaf = true, .kind = OpKind::kIndex};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_multiply =
+    make_op<TensorRef, const Tensor&, int64_t, const Tensor&,
+            const Tensor&>(&scatter_multiply_schema, impl::scatter_multiply,
+                           scatter_multiply_autograd);
+
+// ---- scatter_counts ----
+static constexpr ArgInfo scatter_counts_args[] = {{"self", ArgType::kTensor, false, false},
+                                                  {"dim", ArgType::kDim, false, false},
+                                                  {"index", ArgType::kTensor, false, false},
+                                                  {"include_self", ArgType::kBool, false, false}};
+static constexpr OpSchema scatter_counts_schema = {.name = "scatter_counts",
+                                                   .call = "scatter_counts",
+    .text = "scatter_counts(self: Tensor, dim: Dim, index: Tensor, include_self: Bool) -> "
+    "IndexTensor", .args = scatter_counts_args, .n_args = 4, .n_outs = 1, .internal = true,
+    .leaf = true, .kind = OpKind::kIndex};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, bool)> op_scatter_counts =
+    make_op<TensorRef, const Tensor&, int64_t, const Tensor&, bool>(&scatter_counts_schema,
+    impl::scatter_counts, nullptr);
 
 // ---- scatter_extreme ----
 struct scatter_extreme_saved {

@@ -322,6 +322,51 @@ constinit Op<void(const Tensor&, int64_t, int64_t, bool, Tensor&, Tensor&)> op_k
     make_op<void, const Tensor&, int64_t, int64_t, bool, Tensor&, Tensor&>(&kthvalue_into_schema,
     kthvalue_into_impl, kthvalue_into_autograd);
 
+// ---- select_ranks ----
+struct select_ranks_saved {
+  Shape self_shape;
+  Saved r1;
+};
+static void select_ranks_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<select_ranks_saved>();
+  if (n.needs(0)) {
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::scatter_add(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), -1, r1, g0);
+  }
+}
+static constinit const NodeType select_ranks_type = {"select_ranks", select_ranks_apply,
+                                                     destroy_saved<select_ranks_saved>,
+                                                     sizeof(select_ranks_saved), false};
+static TensorPair select_ranks_autograd(Call c, const Tensor& self, const Tensor& ranks,
+                                        bool nan_last) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_select_ranks, c.keys & kBelowAutograd, self, ranks, nan_last);
+  if (needs_grad(ranks)) fail_no_formula("ranks");
+  NodeRef node = new_node(&select_ranks_type, 1, 2);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) select_ranks_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self_shape = Shape(self.sizes());
+  auto out = redispatch(op_select_ranks, c.keys & kBelowAutograd, self, ranks, nan_last);
+  s.r1.save(*out.second);
+  if (out.first) set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo select_ranks_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"ranks", ArgType::kTensor, false, false},
+                                                {"nan_last", ArgType::kBool, false, false}};
+static constexpr OpSchema select_ranks_schema = {.name = "select_ranks", .call = "select_ranks",
+    .text = "select_ranks(self: Tensor, ranks: Tensor, nan_last: Bool) -> (values: Tensor, "
+    "indices: IndexTensor)", .args = select_ranks_args, .n_args = 3, .n_outs = 2,
+    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow};
+constinit Op<TensorPair(const Tensor&, const Tensor&, bool)> op_select_ranks =
+    make_op<TensorPair, const Tensor&, const Tensor&, bool>(&select_ranks_schema,
+    impl::select_ranks, select_ranks_autograd);
+
 // ---- median ----
 struct median_saved {
   Saved self;

@@ -231,6 +231,9 @@ void embedding_renorm_(Call c, Tensor& self, const Tensor& indices, double max_n
 TensorRef embedding_bag(Call c, const Tensor& weight, const Tensor& indices, const Tensor* offsets,
                         int64_t mode, const Tensor* per_sample_weights, bool scale_grad_by_freq,
                         bool include_last_offset, Opt<int64_t> padding_idx);
+TensorRef bag_reduce(Call c, const Tensor& weight, const Tensor& indices, const Tensor* starts,
+                     int64_t bags, int64_t mode, const Tensor* per_sample_weights,
+                     bool scale_grad_by_freq, int64_t skipped);
 TensorRef scatter(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                   int64_t reduce);
 TensorRef scatter_value(Call c, const Tensor& self, int64_t dim, const Tensor& index,
@@ -261,6 +264,10 @@ TensorRef nonzero_static(Call c, const Tensor& self, int64_t size, int64_t fill_
 TensorList unravel_index(Call c, const Tensor& indices, Ints shape);
 TensorRef scatter_reduce(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                          const Tensor& src, int64_t reduce, bool include_self);
+TensorRef scatter_multiply(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                           const Tensor& src);
+TensorRef scatter_counts(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                         bool include_self);
 TensorRef scatter_extreme(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                           const Tensor& src, bool smallest, bool include_self);
 TensorRef index_reduce(Call c, const Tensor& self, int64_t dim, const Tensor& index,
@@ -689,6 +696,7 @@ TensorTriple unique(Call c, const Tensor& self, bool sorted, bool return_inverse
                     bool return_counts, Opt<int64_t> dim);
 TensorRef msort(Call c, const Tensor& self);
 TensorPair kthvalue(Call c, const Tensor& self, int64_t k, int64_t dim, bool keepdim);
+TensorPair select_ranks(Call c, const Tensor& self, const Tensor& ranks, bool nan_last);
 TensorRef median(Call c, const Tensor& self);
 TensorPair median_dim(Call c, const Tensor& self, int64_t dim, bool keepdim);
 TensorRef nanmedian(Call c, const Tensor& self);

@@ -47,6 +47,9 @@ void index_add_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& 
 // "mean", per_sample_weights: Tensor? = None, scale_grad_by_freq: Bool = false,
 // include_last_offset: Bool = false, padding_idx: Index? = None) -> Tensor
 
+// bag_reduce(weight: Tensor, indices: Tensor, starts: Tensor?, bags: Int, mode: Int,
+// per_sample_weights: Tensor?, scale_grad_by_freq: Bool, skipped: Int) -> Tensor
+
 // scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "none") ->
 // Tensor
 void scatter__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
@@ -201,6 +204,10 @@ void scatter_reduce_into_impl(Call c, const Tensor& self, int64_t dim, const Ten
   check_into(dst, *r, Inputs{&self, &index, &src});
   copy_result(dst, *r, false);
 }
+
+// scatter_multiply(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor
+
+// scatter_counts(self: Tensor, dim: Dim, index: Tensor, include_self: Bool) -> IndexTensor
 
 // scatter_extreme(self: Tensor, dim: Dim, index: Tensor, src: Tensor, smallest: Bool, include_self:
 // Bool) -> Tensor

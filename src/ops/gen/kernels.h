@@ -198,6 +198,7 @@ extern const Kernel kernel_random_integers;
 extern const Kernel kernel_index_get;
 extern const Kernel kernel_index_put;
 extern const Kernel kernel_index_accumulate;
+extern const Kernel kernel_index_combine;
 extern const Kernel kernel_index_check;
 extern const Kernel kernel_index_offsets;
 extern const Kernel kernel_nonzero_count;
@@ -223,6 +224,8 @@ extern const Kernel kernel_pool_average_backward;
 extern const Kernel kernel_attention;
 extern const Kernel kernel_attention_backward;
 extern const Kernel kernel_sort_rows;
+extern const Kernel kernel_select_rows;
+extern const Kernel kernel_bag_reduce;
 extern const Kernel kernel_svd;
 extern const Kernel kernel_lu_factor;
 extern const Kernel kernel_lu_solve;
@@ -253,6 +256,6 @@ extern const Kernel kernel_fft;
 extern const Kernel kernel_clip_unscale;
 extern const Kernel kernel_int8_matmul;
 
-constexpr int32_t kNumKernels = 247;
+constexpr int32_t kNumKernels = 250;
 
 }  // namespace TT_NS

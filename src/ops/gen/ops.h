@@ -515,6 +515,8 @@ extern Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool)> op_embedd
 extern Op<void(Tensor&, const Tensor&, double, double)> op_embedding_renorm_;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, const Tensor*, bool, bool,
                     Opt<int64_t>)> op_embedding_bag;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, const Tensor*,
+                    bool, int64_t)> op_bag_reduce;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter;
 extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter_;
 extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
@@ -566,6 +568,8 @@ extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_
 extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool)> op_scatter_reduce_;
 extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool,
                Tensor&)> op_scatter_reduce_into;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_multiply;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, bool)> op_scatter_counts;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, bool,
                     bool)> op_scatter_extreme;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
@@ -1056,6 +1060,7 @@ extern Op<TensorRef(const Tensor&)> op_msort;
 extern Op<void(const Tensor&, Tensor&)> op_msort_into;
 extern Op<TensorPair(const Tensor&, int64_t, int64_t, bool)> op_kthvalue;
 extern Op<void(const Tensor&, int64_t, int64_t, bool, Tensor&, Tensor&)> op_kthvalue_into;
+extern Op<TensorPair(const Tensor&, const Tensor&, bool)> op_select_ranks;
 extern Op<TensorRef(const Tensor&)> op_median;
 extern Op<TensorPair(const Tensor&, int64_t, bool)> op_median_dim;
 extern Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_median_dim_into;
@@ -2960,6 +2965,12 @@ inline TensorRef embedding_bag(const Tensor& weight, const Tensor& indices,
   return dispatch(op_embedding_bag, weight, indices, offsets, mode, per_sample_weights,
                   scale_grad_by_freq, include_last_offset, padding_idx);
 }
+inline TensorRef bag_reduce(const Tensor& weight, const Tensor& indices, const Tensor* starts,
+                            int64_t bags, int64_t mode, const Tensor* per_sample_weights,
+                            bool scale_grad_by_freq, int64_t skipped) {
+  return dispatch(op_bag_reduce, weight, indices, starts, bags, mode, per_sample_weights,
+                  scale_grad_by_freq, skipped);
+}
 inline TensorRef scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                          int64_t reduce = 0) {
   return dispatch(op_scatter, self, dim, index, src, reduce);
@@ -3115,6 +3126,14 @@ inline void scatter_reduce_(Tensor& self, int64_t dim, const Tensor& index, cons
 inline void scatter_reduce_into(const Tensor& self, int64_t dim, const Tensor& index,
                                 const Tensor& src, int64_t reduce, bool include_self, Tensor& dst) {
   return dispatch(op_scatter_reduce_into, self, dim, index, src, reduce, include_self, dst);
+}
+inline TensorRef scatter_multiply(const Tensor& self, int64_t dim, const Tensor& index,
+                                  const Tensor& src) {
+  return dispatch(op_scatter_multiply, self, dim, index, src);
+}
+inline TensorRef scatter_counts(const Tensor& self, int64_t dim, const Tensor& index,
+                                bool include_self) {
+  return dispatch(op_scatter_counts, self, dim, index, include_self);
 }
 inline TensorRef scatter_extreme(const Tensor& self, int64_t dim, const Tensor& index,
                                  const Tensor& src, bool smallest, bool include_self) {
@@ -4675,6 +4694,9 @@ inline TensorPair kthvalue(const Tensor& self, int64_t k, int64_t dim = -1, bool
 inline void kthvalue_into(const Tensor& self, int64_t k, int64_t dim, bool keepdim,
                           Tensor& dst_values, Tensor& dst_indices) {
   return dispatch(op_kthvalue_into, self, k, dim, keepdim, dst_values, dst_indices);
+}
+inline TensorPair select_ranks(const Tensor& self, const Tensor& ranks, bool nan_last) {
+  return dispatch(op_select_ranks, self, ranks, nan_last);
 }
 inline TensorRef median(const Tensor& self) {
   return dispatch(op_median, self);

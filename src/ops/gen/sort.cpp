@@ -74,6 +74,9 @@ void kthvalue_into_impl(Call c, const Tensor& self, int64_t k, int64_t dim, bool
   copy_result(dst_indices, *r.second, false);
 }
 
+// select_ranks(self: Tensor, ranks: Tensor, nan_last: Bool) -> (values: Tensor, indices:
+// IndexTensor)
+
 // median(self: Tensor) -> Tensor
 
 // median_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices:

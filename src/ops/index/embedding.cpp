@@ -1,5 +1,6 @@
 // Rows of a table in bags, and the bound of their norms. embedding is in index.cpp.
 #include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/index/nest.h"
@@ -28,22 +29,20 @@ void embedding_renorm_(Call, Tensor& self, const Tensor& indices, double max_nor
 
 // ---- bags ----
 
-// The indices in one row, and the bag of each; indices behind the last bag have the bag `count`.
+// The indices in one row, and where the bags begin in it, with the end of the last one; without
+// offsets all bags have equally many.
 struct Bags {
-  TensorRef indices, bag;
+  TensorRef indices, starts;
   int64_t count;
 
   Bags(const Tensor& all, const Tensor* offsets, bool include_last) {
     const int64_t flat[1] = {all.numel};
-    const Opt<Device> device(all.device);
-    indices = op::reshape(all, flat);
+    indices = op::contiguous(*op::reshape(all, flat));
     if (all.ndim == 2) {
       if (offsets)
         fail_arg(TT_INVALID_ARG, "offsets", "offsets is given, indices is {}: must be 1-dim",
                  all.sizes());
       count = all.size(0);
-      TensorRef number = op::arange(0, count, 1, Dtype::kI64, device);
-      bag = op::reshape(*op::expand(*op::unsqueeze(*number, 1), all.sizes()), flat);
       return;
     }
     if (all.ndim != 1 || !offsets || offsets->ndim != 1)
@@ -55,9 +54,12 @@ struct Bags {
       fail_arg(TT_SHAPE, "offsets", "offsets is empty: its last element must be the end");
     count = offsets->numel - include_last;
     check_offsets(*offsets, all.numel);
-    TensorRef place = op::arange(0, all.numel, 1, Dtype::kI64, device);
-    TensorRef begin = op::to_dtype(*offsets, Dtype::kI64);
-    bag = op::sub(*op::searchsorted(*begin, *place, false, true), Scalar(1));
+    starts = op::to_dtype(*offsets, Dtype::kI64);
+    if (include_last) return;
+    const int64_t one[1] = {1};
+    TensorRef end = op::full(one, all.numel, Dtype::kI64, Opt<Device>(all.device));
+    const Tensor* const parts[2] = {starts.get(), end.get()};
+    starts = op::cat(parts, 0);
   }
 
  private:
@@ -96,43 +98,46 @@ TensorRef embedding_bag(Call, const Tensor& weight, const Tensor& indices, const
   check_table(weight, "weight", indices);
   check_weights(per_sample_weights, indices, weight, mode);
   const Bags bags(indices, offsets, include_last_offset);
-  const Dtype compute = weight.item_size() == 2 ? Dtype::kF32 : weight.dtype;  // rounded once
-  TensorRef rows = op::embedding(weight, *bags.indices, padding_idx, scale_grad_by_freq);
-  if (rows->dtype != compute) rows = op::to_dtype(*rows, compute);
-  const int64_t column[2] = {indices.numel, 1};
-  TensorRef counted = op::ones(column, compute, Opt<Device>(weight.device));
-  TensorRef skipped;
+  int64_t skipped = -1;
   if (padding_idx.has) {
-    const int64_t row = *padding_idx + (*padding_idx < 0 ? weight.size(0) : 0);
-    skipped = op::reshape(*op::eq(*bags.indices, Scalar(row)), column);
-    counted = op::masked_fill(*counted, *skipped, Scalar(0));
+    skipped = *padding_idx + (*padding_idx < 0 ? weight.size(0) : 0);
+    if (skipped < 0 || skipped >= weight.size(0))
+      fail_arg(TT_INVALID_ARG, "padding_idx", "padding_idx is {}: must be in [{}, {})",
+               *padding_idx, -weight.size(0), weight.size(0));
   }
-  // One bag more, for what is left out.
-  const int64_t shape[2] = {bags.count + 1, weight.size(1)};
-  TensorRef zeros = op::zeros(shape, compute, Opt<Device>(weight.device));
-  TensorRef sums;
-  if (mode == kBagModeMax) {
-    TensorRef bag = op::reshape(*bags.bag, column);
-    if (skipped) bag = op::masked_fill(*bag, *skipped, Scalar(bags.count));
-    sums = op::scatter_reduce(*zeros, 0, *op::expand(*bag, rows->sizes()), *rows,
-                              kScatterReduceAmax, false);
-  } else {
-    if (skipped) rows = op::masked_fill(*rows, *skipped, Scalar(0));
-    if (per_sample_weights) {
-      TensorRef factor = op::to_dtype(*op::reshape(*per_sample_weights, column), compute);
-      rows = op::mul(*rows, *factor);
-    }
-    sums = op::index_add(*zeros, 0, *bags.bag, *rows);
-  }
-  if (mode == kBagModeMean) {
-    const int64_t counts_shape[2] = {bags.count + 1, 1};
-    const Scalar one(1);
-    TensorRef counts = op::zeros(counts_shape, compute, Opt<Device>(weight.device));
-    counts = op::index_add(*counts, 0, *bags.bag, *counted);
-    sums = op::div(*sums, *op::clamp(*counts, &one));
-  }
-  TensorRef y = op::narrow_copy(*sums, 0, 0, bags.count);
-  return y->dtype == weight.dtype ? std::move(y) : op::to_dtype(*y, weight.dtype);
+  const int64_t flat[1] = {indices.numel};
+  TensorRef factors = per_sample_weights ? op::reshape(*per_sample_weights, flat) : TensorRef();
+  return op::bag_reduce(weight, *bags.indices, bags.starts.get(), bags.count, mode, factors.get(),
+                        scale_grad_by_freq, skipped);
+}
+
+TensorRef bag_reduce(Call, const Tensor& weight, const Tensor& indices, const Tensor* starts,
+                     int64_t bags, int64_t mode, const Tensor* per_sample_weights, bool,
+                     int64_t skipped) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  check_indices(indices, "indices", 0, weight.size(0));
+  const int64_t shape[2] = {bags, weight.size(1)};
+  checked_numel(shape, weight.dtype, "result");
+  TensorRef out = new_tensor(shape, weight.dtype, weight.device);
+  if (!out->numel) return out;
+  BagPlan plan;
+  build_bags(&plan, int32_t(weight.dtype), int32_t(indices.dtype), bags, indices.numel, shape[1]);
+  TensorRef table = weight.stride(1) == 1 ? TensorRef::share(&weight) : dense_input(weight);
+  TensorRef index = dense_input(indices);
+  TensorRef begin = starts ? dense_input(*starts) : TensorRef();
+  TensorRef factors = per_sample_weights ? dense_input(*per_sample_weights) : TensorRef();
+  plan.reduce = int32_t(mode);
+  plan.per_bag = bags ? indices.numel / bags : 0;
+  plan.rows = weight.size(0);
+  plan.row_stride = table->stride(0) * table->item_size();
+  plan.skipped = skipped;
+  plan.table = table->data;
+  plan.index = index->data;
+  plan.start = begin ? begin->as<int64_t>() : nullptr;
+  plan.factor = factors ? factors->data : nullptr;
+  plan.out = out->data;
+  launch_stages(kernel_bag_reduce, weight.device, &plan.run);
+  return out;
 }
 
 }  // namespace TT_NS::impl

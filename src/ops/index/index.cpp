@@ -66,7 +66,7 @@ static int64_t check_along(const Tensor& self, int64_t dim, const Tensor& index)
 }
 
 static void along(const Kernel& k, const Tensor& a, int64_t dim, const Tensor& index,
-                  const Tensor& b) {
+                  const Tensor& b, IndexCombine combine = kCombineProduct) {
   if (index.numel == 0) return;
   const Geometry ga(a);
   const Geometry gb(b);
@@ -74,7 +74,7 @@ static void along(const Kernel& k, const Tensor& a, int64_t dim, const Tensor& i
   IndexNest nest;
   for (int64_t d = 0; d < ga.ndim(); d++)
     nest.add(gi.size[d], d == dim ? 0 : ga.stride[d], gb.stride[d], gi.stride[d]);
-  run_index(k, nest, a, a.data, b, index, {ga.size[dim], ga.stride[dim]});
+  run_index(k, nest, a, a.data, b, index, {ga.size[dim], ga.stride[dim]}, combine);
 }
 
 TensorRef impl::gather(Call, const Tensor& self, int64_t dim, const Tensor& index) {
@@ -144,29 +144,38 @@ TensorRef impl::scatter_fill(Call, const Tensor& self, int64_t dim, const Tensor
   return out;
 }
 
-// Processes one position of `dim` after the other: within one position, no target repeats.
-static TensorRef scatter_multiply(const Tensor& self, int64_t dim, const Tensor& index,
-                                  const Tensor& src) {
+// How often index, which a caller checked, names each position of self; 1 more with include_self.
+TensorRef impl::scatter_counts(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                               bool include_self) {
+  TensorRef out = new_tensor(self.sizes(), Dtype::kI64, self.device);
+  fill_elements(*out, Scalar(int64_t(include_self)));
+  along(kernel_index_accumulate, *out, wrap_dim(dim, self.ndim), index,
+        *number_as(1, *out, index.sizes()));
+  return out;
+}
+
+TensorRef impl::scatter_multiply(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                                 const Tensor& src) {
   const int64_t d = check_scatter(self, dim, index, src);
-  const int64_t one[1] = {1};
-  TensorRef out = op::clone(self);
-  TensorRef at = index.ndim ? TensorRef::share(&index) : op::view(index, one);
-  TensorRef by = src.ndim ? TensorRef::share(&src) : op::view(src, one);
-  if (index.numel == 0) return out;
-  if (!self.ndim) out = op::view(out, one);
-  for (int64_t e = 0; e < at->ndim; e++) by = op::slice(by, e, 0, at->size(e));
-  for (int64_t k = 0; k < at->size(d); k++) {
-    TensorRef where = op::slice(at, d, k, k + 1);
-    out = op::scatter_put(out, d, where,
-                          *op::mul(*op::gather(out, d, where), *op::slice(by, d, k, k + 1)));
-  }
-  return self.ndim ? std::move(out) : op::view(out, {});
+  TensorRef out = row_major_copy(self);
+  along(kernel_index_combine, *out, d, index, src, kCombineProduct);
+  return out;
+}
+
+// Without self an element begins as any src that it receives: a maximum may meet it again.
+TensorRef impl::scatter_extreme(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                                const Tensor& src, bool smallest, bool include_self) {
+  const int64_t d = check_scatter(self, dim, index, src);
+  TensorRef out = row_major_copy(self);
+  if (!include_self) along(kernel_index_put, *out, d, index, src);
+  along(kernel_index_combine, *out, d, index, src, smallest ? kCombineMin : kCombineMax);
+  return out;
 }
 
 TensorRef impl::scatter(Call, const Tensor& self, int64_t dim, const Tensor& index,
                         const Tensor& src, int64_t reduce) {
   if (reduce == kScatterAdd) return op::scatter_add(self, dim, index, src);
-  if (reduce == kScatterMultiply) return scatter_multiply(self, dim, index, src);
+  if (reduce == kScatterMultiply) return op::scatter_multiply(self, dim, index, src);
   return op::scatter_put(self, dim, index, src);
 }
 

@@ -98,11 +98,13 @@ void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t si
     return check_indices(*op::to_device(index, kCpuDevice), arg, low, size, allowed);
   IndexCheckPlan plan;
   const Shape strides = byte_strides(index);
-  build_index_check(&plan, index.ndim, index.sizes_ptr(), strides.data(), int32_t(index.dtype),
-                    size);
+  Shape sizes(index.sizes());  // an expanded dimension repeats its first position
+  for (int64_t d = 0; d < index.ndim; d++)
+    if (strides[d] == 0) sizes[d] = TT_NS::min<int64_t>(sizes[d], 1);
+  build_index_check(&plan, index.ndim, sizes.data(), strides.data(), int32_t(index.dtype), size);
   plan.low = low;
   plan.allowed = allowed;
-  check(plan, kernel_index_check, index, index.sizes(), index.strides(), arg);
+  check(plan, kernel_index_check, index, sizes, index.strides(), arg);
 }
 
 void index_offsets(Tensor& offsets, const Tensor& index, const char* arg, const IndexedDim& dim,
@@ -133,7 +135,8 @@ static int64_t span_of(const Tensor& t) {
 }
 
 void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_data,
-               const Tensor& b, const Tensor& index, const IndexedDim& dim) {
+               const Tensor& b, const Tensor& index, const IndexedDim& dim,
+               IndexCombine combine) {
   IndexPlan plan;
   IndexArgs args{.ndim = int32_t(nest.size.size()),
                  .size = nest.size.data(),
@@ -144,12 +147,13 @@ void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_
                  .index_size = dim.size,
                  .dtype = int32_t(a.dtype),
                  .index_dtype = int32_t(index.dtype),
-                 .put = &k != &kernel_index_get};
+                 .put = &k != &kernel_index_get,
+                 .combine = combine};
   // pool_threads takes a lock, which a single unit does not need
   if (args.put && numel_of(nest.size) >= kIndexTask) {
     args.threads = pool_threads(ctx().rt->pool);
     args.extent = dim.size ? dim.size : span_of(a);
-    args.large = &k == &kernel_index_accumulate ? kIndexRangeOfSums : kIndexRangeOfPuts;
+    args.large = &k == &kernel_index_put ? kIndexRangeOfPuts : kIndexRangeOfSums;
   }
   build_index(&plan, args);
   plan.a = a_data;

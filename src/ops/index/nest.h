@@ -32,10 +32,11 @@ void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t si
 void index_offsets(Tensor& offsets, const Tensor& index, const char* arg, const IndexedDim& dim,
                    bool add);
 
-// b = a[index] (kernel_index_get), a[index] = b (kernel_index_put) or a[index] += b
-// (kernel_index_accumulate); indices are checked.
+// b = a[index] (kernel_index_get), a[index] = b (kernel_index_put), a[index] += b
+// (kernel_index_accumulate) or by `combine` (kernel_index_combine); indices are checked.
 void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_data,
-               const Tensor& b, const Tensor& index, const IndexedDim& dim);
+               const Tensor& b, const Tensor& index, const IndexedDim& dim,
+               IndexCombine combine = kCombineProduct);
 
 // Checks the arguments of scatter, but for the values of index. Returns dim, not negative.
 int64_t check_scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);

@@ -1,16 +1,10 @@
-// scatter_reduce and index_reduce. Sums use the kernel of scatter_add; extremes are written in
-// ascending order, so that the last one stays.
+// scatter_reduce and index_reduce, of primitives in index.cpp.
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/index/nest.h"
 
 namespace TT_NS::impl {
-
-// Whether each element of self receives a src.
-static TensorRef receives(const Tensor& self, int64_t dim, const Tensor& index) {
-  return op::scatter_fill(*op::zeros(self.sizes(), Dtype::kBool, self.device), dim, index, true);
-}
 
 static TensorRef mean_of(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                          bool include_self) {
@@ -19,55 +13,22 @@ static TensorRef mean_of(const Tensor& self, int64_t dim, const Tensor& index, c
   TensorRef count;
   {
     MaskGuard no_grad(bit(kKeyAutograd));
-    count = op::scatter_add(*op::full(self.sizes(), include_self, Dtype::kI64, self.device), dim,
-                            index, *op::ones(src.sizes(), Dtype::kI64, src.device));
     const Scalar one = 1;
-    count = op::clamp(*count, &one);
+    count = op::clamp(*op::scatter_counts(self, dim, index, include_self), &one);
     if (count->dtype != self.dtype) count = op::to_dtype(*count, self.dtype);
   }
   return is_differentiable(self.dtype) ? op::div_true(*sum, *count)
                                        : op::div(*sum, *count, kRoundingFloor);
 }
 
-// Elements of src in ascending order (descending for minima) replace each other at their targets.
-TensorRef scatter_extreme(Call, const Tensor& self, int64_t dim, const Tensor& index,
-                          const Tensor& src, bool smallest, bool include_self) {
-  MaskGuard no_grad(bit(kKeyAutograd));
-  // positions in the flattened self of the elements that meet src
-  TensorRef positions =
-      op::reshape(*op::arange(0, self.numel, 1, Dtype::kI64, self.device), self.sizes());
-  TensorRef part = TensorRef::share(&src);
-  for (int64_t d = 0; d < src.ndim; d++)
-    if (src.size(d) != index.size(d)) part = op::slice(*part, d, 0, index.size(d));
-  TensorRef near = positions;
-  for (int64_t d = 0; d < self.ndim; d++)
-    if (d != wrap_dim(dim, self.ndim)) near = op::slice(*near, d, 0, index.size(d));
-  TensorRef target = op::ravel(*op::gather(*near, dim, index));
-  TensorRef values = op::ravel(*part);
-  TensorPair sorted = op::sort(*values, 0, smallest);
-  const int64_t flat[1] = {self.numel};
-  TensorRef base = op::reshape(self, flat);
-  TensorRef out =
-      op::scatter_put(*base, 0, *op::index_select(*target, 0, *sorted.second), *sorted.first);
-  if (smallest && is_differentiable(self.dtype)) {  // nan came first
-    TensorRef nans = op::zeros(flat, Dtype::kI64, self.device);
-    nans = op::scatter_add(*nans, 0, *target, *op::to_dtype(*op::isnan(*values), Dtype::kI64));
-    out = op::masked_fill(*out, *op::gt(*nans, 0), __builtin_nan(""));
-  }
-  if (include_self) {
-    TensorRef met = receives(*base, 0, *target);
-    TensorRef both = smallest ? op::minimum(*out, *base) : op::maximum(*out, *base);
-    out = op::where(*met, *both, *base);
-  }
-  return op::reshape(*out, self.sizes());
-}
-
 TensorRef scatter_reduce(Call, const Tensor& self, int64_t dim, const Tensor& index,
                          const Tensor& src, int64_t reduce, bool include_self) {
-  check_scatter(self, dim, index, src);
   if (is_complex(self.dtype))
     fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be real", fmt(self.dtype));
-  if (index.numel == 0) return op::clone(self);
+  if (index.numel == 0) {
+    check_scatter(self, dim, index, src);
+    return op::clone(self);
+  }
   if (reduce == kScatterReduceSum || reduce == kScatterReduceProd) {
     const bool adds = reduce == kScatterReduceSum;
     TensorRef start =

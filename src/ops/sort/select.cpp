@@ -1,4 +1,4 @@
-// Elements by rank, from sorted rows: kthvalue, median, nanmedian, mode, quantile, nanquantile;
+// Elements by rank: kthvalue, median, nanmedian, mode, quantile, nanquantile;
 // counts: bincount, histc.
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
@@ -29,37 +29,23 @@ TensorPair kthvalue(Call, const Tensor& self, int64_t k, int64_t dim, bool keepd
   if (k < 1 || k > n)
     fail_arg(TT_INVALID_ARG, "k", "k is {}: must be in [1, {}], the size of dimension {}", k, n, d);
   MaskGuard no_grad(bit(kKeyAutograd));
-  TensorPair first = sorted_rows(*with_dim(self), d, k, false, true);
-  return reduced(self, d, keepdim, op::narrow(*first.first, d, k - 1, 1),
-                 op::narrow(*first.second, d, k - 1, 1));
+  const int64_t one[1] = {1};
+  TensorRef rank = op::full(one, k - 1, Dtype::kI64, self.device);
+  TensorPair found = selected_rows(*with_dim(self), d, kSelectRanks, rank.get());
+  return reduced(self, d, keepdim, std::move(found.first), std::move(found.second));
 }
 
-// ---- median, nanmedian: nan are the last elements of a sorted row ----
-
-// The positions of the medians in sorted rows.
-static TensorRef middle(const Tensor& sorted, int64_t d, bool skips_nan) {
-  const Ints dims(&d, 1);
-  const int64_t n = sorted.size(d);
-  Shape one(sorted.sizes());
-  one[d] = 1;
-  TensorRef usual = op::full(one, (n - 1) / 2, Dtype::kI64, sorted.device);
-  if (!is_differentiable(sorted.dtype)) return usual;
-  TensorRef numbers = op::sum_dim(*op::eq(sorted, sorted), dims, true, Dtype::kI64);
-  const Scalar zero = 0;
-  if (skips_nan) return op::clamp(*op::div(*op::sub(*numbers, 1), 2, kRoundingFloor), &zero);
-  return op::where(*op::lt(*numbers, n), *numbers, *usual);
-}
-static TensorPair median_of(const Tensor& self, int64_t dim, bool keepdim, bool skips_nan) {
+static TensorPair one_of(const Tensor& self, int64_t dim, bool keepdim, SelectKind kind) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t d = wrap_dim(dim, self.ndim);
-  const int64_t n = length(self, d);
-  if (n == 0)
+  if (length(self, d) == 0)
     fail_arg(TT_INDEX, "dim", "dim is {}, self is {}: there is no element to select", dim,
              self.sizes());
-  TensorPair sorted = sorted_rows(*with_dim(self), d, n, false, true);
-  TensorRef at = middle(*sorted.first, d, skips_nan);
-  return reduced(self, d, keepdim, op::gather(*sorted.first, d, *at),
-                 op::gather(*sorted.second, d, *at));
+  TensorPair found = selected_rows(*with_dim(self), d, kind, nullptr);
+  return reduced(self, d, keepdim, std::move(found.first), std::move(found.second));
+}
+static TensorPair median_of(const Tensor& self, int64_t dim, bool keepdim, bool skips_nan) {
+  return one_of(self, dim, keepdim, skips_nan ? kSelectNanMedian : kSelectMedian);
 }
 static TensorRef median_of_all(const Tensor& self, bool skips_nan) {
   if (self.numel) return median_of(*op::flatten(self), 0, false, skips_nan).first;
@@ -78,26 +64,7 @@ TensorPair nanmedian_dim(Call, const Tensor& self, int64_t dim, bool keepdim) {
 
 // The first of the longest runs of equal elements in sorted rows; its last element is selected.
 TensorPair mode(Call, const Tensor& self, int64_t dim, bool keepdim) {
-  MaskGuard no_grad(bit(kKeyAutograd));
-  const int64_t d = wrap_dim(dim, self.ndim);
-  const int64_t n = length(self, d);
-  if (n == 0)
-    fail_arg(TT_INDEX, "dim", "dim is {}, self is {}: there is no element to select", dim,
-             self.sizes());
-  TensorPair sorted = sorted_rows(*with_dim(self), d, n, false, true);
-  const Tensor& x = *sorted.first;
-  Shape one(x.sizes());
-  one[d] = 1;
-  TensorRef first = op::ones(one, Dtype::kBool, self.device);
-  TensorRef fresh = op::ne(*op::slice(x, d, 1), *op::slice(x, d, 0, n - 1));
-  const Tensor* const parts[2] = {first.get(), fresh.get()};
-  TensorRef run = op::sub(*op::cumsum(*op::cat(parts, d), d), 1);  // each element's
-  TensorRef ones = op::ones(x.sizes(), Dtype::kI64, self.device);
-  TensorRef zeros = op::zeros(x.sizes(), Dtype::kI64, self.device);
-  TensorRef lengths = op::gather(*op::scatter_add(*zeros, d, *run, *ones), d, *run);
-  TensorRef begin = op::argmax(*lengths, d, true);
-  TensorRef at = op::sub(*op::add(*begin, *op::gather(*lengths, d, *begin)), 1);
-  return reduced(self, d, keepdim, op::gather(x, d, *at), op::gather(*sorted.second, d, *at));
+  return one_of(self, dim, keepdim, kSelectMode);
 }
 
 // ---- quantile, nanquantile ----
@@ -113,7 +80,13 @@ static void check_real(const Tensor& self) {
     fail_arg(TT_DTYPE, "self", "self is {}: must be floating", fmt(self.dtype));
 }
 
-// Sorted rows in the last dimension; the ranks of all q are columns of the same rows.
+TensorPair select_ranks(Call, const Tensor& self, const Tensor& ranks, bool nan_last) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  return selected_rows(self, self.ndim - 1, nan_last ? kSelectNanOrRanks : kSelectRanks, &ranks);
+}
+
+// Rows in the last dimension; the ranks of all q are columns of the same rows, the one below and the
+// one above a rank are neighbours.
 static TensorRef quantile_of(const Tensor& self, const Tensor& q, Opt<int64_t> dim, bool keepdim,
                              int64_t interpolation, bool skips_nan) {
   check_real(self);
@@ -135,33 +108,36 @@ static TensorRef quantile_of(const Tensor& self, const Tensor& q, Opt<int64_t> d
   TensorRef rows =
       dim.has && self.ndim ? op::transpose(*op::unsqueeze(self, -1), d, -1) : op::flatten(self);
   // rows: the shape of self with size 1 at d, then the elements of the row
-  TensorRef sorted = op::sort(*rows, -1).first;
   const int64_t last = rows->ndim - 1;
   const int64_t n = rows->size(last);
   TensorRef wanted = op::contiguous(*op::atleast_1d(q));
-  TensorRef number = op::eq(*sorted, *sorted);
-  const Ints along(&last, 1);
-  Shape wide(rows->sizes());
-  wide[last] = wanted->numel;
-  const Scalar zero = 0;
-  TensorRef count = op::to_dtype(*op::sum_dim(*number, along, true, Dtype::kI64), self.dtype);
   TensorRef ranks;
   if (skips_nan) {
+    const Ints along(&last, 1);
+    const Scalar zero = 0;
+    TensorRef count =
+        op::to_dtype(*op::sum_dim(*op::eq(*rows, *rows), along, true, Dtype::kI64), self.dtype);
     ranks = op::clamp(*op::mul(*wanted, *op::sub(*count, 1)), &zero);
   } else {
-    ranks = op::expand(*op::mul(*wanted, double(n - 1)), wide);
-    ranks = op::masked_fill(*ranks, *op::lt(*count, double(n)), double(n - 1));
+    ranks = op::mul(*wanted, double(n - 1));
   }
   if (interpolation == kQuantileLower) ranks = op::floor(*ranks);
   if (interpolation == kQuantileHigher) ranks = op::ceil(*ranks);
   if (interpolation == kQuantileNearest) ranks = op::round(*ranks);
   TensorRef below = op::to_dtype(*op::floor(*ranks), Dtype::kI64);
-  TensorRef out = op::gather(*sorted, last, *below);
+  TensorRef out;
   if (interpolation == kQuantileLinear || interpolation == kQuantileMidpoint) {
     TensorRef weight = op::sub(*ranks, *op::floor(*ranks));
     if (interpolation == kQuantileMidpoint) weight = op::full_like(*weight, 0.5);
-    TensorRef above = op::gather(*sorted, last, *op::to_dtype(*op::ceil(*ranks), Dtype::kI64));
-    out = between(*out, *above, *weight);
+    TensorRef above = op::to_dtype(*op::ceil(*ranks), Dtype::kI64);
+    const Tensor* const parts[2] = {below.get(), above.get()};
+    const int64_t side = ranks->ndim;
+    TensorRef both = op::flatten(*op::stack(parts, side), side - 1, side);
+    TensorRef found = op::select_ranks(*rows, *both, !skips_nan).first;
+    out = between(*op::slice(*found, last, 0, INT64_MAX, 2),
+                  *op::slice(*found, last, 1, INT64_MAX, 2), *weight);
+  } else {
+    out = op::select_ranks(*rows, *below, !skips_nan).first;
   }
   // the columns first, then the kept or removed dimension
   Shape shape;

@@ -37,6 +37,95 @@ TensorPair sorted_rows(const Tensor& self, int64_t d, int64_t k, bool descending
   return {std::move(values), std::move(indices)};
 }
 
+// Ranks beyond this number are found faster in sorted rows.
+constexpr int64_t kManyRanks = 32;
+
+// The ranks that a kind selects in sorted rows, as the kernel finds them: (rows with size 1 or m).
+static TensorRef ranks_in(const Tensor& sorted, int64_t d, SelectKind kind, const Tensor* ranks) {
+  const int64_t n = sorted.size(d);
+  Shape one(sorted.sizes());
+  one[d] = 1;
+  TensorRef out;
+  if (!ranks) {
+    out = op::full(one, (n - 1) / 2, Dtype::kI64, sorted.device);
+  } else if (ranks->ndim > 1) {
+    out = TensorRef::share(ranks);
+  } else {
+    Shape column;
+    column.resize(sorted.ndim, 1);
+    column[d] = ranks->numel;
+    one[d] = ranks->numel;
+    out = op::contiguous(*op::expand(*op::reshape(*ranks, column), one));
+  }
+  if (kind == kSelectRanks || !is_differentiable(sorted.dtype)) return out;
+  TensorRef numbers = op::sum_dim(*op::eq(sorted, sorted), Ints(&d, 1), true, Dtype::kI64);
+  const Scalar zero = 0;
+  if (kind == kSelectNanMedian)
+    return op::clamp(*op::div(*op::sub(*numbers, 1), 2, kRoundingFloor), &zero);
+  TensorRef whole = op::eq(*numbers, n);
+  if (kind == kSelectNanOrRanks) numbers = op::full_like(*numbers, n - 1);
+  return op::contiguous(*op::where(*whole, *out, *numbers));
+}
+
+// The first of the longest runs of equal elements in sorted rows.
+static TensorRef modes_in(const Tensor& x, int64_t d) {
+  const int64_t n = x.size(d);
+  Shape one(x.sizes());
+  one[d] = 1;
+  TensorRef first = op::ones(one, Dtype::kBool, x.device);
+  TensorRef fresh = op::ne(*op::slice(x, d, 1), *op::slice(x, d, 0, n - 1));
+  const Tensor* const parts[2] = {first.get(), fresh.get()};
+  TensorRef run = op::sub(*op::cumsum(*op::cat(parts, d), d), 1);  // each element's
+  TensorRef ones = op::ones(x.sizes(), Dtype::kI64, x.device);
+  TensorRef zeros = op::zeros(x.sizes(), Dtype::kI64, x.device);
+  TensorRef lengths = op::gather(*op::scatter_add(*zeros, d, *run, *ones), d, *run);
+  TensorRef begin = op::argmax(*lengths, d, true);
+  return op::sub(*op::add(*begin, *op::gather(*lengths, d, *begin)), 1);
+}
+
+// Where devices have a kernel that sorts, but none that selects.
+static TensorPair select_sorted(const Tensor& self, int64_t d, SelectKind kind,
+                                const Tensor* ranks) {
+  TensorPair sorted = sorted_rows(self, d, self.size(d), false, true);
+  TensorRef at =
+      kind == kSelectMode ? modes_in(*sorted.first, d) : ranks_in(*sorted.first, d, kind, ranks);
+  return {op::gather(*sorted.first, d, *at), op::gather(*sorted.second, d, *at)};
+}
+
+TensorPair selected_rows(const Tensor& self, int64_t d, SelectKind kind, const Tensor* ranks) {
+  const int64_t n = self.size(d);
+  Shape shape(self.sizes());
+  int64_t m = 1;
+  if (ranks && ranks->ndim) m = ranks->size(-1);
+  shape[d] = m;
+  if (self.numel && (self.device.type == TT_CUDA || m > kManyRanks))
+    return select_sorted(self, d, kind, ranks);
+  if (is_complex(self.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: complex numbers have no order",
+             fmt(self.dtype));
+  checked_numel(shape, Dtype::kI64, "result");
+  TensorRef x = dense_input(self);
+  TensorRef wanted = ranks ? dense_input(*ranks) : TensorRef();
+  TensorRef values = new_tensor(shape, self.dtype, self.device);
+  TensorRef indices = new_tensor(shape, Dtype::kI64, self.device);
+  if (!indices->numel) return {std::move(values), std::move(indices)};
+  int64_t inner = 1;
+  for (int64_t i = d + 1; i < self.ndim; i++) inner *= self.size(i);
+  SelectPlan plan;
+  const int64_t bytes =
+      build_select(&plan, kind, int32_t(self.dtype), self.numel / n / inner, n, inner, m);
+  if (bytes < 0) fail_arg(TT_SHAPE, "self", "self is {}: too large to select from", self.sizes());
+  Workspace workspace(bytes, self.device);
+  plan.in = x->data;
+  plan.ranks = wanted ? wanted->as<int64_t>() : nullptr;
+  plan.rank_step = wanted && wanted->numel > m ? m : 0;
+  plan.values = values->data;
+  plan.indices = indices->as<int64_t>();
+  plan.workspace = workspace.data();
+  launch_stages(kernel_select_rows, self.device, &plan.run);
+  return {std::move(values), std::move(indices)};
+}
+
 }  // namespace TT_NS
 
 namespace TT_NS::impl {
