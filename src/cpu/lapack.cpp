@@ -4,6 +4,7 @@
 #include "base/os.h"
 #include "core/ctx.h"
 #include "cpu/blas.h"
+#include "cpu/matmul_run.h"
 
 namespace TT_NS {
 
@@ -69,6 +70,99 @@ struct Number {  // room for one number of any dtype
 };
 constexpr size_t kText = 1;
 
+Number one_of(Dtype d) {
+  Number one = {};
+  if (real_of(d) == Dtype::kF32) *reinterpret_cast<float*>(one.bytes) = 1;
+  else *reinterpret_cast<double*>(one.bytes) = 1;
+  return one;
+}
+
+// ---- blocks: LAPACK factors panels, tt multiplies ----
+
+// OpenBLAS has kernels for the processors that its version knows, and multiplies on one thread.
+constexpr int64_t kFactorBlock = 64;
+constexpr int64_t kSolveBlock = 32;
+bool multiplies_itself() { return Isa(ctx().isa) != kIsaBaseline; }
+
+// A part of a matrix; distances between rows and columns count elements.
+struct Part {
+  void* data;
+  int64_t rows, columns, row, column;
+};
+// c -= a b.
+void subtract_product(Dtype d, const Part& c, const Part& a, const Part& b) {
+  if (!c.rows || !c.columns || !a.columns) return;
+  const Part* const parts[3] = {&a, &b, &c};
+  int64_t size[3][2];
+  int64_t stride[3][2];
+  MatmulOperand operands[3];
+  for (int i = 0; i < 3; i++) {
+    size[i][0] = parts[i]->rows;
+    size[i][1] = parts[i]->columns;
+    stride[i][0] = parts[i]->row;
+    stride[i][1] = parts[i]->column;
+    operands[i] = {parts[i]->data, 2, size[i], stride[i]};
+  }
+  MatmulPlan plan;
+  matmul_build(&plan, int32_t(d), operands[0], operands[1], &operands[2], operands[2], {-1, 0, -1},
+               {1, 0, 1});
+  const Memory workspace(matmul_workspace_bytes(plan));
+  plan.workspace = workspace.get();
+  run_matmul(plan, Isa(ctx().isa), ctx().rt->pool);
+}
+
+int factor_panel(Dtype d, int64_t m, int64_t n, void* a, int64_t leading, int32_t* pivots) {
+  const int rows = int(m);
+  const int columns = int(n);
+  const int step = int(leading);
+  int info = 0;
+  call(kGetrf, d, &rows, &columns, a, &step, pivots, &info);
+  return info;
+}
+
+// Row-major a (n, n) and b (n, k) with these distances between rows. In LAPACK's order of columns
+// it is X^T a^T = b^T.
+void solve_block(Dtype d, int64_t n, int64_t k, const void* a, int64_t a_row, void* b,
+                 int64_t b_row, bool upper, bool adjoint, bool unit) {
+  const int size = int(n);
+  const int columns = int(k);
+  const int a_step = int(a_row);
+  const int b_step = int(b_row);
+  const Number one = one_of(d);
+  const void* alpha = one.bytes;
+  const char* triangle = upper ? "L" : "U";
+  const char* form = adjoint ? "C" : "N";
+  const char* diagonal = unit ? "U" : "N";
+  call(kTrsm, d, "R", triangle, form, diagonal, &columns, &size, alpha, a, &a_step, b, &b_step,
+       kText, kText, kText, kText);
+}
+
+// Column-major l (m, m), unit lower, and b (m, n): b becomes l^-1 b.
+void solve_beside(Dtype d, int64_t m, int64_t n, const void* l, void* b, int64_t leading) {
+  const int rows = int(m);
+  const int columns = int(n);
+  const int step = int(leading);
+  const Number one = one_of(d);
+  const void* alpha = one.bytes;
+  call(kTrsm, d, "L", "L", "N", "U", &rows, &columns, alpha, l, &step, b, &step, kText, kText,
+       kText, kText);
+}
+
+// Exchanges rows first … last - 1 of columns of m elements with those that pivots names.
+void exchange_rows(int64_t m, int64_t size, char* column, int64_t columns, const int32_t* pivots,
+                   int64_t first, int64_t last) {
+  Number t;
+  for (int64_t c = 0; c < columns; c++, column += m * size)
+    for (int64_t i = first; i < last; i++) {
+      char* x = column + i * size;
+      char* y = column + (int64_t(pivots[i]) - 1) * size;
+      if (x == y) continue;
+      __builtin_memcpy(t.bytes, x, size_t(size));
+      __builtin_memcpy(x, y, size_t(size));
+      __builtin_memcpy(y, t.bytes, size_t(size));
+    }
+}
+
 }  // namespace
 
 bool lapack_is_open() noexcept {
@@ -80,10 +174,27 @@ bool lapack_is_open() noexcept {
 }
 
 int64_t lapack_lu_factor(Dtype d, int64_t m, int64_t n, void* a, int32_t* pivots) {
-  const int rows = int(m);
-  const int columns = int(n);
-  int info = 0;
-  call(kGetrf, d, &rows, &columns, a, &rows, pivots, &info);
+  const int64_t k = min(m, n);
+  if (k < 4 * kFactorBlock || !multiplies_itself()) return factor_panel(d, m, n, a, m, pivots);
+  const int64_t size = item_size(d);
+  const auto at = [&](int64_t row, int64_t column) {
+    return static_cast<char*>(a) + (column * m + row) * size;
+  };
+  int64_t info = 0;
+  for (int64_t j = 0; j < k; j += kFactorBlock) {
+    const int64_t width = min(k - j, kFactorBlock);
+    const int64_t next = j + width;
+    const int failed = factor_panel(d, m - j, width, at(j, j), m, pivots + j);
+    if (failed && !info) info = j + failed;
+    for (int64_t i = j; i < next; i++) pivots[i] += int32_t(j);
+    exchange_rows(m, size, at(0, 0), j, pivots, j, next);
+    exchange_rows(m, size, at(0, next), n - next, pivots, j, next);
+    if (next == n) break;
+    // The rest, whose transpose is row-major: U12 = L11^-1 A12, A22 -= L21 U12.
+    solve_beside(d, width, n - next, at(j, j), at(j, next), m);
+    subtract_product(d, {at(next, next), n - next, m - next, m, 1},
+                     {at(j, next), n - next, width, m, 1}, {at(next, j), width, m - next, m, 1});
+  }
   return info;
 }
 
@@ -94,20 +205,27 @@ int64_t lapack_cholesky(Dtype d, int64_t n, void* a, bool upper) {
   return info;
 }
 
-// In LAPACK's order of columns it is X^T a^T = b^T.
 void lapack_solve_triangular(Dtype d, int64_t n, int64_t k, const void* a, void* b, bool upper,
                              bool adjoint, bool unit) {
-  const int size = int(n);
-  const int columns = int(k);
-  Number one = {};
-  if (real_of(d) == Dtype::kF32) *reinterpret_cast<float*>(one.bytes) = 1;
-  else *reinterpret_cast<double*>(one.bytes) = 1;
-  const void* alpha = one.bytes;
-  const char* triangle = upper ? "L" : "U";
-  const char* form = adjoint ? "C" : "N";
-  const char* diagonal = unit ? "U" : "N";
-  call(kTrsm, d, "R", triangle, form, diagonal, &columns, &size, alpha, a, &size, b, &columns,
-       kText, kText, kText, kText);
+  const bool whole = n < 4 * kSolveBlock || k < kSolveBlock || (adjoint && is_complex(d));
+  if (whole || !multiplies_itself()) return solve_block(d, n, k, a, n, b, k, upper, adjoint, unit);
+  const int64_t size = item_size(d);
+  const auto row = [&](int64_t i) { return static_cast<char*>(b) + i * k * size; };
+  const auto at = [&](int64_t i, int64_t j) {
+    return static_cast<char*>(const_cast<void*>(a)) + (i * n + j) * size;
+  };
+  const bool lower = upper == adjoint;  // the matrix that is solved
+  const int64_t blocks = ceil_div(n, kSolveBlock);
+  for (int64_t i = 0; i < blocks; i++) {
+    const int64_t j = (lower ? i : blocks - 1 - i) * kSolveBlock;
+    const int64_t height = min(n - j, kSolveBlock);
+    const int64_t from = lower ? 0 : j + height;  // the known rows
+    const int64_t known = lower ? j : n - from;
+    const Part left =
+        adjoint ? Part{at(from, j), height, known, 1, n} : Part{at(j, from), height, known, n, 1};
+    subtract_product(d, {row(j), height, k, k, 1}, left, {row(from), known, k, k, 1});
+    solve_block(d, height, k, at(j, j), n, row(j), k, upper, adjoint, unit);
+  }
 }
 
 int64_t lapack_qr(Dtype d, int64_t m, int64_t n, void* a, void* tau) {

@@ -72,9 +72,9 @@ enum BagReduce : int32_t { kBagSum = 0, kBagMean = 1, kBagMax = 2 };
 struct BagPlan {
   Stages run;
   int32_t dtype, index_dtype;
-  int32_t reduce;      // BagReduce
-  int64_t n;           // indices
-  int64_t per_bag;     // indices of a bag, if start is NULL
+  int32_t reduce;   // BagReduce
+  int64_t n;        // indices
+  int64_t per_bag;  // indices of a bag, if start is NULL
   int64_t rows, width;
   int64_t row_stride;  // of the table, in bytes; a row is contiguous
   int64_t skipped;     // row that is left out; -1: none

@@ -59,11 +59,11 @@ TT_INLINE SortRoom sort_room(const SortPlan& p) {
 }
 
 enum SelectKind : int32_t {
-  kSelectRanks = 0,      // ranks
-  kSelectNanOrRanks = 1, // ranks, or the last element (nan) of a row that has nan
-  kSelectMedian = 2,     // the first nan of a row that has nan
-  kSelectNanMedian = 3,  // of the elements that are not nan
-  kSelectMode = 4,       // the last of the first longest run of equal elements
+  kSelectRanks = 0,       // ranks
+  kSelectNanOrRanks = 1,  // ranks, or the last element (nan) of a row that has nan
+  kSelectMedian = 2,      // the first nan of a row that has nan
+  kSelectNanMedian = 3,   // of the elements that are not nan
+  kSelectMode = 4,        // the last of the first longest run of equal elements
 };
 
 // What stands at m ranks of each row of an array [outer][n][inner] once it is sorted, in the order of

@@ -96,8 +96,7 @@ template <class T> void test_case(const Case& t, int32_t dtype) {
     if (rounds) continue;
     IndexPlan plan = writes;
     plan.combine = combine;
-    in_orders(t.name, a,
-              [&] { run_on(cuda::index_combine, cuda::index_combine_workspace, plan); });
+    in_orders(t.name, a, [&] { run_on(cuda::index_combine, cuda::index_combine_workspace, plan); });
     check(a == combined[combine], t.name, 4 + combine);
   }
   in_orders(t.name, b, [&] { run_on(cuda::index_get, nullptr, plan_of<T>(t, dtype, false)); });

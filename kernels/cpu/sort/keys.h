@@ -21,8 +21,7 @@ TT_INLINE uint64_t float_key(uint64_t bits) {
 }
 
 // The keys of n elements, `stride` bytes apart. Narrower floats are converted to double first.
-TT_NOINLINE void make_keys(int32_t dtype, uint64_t* key, const char* x, int64_t stride,
-                           int64_t n) {
+TT_NOINLINE void make_keys(int32_t dtype, uint64_t* key, const char* x, int64_t stride, int64_t n) {
   alignas(64) double wide[kKeyBlock];
   alignas(64) float f[kKeyBlock];
   if (dtype <= TT_I64) {

@@ -60,8 +60,8 @@ TT_NOINLINE Place find_by_bits(const uint64_t* key, int64_t n, int64_t k) {
 }
 
 // The bracket of rank k: of equal elements of the sample, or around a single one, it is one key.
-TT_NOINLINE void pick_bracket(const uint64_t* key, int64_t n, int64_t k, bool narrow,
-                              uint64_t* low, uint64_t* high) {
+TT_NOINLINE void pick_bracket(const uint64_t* key, int64_t n, int64_t k, bool narrow, uint64_t* low,
+                              uint64_t* high) {
   uint64_t sample[kMaxSample];
   const int64_t size = n >= 32768 ? kMaxSample : 32;
   const int64_t margin = n >= 32768 ? 20 : 6;

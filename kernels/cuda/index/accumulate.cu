@@ -23,17 +23,11 @@ template <> __device__ __forceinline__ BF16 plus(BF16 x, BF16 y) {
 }
 
 // An element whose "sums" are products or extremes, as kernels/cpu/index/index.cpp has them.
-template <class E> struct Times {
-  E v;
-};
-template <class E, bool kMax> struct Extreme {
-  E v;
-};
+template <class E> struct Times { E v; };
+template <class E, bool kMax> struct Extreme { E v; };
 __device__ __forceinline__ Bool product(Bool x, Bool y) { return {uint8_t(x.bits & y.bits)}; }
 __device__ __forceinline__ F16 product(F16 x, F16 y) { return narrow_f16(widen(x) * widen(y)); }
-__device__ __forceinline__ BF16 product(BF16 x, BF16 y) {
-  return narrow_bf16(widen(x) * widen(y));
-}
+__device__ __forceinline__ BF16 product(BF16 x, BF16 y) { return narrow_bf16(widen(x) * widen(y)); }
 __device__ __forceinline__ uint16_t product(uint16_t x, uint16_t y) {
   return uint16_t(uint32_t(x) * y);
 }
@@ -142,8 +136,7 @@ int32_t launch_extremes(const IndexArguments& a, const PairRoom& room, void* par
     default: return launch_sums<Extreme<float, kMax>>(a, room, parts, stream);
   }
 }
-int32_t launch_products(const IndexArguments& a, const PairRoom& room, void* parts,
-                        void* stream) {
+int32_t launch_products(const IndexArguments& a, const PairRoom& room, void* parts, void* stream) {
   switch (a.dtype) {
     case TT_BOOL: return launch_sums<Times<Bool>>(a, room, parts, stream);
     case TT_U8:

@@ -32,8 +32,8 @@ struct BagArguments {
   }
 };
 
-template <class T>
-__global__ void __launch_bounds__(kThreads) reduce_bags(const __grid_constant__ BagArguments p) {
+template <class T> __global__ void __launch_bounds__(kThreads)
+    reduce_bags(const __grid_constant__ BagArguments p) {
   const int64_t size = item_size(p.dtype);
   for (int64_t t = first_item(); t < p.bags * p.width; t += item_step()) {
     const int64_t bag = quotient(t, p.width);
@@ -81,9 +81,8 @@ int32_t bag_reduce(const void* plan, void* stream, void*) {
   a.narrow = p.index_dtype == TT_I32;
   if (a.bags * a.width == 0) return TT_OK;
   const unsigned grid = grid_of(a.bags * a.width, kThreads);
-  return p.dtype == TT_F64
-             ? device::launch(reduce_bags<double>, grid, kThreads, 0, stream, a)
-             : device::launch(reduce_bags<float>, grid, kThreads, 0, stream, a);
+  return p.dtype == TT_F64 ? device::launch(reduce_bags<double>, grid, kThreads, 0, stream, a)
+                           : device::launch(reduce_bags<float>, grid, kThreads, 0, stream, a);
 }
 
 }  // namespace cuda

@@ -80,8 +80,8 @@ TensorPair bag_reduce_backward(const Tensor& g, const Tensor& weight, const Tens
   } else if (mode == kBagModeMax) {  // the rows that have the maximum share its gradient
     TensorRef rows = op::embedding(weight, indices);
     TensorRef top = op::index_select(with_rest(y), 0, bag);
-    TensorRef equal = op::logical_or(op::eq(rows, top),
-                                     op::logical_and(op::isnan(rows), op::isnan(top)));
+    TensorRef equal =
+        op::logical_or(op::eq(rows, top), op::logical_and(op::isnan(rows), op::isnan(top)));
     TensorRef hit = op::to_dtype(op::logical_and(equal, taken), wide);
     TensorRef hits = op::clamp(op::index_add(none, 0, bag, hit), &one);
     grads = grads * (hit / op::index_select(hits, 0, bag));
@@ -136,12 +136,10 @@ TensorPair scatter_multiply_backward(const Tensor& g, const Tensor& self, int64_
                                     op::to_dtype(src_zero, Dtype::kI64));
   TensorRef product = op::scatter_multiply(op::masked_fill(self, self_zero, 1), dim, index,
                                            op::masked_fill(near, src_zero, 1));
-  TensorRef zeros =
-      op::scatter_add(rest(self, self_zero), dim, index, rest(near, src_zero));
+  TensorRef zeros = op::scatter_add(rest(self, self_zero), dim, index, rest(near, src_zero));
   auto at = [&](const Tensor& t) { return op::gather(t, dim, index); };
   TensorRef self_others = other_factors(self, self_zero, y, count, product, zeros);
-  TensorRef src_others =
-      other_factors(near, src_zero, at(y), at(count), at(product), at(zeros));
+  TensorRef src_others = other_factors(near, src_zero, at(y), at(count), at(product), at(zeros));
   return {g * op::conj(self_others), for_all(at(g) * op::conj(src_others), src)};
 }
 

@@ -135,8 +135,7 @@ static int64_t span_of(const Tensor& t) {
 }
 
 void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_data,
-               const Tensor& b, const Tensor& index, const IndexedDim& dim,
-               IndexCombine combine) {
+               const Tensor& b, const Tensor& index, const IndexedDim& dim, IndexCombine combine) {
   IndexPlan plan;
   IndexArgs args{.ndim = int32_t(nest.size.size()),
                  .size = nest.size.data(),

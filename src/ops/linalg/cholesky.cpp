@@ -23,7 +23,7 @@ constexpr Kernel kLapackCholesky = lapack_kernel<CholeskyPlan, compute_cholesky>
 TensorPair linalg_cholesky_ex(Call, const Tensor& self, bool upper, bool check_errors) {
   MaskGuard no_grad(bit(kKeyAutograd));
   check_square(self, "self");
-  TensorRef factor = working_copy(self);
+  TensorRef factor = working_copy(self, working_dtype(self));
   TensorRef info = new_tensor(batch_of(self), Dtype::kI32, self.device);
   const int64_t n = self.size(-1);
   if (uses_lapack(self)) {  // in LAPACK's order of columns the triangles are exchanged
@@ -109,7 +109,7 @@ TensorRef linalg_solve_triangular(Call, const Tensor& self, const Tensor& other,
   const Shape batch = solution_batch(self, "self", other, "other", left);
   const TensorRef a = left ? TensorRef::share(&self) : transposed(self);
   const TensorRef b = left ? TensorRef::share(&other) : transposed(other);
-  TensorRef x = working_copy(*with_batch(*b, batch));
+  TensorRef x = working_copy(*with_batch(*b, batch), working_dtype(self));
   const TensorRef dense = cast_input(*with_batch(*a, batch), x->dtype);
   solve_in_place(*dense, *x, left ? upper : !upper, unitriangular);
   return converted(left ? std::move(x) : op::contiguous(*transposed(*x)), self.dtype);
@@ -133,7 +133,7 @@ static void solve_twice(const Tensor& factor, const Tensor& x, bool upper) {
 TensorRef cholesky_solve(Call, const Tensor& self, const Tensor& input2, bool upper) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const Shape batch = solution_batch(input2, "input2", self, "self", true);
-  TensorRef x = working_copy(*with_batch(self, batch));
+  TensorRef x = working_copy(*with_batch(self, batch), working_dtype(input2));
   solve_twice(*with_batch(input2, batch), *x, upper);
   return converted(std::move(x), self.dtype);
 }
@@ -141,7 +141,7 @@ TensorRef cholesky_inverse(Call, const Tensor& self, bool upper) {
   MaskGuard no_grad(bit(kKeyAutograd));
   check_square(self, "self");
   const int64_t n = self.size(-1);
-  TensorRef x = new_tensor(self.sizes(), precise(self.dtype), self.device);
+  TensorRef x = new_tensor(self.sizes(), working_dtype(self), self.device);
   copy_elements(*x, *op::expand(*op::eye(n, n, x->dtype, self.device), self.sizes()));
   solve_twice(self, *x, upper);
   return converted(std::move(x), self.dtype);

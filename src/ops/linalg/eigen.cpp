@@ -3,6 +3,8 @@
 
 namespace TT_NS::impl {
 
+constexpr int64_t kLargeEigh = 64;  // from here on LAPACK is faster
+
 struct EighPlan {
   Dtype dtype;
   int64_t batch, n;
@@ -19,7 +21,7 @@ constexpr Kernel kLapackEigh = lapack_kernel<EighPlan, compute_eigh>("lapack_eig
 // In LAPACK's order of columns a is its own conjugate.
 static TensorPair eigh_large(const Tensor& self, const TensorRef& a, bool upper, bool vectors) {
   const int64_t n = a->size(-1);
-  TensorRef values = new_tensor(vector_shape(batch_of(*a), n), Dtype::kF64, a->device);
+  TensorRef values = new_tensor(vector_shape(batch_of(*a), n), real_of(self.dtype), a->device);
   const TensorRef info = op::zeros(batch_of(*a), Dtype::kI32, a->device);
   const EighPlan plan = {.dtype = a->dtype,
                          .batch = info->numel,
@@ -34,14 +36,15 @@ static TensorPair eigh_large(const Tensor& self, const TensorRef& a, bool upper,
   const int64_t none[1] = {0};
   TensorRef basis = new_tensor(vectors ? self.sizes() : Ints(none, 1), self.dtype, self.device);
   if (vectors) copy_elements(*basis, *adjoint_of(*a));
-  return {converted(std::move(values), real_of(self.dtype)), std::move(basis)};
+  return {std::move(values), std::move(basis)};
 }
 
 TensorPair native_eigh(Call, const Tensor& self, bool upper, bool vectors) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t n = self.size(-1);
-  const TensorRef a = working_copy(self);
-  if (uses_lapack(self, 64) && all_finite(self)) return eigh_large(self, a, upper, vectors);
+  if (uses_lapack(self, kLargeEigh) && all_finite(self))
+    return eigh_large(self, working_copy(self, self.dtype), upper, vectors);
+  const TensorRef a = working_copy(self, precise(self.dtype));
   TensorRef values = new_tensor(vector_shape(batch_of(self), n), Dtype::kF64, self.device);
   const int64_t none[1] = {0};
   TensorRef basis = new_tensor(vectors ? self.sizes() : Ints(none, 1), a->dtype, self.device);
@@ -124,7 +127,7 @@ constexpr Kernel kLapackEig = lapack_kernel<EigPlan, compute_eig>("lapack_eig");
 static TensorPair eig_large(const Tensor& self, bool vectors) {
   const int64_t n = self.size(-1);
   const bool real = !is_complex(self.dtype);
-  const TensorRef a = by_columns(*working_copy(self));
+  const TensorRef a = by_columns(*working_copy(self, precise(self.dtype)));
   const TensorRef v = new_tensor(a->sizes(), a->dtype, a->device);
   TensorRef values = new_tensor(vector_shape(batch_of(self), n), Dtype::kC128, a->device);
   TensorRef basis = new_tensor(a->sizes(), Dtype::kC128, a->device);

@@ -7,7 +7,7 @@ TensorTriple linalg_ldl_factor_ex(Call, const Tensor& self, bool hermitian, bool
   MaskGuard no_grad(bit(kKeyAutograd));
   check_square(self, "self");
   const int64_t n = self.size(-1);
-  TensorRef factors = working_copy(self);
+  TensorRef factors = working_copy(self, precise(self.dtype));
   TensorRef pivots = new_tensor(vector_shape(batch_of(self), n), Dtype::kI32, self.device);
   TensorRef info = new_tensor(batch_of(self), Dtype::kI32, self.device);
   if (info->numel) {
@@ -46,7 +46,7 @@ TensorRef linalg_ldl_solve(Call, const Tensor& LD, const Tensor& pivots, const T
   const TensorRef there = LD.is_cpu() ? rows : op::to_device(*rows, LD.device);
   const TensorRef exchanges = dense_input(*op::expand(*there, vector_shape(batch, n)));
   const TensorRef factors = cast_input(*with_batch(LD, batch), precise(LD.dtype));
-  TensorRef x = working_copy(*with_batch(other, batch));
+  TensorRef x = working_copy(*with_batch(other, batch), factors->dtype);
   if (x->numel) {
     MatrixPlan plan = matrix_plan(*factors, x->numel / (n * other.size(-1)), n * n * x->size(-1));
     plan.k = x->size(-1);

@@ -4,7 +4,7 @@
 namespace TT_NS::impl {
 
 struct Factors {
-  TensorRef lu;      // f64 or c128
+  TensorRef lu;      // of the working dtype
   TensorRef pivots;  // int32, from 1
   TensorRef info;
   TensorRef det;  // (…, 6) doubles: the determinant, its sign, the logarithm of its modulus
@@ -92,7 +92,7 @@ static Factors factor(const Tensor& self, bool wants_det = false) {
   const Ints batch = batch_of(self);
   const int64_t m = self.size(-2);
   const int64_t n = self.size(-1);
-  f.lu = working_copy(self);
+  f.lu = working_copy(self, wants_det ? precise(self.dtype) : working_dtype(self));
   f.pivots = new_tensor(vector_shape(batch, TT_NS::min(m, n)), Dtype::kI32, self.device);
   f.info = new_tensor(batch, Dtype::kI32, self.device);
   if (wants_det) f.det = new_tensor(vector_shape(batch, 6), Dtype::kF64, self.device);
@@ -115,23 +115,23 @@ struct LuSolvePlan {
   BatchData lu, pivots, b;
   bool adjoint;
 };
-// width: doubles of a row.
-static void exchange_rows(double* rows, int64_t width, const int32_t* pivots, int64_t i) {
+// width: words of a row.
+static void exchange_rows(uint32_t* rows, int64_t width, const int32_t* pivots, int64_t i) {
   const int64_t other = int64_t(pivots[i]) - 1;
   if (other == i) return;
   for (int64_t k = 0; k < width; k++) {
-    const double t = rows[i * width + k];
+    const uint32_t t = rows[i * width + k];
     rows[i * width + k] = rows[other * width + k];
     rows[other * width + k] = t;
   }
 }
 static void solve_lu(const LuSolvePlan& p) {
-  const int64_t width = p.k * item_size(p.dtype) / 8;
+  const int64_t width = p.k * item_size(p.dtype) / int64_t(sizeof(uint32_t));
   for (int64_t i = 0; i < p.batch; i++) {
     const auto* pivots = reinterpret_cast<const int32_t*>(p.pivots.at(i));
     const char* a = p.lu.at(i);
     char* x = p.b.at(i);
-    auto* rows = reinterpret_cast<double*>(x);
+    auto* rows = reinterpret_cast<uint32_t*>(x);
     for (int64_t r = 0; !p.adjoint && r < p.n; r++) exchange_rows(rows, width, pivots, r);
     lapack_solve_triangular(p.dtype, p.n, p.k, a, x, p.adjoint, p.adjoint, !p.adjoint);
     lapack_solve_triangular(p.dtype, p.n, p.k, a, x, !p.adjoint, p.adjoint, p.adjoint);
@@ -266,9 +266,9 @@ TensorRef native_lu_solve(Call, const Tensor& lu, const Tensor& pivots, const Te
   checked_numel(matrix_shape(batch, n, n), Dtype::kC128, "LU");
   const TensorRef rows = checked_pivots(pivots, "pivots", batch_of(lu), n, n);
   const TensorRef there = lu.is_cpu() ? rows : op::to_device(*rows, lu.device);
-  const TensorRef factors = cast_input(*with_batch(lu, batch), precise(lu.dtype));
+  const TensorRef factors = cast_input(*with_batch(lu, batch), working_dtype(lu));
   const TensorRef exchanges = dense_input(*op::expand(*there, vector_shape(batch, n)));
-  TensorRef x = working_copy(*with_batch(other, batch));
+  TensorRef x = working_copy(*with_batch(other, batch), factors->dtype);
   solve_in_place(*factors, *exchanges, *x, adjoint);
   return converted(std::move(x), other.dtype);
 }
@@ -308,7 +308,7 @@ TensorQuad native_solve(Call, const Tensor& self, const Tensor& other) {
   Factors f = factor(self);
   const TensorRef factors = dense_input(*with_batch(*f.lu, batch));
   const TensorRef exchanges = dense_input(*op::expand(*f.pivots, vector_shape(batch, n)));
-  TensorRef x = working_copy(*with_batch(other, batch));
+  TensorRef x = working_copy(*with_batch(other, batch), factors->dtype);
   solve_in_place(*factors, *exchanges, *x, false);
   return {converted(std::move(x), self.dtype), converted(std::move(f.lu), self.dtype),
           std::move(f.pivots), std::move(f.info)};

@@ -44,8 +44,8 @@ TensorRef transposed(const Tensor& t) { return op::transpose(t, -2, -1); }
 TensorRef adjoint_of(const Tensor& t) { return op::conj(*transposed(t)); }
 TensorRef without_dim(const Tensor& t, int64_t dim) { return op::squeeze_dims(t, Ints(&dim, 1)); }
 
-TensorRef working_copy(const Tensor& t) {
-  TensorRef out = new_tensor(t.sizes(), precise(t.dtype), t.device);
+TensorRef working_copy(const Tensor& t, Dtype d) {
+  TensorRef out = new_tensor(t.sizes(), d, t.device);
   copy_elements(*out, t);
   return out;
 }
@@ -65,6 +65,9 @@ bool uses_lapack(const Tensor& t, int64_t above) {
   const int64_t small = min(t.size(-1), t.size(-2));
   const int64_t large = max(t.size(-1), t.size(-2));
   return t.is_cpu() && small > above && large < INT32_MAX / 64 && t.numel && lapack_is_open();
+}
+Dtype working_dtype(const Tensor& t, int64_t above) {
+  return uses_lapack(t, above) ? t.dtype : precise(t.dtype);
 }
 char* matrix_data(const Tensor& t, int64_t i) {
   return t.data + i * t.size(-1) * t.size(-2) * t.item_size();

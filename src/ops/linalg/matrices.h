@@ -31,8 +31,8 @@ TensorRef without_dim(const Tensor& t, int64_t dim);  // of size 1
 
 // f64 or c128.
 inline Dtype precise(Dtype d) { return is_complex(d) ? Dtype::kC128 : Dtype::kF64; }
-// A dense copy of t in f64 or c128, which a kernel may overwrite.
-TensorRef working_copy(const Tensor& t);
+// A dense copy of t in dtype d, which a kernel may overwrite.
+TensorRef working_copy(const Tensor& t, Dtype d);
 TensorRef converted(TensorRef t, Dtype d);
 
 // A plan for `batch` matrices, each of which takes about `work` multiplications.
@@ -43,6 +43,8 @@ inline double* doubles(const Tensor& t) { return reinterpret_cast<double*>(t.dat
 // single large matrices.
 constexpr int64_t kLargeMatrix = 128;
 bool uses_lapack(const Tensor& t, int64_t above = kLargeMatrix);
+// What matrices like t are computed in: LAPACK has every dtype, tt's kernels f64 and c128.
+Dtype working_dtype(const Tensor& t, int64_t above = kLargeMatrix);
 // Matrix i of a batch of dense matrices.
 char* matrix_data(const Tensor& t, int64_t i);
 // A dense tensor of the transposes, which is t in LAPACK's order of columns.

@@ -4,7 +4,7 @@
 namespace TT_NS::impl {
 
 struct Reflectors {
-  TensorRef a;    // f64 or c128: R, and below its diagonal the vectors
+  TensorRef a;    // of the working dtype: R, and below its diagonal the vectors
   TensorRef tau;  // of the same dtype
 };
 
@@ -28,7 +28,7 @@ static Reflectors reflect(const Tensor& self) {
   const int64_t m = self.size(-2);
   const int64_t n = self.size(-1);
   Reflectors r;
-  r.a = working_copy(self);
+  r.a = working_copy(self, working_dtype(self));
   r.tau = new_tensor(vector_shape(batch_of(self), TT_NS::min(m, n)), r.a->dtype, self.device);
   if (!r.tau->numel) return r;
   if (uses_lapack(self)) {
@@ -125,7 +125,7 @@ TensorPair geqrf(Call, const Tensor& self) {
 
 TensorRef native_householder(Call, const Tensor& self, const Tensor& tau) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  const Dtype d = precise(self.dtype);
+  const Dtype d = working_dtype(self);
   return converted(product(*cast_input(self, d), *cast_input(tau, d)), self.dtype);
 }
 

@@ -21,9 +21,9 @@ static TensorTriple svd_large(const Tensor& self) {
   const int64_t m = self.size(-2);
   const int64_t n = self.size(-1);
   const int64_t k = TT_NS::min(m, n);
-  const TensorRef a = working_copy(self);
+  const TensorRef a = working_copy(self, self.dtype);
   TensorRef u = new_tensor(matrix_shape(batch_of(self), m, k), a->dtype, a->device);
-  TensorRef s = new_tensor(vector_shape(batch_of(self), k), Dtype::kF64, a->device);
+  TensorRef s = new_tensor(vector_shape(batch_of(self), k), real_of(self.dtype), a->device);
   TensorRef vh = new_tensor(matrix_shape(batch_of(self), k, n), a->dtype, a->device);
   const TensorRef info = op::zeros(batch_of(self), Dtype::kI32, a->device);
   const LapackSvdPlan plan = {.dtype = a->dtype,
@@ -37,8 +37,7 @@ static TensorTriple svd_large(const Tensor& self) {
                               .info = info->as<int32_t>()};
   launch(kLapackSvd, kCpuDevice, &plan, 1);
   check_info(*info, kNoResult);
-  return {converted(std::move(u), self.dtype), converted(std::move(s), real_of(self.dtype)),
-          converted(std::move(vh), self.dtype)};
+  return {std::move(u), std::move(s), std::move(vh)};
 }
 
 // self = U diag(s) Vh with U (*, m, k), s (*, k), Vh (*, k, n), k = min(m, n). Computed in double;
