@@ -66,8 +66,8 @@ constexpr int64_t kIndexRangeOfSums = 8 << 20;
 constexpr int64_t kIndexRangeOfPuts = 32 << 20;
 
 // Sums, means or maxima of the table rows of each bag. Units: bags. Sums have the order of the
-// indices, in float32 for 16-bit numbers; maxima keep nan; a bag without rows is 0. Indices that have
-// changed since they were checked and are out of range count as 0.
+// indices, in float32 for 16-bit numbers; maxima keep nan; a bag without rows is 0. Indices that
+// have changed since they were checked and are out of range count as 0.
 enum BagReduce : int32_t { kBagSum = 0, kBagMean = 1, kBagMax = 2 };
 struct BagPlan {
   Stages run;

@@ -66,8 +66,8 @@ enum SelectKind : int32_t {
   kSelectMode = 4,        // the last of the first longest run of equal elements
 };
 
-// What stands at m ranks of each row of an array [outer][n][inner] once it is sorted, in the order of
-// SortPlan. Units: rows, m = 1 unless ranks are given.
+// What stands at m ranks of each row of an array [outer][n][inner] once it is sorted, in the order
+// of SortPlan. Units: rows, m = 1 unless ranks are given.
 struct SelectPlan {
   Stages run;
   int32_t kind;  // SelectKind

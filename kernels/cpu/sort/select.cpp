@@ -1,9 +1,9 @@
 // select_rows: what stands at some ranks of each row once it is sorted, without sorting it.
 //   in: (outer, n, inner); values, indices: (outer, m, inner)
 //
-// The keys of a row are written to the workspace. A rank is found by Floyd and Rivest's bracket: two
-// elements of a sorted sample, between which the rank most likely is; the keys between them are kept
-// and those below are counted, until few are left.
+// The keys of a row are written to the workspace. A rank is found by Floyd and Rivest's bracket:
+// two elements of a sorted sample, between which the rank most likely is; the keys between them are
+// kept and those below are counted, until few are left.
 #include "kernels/cpu/sort/keys.h"
 #include "kernels/cpu/sort/sort.h"
 

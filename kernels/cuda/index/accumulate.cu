@@ -1,5 +1,5 @@
-// index_accumulate: a[index] += b; index_combine: a[index] = their product, maximum or minimum. Items
-// are sorted by their place in a; segments.h folds each run.
+// index_accumulate: a[index] += b; index_combine: a[index] = their product, maximum or minimum.
+// Items are sorted by their place in a; segments.h folds each run.
 #include "kernels/cuda/index/index.h"
 #include "kernels/cuda/index/segments.h"
 #include "kernels/cuda/rows.h"

@@ -1,5 +1,5 @@
-// bag_reduce: sums, means or maxima of rows of a table. A thread reduces one column of a bag, in the
-// order of its indices: neighbours read neighbouring elements of a row.
+// bag_reduce: sums, means or maxima of rows of a table. A thread reduces one column of a bag, in
+// the order of its indices: neighbours read neighbouring elements of a row.
 #include "kernels/cuda/convert.h"
 #include "kernels/cuda/nest.h"
 #include "kernels/cuda/rows.h"

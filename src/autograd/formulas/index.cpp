@@ -116,8 +116,8 @@ static TensorRef for_all(TensorRef part, const Tensor& src) {
   return part;
 }
 
-// The product of a target's other factors: y / f, or for a factor of 0 the product of those that are
-// not 0, times the other 0 if there are two. As an expression, for second derivatives.
+// The product of a target's other factors: y / f, or for a factor of 0 the product of those that
+// are not 0, times the other 0 if there are two. As an expression, for second derivatives.
 static TensorRef other_factors(const Tensor& f, const Tensor& zero, const Tensor& y,
                                const Tensor& count, const Tensor& product, const Tensor& zeros) {
   TensorRef of_two = op::masked_fill((zeros - f) * product, op::ne(count, 2), 0);

@@ -85,8 +85,8 @@ TensorPair select_ranks(Call, const Tensor& self, const Tensor& ranks, bool nan_
   return selected_rows(self, self.ndim - 1, nan_last ? kSelectNanOrRanks : kSelectRanks, &ranks);
 }
 
-// Rows in the last dimension; the ranks of all q are columns of the same rows, the one below and the
-// one above a rank are neighbours.
+// Rows in the last dimension; the ranks of all q are columns of the same rows, the one below and
+// the one above a rank are neighbours.
 static TensorRef quantile_of(const Tensor& self, const Tensor& q, Opt<int64_t> dim, bool keepdim,
                              int64_t interpolation, bool skips_nan) {
   check_real(self);

@@ -11,8 +11,9 @@ namespace TT_NS {
 TensorPair sorted_rows(const Tensor& self, int64_t dim, int64_t k, bool descending,
                        bool want_values);
 
-// Returns what `kind` selects of each row along dim, and its indices, in the shape of self with size
-// m, or without ranks 1, at dim. ranks: (m), or for dim the last one (the rest of self's shape, m).
+// Returns what `kind` selects of each row along dim, and its indices, in the shape of self with
+// size m, or without ranks 1, at dim. ranks: (m), or for dim the last one (the rest of self's
+// shape, m).
 TensorPair selected_rows(const Tensor& self, int64_t dim, SelectKind kind, const Tensor* ranks);
 
 }  // namespace TT_NS
