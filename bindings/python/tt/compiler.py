@@ -17,6 +17,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 
 from . import _convert as convert
 from ._lib import Handle, call, fail, finalizer, lib, local, quick
+from ._facts import TensorHandle
 from ._tensor import Tensor, from_address
 from ._tree import Place, mapped, with_tensors, without_tensors
 
@@ -41,6 +42,11 @@ LIMIT = 8  # records of one function, and structures of its arguments
 OPTIONS = Struct("Qq").pack  # tt_compile_opts
 INFO = Struct("qqqP")  # tt_compiled_info
 PLAIN = (int, float, complex, str, bytes, bool, type(None))  # watched by value
+POINTERS = convert.POINTERS
+NUMBERS = [c_int64(n) for n in range(16)]
+ONE = NUMBERS[1]
+compiled_call = lib.tt_compiled_call
+new = object.__new__
 recording = 0  # how many functions are being recorded
 every: weakref.WeakSet[Compiled] = weakref.WeakSet()
 
@@ -72,6 +78,7 @@ class Entry:
             c_int64(MAX_RESULTS),
             byref(self.n),
         )
+        self.single = False  # the result is one tensor
         from .func import Flat
 
         entry = weakref.ref(
@@ -109,8 +116,28 @@ class Entry:
         return result
 
     def run(self, tensors: Any) -> Any:
+        if not self.single:
+            return self.run_any(tensors)
+        handle = TensorHandle()
+        values = [x._as_parameter_._address for x in tensors]
+        if compiled_call(
+            local.ctx,
+            self.handle,
+            POINTERS[len(values)](*values),
+            NUMBERS[len(values)],
+            byref(handle),
+            ONE,
+            self.n_address,
+        ):
+            fail()
+        result = new(Tensor)
+        result._as_parameter_ = handle
+        return result
+
+    def run_any(self, tensors: Any) -> Any:
+        """Calls C for any number of results."""
         outs = self.outs()
-        if lib.tt_compiled_call(
+        if compiled_call(
             local.ctx,
             self.handle,
             convert.pointers(tensors),
@@ -124,6 +151,7 @@ class Entry:
         if number is not None and number != len(outs):
             self.outs, self.cap = c_void_p * number, c_int64(number)
         if type(self.result) is Place:
+            self.single = len(tensors) < len(NUMBERS)
             return from_address(outs[0] or 0)
         return with_tensors(self.result, [from_address(outs[i] or 0) for i in range(number or 0)])
 
@@ -143,6 +171,31 @@ def codes_of(code: CodeType) -> Iterator[CodeType]:
         code = waiting.pop()
         yield code
         waiting += [c for c in code.co_consts if isinstance(c, CodeType)]
+
+
+class Seen:
+    """The objects that names had, and the modes of modules, in a call."""
+
+    __slots__ = ("cells", "modules", "names")
+
+    def __init__(self, cells: Any, names: Any, modules: Any) -> None:
+        self.cells, self.names, self.modules = cells, names, modules
+
+    def holds(self) -> bool:
+        """Returns whether every name has the same object, and every module its mode."""
+        for get, name, x in self.names:
+            if get(name) is not x:
+                return False
+        for m, training in self.modules:
+            if m.training is not training:
+                return False
+        for cell, x in self.cells:
+            try:
+                if cell.cell_contents is not x:
+                    return False
+            except ValueError:  # not bound any more
+                return False
+        return True
 
 
 class Watched:
@@ -190,12 +243,13 @@ class Watched:
                     objects.append(x)
         return objects
 
-    def seen(self) -> tuple[list[int], list[bool]]:
-        """Returns a value that is equal while every name has the same object and every module its
-        mode."""
-        ids = [id(cell.cell_contents) for cell in self.cells]
-        ids += [id(space.get(name)) for space, name in self.names]
-        return ids, [m.training for m in self.modules]
+    def seen(self) -> Seen:
+        """Returns what the names and the modes are now."""
+        return Seen(
+            [(cell, cell.cell_contents) for cell in self.cells],
+            [(space.get, name, space.get(name)) for space, name in self.names],
+            [(m, m.training) for m in self.modules],
+        )
 
     def state(self, held: list[Any] | None = None) -> tuple[Any, ...]:
         """Returns the state that must be equal for a record. held receives the objects compared by
@@ -227,8 +281,8 @@ class Compiled:
         self.fn, self.fullgraph = fn, fullgraph
         self.entries: dict[Any, Entry] = {}
         self.watched: Watched | None = None
-        # of the last replay: the number of its arguments, what was seen then, its entry
-        self.last: tuple[int, Any, Entry] | None = None
+        # of the last replay: the number of its arguments, what was seen then, its entry's run
+        self.last: tuple[int, Any, Any] | None = None
         update_wrapper(self, fn)
         every.add(self)
 
@@ -244,14 +298,14 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if recording:
             return self.fn(*args, **kwargs)
-        if self.last is not None and not kwargs and len(args) == self.last[0]:
+        last = self.last
+        if last is not None and not kwargs and len(args) == last[0]:
             for x in args:
                 if type(x) is not Tensor:
                     break
             else:
-                assert self.watched is not None
-                if self.watched.seen() == self.last[1]:
-                    return self.last[2].run(args)
+                if last[1]():
+                    return last[2](args)
         return self.run_entry(args, kwargs)
 
     def run_entry(self, args: Any, kwargs: Any) -> Any:
@@ -277,7 +331,7 @@ class Compiled:
         first = entry.number is None
         result = entry.run(tensors)
         if structure is None and not entry.plain:
-            self.last = (len(args), self.watched.seen(), entry)
+            self.last = (len(args), self.watched.seen().holds, entry.run)
         if first and self.fullgraph:
             reason = entry.plain or entry.info()[3]
             if reason:
