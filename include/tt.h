@@ -339,6 +339,11 @@ typedef struct tt_event tt_event;
    @number priority */
 tt_status tt_stream_new(tt_ctx *c, const tt_device *device, int32_t priority, tt_stream **out);
 
+/* Makes a tt_stream of a stream of the application: a cudaStream_t of the device, which must live
+   until the last reference is dropped and is then left as it is. It counts among the 31.
+   @null device: the first CUDA device */
+tt_status tt_stream_import(tt_ctx *c, const tt_device *device, void *handle, tt_stream **out);
+
 /* Adds and drops a reference. Work that the stream has is completed. */
 void tt_stream_retain(tt_stream *s);
 void tt_stream_release(tt_stream *s);

@@ -150,6 +150,14 @@ tt_status tt_stream_new(tt_ctx* h, const tt_device* device, int32_t priority, tt
     *out = handle_of(new_stream(cuda_arg(c, device, "device", 1), priority));
   });
 }
+tt_status tt_stream_import(tt_ctx* h, const tt_device* device, void* handle, tt_stream** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "stream_import", [&](Ctx& c) {
+    out_arg(out, "out", 3);
+    if (!handle) fail_null("handle", 2);
+    *out = handle_of(import_stream(cuda_arg(c, device, "device", 1), handle));
+  });
+}
 void tt_stream_retain(tt_stream* h) {
   if (DeviceStream* s = stream_of(h)) ref_inc_external(&s->refs);
 }

@@ -171,7 +171,7 @@ void DeviceStream::destroy(DeviceStream* s) noexcept {
                    b.stream_wait(d.index, d.own.handle, event) == TT_OK;
     if (!ordered) b.stream_sync(d.index, s->handle);
     if (event) b.event_free(d.index, event);
-    b.stream_free(d.index, s->handle);
+    if (!s->imported) b.stream_free(d.index, s->handle);
   }
   device_alloc_stream(d.alloc, s->number, d.own.handle);
   {
@@ -184,7 +184,7 @@ void DeviceStream::destroy(DeviceStream* s) noexcept {
 static DeviceStream* alloc_stream(CudaDevice& d, int32_t number) {
   auto* s = static_cast<DeviceStream*>(os_alloc(sizeof(DeviceStream), 64));
   if (!s) fail_oom(int64_t(sizeof(DeviceStream)));
-  *s = DeviceStream{kTagStream, 1, &d, nullptr, number, nullptr};
+  *s = DeviceStream{kTagStream, 1, &d, nullptr, number, nullptr, false};
   return s;
 }
 
@@ -196,29 +196,57 @@ Ref<DeviceStream> own_stream(CudaDevice& d) {
   return Ref<DeviceStream>::adopt(s);
 }
 
-Ref<DeviceStream> new_stream(CudaDevice& d, int32_t priority) {
-  cuda_usable(d);
-  if (!d.backend->stream_new)
-    fail(TT_NOT_IMPLEMENTED, "the device library of {} has no streams",
-         fmt(Device{TT_CUDA, int8_t(d.index)}));
-  Lock lock(d.mutex);
+// A stream with the next free number, without a handle. Requires d.mutex.
+static DeviceStream* numbered_stream(CudaDevice& d) {
   int32_t number = 1;
   while (number < kMaxStreams && d.streams[number]) number++;
   if (number == kMaxStreams)
     fail(TT_DEVICE, "{} has {} streams: that is the maximum", fmt(Device{TT_CUDA, int8_t(d.index)}),
          kMaxStreams - 1);
-  DeviceStream* s = alloc_stream(d, number);
-  const int32_t status = d.backend->stream_new(d.index, priority, &s->handle);
-  if (!status) s->pool = device_alloc_stream(d.alloc, number, s->handle);
-  if (!s->pool) {
-    if (!status) d.backend->stream_free(d.index, s->handle);
+  return alloc_stream(d, number);
+}
+// Gives the stream its memory and its place among those of the device. Requires d.mutex. Returns
+// false if memory is short.
+static bool enter_stream(CudaDevice& d, DeviceStream* s) {
+  s->pool = device_alloc_stream(d.alloc, s->number, s->handle);
+  if (!s->pool) return false;
+  d.streams[s->number] = s;
+  device_alloc_hold(d.alloc);
+  return true;
+}
+static void require_streams(CudaDevice& d) {
+  cuda_usable(d);
+  if (!d.backend->stream_new)
+    fail(TT_NOT_IMPLEMENTED, "the device library of {} has no streams",
+         fmt(Device{TT_CUDA, int8_t(d.index)}));
+}
+
+Ref<DeviceStream> new_stream(CudaDevice& d, int32_t priority) {
+  require_streams(d);
+  Lock lock(d.mutex);
+  DeviceStream* s = numbered_stream(d);
+  if (const int32_t status = d.backend->stream_new(d.index, priority, &s->handle)) {
     os_free(s);
-    if (status)
-      fail(status, "a stream of {} cannot be made", fmt(Device{TT_CUDA, int8_t(d.index)}));
+    fail(status, "a stream of {} cannot be made", fmt(Device{TT_CUDA, int8_t(d.index)}));
+  }
+  if (!enter_stream(d, s)) {
+    d.backend->stream_free(d.index, s->handle);
+    os_free(s);
     fail_oom(0);
   }
-  d.streams[number] = s;
-  device_alloc_hold(d.alloc);
+  return Ref<DeviceStream>::adopt(s);
+}
+
+Ref<DeviceStream> import_stream(CudaDevice& d, void* handle) {
+  require_streams(d);
+  Lock lock(d.mutex);
+  DeviceStream* s = numbered_stream(d);
+  s->handle = handle;
+  s->imported = true;
+  if (!enter_stream(d, s)) {
+    os_free(s);
+    fail_oom(0);
+  }
   return Ref<DeviceStream>::adopt(s);
 }
 

@@ -25,6 +25,7 @@ struct DeviceStream {
   void* handle;  // what the backend returned; NULL: the library's own
   int32_t number;
   DevicePool* pool;
+  bool imported;  // the handle is the application's
   static void destroy(DeviceStream*) noexcept;
 };
 
@@ -89,7 +90,8 @@ void cuda_synchronize(CudaDevice&, DeviceStream* only = nullptr);
 void cuda_wait_stream(DeviceStream& stream, DeviceStream& other);
 
 Ref<DeviceStream> new_stream(CudaDevice&, int32_t priority);
-Ref<DeviceStream> own_stream(CudaDevice&);  // a handle of the device's own stream
+Ref<DeviceStream> import_stream(CudaDevice&, void* handle);  // not NULL
+Ref<DeviceStream> own_stream(CudaDevice&);                   // a handle of the device's own stream
 Ref<DeviceEvent> new_event(CudaDevice&, bool timed);
 
 // Copies memory on the current streams. From a device to pageable CPU memory it waits, and reports

@@ -9,6 +9,14 @@ CUDA device. `TT.with_stream(f, s)` computes on it.
 Stream(device=nothing; priority::Integer=0) = own(Stream,
     handle_out(o -> C.tt_stream_new(ctx(), device_or_null(device), priority, o)))
 
+"""
+    TT.Stream(handle::Ptr{Cvoid}, device=nothing)
+
+A stream of the application: its `cudaStream_t`, which must live longer than this object.
+"""
+Stream(handle::Ptr{Cvoid}, device=nothing) = own(Stream,
+    handle_out(o -> C.tt_stream_import(ctx(), device_or_null(device), handle, o)))
+
 "The stream on which this task computes."
 current_stream(device=nothing) =
     own(Stream, handle_out(o -> C.tt_stream_current(ctx(), device_or_null(device), o)))

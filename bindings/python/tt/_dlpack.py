@@ -71,7 +71,24 @@ def dlpack_device(t: Tensor) -> tuple[int, int]:
     return DEVICES[t.device.type], t.device.index or 0
 
 
-def to_dlpack(t: Tensor, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+LEGACY_STREAM = 1  # what DLPack and CUDA call a device's default stream
+NO_STREAM = -1  # the consumer orders its work by itself
+
+
+def order_consumer(t: Tensor, stream: int | None) -> None:
+    """Makes a stream of a consumer wait for what tt has computed so far on the device of t."""
+    from .cuda.streams import ExternalStream, current_stream
+
+    if stream == 0:  # DLPack: it could mean either default stream
+        raise BufferError("__dlpack__: stream is 0: must be 1, 2, -1 or an address")
+    if stream != NO_STREAM:
+        consumer = ExternalStream(LEGACY_STREAM if stream is None else stream, t.device)
+        consumer.wait_stream(current_stream(t.device))
+
+
+def to_dlpack(
+    t: Tensor, stream: int | None, max_version: Any, dl_device: Any, copy: bool | None
+) -> Any:
     """Returns a capsule over the memory of t: see Tensor.__dlpack__."""
     if t.requires_grad:
         raise BufferError("__dlpack__: the tensor requires a gradient; use x.detach()")
@@ -85,8 +102,11 @@ def to_dlpack(t: Tensor, max_version: Any, dl_device: Any, copy: bool | None) ->
         raise BufferError(
             "__dlpack__: the memory is read-only, which a capsule without version cannot say"
         )
+    shared = t.clone() if copy else t
+    if t.device.type == "cuda":
+        order_consumer(shared, stream)
     managed: Any = c_void_p()
-    call("tt_tensor_to_dlpack", t.clone() if copy else t, c_int32(major), ctypes.byref(managed))
+    call("tt_tensor_to_dlpack", shared, c_int32(major), ctypes.byref(managed))
     if copy and major:
         ctypes.c_uint64.from_address(managed.value + FLAGS).value |= IS_COPIED
     sweep()
@@ -95,6 +115,13 @@ def to_dlpack(t: Tensor, max_version: Any, dl_device: Any, copy: bool | None) ->
     if sweep not in gc.callbacks:
         gc.callbacks.append(sweep)
     return capsule
+
+
+def producer_device(producer: Any) -> tuple[int, int]:
+    """Returns (DLDeviceType, index) of an object with __dlpack__."""
+    ask = getattr(producer, "__dlpack_device__", None)
+    kind, index = ask() if ask else (DEVICES["cpu"], 0)
+    return int(kind), int(index)
 
 
 def from_dlpack(
@@ -107,10 +134,16 @@ def from_dlpack(
     capsule = ext_tensor
     if hasattr(ext_tensor, "__dlpack__"):
         options = {} if copy is None else {"copy": copy}
+        kind, index = producer_device(ext_tensor)
+        if kind == DEVICES["cuda"]:
+            from .cuda.streams import current_stream
+
+            options["stream"] = current_stream(index).cuda_stream
         try:
             capsule = ext_tensor.__dlpack__(max_version=(1, 1), **options)
         except TypeError:  # a producer of DLPack before 1.0
-            capsule = ext_tensor.__dlpack__()
+            options.pop("copy", None)
+            capsule = ext_tensor.__dlpack__(**options)
     if type(capsule).__name__ != "PyCapsule":
         raise TypeError(
             "from_dlpack(): argument must have __dlpack__ or be a DLPack capsule, "

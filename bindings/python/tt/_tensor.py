@@ -441,10 +441,15 @@ class Tensor(Arithmetic, TensorLayout):
         copy: _bool | None = None,
     ) -> Any:
         """Returns a DLPack capsule over the same memory. Raises BufferError if that is
-        impossible."""
+        impossible.
+
+        stream: of a CUDA tensor, the consumer's stream: the address of a cudaStream_t, 1 or None
+        for the default stream, 2 for the thread's own. It waits for what tt has computed so far; -1
+        makes nothing wait.
+        """
         from ._dlpack import to_dlpack
 
-        return to_dlpack(self, max_version, dl_device, copy)
+        return to_dlpack(self, stream, max_version, dl_device, copy)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
         """Returns tt.array_api, the functions of Python's array API standard."""

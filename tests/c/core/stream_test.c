@@ -98,6 +98,46 @@ static void test_handles(void** state) {
   tt_event_release(later);
 }
 
+/* A stream of the application, here one that another runtime made: tt computes on it, and leaves it
+   when the last reference is dropped. */
+static void test_import(void** state) {
+  CTX;
+  tt_runtime* rt;
+  tt_ctx* host;
+  tt_stream *theirs, *s, *own;
+  tt_tensor *x, *y = NULL, *z = NULL;
+  int32_t done = 0;
+  load_fake(c);
+  OK(tt_runtime_new(NULL, &rt));
+  OK(tt_ctx_new(rt, &host));
+  load_fake(host);
+  OK(tt_stream_new(host, NULL, 0, &theirs));
+  FAILS(TT_INVALID_ARG, tt_stream_import(c, NULL, NULL, &s));
+  assert_null(s);
+  OK(tt_stream_import(c, &kCuda0, tt_stream_handle(theirs), &s));
+  assert_ptr_equal(tt_stream_handle(s), tt_stream_handle(theirs));
+  OK(tt_stream_default(c, NULL, &own));
+  x = on(c, k1234, kCuda0);
+  fake_late(7);
+  OK(tt_stream_set(c, s));
+  OK(tt_add(c, x, x, &y));
+  OK(tt_stream_set(c, own));
+  OK(tt_mul(c, y, x, &z)); /* waits for s */
+  tt_stream_release(s);
+  tt_tensor_release(y); /* computed on a stream that tt no longer has */
+  HOLDS(z, 2, 8, 18, 32);
+  fake_late(0);
+  OK(tt_stream_synchronize(host, theirs));
+  OK(tt_stream_query(host, theirs, &done));
+  assert_int_equal(done, 1);
+  tt_tensor_release(x);
+  tt_tensor_release(z);
+  tt_stream_release(own);
+  tt_stream_release(theirs);
+  tt_ctx_release(host);
+  tt_runtime_release(rt);
+}
+
 /* A program on two streams, without a wait of its own: x is written on one stream, read on the
    other, and memory goes from one to the other. */
 static void one_program(tt_ctx* c) {
@@ -388,6 +428,7 @@ static void test_outlive(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(test_handles),
+      TEST(test_import),
       TEST(test_streams_run_late),
       TEST(test_gradient_on_a_stream),
       TEST(test_memory),

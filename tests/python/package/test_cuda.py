@@ -35,6 +35,34 @@ side.synchronize()
 assert side.query() and side.cuda_stream
 with cuda.stream(None):
     pass
+foreign = cuda.ExternalStream(side.cuda_stream)
+assert foreign == side
+with cuda.stream(foreign):
+    w = x * 3
+assert w.tolist() == [0, 3, 6, 9, 12, 15]
+
+
+class Producer:
+    def __dlpack_device__(self):
+        return x.__dlpack_device__()
+
+    def __dlpack__(self, **options):
+        asked.append(options["stream"])
+        return (x + 1).__dlpack__(**options)
+
+
+asked = []
+with cuda.stream(side):
+    taken = tt.from_dlpack(Producer())
+assert asked == [side.cuda_stream] and taken.tolist() == [1, 2, 3, 4, 5, 6]
+assert tt.from_dlpack(x.__dlpack__(stream=-1)).data_ptr() == x.data_ptr()
+try:
+    x.__dlpack__(stream=0)
+except BufferError as e:
+    assert "stream is 0" in str(e)
+else:
+    assert False
+del foreign, w, taken
 pinned = tt.arange(6.0).pin_memory()
 assert pinned.is_pinned() and pinned.pin_memory() is pinned and not tt.zeros(2).is_pinned()
 assert pinned.to("cuda", non_blocking=True).tolist() == pinned.tolist() == [0, 1, 2, 3, 4, 5]

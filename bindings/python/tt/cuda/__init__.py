@@ -19,6 +19,7 @@ from ..errors import OutOfMemoryError as OutOfMemoryError
 from .devices import device_count as device_count
 from .devices import required
 from .streams import Event as Event
+from .streams import ExternalStream as ExternalStream
 from .streams import Stream as Stream
 from .streams import StreamContext as StreamContext
 from .streams import current_stream as current_stream

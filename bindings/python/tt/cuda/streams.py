@@ -1,7 +1,7 @@
 """Streams and events of CUDA devices."""
 from __future__ import annotations
 
-from ctypes import byref, c_double, c_int32
+from ctypes import byref, c_double, c_int32, c_void_p
 
 from .._convert import place
 from .._lib import Handle, call, finalizer, quick
@@ -98,6 +98,18 @@ class Stream:
 
     def __exit__(self, *_: object) -> None:
         set_stream(self.outer)
+
+
+class ExternalStream(Stream):
+    """A stream of the application or of another library.
+
+    stream_ptr: the address of its cudaStream_t, which must live longer than this object.
+    """
+
+    def __init__(self, stream_ptr: int, device: AnyDevice = None, **kwargs: Any) -> None:
+        self.device = required("ExternalStream", device)
+        self.priority = 0
+        self.handle = stream_from("tt_stream_import", place(self.device), c_void_p(stream_ptr))
 
 
 class Event:

@@ -8259,6 +8259,8 @@ extern "C" {
         -> tt_status;
     pub fn tt_stream_new(c: *mut tt_ctx, device: *const tt_device, priority: i32,
         out: *mut *mut tt_stream) -> tt_status;
+    pub fn tt_stream_import(c: *mut tt_ctx, device: *const tt_device, handle: *mut c_void,
+        out: *mut *mut tt_stream) -> tt_status;
     pub fn tt_stream_retain(s: *mut tt_stream);
     pub fn tt_stream_release(s: *mut tt_stream);
     pub fn tt_stream_current(c: *mut tt_ctx, device: *const tt_device, out: *mut *mut tt_stream)

@@ -50,6 +50,20 @@ pub fn can_access_peer(device: Device, peer: Device) -> Result<bool> {
 }
 
 impl Stream {
+    /// Makes a `Stream` of a stream of the application. Without a device: on the first CUDA device.
+    ///
+    /// # Safety
+    /// `handle` is a `cudaStream_t` of the device that lives longer than the last clone of the
+    /// result.
+    pub unsafe fn import(
+        device: Option<Device>,
+        handle: std::ptr::NonNull<std::ffi::c_void>,
+    ) -> Result<Stream> {
+        let device = device.map(Device::raw);
+        let device = device.as_ref().map_or(std::ptr::null(), |d| d as *const _);
+        // SAFETY: the device is valid during the call; the caller answers for the handle.
+        unsafe { call1(|c, out| sys::tt_stream_import(c, device, handle.as_ptr(), out)) }
+    }
     /// Returns whether all work of the stream is done.
     pub fn query(&self) -> Result<bool> {
         // SAFETY: the handle is live.
