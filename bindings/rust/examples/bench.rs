@@ -1,12 +1,12 @@
 //! Compares the crate's calls with the C calls, alternately in one process: `cargo run --release
 //! --example bench [ROUNDS]`. Times are medians of the rounds; a ratio is the median of the rounds'
 //! ratios.
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::time::Instant;
-use tt::{Handle, Tensor};
+use tt::{idx, Handle, Tensor};
 use tt_sys as sys;
 
-const CALLS: usize = 20_000;
+const CALLS: usize = 2_000; // in a round, which should be shorter than a time slice of the system
 
 /// Returns the nanoseconds per call.
 fn timed(mut call: impl FnMut()) -> f64 {
@@ -38,9 +38,10 @@ fn compare(name: &str, rounds: usize, mut c: impl FnMut(), mut rust: impl FnMut(
 }
 
 fn main() -> tt::Result<()> {
-    let rounds = std::env::args().nth(1).map_or(200, |n| n.parse().expect("a number of rounds"));
+    let rounds = std::env::args().nth(1).map_or(2_000, |n| n.parse().expect("a number of rounds"));
     let (a, b) = (tt::randn(&[4, 4])?, tt::randn(&[4, 4])?);
-    let (double, integer) = (Tensor::from(2.5f64), Tensor::from(7i64));
+    let (double, single) = (Tensor::from(2.5f64), Tensor::from(2.5f32));
+    let integer = Tensor::from(7i64);
     let mut c = null_mut();
     // SAFETY: the runtime is live, and `c` receives the context.
     assert_eq!(unsafe { sys::tt_ctx_new(tt::Runtime::current()?.raw(), &mut c) }, 0);
@@ -56,6 +57,12 @@ fn main() -> tt::Result<()> {
         assert_eq!(unsafe { sys::tt_item_f64(c, double.raw(), &mut value) }, 0);
         assert_eq!(value, 2.5);
     };
+    let item_single = || {
+        let mut value = 0.0;
+        // SAFETY: context and tensor are live.
+        assert_eq!(unsafe { sys::tt_item_f64(c, single.raw(), &mut value) }, 0);
+        assert_eq!(value, 2.5);
+    };
     let item_i64 = || {
         let mut value = 0;
         // SAFETY: context and tensor are live.
@@ -68,6 +75,26 @@ fn main() -> tt::Result<()> {
         assert_eq!(unsafe { sys::tt_item(c, double.raw(), &mut value) }, 0);
         assert!(value.kind == sys::TT_SCALAR_FLOAT && value.re == 2.5);
     };
+    let net = tt::nn::linear(4, 4)?;
+    // SAFETY: context, module and tensor are live; the result is released.
+    let forward = || unsafe {
+        let mut out = null_mut();
+        assert_eq!(sys::tt_module_call(c, net.raw(), a.raw(), &mut out), 0);
+        sys::tt_tensor_release(out);
+    };
+    // SAFETY: context and tensors are live; the result is released.
+    let cat = || unsafe {
+        let (mut out, list) = (null_mut(), [a.raw() as *const _, b.raw() as *const _]);
+        assert_eq!(sys::tt_cat(c, list.as_ptr(), 2, null(), &mut out), 0);
+        sys::tt_tensor_release(out);
+    };
+    // SAFETY: context, tensor and index are live; the result is released.
+    let row = || unsafe {
+        let at = sys::tt_index { kind: sys::TT_IDX_INT, start: 1, ..Default::default() };
+        let mut out = null_mut();
+        assert_eq!(sys::tt_index_get(c, a.raw(), &at, 1, &mut out), 0);
+        sys::tt_tensor_release(out);
+    };
     println!("| call | C, ns | Rust, ns | Rust by C |\n|---|---|---|---|");
     compare("`a.add(&b)?`, 4x4", rounds, add, || drop(a.add(&b).unwrap()));
     compare("`&a + &b`, 4x4", rounds, add, || drop(&a + &b));
@@ -76,6 +103,9 @@ fn main() -> tt::Result<()> {
     });
     compare("`x.item::<f64>()?` of float64, `tt_item`", rounds, item, || {
         assert_eq!(double.item::<f64>().unwrap(), 2.5);
+    });
+    compare("`x.item::<f32>()?` of float32", rounds, item_single, || {
+        assert_eq!(single.item::<f32>().unwrap(), 2.5);
     });
     compare("`x.item::<f32>()?` of float64", rounds, item_f64, || {
         assert_eq!(double.item::<f32>().unwrap(), 2.5);
@@ -86,6 +116,11 @@ fn main() -> tt::Result<()> {
     compare("`x.item::<usize>()?` of int64", rounds, item_i64, || {
         assert_eq!(integer.item::<usize>().unwrap(), 7);
     });
+    compare("`net.forward(&a)?`, Linear(4, 4)", rounds, forward, || {
+        drop(net.forward(&a).unwrap());
+    });
+    compare("`tt::cat(&[&a, &b])?`", rounds, cat, || drop(tt::cat(&[&a, &b]).unwrap()));
+    compare("`a.index_get(idx![1])?`", rounds, row, || drop(a.index_get(idx![1]).unwrap()));
     // SAFETY: the context is this function's own.
     unsafe { sys::tt_ctx_release(c) };
     Ok(())

@@ -62,7 +62,7 @@ impl Value {
             Value::Generator(g) => (v.tag, v.generator) = (sys::TT_VAL_GENERATOR, g.raw()),
             Value::Device(d) => (v.tag, v.device) = (sys::TT_VAL_DEVICE, d.raw()),
             Value::Index(l) => {
-                index = index_list(l);
+                index = l.iter().map(Index::raw).collect();
                 (v.tag, v.index, v.n) = (sys::TT_VAL_INDEX, index.as_ptr(), l.len() as i64);
             }
         }

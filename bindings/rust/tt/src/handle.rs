@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::{Index, Status, Tensor};
 use std::borrow::{Borrow, Cow};
 use std::ffi::{CStr, CString};
+use std::ops::Deref;
 use std::os::raw::c_char;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -130,12 +131,45 @@ pub(crate) fn opt_raw<T: Handle>(handle: Option<&T>) -> *mut T::Raw {
     handle.map_or(ptr::null_mut(), T::raw)
 }
 
-pub(crate) fn raw_list<T: Handle>(handles: &[impl Borrow<T>]) -> Vec<*mut T::Raw> {
-    handles.iter().map(|h| h.borrow().raw()).collect()
+/// A list of at most N items, which needs no allocation, or a longer one. Moving it invalidates
+/// pointers to its items.
+pub(crate) enum List<T, const N: usize> {
+    Short([T; N], usize),
+    Long(Vec<T>),
+}
+impl<T: Copy, const N: usize> List<T, N> {
+    #[inline]
+    fn new<S>(from: &[S], zero: T, convert: impl Fn(&S) -> T) -> List<T, N> {
+        if from.len() > N {
+            return List::Long(from.iter().map(convert).collect());
+        }
+        let mut items = [zero; N];
+        for (item, from) in items.iter_mut().zip(from) {
+            *item = convert(from);
+        }
+        List::Short(items, from.len())
+    }
+}
+impl<T, const N: usize> Deref for List<T, N> {
+    type Target = [T];
+    #[inline]
+    fn deref(&self) -> &[T] {
+        match self {
+            List::Short(items, n) => &items[..*n],
+            List::Long(items) => items,
+        }
+    }
+}
+type Handles<T> = List<*mut T, 8>;
+
+#[inline]
+pub(crate) fn raw_list<T: Handle>(handles: &[impl Borrow<T>]) -> Handles<T::Raw> {
+    List::new(handles, ptr::null_mut(), |h| h.borrow().raw())
 }
 
-pub(crate) fn opt_list<T: Handle>(handles: &[Option<&T>]) -> Vec<*mut T::Raw> {
-    handles.iter().map(|h| opt_raw(*h)).collect()
+#[inline]
+pub(crate) fn opt_list<T: Handle>(handles: &[Option<&T>]) -> Handles<T::Raw> {
+    List::new(handles, ptr::null_mut(), |h| opt_raw(*h))
 }
 
 /// The handles of an iterator's tensors, and the tensors, which the iterator may own.
@@ -157,8 +191,9 @@ pub(crate) fn raw_items<T: AsRef<Tensor>>(items: impl IntoIterator<Item = T>) ->
     RawItems { raw: items.iter().map(|t| t.as_ref().raw()).collect(), _items: items }
 }
 
-pub(crate) fn index_list(indices: &[Index]) -> Vec<sys::tt_index> {
-    indices.iter().map(Index::raw).collect()
+#[inline]
+pub(crate) fn index_list(indices: &[Index]) -> List<sys::tt_index, 4> {
+    List::new(indices, sys::tt_index::default(), Index::raw)
 }
 
 pub(crate) fn c_string(text: &str) -> Result<CString> {

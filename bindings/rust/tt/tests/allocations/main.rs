@@ -41,6 +41,7 @@ fn items_and_operators_allocate_nothing() -> Result<()> {
         assert_eq!((n.item::<i64>()?, n.item::<usize>()?, n.item::<u8>()?), (7, 7, 7));
         drop((&sum + &other).clone());
         sum += &other * 2.0;
+        drop(tt::cat(&[&sum, &other])?.index_get(tt::idx![..2])?);
         assert_eq!(
             (sum.shape(), sum.dtype(), sum.device()),
             (&[2][..], other.dtype(), other.device())
