@@ -235,18 +235,29 @@ function foreach_part(f, x)
             f(x, place)
         elseif !has_no_parts(x) && !haskey(seen, x)
             ismutable(x) && (seen[x] = nothing)
-            inner = Any[(part, Place(place, key)) for (key, part) in parts_of(x)]
-            append!(left, Iterators.reverse(inner))
+            push_parts!(left, x, place)
         end
     end
 end
 has_no_parts(x) = isbits(x) || x isa Union{Handle, AbstractString, Symbol, Type, Core.Module, Task,
                                            AbstractArray{<:Number}}
-"The (key, part) of x; items count from 0, as in names of files."
-parts_of(x::Union{Tuple, AbstractArray}) = [(k - 1, part) for (k, part) in enumerate(x)]
-parts_of(x::AbstractDict) = [(key, part) for (key, part) in x]
-parts_of(x) =
-    [(fieldname(typeof(x), k), getfield(x, k)) for k in 1:nfields(x) if isdefined(x, k)]
+"Pushes the parts of x, the last one first. Items count from 0, as in names of files."
+function push_parts!(left, @nospecialize(x::Union{Tuple, AbstractArray}), place)
+    n = length(x)
+    for (k, part) in enumerate(Iterators.reverse(x))
+        push!(left, (part, Place(place, n - k)))
+    end
+end
+function push_parts!(left, @nospecialize(x::AbstractDict), place)
+    for (key, part) in x
+        push!(left, (part, Place(place, key)))
+    end
+end
+function push_parts!(left, @nospecialize(x), place)
+    for k in nfields(x):-1:1
+        isdefined(x, k) && push!(left, (getfield(x, k), Place(place, fieldname(typeof(x), k))))
+    end
+end
 
 # ---- memory ----
 

@@ -281,12 +281,13 @@ end
         tensor(BFloat16.([3])), TT.zeros(1, 1), zeros(1, 1), true, Tensor(true), 1, 2^53 + 1,
         Tensor(2^53 + 1), 2.0^53,
     ]
-    for x in values, y in values
-        @test !isequal(x, y) || hash(x) == hash(y)
-        @test (x == y) === (y == x) && isequal(x, y) === isequal(y, x)
-        for z in values
-            x == y && y == z && !(x == z) && @test (x, y, z) == "not transitive"
-            isequal(x, y) && isequal(y, z) && !isequal(x, z) && @test (x, y, z) == "not transitive"
+    hashes = map(hash, values)
+    for same in (==, isequal)
+        table = [same(x, y) for x in values, y in values]
+        @test table == table'
+        for j in eachindex(values), i in findall(table[:, j])  # transitive: equal ones equal alike
+            @test table[i, :] == table[j, :]
+            @test same !== isequal || hashes[i] == hashes[j]
         end
     end
     @test a == copy(a)

@@ -129,6 +129,12 @@ end
     @test other == [1, 1]
 end
 
+@testset "deep models" begin  # no recursion
+    deep = foldl((x, _) -> Any[x], 1:100_000; init=tensor([1.0]; requires_grad=true))
+    @test length(parameters(deep)) == 1
+    free!(only(parameters(deep)))
+end
+
 @testset "any order" begin
     function chain(n)
         x = tensor(ones(8); requires_grad=true)

@@ -6,9 +6,9 @@ using Statistics: mean
 using TT: (..)
 
 # Short names for what users write as TT.relu; those that Base or Statistics exports stay theirs.
+const EXPORTING = (Base, Statistics, LinearAlgebra, Random)
 for name in TT.PUBLIC
-    name === :t || any(m -> Base.isexported(m, name), (Base, Statistics, LinearAlgebra, Random)) ||
-        @eval using TT: $name
+    name in (:t, :Module) || any(m -> Base.isexported(m, name), EXPORTING) || @eval using TT: $name
 end
 
 "The exception that f throws, of type T."
