@@ -1633,6 +1633,40 @@ tt_status tt_graph_optimize(tt_ctx *c, const tt_graph *g, const tt_graph_optimiz
    bool, random numbers, and graphs with state. name: an identifier of C */
 tt_status tt_graph_export_c(tt_ctx *c, const tt_graph *g, const char *dir, const char *name);
 
+/* Options of tt_graph_export_c_with. */
+typedef struct tt_graph_export_c_opts {
+  uint64_t set;
+  int32_t blob; /* 1: what was outside the graph is in <dir>/<name>.bin, whose bytes the function
+                   takes as an argument; default: 0, constants of the source */
+  int32_t pad;
+} tt_graph_export_c_opts;
+#define TT_GRAPH_EXPORT_C_BLOB (UINT64_C(1) << 0)
+
+/* As tt_graph_export_c, with options.
+   @null opts: the defaults */
+tt_status tt_graph_export_c_with(tt_ctx *c, const tt_graph *g, const char *dir, const char *name,
+                                 const tt_graph_export_c_opts *opts);
+
+/* Options of tt_graph_quantize. */
+typedef struct tt_graph_quantize_opts {
+  uint64_t set;
+  int32_t histogram; /* 1: activations get the range whose rounding has the smallest squared error;
+                        default: 0, from the smallest to the largest number of the samples */
+  int32_t per_row;   /* 1: linear layers take the range of each row from the row itself, in each
+                        run, and no samples; default: 0 */
+} tt_graph_quantize_opts;
+#define TT_GRAPH_QUANTIZE_HISTOGRAM (UINT64_C(1) << 0)
+#define TT_GRAPH_QUANTIZE_PER_ROW (UINT64_C(1) << 1)
+
+/* Makes a copy of a graph that computes convolutions of images and linear layers in 8-bit integers,
+   where their weight is a constant: int8 weights with a scale for each output, uint8 activations
+   with a scale and a zero point, float32 between them. Runs the graph on the samples to find the
+   ranges of activations. Batch normalizations should be put into convolutions first (TT_PASS_NORM).
+   samples: inputs of runs, one run after the other; n: a multiple of the number of inputs
+   @null opts: the defaults */
+tt_status tt_graph_quantize(tt_ctx *c, const tt_graph *g, const tt_tensor *const *samples,
+                            int64_t n, const tt_graph_quantize_opts *opts, tt_graph **out);
+
 /* Writes the graph as an ONNX model of opset 20, with inputs in0, in1, … and outputs out0, out1, …,
    to a file that replaces path. Fails with NOT_IMPLEMENTED, which names the operator, for what has
    no counterpart: random numbers, complex numbers, state that the graph writes. */

@@ -1,10 +1,8 @@
 // Captured graphs.
 #include "capi/graph.h"
 #include "graph/capture.h"
-#include "graph/export/c_export.h"
 #include "graph/passes/passes.h"
 #include "graph/plan.h"
-#include "io/files.h"
 
 using namespace TT_NS;
 
@@ -200,28 +198,6 @@ tt_status tt_graph_optimize(tt_ctx* h, const tt_graph* handle, const tt_graph_op
     if (passes & ~kAllPasses)
       fail_arg(TT_INVALID_ARG, "passes", "passes is {}: has bits that name no pass", passes);
     *out = reinterpret_cast<tt_graph*>(optimized(g, passes).leak());
-  });
-}
-
-// ---- exporting ----
-
-static void write_text(const char* dir, const char* name, const char* suffix, const Text& text) {
-  Text path;
-  path.add(dir).add("/").add(name).add(suffix);
-  NewFile file(path.c_str());
-  file.write(text.c_str(), text.size());
-  file.commit();
-}
-
-tt_status tt_graph_export_c(tt_ctx* h, const tt_graph* handle, const char* dir, const char* name) {
-  return api_call(h, "graph_export_c", [&](Ctx&) {
-    const Graph& g = graph_arg(handle);
-    const char* folder = str_arg(dir, "dir", 2).ptr;
-    const char* base = str_arg(name, "name", 3).ptr;
-    Text source, header;
-    export_c(g, base, source, header);
-    write_text(folder, base, ".h", header);
-    write_text(folder, base, ".c", source);
   });
 }
 

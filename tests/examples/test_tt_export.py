@@ -41,6 +41,24 @@ def test_c(saved, tmp_path):
         assert abs(a - b) < 1e-6
 
 
+def test_int8_and_a_blob(saved, tmp_path):
+    model, x = saved
+    tt.safetensors.save_file({"x": x}, tmp_path / "samples.safetensors")
+    done = run("net.ttg", "--blob", "--int8", "samples.safetensors", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    source = (tmp_path / "net.c").read_text()
+    assert "quantized_linear_uint8(" in source and "static const float w" not in source
+    library = tmp_path / "net.so"
+    subprocess.run(
+        ["cc", "-std=c99", "-shared", "-fPIC", "-o", library, tmp_path / "net.c", "-lm"], check=True
+    )
+    blob = ctypes.create_string_buffer((tmp_path / "net.bin").read_bytes())
+    given, got = (ctypes.c_float * 3)(*x.flatten().tolist()), (ctypes.c_float * 2)()
+    ctypes.CDLL(str(library)).net(blob, given, got)
+    for a, b in zip(got, model(x).flatten().tolist()):
+        assert abs(a - b) < 0.03
+
+
 def test_onnx_and_a_name(saved, tmp_path):
     done = run("net.ttg", "--onnx", "--name", "other", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

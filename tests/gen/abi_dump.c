@@ -2436,6 +2436,14 @@ int main(void) {
   S(tt_graph_optimize_opts);
   F(tt_graph_optimize_opts, set);
   F(tt_graph_optimize_opts, passes);
+  S(tt_graph_export_c_opts);
+  F(tt_graph_export_c_opts, set);
+  F(tt_graph_export_c_opts, blob);
+  F(tt_graph_export_c_opts, pad);
+  S(tt_graph_quantize_opts);
+  F(tt_graph_quantize_opts, set);
+  F(tt_graph_quantize_opts, histogram);
+  F(tt_graph_quantize_opts, per_row);
   S(tt_group_opts);
   F(tt_group_opts, set);
   F(tt_group_opts, timeout_ms);
@@ -3829,6 +3837,9 @@ int main(void) {
   C(TT_PASS_POOL);
   C(TT_PASS_SLICES);
   C(TT_GRAPH_OPTIMIZE_PASSES);
+  C(TT_GRAPH_EXPORT_C_BLOB);
+  C(TT_GRAPH_QUANTIZE_HISTOGRAM);
+  C(TT_GRAPH_QUANTIZE_PER_ROW);
   C(TT_REDUCE_SUM);
   C(TT_REDUCE_MEAN);
   C(TT_REDUCE_MIN);

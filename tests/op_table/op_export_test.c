@@ -160,7 +160,7 @@ static void test_all(void** state) {
   snprintf(text, sizeof text, "rm -r %s", folder);
   assert_int_equal(system(text), 0);
   print_message("%d operators, %d cases\n", n_rows, n_cases);
-  assert_true(n_rows >= 100);
+  assert_true(n_rows >= 300);
 }
 
 int main(void) {

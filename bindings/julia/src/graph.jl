@@ -231,7 +231,24 @@ load_graph(path) = own(Graph, handle_out(o -> C.tt_graph_load(ctx(), path, o)))
 "Writes a graph as an ONNX model."
 export_onnx(path, g::Graph) = check(C.tt_graph_export_onnx(ctx(), g, path))
 "Writes a graph as C source: folder/name.c and folder/name.h, for machines without tt."
-export_c(folder, name, g::Graph) = check(C.tt_graph_export_c(ctx(), g, folder, name))
+function export_c(folder, name, g::Graph; blob::Bool=false)
+    opts = Ref(C.tt_graph_export_c_opts(C.TT_GRAPH_EXPORT_C_BLOB, blob, 0))
+    return check(C.tt_graph_export_c_with(ctx(), g, folder, name, opts))
+end
+"""
+    quantize(g, samples; histogram=false, per_row=false)
+
+A copy of a graph that computes convolutions of images and linear layers with constant weights in
+8-bit integers. The samples, inputs run after run, show the ranges of activations.
+"""
+function quantize(g::Graph, samples; histogram::Bool=false, per_row::Bool=false)
+    set = C.TT_GRAPH_QUANTIZE_HISTOGRAM | C.TT_GRAPH_QUANTIZE_PER_ROW
+    opts = Ref(C.tt_graph_quantize_opts(set, histogram, per_row))
+    list = handles(Tuple(samples))
+    return own(Graph, handle_out() do o
+        GC.@preserve samples C.tt_graph_quantize(ctx(), g, list, length(list), opts, o)
+    end)
+end
 
 # ---- plans ----
 

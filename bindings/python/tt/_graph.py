@@ -98,8 +98,16 @@ class Graph(Handle):
     def export_onnx(self, path: Any) -> None:
         call("tt_graph_export_onnx", self, os.fsencode(path))
 
-    def export_c(self, folder: Any, name: str) -> None:
-        call("tt_graph_export_c", self, os.fsencode(folder), name.encode())
+    def export_c(self, folder: Any, name: str, blob: bool = False) -> None:
+        opts = struct("tt_graph_export_c_opts")(set=1, blob=blob)
+        call("tt_graph_export_c_with", self, os.fsencode(folder), name.encode(), byref(opts))
+
+    def quantized(
+        self, samples: Sequence[Tensor], histogram: bool = False, per_row: bool = False
+    ) -> Graph:
+        opts = struct("tt_graph_quantize_opts")(set=3, histogram=histogram, per_row=per_row)
+        n = c_int64(len(samples))
+        return result(Graph, "tt_graph_quantize", self, pointers(samples), n, byref(opts))
 
     def text(self) -> str:
         return filled(c_char, "tt_graph_print", self, cap=4096).decode()

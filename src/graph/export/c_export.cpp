@@ -63,8 +63,8 @@ const CExpression* find_expression(const char* op) {
 
 class CExporter {
  public:
-  CExporter(const Graph& g, const char* name) : g_(g), name_(name) {}
-  void write(Text& source, Text& header);
+  CExporter(const Graph& g, const char* name, bool blob) : g_(g), name_(name), blob_(blob) {}
+  void write(CFiles& files);
 
  private:
   const IrValue& value(int32_t v) const { return g_.values[v]; }
@@ -89,6 +89,16 @@ class CExporter {
   void emit_linear();
   void emit_matmul();
   void emit_conv();
+  void add_conv_sizes(Text& call, bool transposed);
+  void emit_recurrent();
+  void add_state(Text& call, int32_t from);
+  void emit_quantize(bool back);
+  void emit_fake_quantize();
+  void add_grid(const char* scale, const char* zero, int64_t axis, bool inverse);
+  void emit_quantized_linear();
+  void emit_quantized_conv();
+  void emit_int_mm();
+  void add_per_item(Text& call, const char* name, Dtype dtype);
   void begin_pool(const char* function);
   void emit_pool(bool max);
   void emit_adaptive_pool();
@@ -102,14 +112,20 @@ class CExporter {
   bool only_views() const;
 
   // A call's argument: the address of a value, NULL if it is absent.
-  void add_address(Text& out, int32_t v, bool contiguous = false);
+  void add_address(Text& out, int32_t v, bool contiguous = false, Dtype dtype = Dtype::kF32);
+  void add_dense_copy(Text& out, int32_t v, Dtype dtype);
   void add_pointer(Text& out, int32_t v, int64_t more_offset = 0);
   void add_list(Text& out, Span<const int64_t> list);
   void add_float(Text& out, double v);
   void add_scalar(Text& out, const IrArg& a, bool as_float);
   void add_constant(Text& out, int32_t storage);
+  void add_constants(CFiles& files);
+  void add_parameters(Text& out, bool types, bool some);
   void add_signature(Text& out, bool arena);
-  void use(const char* name);
+  enum Use : uint8_t { kUnused, kOnce = 1, kForU8 = 2, kForI8 = 4 };
+  void use(const char* name, uint8_t how = kOnce);
+  void begin_bytes_call(Text& call, const char* name, Dtype dtype);
+  void add_templates(Text& out);
   void open_loops(Ints sizes);
   void close_loops(int64_t n);
   void add_index(Text& out, Ints sizes, Ints strides, int64_t n_loops);
@@ -117,10 +133,12 @@ class CExporter {
 
   const Graph& g_;
   const char* name_;
+  const bool blob_;
+  int64_t blob_bytes_ = 0;
   int32_t at_ = 0;
   SmallVec<Place, 8> places_;
   SmallVec<int32_t, 8> out_of_;  // storage -> the output that is computed in place, or -1
-  SmallVec<bool, 16> used_;
+  SmallVec<uint8_t, 16> used_;
   int64_t arena_ = 0, scratch_ = 0, max_scratch_ = 0;
   Text body_;
 };
@@ -155,9 +173,29 @@ int64_t CExporter::item(const char* name, int64_t i, int64_t missing) const {
 
 // ---- text ----
 
-void CExporter::use(const char* name) {
+void CExporter::use(const char* name, uint8_t how) {
   for (int64_t i = 0; i < kNumCTemplates; i++)
-    if (strcmp(kCTemplates[i].name, name) == 0) used_[i] = true;
+    if (strcmp(kCTemplates[i].name, name) == 0) used_[i] |= how;
+}
+// Begins a call of a function that there is for both dtypes of bytes.
+void CExporter::begin_bytes_call(Text& call, const char* name, Dtype dtype) {
+  const bool is_unsigned = dtype == Dtype::kU8;
+  use(name, is_unsigned ? kForU8 : kForI8);
+  call.add("  ").add(name).add(is_unsigned ? "_uint8(" : "_int8(");
+}
+void CExporter::add_templates(Text& out) {
+  constexpr const char* kNames[] = {"", "uint8", "int8"};  // by bit of Use
+  for (int64_t i = 0; i < kNumCTemplates; i++)
+    for (int32_t how = 0; how < 3; how++) {
+      if (!(used_[i] >> how & 1)) continue;
+      for (const char* at = kCTemplates[i].text; *at;) {
+        const char* mark = strchr(at, '$');
+        const int64_t n = mark ? mark - at : int64_t(strlen(at));
+        out.add({at, n});
+        if (mark) out.add(kNames[how]);
+        at += n + (mark ? 2 : 0);
+      }
+    }
 }
 void CExporter::add_float(Text& out, double v) {
   if (v != v) {
@@ -205,6 +243,8 @@ void CExporter::add_pointer(Text& out, int32_t v, int64_t more_offset) {
     int64_t n = 0;
     while (value(g_.inputs[n]).storage != x.storage) n++;
     out.add("in").add(n);
+  } else if (s.role != IrRole::kMade && blob_) {
+    out.add("(const ").add(type).add(" *)(weights + ").add(places_[x.storage].offset).add(")");
   } else if (s.role != IrRole::kMade) {
     out.add("(const ").add(type).add(" *)w").add(int64_t(x.storage));
   } else if (out_of_[x.storage] >= 0) {
@@ -222,20 +262,13 @@ int64_t CExporter::node_scratch(int64_t bytes) {
   return offset;
 }
 
-void CExporter::add_address(Text& out, int32_t v, bool contiguous) {
-  if (v < 0) {
-    out.add("NULL");
-    return;
-  }
-  if (value(v).dtype != Dtype::kF32) refuse("an argument that is not float32");
-  if (!contiguous || is_contiguous(value(v))) {
-    add_pointer(out, v);
-    return;
-  }
+// A copy of v without gaps in scratch memory; its address goes to out.
+void CExporter::add_dense_copy(Text& out, int32_t v, Dtype dtype) {
   const IrValue& x = value(v);
-  const int64_t offset = node_scratch(x.numel() * 4);
+  const char* type = c_type(dtype);
+  const int64_t offset = node_scratch(x.numel() * item_size(dtype));
   open_loops(x.sizes);
-  body_.add("((float *)(scratch + ").add(offset).add("))[");
+  body_.add("((").add(type).add(" *)(scratch + ").add(offset).add("))[");
   Shape dense = x.sizes;
   int64_t step = 1;
   for (int64_t i = x.ndim() - 1; i >= 0; i--) {
@@ -243,13 +276,26 @@ void CExporter::add_address(Text& out, int32_t v, bool contiguous) {
     step *= x.sizes[i];
   }
   add_index(body_, x.sizes, dense, x.ndim());
-  body_.add("] = ");
+  body_.add("] = (").add(type).add(")");
   add_pointer(body_, v);
   body_.add("[");
   add_index(body_, x.sizes, x.strides, x.ndim());
   body_.add("];\n");
   close_loops(x.ndim());
-  out.add("(float *)(scratch + ").add(offset).add(")");
+  out.add("(").add(type).add(" *)(scratch + ").add(offset).add(")");
+}
+
+void CExporter::add_address(Text& out, int32_t v, bool contiguous, Dtype dtype) {
+  if (v < 0) {
+    out.add("NULL");
+    return;
+  }
+  if (value(v).dtype != dtype) {
+    if (dtype == Dtype::kF32) refuse("an argument that is not float32");
+    refuse("an argument of another dtype");
+  }
+  if (!contiguous || is_contiguous(value(v))) add_pointer(out, v);
+  else add_dense_copy(out, v, dtype);
 }
 
 void CExporter::open_loops(Ints sizes) {
@@ -310,8 +356,9 @@ void CExporter::place_storages() {
       p.last = at_;
     };
     for_each_value(node(), touch);
-    for (const int32_t v : node().outs)
-      if (v >= 0) touch(v);
+    const bool layer = is("recurrent_layer");  // what it saves for gradients is not made
+    for (int64_t k = 0; k < node().outs.size(); k++)
+      if (node().outs[k] >= 0 && !(layer && k == 2)) touch(node().outs[k]);
   }
   for (int64_t k = 0; k < g_.outputs.size(); k++) {
     const IrValue& v = value(g_.outputs[k]);
@@ -320,6 +367,12 @@ void CExporter::place_storages() {
     const bool made = g_.storages[v.storage].role == IrRole::kMade;
     if (whole && made && out_of_[v.storage] < 0) out_of_[v.storage] = int32_t(k);
     places_[v.storage].last = n_nodes;
+  }
+  for (int64_t i = 0; blob_ && i < n; i++) {
+    const IrRole role = g_.storages[i].role;
+    if (role == IrRole::kMade || role == IrRole::kInput || places_[i].last < 0) continue;
+    places_[i].offset = blob_bytes_;
+    blob_bytes_ += places_[i].bytes;
   }
   // The largest first, each at the lowest place that is free while it is in use.
   for (;;) {
@@ -335,7 +388,8 @@ void CExporter::place_storages() {
     for (bool moved = true; moved;) {
       moved = false;
       for (const Place& o : places_) {
-        const bool together = o.offset >= 0 && o.first <= p.last && p.first <= o.last;
+        const bool made = g_.storages[&o - places_.data()].role == IrRole::kMade;
+        const bool together = made && o.offset >= 0 && o.first <= p.last && p.first <= o.last;
         if (together && o.offset < offset + p.bytes && offset < o.offset + o.bytes) {
           offset = o.offset + o.bytes;
           moved = true;
@@ -491,29 +545,41 @@ void add_strides(int64_t* out, const IrValue& v) {  // of n, c, h, w; of one spa
   out[3] = v.strides[flat ? 2 : 3];
 }
 
-void CExporter::emit_conv() {
-  if (integer("transposed")) refuse("transposed convolution");
+// The last two arguments of the functions of convolutions.
+void CExporter::add_conv_sizes(Text& call, bool transposed) {
   const IrValue& x = value(tensor("input"));
   const IrValue& w = value(tensor("weight"));
   const IrValue& y = value(node().outs[0]);
-  const int64_t spatial = x.ndim() - 2;
-  if (spatial < 1 || spatial > 2) refuse("three spatial dims");
-  use("conv2d");
-  const int64_t groups = integer("groups"), h = spatial - 1;
+  const int64_t spatial = x.ndim() - 2, groups = integer("groups"), h = spatial - 1;
   const auto height = [&](const IrValue& v) { return spatial == 1 ? 1 : v.sizes[2]; };
-  int64_t how[6], xs[4], ys[4];
+  int64_t how[6];
   const char* names[3] = {"stride", "padding", "dilation"};
   for (int64_t i = 0; i < 3; i++) {
     how[2 * i] = spatial == 1 ? (i == 1 ? 0 : 1) : item(names[i], 0, i == 1 ? 0 : 1);
     how[2 * i + 1] = item(names[i], h, i == 1 ? 0 : 1);
   }
-  add_strides(xs, x);
-  add_strides(ys, y);
-  const int64_t sizes[] = {x.sizes[0], groups,         w.sizes[1], w.sizes[0] / groups,
-                           height(x),  x.sizes[h + 2], height(w),  w.sizes[h + 2],
+  const int64_t in = transposed ? w.sizes[0] / groups : w.sizes[1];
+  const int64_t out = transposed ? w.sizes[1] : w.sizes[0] / groups;
+  const int64_t sizes[] = {x.sizes[0], groups,         in,        out,
+                           height(x),  x.sizes[h + 2], height(w), w.sizes[h + 2],
                            height(y),  y.sizes[h + 2]};
+  add_list(call, {sizes, 10});
+  call.add(", ");
+  add_list(call, {how, 6});
+}
+
+void CExporter::emit_conv() {
+  const bool transposed = integer("transposed");
+  const char* function = transposed ? "transposed_conv2d" : "conv2d";
+  const IrValue& x = value(tensor("input"));
+  const int64_t spatial = x.ndim() - 2;
+  if (spatial < 1 || spatial > 2) refuse("three spatial dims");
+  use(function);
+  int64_t xs[4], ys[4];
+  add_strides(xs, x);
+  add_strides(ys, value(node().outs[0]));
   Text call;
-  call.add("  conv2d(");
+  call.add("  ").add(function).add("(");
   add_address(call, tensor("input"));
   call.add(", ");
   add_list(call, {xs, 4});
@@ -526,11 +592,216 @@ void CExporter::emit_conv() {
   call.add(", ");
   add_list(call, {ys, 4});
   call.add(", ");
-  add_list(call, {sizes, 10});
-  call.add(", ");
-  add_list(call, {how, 6});
+  add_conv_sizes(call, transposed);
   call.add(");\n");
   body_.add(call.span());
+}
+
+// ---- recurrent layers ----
+
+// A copy of a state, which the steps overwrite.
+void CExporter::add_state(Text& call, int32_t from) {
+  if (from < 0) call.add("NULL");
+  else add_dense_copy(call, from, Dtype::kF32);
+}
+
+void CExporter::emit_recurrent() {
+  const IrArg& batch = arg("batch_sizes");
+  const IrValue& w = value(tensor("w_hh"));
+  const int64_t mode = integer("mode");
+  const int64_t gates = mode == 2 ? 4 : mode == 3 ? 3 : 1;
+  const int64_t hidden = w.sizes[0] / gates;
+  if (places_[value(node().outs[2]).storage].first >= 0) refuse("is exported without gradients");
+  use("recurrent");
+  Text call;
+  call.add("  recurrent(");
+  add_address(call, tensor("gates"), true);
+  for (const char* name : {"w_hh", "b_hh", "w_hr"}) {
+    call.add(", ");
+    add_address(call, tensor(name), true);
+  }
+  call.add(", ");
+  add_state(call, tensor("h0"));
+  call.add(", ");
+  add_state(call, tensor("c0"));
+  call.add(", ");
+  add_address(call, node().outs[0]);
+  call.add(", ");
+  add_address(call, mode == 2 ? node().outs[1] : -1);
+  call.add(", (float *)(scratch + ").add(node_scratch((gates + 1) * hidden * 4)).add("), ");
+  add_list(call, {batch.ints.data(), batch.ints.size()});
+  call.add(", ").add(batch.ints.size()).add(", ").add(hidden).add(", ").add(w.sizes[1]);
+  call.add(", ").add(mode).add(", ").add(integer("reverse")).add(");\n");
+  body_.add(call.span());
+}
+
+// ---- quantised operators ----
+
+// Opens a statement with the scale and the zero point of the element that the loops are at.
+void CExporter::add_grid(const char* scale, const char* zero, int64_t axis, bool inverse) {
+  const auto number_at = [&](const char* name) {
+    const int32_t v = tensor(name);
+    add_pointer(body_, v);
+    body_.add("[");
+    if (axis >= 0 && value(v).numel() > 1)
+      body_.add("i").add(axis).add(" * ").add(value(v).strides[0]);
+    else body_.add("0");
+    body_.add("]");
+  };
+  body_.add("const float s = ");
+  if (arg(scale).kind != Value::kTensor) {
+    const float s = float(number(scale));
+    add_float(body_, double(inverse ? 1.0f / s : s));
+  } else {
+    body_.add(inverse ? "1.0f / (float)" : "(float)");
+    number_at(scale);
+  }
+  body_.add(", z = (float)");
+  if (arg(zero).kind == Value::kTensor) number_at(zero);
+  else body_.add(has_arg(zero) ? integer(zero) : 0);
+  body_.add(";\n    ");
+}
+
+void CExporter::emit_quantize(bool back) {
+  const bool channels = is("quantize_per_channel") || is("dequantize_per_channel");
+  const IrValue& x = value(tensor("input"));
+  const IrValue& y = value(node().outs[0]);
+  if (!back && x.dtype != Dtype::kF32) refuse("is exported for float32");
+  if (!c_type(x.dtype) || !c_type(y.dtype)) refuse("an argument of another dtype");
+  int64_t axis = channels ? integer("axis") : -1;
+  if (channels && axis < 0) axis += x.ndim();
+  open_loops(y.sizes);
+  add_grid(channels ? "scales" : "scale", channels ? "zero_points" : "zero_point", axis, !back);
+  const auto element = [&](const IrValue& v, int32_t number) {
+    add_pointer(body_, number);
+    body_.add("[");
+    add_index(body_, v.sizes, v.strides, v.ndim());
+    body_.add("]");
+  };
+  if (back) {
+    element(y, node().outs[0]);
+    body_.add(" = ((float)");
+    element(x, tensor("input"));
+    body_.add(" - z) * s;\n");
+  } else {
+    body_.add("const float v = rintf(");
+    element(x, tensor("input"));
+    body_.add(" * s) + z;\n    ");
+    element(y, node().outs[0]);
+    const int64_t low = integer("quant_min"), high = integer("quant_max");
+    body_.add(" = (").add(c_type(y.dtype)).add(")(v > ").add(low).add(" ? (v < ").add(high);
+    body_.add(" ? v : ").add(high).add(") : ").add(low).add(");\n");
+  }
+  close_loops(y.ndim());
+}
+
+// Scale and zero point broadcast.
+void CExporter::emit_fake_quantize() {
+  const IrValue& x = value(tensor("input"));
+  const IrValue& y = value(node().outs[0]);
+  const auto element = [&](const char* name) {
+    const IrValue& v = value(tensor(name));
+    add_pointer(body_, tensor(name));
+    body_.add("[");
+    add_index(body_, v.sizes, v.strides, y.ndim());
+    body_.add("]");
+  };
+  if (x.dtype != Dtype::kF32) refuse("is exported for float32");
+  open_loops(y.sizes);
+  body_.add("const float s = (float)");
+  element("scale");
+  body_.add(", z = (float)");
+  element("zero_point");
+  body_.add(", v = rintf(");
+  element("input");
+  body_.add(" * (1.0f / s)) + z;\n    ");
+  add_pointer(body_, node().outs[0]);
+  body_.add("[");
+  add_index(body_, y.sizes, y.strides, y.ndim());
+  const int64_t low = integer("quant_min"), high = integer("quant_max");
+  body_.add("] = ((v < ").add(low).add(" ? ").add(low).add(" : (v > ").add(high).add(" ? ");
+  body_.add(high).add(" : v)) - z) * s;\n");
+  close_loops(y.ndim());
+}
+
+// A pointer to scales or zero points and, behind it, the step from one to the next.
+void CExporter::add_per_item(Text& call, const char* name, Dtype dtype) {
+  const IrValue& v = value(tensor(name));
+  if (v.dtype == dtype && is_contiguous(v)) add_pointer(call, tensor(name));
+  else add_dense_copy(call, tensor(name), dtype);
+}
+
+void CExporter::emit_quantized_linear() {
+  const IrValue& x = value(tensor("input"));
+  const IrValue& w = value(tensor("weight"));
+  const auto step = [&](const char* name) { return int64_t(value(tensor(name)).numel() != 1); };
+  if (step("input_scale") != step("input_zero_point"))
+    refuse("one scale for several zero points, or several for one");
+  Text call;
+  begin_bytes_call(call, "quantized_linear", x.dtype);
+  add_address(call, tensor("input"), true, x.dtype);
+  call.add(", ");
+  add_per_item(call, "input_scale", Dtype::kF32);
+  call.add(", ");
+  add_per_item(call, "input_zero_point", Dtype::kI32);
+  call.add(", ").add(step("input_scale")).add(", ");
+  add_address(call, tensor("weight"), true, Dtype::kI8);
+  call.add(", ");
+  add_per_item(call, "weight_scale", Dtype::kF32);
+  call.add(", ").add(step("weight_scale")).add(", ");
+  add_address(call, tensor("bias"), true);
+  call.add(", ");
+  add_address(call, node().outs[0]);
+  const int64_t k = w.sizes[1];
+  call.add(", ").add(k ? x.numel() / k : 0).add(", ").add(k).add(", ").add(w.sizes[0]);
+  call.add(");\n");
+  body_.add(call.span());
+}
+
+void CExporter::emit_quantized_conv() {
+  const IrValue& x = value(tensor("input"));
+  int64_t xs[4], ys[4];
+  add_strides(xs, x);
+  add_strides(ys, value(node().outs[0]));
+  Text call;
+  begin_bytes_call(call, "quantized_conv2d", x.dtype);
+  add_pointer(call, tensor("input"));
+  call.add(", ");
+  add_list(call, {xs, 4});
+  call.add(", ");
+  add_float(call, number("input_scale"));
+  call.add(", ").add(integer("input_zero_point")).add(", ");
+  add_address(call, tensor("weight"), true, Dtype::kI8);
+  call.add(", ");
+  add_per_item(call, "weight_scale", Dtype::kF32);
+  call.add(", ").add(int64_t(value(tensor("weight_scale")).numel() != 1)).add(", ");
+  add_address(call, tensor("bias"), true);
+  call.add(", ");
+  add_address(call, node().outs[0]);
+  call.add(", ");
+  add_list(call, {ys, 4});
+  call.add(", ");
+  add_conv_sizes(call, false);
+  call.add(");\n");
+  body_.add(call.span());
+}
+
+void CExporter::emit_int_mm() {
+  const IrValue& a = value(tensor("self"));
+  const IrValue& b = value(tensor("mat2"));
+  const IrValue& y = value(node().outs[0]);
+  open_loops(y.sizes);
+  body_.add("uint32_t sum = 0;\n    for (long l = 0; l < ").add(a.sizes[1]);
+  body_.add("; l++) sum += (uint32_t)");
+  add_pointer(body_, tensor("self"));
+  body_.add("[i0 * ").add(a.strides[0]).add(" + l * ").add(a.strides[1]).add("] * (uint32_t)");
+  add_pointer(body_, tensor("mat2"));
+  body_.add("[l * ").add(b.strides[0]).add(" + i1 * ").add(b.strides[1]).add("];\n    ");
+  add_pointer(body_, node().outs[0]);
+  body_.add("[");
+  add_index(body_, y.sizes, y.strides, 2);
+  body_.add("] = (int32_t)sum;\n");
+  close_loops(2);
 }
 
 // The call of a pooling function as far as its operands and their sizes.
@@ -798,6 +1069,13 @@ void CExporter::emit_node() {
   if (is("mm") || is("bmm") || is("addmm") || is("baddbmm") || is("matmul_stack"))
     return emit_matmul();
   if (is("convolution")) return emit_conv();
+  if (is("recurrent_layer")) return emit_recurrent();
+  if (is("quantize_per_tensor") || is("quantize_per_channel")) return emit_quantize(false);
+  if (is("dequantize_per_tensor") || is("dequantize_per_channel")) return emit_quantize(true);
+  if (is("fake_quantize")) return emit_fake_quantize();
+  if (is("quantized_linear")) return emit_quantized_linear();
+  if (is("quantized_conv2d")) return emit_quantized_conv();
+  if (is("int_mm")) return emit_int_mm();
   if (is("max_pool2d") || is("max_pool2d_with_indices")) {
     if (node().outs.size() > 1 && node().outs[1] >= 0) refuse("indices of the maxima");
     return emit_pool(true);
@@ -865,28 +1143,48 @@ void CExporter::add_constant(Text& out, int32_t storage) {
   out.add("\n");
 }
 
+// The inputs and outputs, with their types for a declaration.
+void CExporter::add_parameters(Text& out, bool types, bool some) {
+  const auto list = [&](const char* name, const char* what, bool constant,
+                        Span<const int32_t> values) {
+    for (int64_t i = 0; i < values.n; i++, some = true) {
+      const char* type = c_type(value(values[i]).dtype);
+      if (!type) fail(TT_NOT_IMPLEMENTED, "{} {} has an unsupported dtype", what, i);
+      out.add(some ? ", " : "");
+      if (types) out.add(constant ? "const " : "").add(type).add(" *");
+      out.add(name).add(i);
+    }
+  };
+  list("in", "input", true, g_.inputs);
+  list("out", "output", false, g_.outputs);
+}
+
 void CExporter::add_signature(Text& out, bool arena) {
   out.add("void ").add(name_).add(arena ? "_run(void *memory" : "(");
-  bool some = arena;
-  for (int64_t i = 0; i < g_.inputs.size(); i++) {
-    const char* type = c_type(value(g_.inputs[i]).dtype);
-    if (!type) fail(TT_NOT_IMPLEMENTED, "input {} has an unsupported dtype", i);
-    out.add(some ? ", const " : "const ").add(type).add(" *in").add(i);
-    some = true;
-  }
-  for (int64_t i = 0; i < g_.outputs.size(); i++) {
-    const char* type = c_type(value(g_.outputs[i]).dtype);
-    if (!type) fail(TT_NOT_IMPLEMENTED, "output {} has an unsupported dtype", i);
-    out.add(some ? ", " : "").add(type).add(" *out").add(i);
-    some = true;
-  }
+  if (blob_) out.add(arena ? ", " : "").add("const void *blob");
+  add_parameters(out, true, arena || blob_);
   out.add(")");
 }
 
-void CExporter::write(Text& source, Text& header) {
+// What the graph reads from outside, as arrays or one after the other in a blob.
+void CExporter::add_constants(CFiles& files) {
+  for (int32_t i = 0; i < g_.storages.size(); i++) {
+    const IrStorage& s = g_.storages[i];
+    const bool unused = places_[i].first < 0 && places_[i].last < 0;
+    if (s.role == IrRole::kMade || s.role == IrRole::kInput || unused) continue;
+    if (!blob_) {
+      add_constant(files.source, i);
+      continue;
+    }
+    files.blob.append({static_cast<const char*>(s.tensor->storage->data), s.bytes});
+    files.blob.resize(places_[i].offset + places_[i].bytes);
+  }
+}
+
+void CExporter::write(CFiles& files) {
   if (!is_name(name_)) fail_arg(TT_INVALID_ARG, "name", "'{}' is not a C identifier", name_);
   check();
-  for (int64_t i = 0; i < kNumCTemplates; i++) used_.push_back(false);
+  for (int64_t i = 0; i < kNumCTemplates; i++) used_.push_back(kUnused);
   place_storages();
   const int32_t n = int32_t(g_.nodes.size());
   for (at_ = 0; at_ < n; at_++) emit_node();
@@ -906,6 +1204,7 @@ void CExporter::write(Text& source, Text& header) {
     body_.add("  }\n");
   }
 
+  Text& header = files.header;
   header.add("/* ").add(name_).add(": exported by tt. Tensors are row-major without gaps.\n");
   const auto shapes = [&](const char* what, Span<const int32_t> values) {
     for (int64_t i = 0; i < values.n; i++) {
@@ -920,33 +1219,35 @@ void CExporter::write(Text& source, Text& header) {
   add_signature(with_arena, true);
   shapes("in", g_.inputs);
   shapes("out", g_.outputs);
+  if (blob_)
+    header.add("   blob: the bytes of ")
+        .add(name_)
+        .add(".bin, aligned to 16 bytes, little-endian.\n");
   header.add("   Inputs and outputs must not overlap. */\n#ifndef ").add(name_).add("_H\n#define ");
   header.add(name_).add("_H\n#include <stdint.h>\n#define ").add(name_).add("_ARENA_BYTES ");
   header.add(max(arena_ + max_scratch_, kAlign)).add("\n");
+  if (blob_) header.add("#define ").add(name_).add("_BLOB_BYTES ").add(blob_bytes_).add("\n");
   header.add(
       "/* In memory of the caller, of that size and aligned to 16 bytes: for several at once. "
       "*/\n");
   header.add(with_arena.span()).add(";\n/* In static memory: one call at a time. */\n");
   header.add(signature.span()).add(";\n#endif\n");
 
+  Text& source = files.source;
   source.add("/* Exported by tt: C99, libm only. */\n#include \"").add(name_).add(".h\"\n\n");
   source.add("#include <math.h>\n#include <stddef.h>\n\n");
-  for (int32_t i = 0; i < g_.storages.size(); i++) {
-    const IrRole role = g_.storages[i].role;
-    const bool unused = places_[i].first < 0 && places_[i].last < 0;
-    if ((role == IrRole::kConstant || role == IrRole::kState) && !unused) add_constant(source, i);
-  }
-  for (int64_t i = 0; i < kNumCTemplates; i++)
-    if (used_[i]) source.add(kCTemplates[i].text);
+  add_constants(files);
+  add_templates(source);
   source.add("\n").add(with_arena.span()).add(" {\n  char *const arena = memory;\n");
   source.add("  char *const scratch = arena + ").add(arena_).add(";\n");
+  if (blob_) source.add("  const char *const weights = blob;\n  (void)weights;\n");
   source.add("  (void)arena;\n  (void)scratch;\n");
   for (int64_t i = 0; i < g_.inputs.size(); i++) source.add("  (void)in").add(i).add(";\n");
   source.add(body_.span()).add("}\n\n");
   source.add(signature.span()).add(" {\n  static union { float aligned; int64_t too; char bytes[");
   source.add(name_).add("_ARENA_BYTES]; } memory;\n  ").add(name_).add("_run(memory.bytes");
-  for (int64_t i = 0; i < g_.inputs.size(); i++) source.add(", in").add(i);
-  for (int64_t i = 0; i < g_.outputs.size(); i++) source.add(", out").add(i);
+  if (blob_) source.add(", blob");
+  add_parameters(source, false, true);
   source.add(");\n}\n");
 }
 
@@ -957,8 +1258,8 @@ const char* c_expression_of(const char* op) noexcept {
   return e ? e->text : nullptr;
 }
 
-void export_c(const Graph& g, const char* name, Text& source, Text& header) {
-  CExporter(g, name).write(source, header);
+void export_c(const Graph& g, const char* name, bool blob, CFiles& files) {
+  CExporter(g, name, blob).write(files);
 }
 
 }  // namespace TT_NS

@@ -1,5 +1,5 @@
 // The C99 functions that an exported model calls, one for each kind of operator that is not
-// elementwise. A model contains those that it uses. Strides count elements.
+// elementwise. A model contains those that it uses. Strides count elements. $8 is uint8 or int8.
 #pragma once
 
 #include <stdint.h>
@@ -61,6 +61,32 @@ static void conv2d(const float *x, const long *xs, const float *w, const float *
                        w[((o * in + c) * kh + u) * kw + v];
               }
             }
+          y[i * ys[0] + o * ys[1] + r * ys[2] + s * ys[3]] = sum;
+        }
+}
+)"},
+    {"transposed_conv2d", R"(
+/* as conv2d, backwards: each element of x adds w, (groups in, out, kh, kw), to a window of y */
+static void transposed_conv2d(const float *x, const long *xs, const float *w, const float *b,
+                              float *y, const long *ys, const long *sizes, const long *how) {
+  const long groups = sizes[1], in = sizes[2], out = sizes[3], h = sizes[4], wide = sizes[5];
+  const long kh = sizes[6], kw = sizes[7], oh = sizes[8], ow = sizes[9];
+  for (long i = 0; i < sizes[0]; i++)
+    for (long o = 0; o < groups * out; o++)
+      for (long r = 0; r < oh; r++)
+        for (long s = 0; s < ow; s++) {
+          float sum = b ? b[o] : 0.0f;
+          for (long u = 0; u < kh; u++) {
+            const long top = r + how[2] - u * how[4];
+            if (top < 0 || top % how[0] || top / how[0] >= h) continue;
+            for (long v = 0; v < kw; v++) {
+              const long left = s + how[3] - v * how[5];
+              if (left < 0 || left % how[1] || left / how[1] >= wide) continue;
+              for (long c = o / out * in; c < (o / out + 1) * in; c++)
+                sum += x[i * xs[0] + c * xs[1] + top / how[0] * xs[2] + left / how[1] * xs[3]] *
+                       w[((c * out + o % out) * kh + u) * kw + v];
+            }
+          }
           y[i * ys[0] + o * ys[1] + r * ys[2] + s * ys[3]] = sum;
         }
 }
@@ -216,6 +242,105 @@ static void attention(const float *q, const float *k, const float *v, const floa
           y[(i * m + r) * e + j] += scores[c] / sum * v[(at * l + c) * e + j];
       if (lse) lse[i * m + r] = high + logf(sum);
     }
+}
+)"},
+    {"recurrent", R"(
+static float recurrent_gate(float x) { return 1.0f / (1.0f + expf(-x)); }
+/* One layer in one direction. mode: 0 relu, 1 tanh, 2 LSTM (gates i f g o), 3 GRU (r z n).
+   x: products of the input of all steps, step t has batch[t] rows of n = gates * hidden numbers;
+   w: (n, state); b: (n) or NULL; wr: (state, hidden) or NULL; h, c: the state, which a step
+   overwrites; y, cells: the states after each row; room: n + hidden numbers */
+static void recurrent(const float *x, const float *w, const float *b, const float *wr, float *h,
+                      float *c, float *y, float *cells, float *room, const long *batch, long steps,
+                      long hidden, long state, int mode, int reverse) {
+  const long n = (mode == 2 ? 4 : mode == 3 ? 3 : 1) * hidden;
+  float *const next = room + n;
+  long at = 0;
+  for (long t = 0; reverse && t < steps; t++) at += batch[t];
+  for (long k = 0; k < steps; k++) {
+    const long t = reverse ? steps - 1 - k : k;
+    if (reverse) at -= batch[t];
+    for (long i = 0; i < batch[t]; i++) {
+      const float *a = x + (at + i) * n;
+      float *const before = h + i * state;
+      for (long j = 0; j < n; j++) {
+        float sum = b ? b[j] : 0.0f;
+        for (long l = 0; l < state; l++) sum += before[l] * w[j * state + l];
+        room[j] = sum;
+      }
+      for (long j = 0; j < hidden; j++) {
+        const float first = a[j] + room[j];
+        if (mode == 2) {
+          const float keep = recurrent_gate(a[hidden + j] + room[hidden + j]);
+          const float fresh = tanhf(a[2 * hidden + j] + room[2 * hidden + j]);
+          const float cell = keep * c[i * hidden + j] + recurrent_gate(first) * fresh;
+          c[i * hidden + j] = cell;
+          cells[(at + i) * hidden + j] = cell;
+          next[j] = recurrent_gate(a[3 * hidden + j] + room[3 * hidden + j]) * tanhf(cell);
+        } else if (mode == 3) {
+          const float z = recurrent_gate(a[hidden + j] + room[hidden + j]);
+          const float reset = recurrent_gate(first) * room[2 * hidden + j];
+          next[j] = (1.0f - z) * tanhf(a[2 * hidden + j] + reset) + z * before[j];
+        } else {
+          next[j] = mode ? tanhf(first) : first < 0 ? 0 : first;
+        }
+      }
+      for (long j = 0; j < state; j++) {
+        float sum = 0.0f;
+        for (long l = 0; wr && l < hidden; l++) sum += next[l] * wr[j * hidden + l];
+        before[j] = wr ? sum : next[j];
+        y[(at + i) * state + j] = before[j];
+      }
+    }
+    if (!reverse) at += batch[t];
+  }
+}
+)"},
+    {"quantized_linear", R"(
+/* y: (rows, n) = the sum of (x - zero) w, times scale and ws, plus b; x: (rows, k), w: (n, k),
+   b: (n) or NULL; by_row, by_column: 1 if each has a scale, else 0. Sums wrap around */
+static void quantized_linear_$8(const $8_t *x, const float *scale, const int32_t *zero,
+                                  long by_row, const int8_t *w, const float *ws, long by_column,
+                                  const float *b, float *y, long rows, long k, long n) {
+  for (long i = 0; i < rows; i++)
+    for (long j = 0; j < n; j++) {
+      const uint32_t z = (uint32_t)zero[i * by_row];
+      uint32_t sum = 0;
+      for (long l = 0; l < k; l++) sum += ((uint32_t)x[i * k + l] - z) * (uint32_t)w[j * k + l];
+      y[i * n + j] = (float)(int32_t)sum * (scale[i * by_row] * ws[j * by_column]) +
+                     (b ? b[j] : 0.0f);
+    }
+}
+)"},
+    {"quantized_conv2d", R"(
+/* as conv2d, of (x - zero) times scale; ws: one, or by_channel of each channel of y */
+static void quantized_conv2d_$8(const $8_t *x, const long *xs, float scale, int32_t zero,
+                                  const int8_t *w, const float *ws, long by_channel,
+                                  const float *b, float *y, const long *ys, const long *sizes,
+                                  const long *how) {
+  const long groups = sizes[1], in = sizes[2], out = sizes[3], h = sizes[4], wide = sizes[5];
+  const long kh = sizes[6], kw = sizes[7], oh = sizes[8], ow = sizes[9];
+  for (long i = 0; i < sizes[0]; i++)
+    for (long o = 0; o < groups * out; o++)
+      for (long r = 0; r < oh; r++)
+        for (long s = 0; s < ow; s++) {
+          uint32_t sum = 0;
+          for (long c = 0; c < in; c++)
+            for (long u = 0; u < kh; u++) {
+              const long row = r * how[0] - how[2] + u * how[4];
+              if (row < 0 || row >= h) continue;
+              for (long v = 0; v < kw; v++) {
+                const long column = s * how[1] - how[3] + v * how[5];
+                if (column < 0 || column >= wide) continue;
+                const long from =
+                    i * xs[0] + (o / out * in + c) * xs[1] + row * xs[2] + column * xs[3];
+                sum += ((uint32_t)x[from] - (uint32_t)zero) *
+                       (uint32_t)w[((o * in + c) * kh + u) * kw + v];
+              }
+            }
+          y[i * ys[0] + o * ys[1] + r * ys[2] + s * ys[3]] =
+              (float)(int32_t)sum * (scale * ws[o * by_channel]) + (b ? b[o] : 0.0f);
+        }
 }
 )"},
 };

@@ -3858,6 +3858,20 @@ pub struct tt_graph_optimize_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_graph_export_c_opts {
+    pub set: u64,
+    pub blob: i32,
+    pub pad: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_graph_quantize_opts {
+    pub set: u64,
+    pub histogram: i32,
+    pub per_row: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_group_opts {
     pub set: u64,
     pub timeout_ms: i64,
@@ -4048,9 +4062,9 @@ zeroed! {
     tt_module_def tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint
     tt_backward_opts tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def
     tt_clip_grad_norm_opts tt_loader_opts tt_capture_opts tt_graph_info tt_graph_node tt_graph_arg
-    tt_graph_value tt_graph_storage tt_graph_optimize_opts tt_group_opts tt_ddp_opts tt_plan_opts
-    tt_compile_opts tt_compiled_info tt_profile_row tt_profiler_start_opts tt_profile_event
-    tt_profile_sum
+    tt_graph_value tt_graph_storage tt_graph_optimize_opts tt_graph_export_c_opts
+    tt_graph_quantize_opts tt_group_opts tt_ddp_opts tt_plan_opts tt_compile_opts tt_compiled_info
+    tt_profile_row tt_profiler_start_opts tt_profile_event tt_profile_sum
 }
 
 pub const TT_OK: tt_status = 0;
@@ -5390,6 +5404,9 @@ pub const TT_PASS_NORM: u64 = 8;
 pub const TT_PASS_POOL: u64 = 16;
 pub const TT_PASS_SLICES: u64 = 32;
 pub const TT_GRAPH_OPTIMIZE_PASSES: u64 = 1;
+pub const TT_GRAPH_EXPORT_C_BLOB: u64 = 1;
+pub const TT_GRAPH_QUANTIZE_HISTOGRAM: u64 = 1;
+pub const TT_GRAPH_QUANTIZE_PER_ROW: u64 = 2;
 pub const TT_REDUCE_SUM: i32 = 1;
 pub const TT_REDUCE_MEAN: i32 = 2;
 pub const TT_REDUCE_MIN: i32 = 3;
@@ -8633,6 +8650,10 @@ extern "C" {
         opts: *const tt_graph_optimize_opts, out: *mut *mut tt_graph) -> tt_status;
     pub fn tt_graph_export_c(c: *mut tt_ctx, g: *const tt_graph, dir: *const c_char,
         name: *const c_char) -> tt_status;
+    pub fn tt_graph_export_c_with(c: *mut tt_ctx, g: *const tt_graph, dir: *const c_char,
+        name: *const c_char, opts: *const tt_graph_export_c_opts) -> tt_status;
+    pub fn tt_graph_quantize(c: *mut tt_ctx, g: *const tt_graph, samples: *const *const tt_tensor,
+        n: i64, opts: *const tt_graph_quantize_opts, out: *mut *mut tt_graph) -> tt_status;
     pub fn tt_graph_export_onnx(c: *mut tt_ctx, g: *const tt_graph, path: *const c_char)
         -> tt_status;
     pub fn tt_graph_copy(c: *mut tt_ctx, g: *const tt_graph, out: *mut *mut tt_graph) -> tt_status;

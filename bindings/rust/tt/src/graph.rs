@@ -29,6 +29,7 @@ use crate::callback::slice;
 use crate::context::no_grad;
 use crate::error::{Error, Result};
 use crate::handle::*;
+use crate::opts::{GraphExportCOpts, GraphQuantizeOpts};
 use crate::{DType, Device, Index, Op, Scalar, Status, Tensor};
 use std::borrow::Borrow;
 use std::fmt;
@@ -634,6 +635,26 @@ impl Graph {
         let (dir, name) = (c_path(dir)?, c_string(name)?);
         // SAFETY: the strings are valid during the call.
         unsafe { call(|c| sys::tt_graph_export_c(c, self.raw(), dir.as_ptr(), name.as_ptr())) }
+    }
+    /// As [`export_c`](Graph::export_c), with options.
+    pub fn export_c_with(
+        &self,
+        dir: impl AsRef<Path>,
+        name: &str,
+        opts: GraphExportCOpts,
+    ) -> Result<()> {
+        let (dir, name) = (c_path(dir)?, c_string(name)?);
+        let (dir, name) = (dir.as_ptr(), name.as_ptr());
+        // SAFETY: the strings and the options are valid during the call.
+        unsafe { call(|c| sys::tt_graph_export_c_with(c, self.raw(), dir, name, &opts.0)) }
+    }
+    /// Returns a graph that computes convolutions and linear layers with constant weights in 8-bit
+    /// integers. The samples are inputs, run after run, and show the ranges of activations.
+    pub fn quantize(&self, samples: &[Tensor], opts: GraphQuantizeOpts) -> Result<Graph> {
+        let handles = raw_list::<Tensor>(samples);
+        let (list, n) = (handles.as_ptr() as *const *const _, samples.len() as i64);
+        // SAFETY: the handles are live, and the length matches the list.
+        unsafe { made(|c, out| sys::tt_graph_quantize(c, self.raw(), list, n, &opts.0, out)) }
     }
     /// Writes an ONNX model with inputs in0, in1, … and outputs out0, out1, ….
     pub fn export_onnx(&self, path: impl AsRef<Path>) -> Result<()> {

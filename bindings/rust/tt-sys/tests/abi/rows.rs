@@ -541,6 +541,8 @@ fn rows(out: &mut Vec<String>) {
         pad);
     layout!(out, tt_graph_storage, role, pad, bytes, device, tensor);
     layout!(out, tt_graph_optimize_opts, set, passes);
+    layout!(out, tt_graph_export_c_opts, set, blob, pad);
+    layout!(out, tt_graph_quantize_opts, set, histogram, per_row);
     layout!(out, tt_group_opts, set, timeout_ms, library);
     layout!(out, tt_ddp_opts, set, bucket_bytes, broadcast_buffers, find_unused_parameters,
         compression, pad);
@@ -1890,6 +1892,9 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_PASS_POOL);
     constant!(out, TT_PASS_SLICES);
     constant!(out, TT_GRAPH_OPTIMIZE_PASSES);
+    constant!(out, TT_GRAPH_EXPORT_C_BLOB);
+    constant!(out, TT_GRAPH_QUANTIZE_HISTOGRAM);
+    constant!(out, TT_GRAPH_QUANTIZE_PER_ROW);
     constant!(out, TT_REDUCE_SUM);
     constant!(out, TT_REDUCE_MEAN);
     constant!(out, TT_REDUCE_MIN);

@@ -8043,3 +8043,47 @@ impl CaptureOpts {
         self
     }
 }
+
+/// Options of `graph_export_c`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GraphExportCOpts(pub(crate) sys::tt_graph_export_c_opts);
+impl GraphExportCOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> GraphExportCOpts {
+        Self::default()
+    }
+    /// 1: what was outside the graph is in \<dir\>/\<name\>.bin, whose bytes the function takes as
+    /// an argument; default: 0, constants of the source.
+    #[must_use]
+    pub fn blob(mut self, value: bool) -> GraphExportCOpts {
+        self.0.set |= sys::TT_GRAPH_EXPORT_C_BLOB;
+        self.0.blob = value as i32;
+        self
+    }
+}
+
+/// Options of `graph_quantize`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GraphQuantizeOpts(pub(crate) sys::tt_graph_quantize_opts);
+impl GraphQuantizeOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> GraphQuantizeOpts {
+        Self::default()
+    }
+    /// 1: activations get the range whose rounding has the smallest squared error; default: 0, from
+    /// the smallest to the largest number of the samples.
+    #[must_use]
+    pub fn histogram(mut self, value: bool) -> GraphQuantizeOpts {
+        self.0.set |= sys::TT_GRAPH_QUANTIZE_HISTOGRAM;
+        self.0.histogram = value as i32;
+        self
+    }
+    /// 1: linear layers take the range of each row from the row itself, in each run, and no
+    /// samples; default: 0.
+    #[must_use]
+    pub fn per_row(mut self, value: bool) -> GraphQuantizeOpts {
+        self.0.set |= sys::TT_GRAPH_QUANTIZE_PER_ROW;
+        self.0.per_row = value as i32;
+        self
+    }
+}

@@ -1,0 +1,337 @@
+/* Quantised graphs: ranges from samples, integers in plans and in exported C by every compiler at
+   hand, and what is refused. */
+#include "harness.h"
+
+#include <math.h>
+#include <unistd.h>
+
+enum { kRuns = 3, kMaxOut = 4096 };
+
+static char folder[] = "/tmp/tt_quantize_XXXXXX";
+static int set_up(void** state) {
+  (void)state;
+  return mkdtemp(folder) ? 0 : -1;
+}
+static int tear_down(void** state) {
+  char text[100];
+  (void)state;
+  snprintf(text, sizeof text, "rm -r %s", folder);
+  return system(text);
+}
+
+static tt_tensor* waves(const int64_t* shape, int64_t ndim, double phase) {
+  int64_t n = 1, i;
+  float* data;
+  tt_tensor* t;
+  for (i = 0; i < ndim; i++) n *= shape[i];
+  data = malloc((size_t)n * sizeof *data);
+  for (i = 0; i < n; i++) data[i] = (float)sin(0.7 * (double)i + phase);
+  OK(tt_tensor_from_data(c, data, TT_F32, shape, ndim, &t));
+  free(data);
+  return t;
+}
+
+/* Two convolutions, one of them with groups, pooling and a linear layer. */
+static tt_graph* network(tt_tensor* x) {
+  const tt_conv2d_opts around = {
+      .set = TT_CONV2D_PADDING, .padding = (int64_t[]){1}, .n_padding = 1};
+  const tt_conv2d_opts split = {.set = TT_CONV2D_GROUPS | TT_CONV2D_STRIDE,
+                                .groups = 2,
+                                .stride = (int64_t[]){2, 1},
+                                .n_stride = 2};
+  tt_tensor *w1 = waves(SHAPE(4, 1, 3, 3), 1), *b1 = waves(SHAPE(4), 2);
+  tt_tensor *w2 = waves(SHAPE(6, 2, 2, 3), 3), *w3 = waves(SHAPE(10, 24), 4);
+  tt_tensor *b3 = waves(SHAPE(10), 5), *h;
+  tt_graph* g;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_conv2d(c, x, w1, b1, &around, &h));
+  OK(tt_relu_(c, h));
+  OK(tt_max_pool2d(c, h, (int64_t[]){2}, 1, NULL, &h));
+  OK(tt_conv2d(c, h, w2, NULL, &split, &h));
+  OK(tt_relu(c, h, &h));
+  OK(tt_flatten(c, h, &(tt_flatten_opts){.set = TT_FLATTEN_START_DIM, .start_dim = 1}, &h));
+  OK(tt_linear(c, h, w3, b3, &h));
+  OK(tt_capture_end(c, LIST(h), &g));
+  return g;
+}
+
+static int count(const tt_graph* g, const char* name) {
+  tt_graph_info info;
+  tt_graph_node node;
+  int64_t i;
+  int n = 0;
+  OK(tt_graph_get_info(c, g, &info));
+  for (i = 0; i < info.n_nodes; i++) {
+    OK(tt_graph_get_node(c, g, i, &node));
+    n += strcmp(node.name, name) == 0;
+  }
+  return n;
+}
+
+static void run_plan(const tt_graph* g, const tt_tensor* x, float* out, int64_t n) {
+  tt_plan* p;
+  tt_tensor* slot;
+  OK(tt_scope_push(c));
+  OK(tt_plan_new(c, g, NULL, &p));
+  OK(tt_plan_slot(c, p, 0, 0, &slot));
+  OK(tt_copy_(c, slot, x));
+  OK(tt_plan_run(c, p));
+  OK(tt_plan_slot(c, p, 1, 0, &slot));
+  OK(tt_tensor_read(c, slot, out, n * 4));
+  OK(tt_scope_pop(c, NULL, 0));
+  tt_plan_release(p);
+}
+
+/* ---- exported C ---- */
+
+typedef struct Target {
+  const char *compiler, *flags, *runner; /* runner: NULL if the program is only compiled */
+} Target;
+
+static int at_hand(const char* command) {
+  char text[200];
+  snprintf(text, sizeof text, "command -v %.*s >/dev/null", (int)strcspn(command, " "), command);
+  return system(text) == 0;
+}
+
+/* The exported function called with x, by a program that prints the bytes of its output. */
+static void write_program(const tt_tensor* x, int64_t n_out, int blob) {
+  const float* data = tt_tensor_data(x);
+  int64_t i;
+  char path[100];
+  FILE* f;
+  snprintf(path, sizeof path, "%s/main.c", folder);
+  f = fopen(path, "w");
+  assert_non_null(f);
+  fprintf(f, "#include \"net.h\"\n#include <stdio.h>\nstatic const float x[] = {");
+  for (i = 0; i < tt_tensor_numel(x); i++) fprintf(f, "%.9ef,\n", (double)data[i]);
+  fprintf(f, "};\nstatic float y[%d];\n", (int)n_out);
+  fprintf(f, "int main(void) {\n");
+  if (blob) {
+    fprintf(f, "  static union { double d; char bytes[net_BLOB_BYTES]; } blob;\n");
+    fprintf(f, "  FILE *f = fopen(\"%s/net.bin\", \"rb\");\n", folder);
+    fprintf(f,
+            "  if (!f || fread(blob.bytes, 1, sizeof blob.bytes, f) != net_BLOB_BYTES) "
+            "return 1;\n  fclose(f);\n");
+  }
+  fprintf(f, "  net(%sx, y);\n  return fwrite(y, 4, %d, stdout) != %d;\n}\n",
+          blob ? "blob.bytes, " : "", (int)n_out, (int)n_out);
+  fclose(f);
+}
+
+static void check_target(const Target* t, const float* want, int64_t n) {
+  float y[kMaxOut];
+  char text[500];
+  FILE* f;
+  int64_t i;
+  if (!at_hand(t->compiler) || (t->runner && !at_hand(t->runner))) return;
+  snprintf(text, sizeof text,
+           "cd %s && %s -std=c99 -pedantic -Wall -Wextra -Werror %s net.c %s %s 2>&1", folder,
+           t->compiler, t->flags, t->runner ? "main.c" : "", t->runner ? "-o main -lm" : "-c");
+  if (system(text)) fail_msg("%s fails", text);
+  if (!t->runner) return;
+  snprintf(text, sizeof text, "cd %s && %s ./main", folder, t->runner);
+  f = popen(text, "r");
+  assert_non_null(f);
+  assert_int_equal(fread(y, 4, (size_t)n, f), n);
+  assert_int_equal(pclose(f), 0);
+  for (i = 0; i < n; i++)
+    if (!(fabsf(y[i] - want[i]) <= 1e-5f * fmaxf(1, fabsf(want[i]))))
+      fail_msg("%s %s: [%d] is %g, not %g", t->compiler, t->flags, (int)i, (double)y[i],
+               (double)want[i]);
+}
+
+/* Whether the compiler makes 32-bit programs of the host. */
+static int has_m32(void) {
+  return system(
+             "echo '#include <math.h>\nint main(void) { return 0; }' | "
+             "gcc -m32 -x c - -o /dev/null 2>/dev/null") == 0;
+}
+
+static void check_targets(const tt_graph* g, const tt_tensor* x, const float* want, int64_t n) {
+  static const Target targets[] = {
+      {"gcc", "-O1 -fsanitize=undefined -fno-sanitize-recover=all", "env"},
+      {"clang", "-O1 -Wno-unused-command-line-argument", "env"},
+      {"riscv64-linux-gnu-gcc", "-O1 -static", "qemu-riscv64"},
+      {"arm-linux-gnueabihf-gcc", "-O1 -static", "qemu-arm"},
+      {"aarch64-linux-gnu-gcc", "-O1 -static", "qemu-aarch64"},
+      {"arm-none-eabi-gcc", "-Os -mcpu=cortex-m7 -mthumb", NULL},
+  };
+  static const Target narrow = {"gcc", "-m32 -msse2 -mfpmath=sse -O1", "env"};
+  size_t i;
+  OK(tt_graph_export_c(c, g, folder, "net"));
+  write_program(x, n, 0);
+  for (i = 0; i < sizeof targets / sizeof *targets; i++) check_target(&targets[i], want, n);
+  if (has_m32()) check_target(&narrow, want, n);
+}
+
+static void check_blob(const tt_graph* g, const tt_tensor* x, const float* want, int64_t n) {
+  const tt_graph_export_c_opts opts = {.set = TT_GRAPH_EXPORT_C_BLOB, .blob = 1};
+  const Target host_target = {"gcc", "-O1", "env"};
+  OK(tt_graph_export_c_with(c, g, folder, "net", &opts));
+  write_program(x, n, 1);
+  check_target(&host_target, want, n);
+}
+
+/* ---- tests ---- */
+
+static void test_quantized(void** state) {
+  tt_graph_quantize_opts opts = {.set = TT_GRAPH_QUANTIZE_HISTOGRAM | TT_GRAPH_QUANTIZE_PER_ROW};
+  const tt_tensor* samples[kRuns];
+  tt_tensor* x = waves(SHAPE(2, 1, 8, 8), 0);
+  tt_graph *g = network(x), *q;
+  float want[20], got[20];
+  double scale = 0;
+  int i, how;
+  (void)state;
+  for (i = 0; i < kRuns; i++) samples[i] = waves(SHAPE(2, 1, 8, 8), 0.3 * i);
+  run_plan(g, x, want, 20);
+  for (i = 0; i < 20; i++) scale = fmax(scale, fabs((double)want[i]));
+  for (how = 0; how < 3; how++) {
+    opts.histogram = how == 1;
+    opts.per_row = how == 2;
+    OK(tt_graph_quantize(c, g, samples, kRuns, &opts, &q));
+    assert_int_equal(count(q, "quantized_conv2d"), 2);
+    assert_int_equal(count(q, "quantized_linear"), 1);
+    assert_int_equal(count(q, "convolution") + count(q, "linear_rows"), 0);
+    run_plan(q, x, got, 20);
+    for (i = 0; i < 20; i++)
+      if (fabs((double)(got[i] - want[i])) > 0.03 * scale)
+        fail_msg("way %d: [%d] is %g, not %g", how, i, (double)got[i], (double)want[i]);
+    if (!SLOW_BUILD && how != 1) check_targets(q, x, got, 20);
+    if (!SLOW_BUILD && how == 0) check_blob(q, x, got, 20);
+    tt_graph_release(q);
+  }
+  tt_graph_release(g);
+}
+
+/* Rows of three dimensions, each with a range of its own. */
+static void test_rows(void** state) {
+  const tt_graph_quantize_opts opts = {.set = TT_GRAPH_QUANTIZE_PER_ROW, .per_row = 1};
+  tt_tensor *x = waves(SHAPE(2, 3, 64), 0), *w = waves(SHAPE(5, 64), 1), *y;
+  float got[30], *data = tt_tensor_data(x);
+  tt_graph *g, *q;
+  int i;
+  (void)state;
+  for (i = 0; i < 64; i++) data[i] *= 1000;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_linear(c, x, w, NULL, &y));
+  OK(tt_capture_end(c, LIST(y), &g));
+  OK(tt_graph_quantize(c, g, NULL, 0, &opts, &q));
+  run_plan(q, x, got, 30);
+  for (i = 0; i < 30; i++) {
+    const float want = ((const float*)tt_tensor_data(y))[i];
+    if (fabsf(got[i] - want) > (i < 5 ? 300 : 0.3f))
+      fail_msg("[%d] is %g, not %g", i, (double)got[i], (double)want);
+  }
+  if (!SLOW_BUILD) check_targets(q, x, got, 30);
+  tt_graph_release(q);
+  tt_graph_release(g);
+}
+
+/* 1,000 in one sample of many: the histogram's range leaves it out. */
+static void test_histogram(void** state) {
+  tt_graph_quantize_opts opts = {.set = TT_GRAPH_QUANTIZE_HISTOGRAM};
+  tt_tensor *x = waves(SHAPE(400, 100), 0), *w = waves(SHAPE(2, 100), 1), *y;
+  float got[800];
+  double error[2] = {0, 0};
+  const float* want;
+  tt_graph *g, *q;
+  int i, k;
+  (void)state;
+  OK(tt_mul_f64(c, x, 30, &x));
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_linear(c, x, w, NULL, &y));
+  OK(tt_capture_end(c, LIST(y), &g));
+  want = tt_tensor_data(y);
+  ((float*)tt_tensor_data(x))[0] = 1000;
+  for (k = 0; k < 2; k++) {
+    opts.histogram = k;
+    OK(tt_graph_quantize(c, g, LIST(x), &opts, &q));
+    run_plan(q, x, got, 800);
+    for (i = 2; i < 800; i++) error[k] += fabs((double)(got[i] - want[i]));
+    tt_graph_release(q);
+  }
+  if (!(error[1] < 0.7 * error[0])) fail_msg("errors: %g by range, %g", error[0], error[1]);
+  tt_graph_release(g);
+}
+
+/* Recurrent layers and a transposed convolution, in float32. */
+static void test_sequence(void** state) {
+  const tt_nn_lstm_opts lstm = {
+      .set = TT_NN_LSTM_NUM_LAYERS | TT_NN_LSTM_BIDIRECTIONAL, .num_layers = 2, .bidirectional = 1};
+  const int64_t window = 3;
+  const tt_nn_conv_transpose1d_opts step = {
+      .set = TT_NN_CONV_TRANSPOSE1D_STRIDE, .stride = (int64_t[]){2}, .n_stride = 1};
+  tt_tensor *x = waves(SHAPE(5, 2, 3), 0), *outs[3], *y;
+  tt_module *layer, *gru, *up;
+  tt_graph* g;
+  int64_t n, numel;
+  int32_t before;
+  float* want;
+  (void)state;
+  OK(tt_set_grad_enabled(c, 0, &before));
+  OK(tt_nn_lstm(c, 3, 4, &lstm, &layer));
+  OK(tt_nn_gru(c, 8, 6, NULL, &gru));
+  OK(tt_nn_conv_transpose1d(c, 2, 3, &window, 1, &step, &up));
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_module_forward(c, layer, LIST(x), outs, 3, &n));
+  y = outs[0];
+  OK(tt_module_forward(c, gru, LIST(y), outs, 3, &n));
+  OK(tt_module_call(c, up, outs[0], &y));
+  OK(tt_capture_end(c, LIST(y), &g));
+  numel = tt_tensor_numel(y);
+  assert_true(numel <= kMaxOut);
+  want = malloc((size_t)numel * 4);
+  OK(tt_tensor_read(c, y, want, numel * 4));
+  if (!SLOW_BUILD) check_targets(g, x, want, numel);
+  if (!SLOW_BUILD) check_blob(g, x, want, numel);
+  free(want);
+  tt_graph_release(g);
+  tt_module_release(layer);
+  tt_module_release(gru);
+  tt_module_release(up);
+  OK(tt_set_grad_enabled(c, before, NULL));
+}
+
+static void test_refused(void** state) {
+  tt_tensor *x = waves(SHAPE(1, 1, 8, 8), 0), *small = waves(SHAPE(1, 1, 8, 7), 0);
+  tt_tensor* bad = waves(SHAPE(1, 1, 8, 8), 0);
+  tt_graph *g = network(x), *q = NULL;
+  (void)state;
+  ((float*)tt_tensor_data(bad))[3] = NAN;
+  FAILS(tt_graph_quantize(c, g, NULL, 0, NULL, &q), TT_INVALID_ARG, "positive multiple");
+  FAILS(tt_graph_quantize(c, g, LIST(small), NULL, &q), TT_SHAPE, "a sample of input 0");
+  FAILS(tt_graph_quantize(c, g, LIST(bad), NULL, &q), TT_INVALID_ARG, "no integer");
+  assert_null(q);
+  FAILS(tt_graph_export_c_with(c, g, folder, "9", NULL), TT_INVALID_ARG, "identifier");
+  tt_graph_release(g);
+}
+
+/* Every allocation of a quantisation fails once. */
+static void test_memory(void** state) {
+  tt_tensor *x = waves(SHAPE(2, 3), 0), *w = waves(SHAPE(2, 3), 1), *y;
+  tt_graph *g, *q = NULL;
+  int64_t k;
+  (void)state;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_linear(c, x, w, NULL, &y));
+  OK(tt_capture_end(c, LIST(y), &g));
+  for (k = 1; !q; k++) {
+    tt_status status;
+    host.fail_at = host.calls + k;
+    host.fail_n = 1;
+    status = tt_graph_quantize(c, g, LIST(x), NULL, &q);
+    host.fail_at = 0;
+    assert_true(status == TT_OOM || (status == TT_OK && q));
+  }
+  tt_graph_release(q);
+  tt_graph_release(g);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {SCOPED(test_quantized), SCOPED(test_rows),
+                                     SCOPED(test_histogram), SCOPED(test_sequence),
+                                     SCOPED(test_refused),   SCOPED(test_memory)};
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}
