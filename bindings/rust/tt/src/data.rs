@@ -4,7 +4,24 @@ use crate::error::Result;
 use crate::generated::callbacks;
 use crate::handle::*;
 use crate::{Dataset, Loader, Sampler, Tensor};
+use std::os::raw::c_void;
 use tt_sys as sys;
+
+type DropFn = Option<unsafe extern "C" fn(*mut c_void)>;
+
+/// Passes a function of samples to `run` in the form that C takes.
+fn with_samples<R>(
+    f: impl Fn(i64) -> Result<Vec<Tensor>> + Send + Sync + 'static,
+    run: impl FnOnce(sys::tt_sample_fn, *mut c_void, DropFn) -> R,
+) -> R {
+    fn go<T: Fn(i64) -> Result<Vec<Option<Tensor>>>, R>(
+        f: T,
+        run: impl FnOnce(sys::tt_sample_fn, *mut c_void, DropFn) -> R,
+    ) -> R {
+        run(Some(callbacks::tt_sample_fn::<T>), user(f), Some(drop_user::<T>))
+    }
+    go(move |i| Ok(f(i)?.into_iter().map(Some).collect()), run)
+}
 
 impl Dataset {
     /// Returns a dataset whose sample i is row i of each tensor.
@@ -16,27 +33,36 @@ impl Dataset {
     }
 
     /// Returns a dataset whose samples f computes; workers call f on their threads.
+    ///
+    /// ```
+    /// use tt::{Dataset, Loader, LoaderOptions, Tensor};
+    /// let squares = Dataset::map(10, |i| Ok(vec![Tensor::from(i), Tensor::from(i * i)]))?;
+    /// let options = LoaderOptions { batch_size: 4, workers: 2, ..Default::default() };
+    /// for batch in Loader::new(&squares, None, options)?.epoch() {
+    ///     let batch = batch?;
+    ///     assert_eq!((&batch[0] * &batch[0]).to_vec::<i64>()?, batch[1].to_vec::<i64>()?);
+    /// }
+    /// # Ok::<(), tt::Error>(())
+    /// ```
     pub fn map<F>(size: i64, f: F) -> Result<Dataset>
     where
-        F: Fn(i64) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
+        F: Fn(i64) -> Result<Vec<Tensor>> + Send + Sync + 'static,
     {
-        let entry = Some(callbacks::tt_sample_fn::<F> as _);
-        // SAFETY: tt takes ownership of f and drops it.
-        unsafe {
-            call1(|c, out| sys::tt_dataset_map(c, size, entry, user(f), Some(drop_user::<F>), out))
-        }
+        with_samples(f, |entry, user, drop| {
+            // SAFETY: tt takes ownership of the function and drops it.
+            unsafe { call1(|c, out| sys::tt_dataset_map(c, size, entry, user, drop, out)) }
+        })
     }
 
     /// Returns a dataset that calls f for each successive sample, until f returns no tensors.
     pub fn stream<F>(f: F) -> Result<Dataset>
     where
-        F: Fn(i64) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
+        F: Fn(i64) -> Result<Vec<Tensor>> + Send + Sync + 'static,
     {
-        let entry = Some(callbacks::tt_sample_fn::<F> as _);
-        // SAFETY: tt takes ownership of f and drops it.
-        unsafe {
-            call1(|c, out| sys::tt_dataset_stream(c, entry, user(f), Some(drop_user::<F>), out))
-        }
+        with_samples(f, |entry, user, drop| {
+            // SAFETY: tt takes ownership of the function and drops it.
+            unsafe { call1(|c, out| sys::tt_dataset_stream(c, entry, user, drop, out)) }
+        })
     }
 
     /// Returns the concatenation of several datasets.

@@ -36,7 +36,7 @@ fn batches_of_tensors() -> Result<()> {
 fn batches_of_closures() -> Result<()> {
     let sample = |i: i64| match i {
         9 => Err(tt::Error::new(Status::InvalidArg, "nine")),
-        _ => Ok(vec![Some(super::floats(&[i as f32]))]),
+        _ => Ok(vec![super::floats(&[i as f32])]),
     };
     let options = LoaderOptions { batch_size: 2, workers: 2, ..Default::default() };
     let loader = Loader::new(&Dataset::map(12, sample)?, None, options)?;
@@ -45,9 +45,8 @@ fn batches_of_closures() -> Result<()> {
     assert_eq!(batches[3].as_ref().unwrap(), &[6.0, 7.0]);
     assert_eq!(batches[4].as_ref().unwrap_err().status, Status::Callback);
     assert_eq!(batches[5].as_ref().unwrap(), &[10.0, 11.0]);
-    let stream = Dataset::stream(|i| {
-        Ok((i < 5).then(|| Some(super::floats(&[i as f32]))).into_iter().collect())
-    })?;
+    let stream =
+        Dataset::stream(|i| Ok((i < 5).then(|| super::floats(&[i as f32])).into_iter().collect()))?;
     assert_eq!(stream.size(), None);
     assert_eq!(epoch(&Loader::new(&stream, None, options)?), [0.0, 1.0, 2.0, 3.0, 4.0]);
     Ok(())

@@ -48,6 +48,10 @@ fn the_bindings_own_checks() {
     );
     assert_eq!(fails(Tensor::from_slice::<f32>(&[], &[1 << 40, 1 << 40])).status, Status::Shape);
     assert_eq!(fails(Tensor::from_vec(vec![0u8; 3], &[-3])).status, Status::Shape);
+    fails(Tensor::from_vec(vec![0u8; 3], &[-1, -3]));
+    fails(Tensor::from_slice(&[0u8; 3], &[-1, -3]));
+    fails(tt::jacobian(|_| Ok(vec![]), &[] as &[Tensor]));
+    fails(tt::compile(|_| Ok(vec![]), -1).and_then(|f| f.call(&[floats(&[1.0])])));
     let nowhere = std::ptr::NonNull::<f32>::dangling().as_ptr();
     assert_eq!(
         fails(unsafe { Tensor::import(nowhere, &[0], Some(&[1, 1]), true, ()) }).status,
