@@ -2,16 +2,25 @@
 """tt's groups beside torch.distributed over Gloo, in turn on the same machine: all_reduce of 25 MB,
 and the speed-up of DistributedDataParallel; each process has one thread.
 
-    bench/distributed.py --torch PYTHON [--rounds N]      writes a table
-    bench/distributed.py simulate [--bandwidth B --latency L]
+    bench/distributed.py --torch PYTHON [--rounds N] [--backend mpi]      writes a table
+    bench/distributed.py trace FILE [--model mlp|cnn|wide]
+    bench/distributed.py simulate [--trace FILE] [--bandwidth B --latency L]
 
 Without torch: tt alone. A figure is the best of the rounds, which alternate between both. Workers
-are this file, run by the launcher of each.
+are this file, run by the launcher of each. The models "mlp" and "cnn" are train_mlp and train_cnn
+of bench/worker_torch.py with their batches; "mlp256" and "cnnbn" have a batch of 256 and batch
+normalizations. With --backend mpi, tt runs under mpirun, torch over Gloo.
 
-simulate plays the buckets of a model against a network: a bucket of n bytes on p ranks takes
-2 (p - 1) (latency + n / (p bandwidth)), the time of a ring, and begins when its last gradient is
-there and the bucket before is done. It names the first p at which less than half of the time is
-computation.
+The time of two independent processes with half a batch each bounds what two can reach: "half".
+
+trace trains a model in one process and writes when its gradients are there: the buckets that
+DistributedDataParallel would send, with their bytes and the milliseconds from the begin of a step,
+medians of 10 steps.
+
+simulate plays such a trace, or the buckets of a model that fill at an even pace, against a network:
+a bucket of n bytes on p ranks takes 2 (p - 1) (latency + n / (p bandwidth)), the time of a ring,
+and begins when its last gradient is there and the bucket before is done. It names the first p at
+which less than half of the time is computation.
 """
 import argparse
 import json
@@ -23,8 +32,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 MB = 1 << 20
-STEPS = {"mlp": 40, "cnn": 12}
-BATCH = {"mlp": 256, "cnn": 64}  # of all processes together
+STEPS = {"mlp": 60, "mlp256": 40, "cnn": 20, "cnnbn": 12}
+BATCH = {"mlp": 128, "mlp256": 256, "cnn": 64, "cnnbn": 64, "wide": 32}  # of all processes
+KINDS = tuple(STEPS)
 
 
 def library(name):
@@ -41,12 +51,21 @@ def library(name):
 
 
 def model_of(nn, kind):
-    if kind == "mlp":
+    if kind in ("mlp", "mlp256"):
         layers = [nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU()]
         return nn.Sequential(*layers, nn.Linear(512, 10)), (784,)
-    layers = [nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2)]
-    layers += [nn.Conv2d(32, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2)]
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(64 * 8 * 8, 10)), (3, 32, 32)
+    if kind == "wide":
+        return nn.Sequential(*[nn.Linear(2048, 2048) for _ in range(7)], nn.Linear(2048, 10)), (
+            2048,
+        )
+    norm = nn.BatchNorm2d if kind == "cnnbn" else lambda channels: nn.Identity()
+    layers = [nn.Conv2d(3, 32, 3, padding=1), norm(32), nn.ReLU(), nn.MaxPool2d(2)]
+    layers += [nn.Conv2d(32, 64, 3, padding=1), norm(64), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
+    if kind == "cnn":
+        layers += [nn.Linear(64 * 8 * 8, 128), nn.ReLU(), nn.Linear(128, 10)]
+    else:
+        layers += [nn.Linear(64 * 8 * 8, 10)]
+    return nn.Sequential(*layers), (3, 32, 32)
 
 
 def milliseconds(f, times):
@@ -73,10 +92,10 @@ def training(lib, kind, wrap, size):
     return milliseconds(step, STEPS[kind])
 
 
-def worker(name):
+def worker(name, backend):
     lib = library(name)
     dist = lib.distributed
-    dist.init_process_group("gloo")
+    dist.init_process_group(backend)
     rank, size = dist.get_rank(), dist.get_world_size()
     found = {}
     x = lib.ones(25 * MB // 4)
@@ -86,25 +105,31 @@ def worker(name):
         small = lib.ones(1)
         found["all_reduce 4 B"] = milliseconds(lambda: dist.all_reduce(small), 200)
     if size <= 2:
-        for kind in ("mlp", "cnn"):
+        for kind in KINDS:
             found[f"train_{kind}, ddp"] = training(lib, kind, True, size)
             if size == 1:
                 found[f"train_{kind}, without"] = training(lib, kind, False, size)
+            else:
+                dist.barrier()
+                found[f"train_{kind}, half without"] = training(lib, kind, False, size)
     if rank == 0:
         print(json.dumps(found), flush=True)
 
 
-def run(python, name, size):
-    command = [python, "-m", f"{name}.distributed.run", f"--nproc-per-node={size}", __file__]
+def run(python, name, size, backend):
+    command = [python, "-m", f"{name}.distributed.run", f"--nproc-per-node={size}"]
+    if backend == "mpi" and name == "tt":
+        command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(size), python]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment.pop("OPENBLAS_CORETYPE", None)
     if name == "tt":
         environment["PYTHONPATH"] = str(ROOT / "bindings/python")
-    done = subprocess.run(
-        [*command, "worker", name], capture_output=True, text=True, env=environment
-    )
-    if done.returncode:
+    program = [__file__, "worker", name, backend if name == "tt" else "gloo"]
+    done = subprocess.run([*command, *program], capture_output=True, text=True, env=environment)
+    rows = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if not rows:
         sys.exit(done.stderr[-2000:])
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    return json.loads(rows[-1])
 
 
 def compare(args):
@@ -113,7 +138,7 @@ def compare(args):
     for _ in range(args.rounds):
         for size in (1, 2, 4):
             for name, python in pythons.items():
-                for what, ms in run(python, name, size).items():
+                for what, ms in run(python, name, size, args.backend).items():
                     key = (size, what, name)
                     best[key] = min(best.get(key, ms), ms)
     print(f"load before the end: {os.getloadavg()[0]:.1f}\n")
@@ -122,7 +147,7 @@ def compare(args):
     for size, what in dict.fromkeys(k[:2] for k in best):
         cells = [f"{best[size, what, n]:.2f}" for n in pythons]
         print(f"| {size} | {what} | " + " | ".join(cells) + " |")
-    for kind in ("mlp", "cnn"):
+    for kind in KINDS:
         name = f"train_{kind}, ddp"
         ups = [
             f"{n} {best[1, f'train_{kind}, without', n] / best[2, name, n]:.2f}" for n in pythons
@@ -131,38 +156,104 @@ def compare(args):
             f"{n} {100 * (best[1, name, n] / best[1, f'train_{kind}, without', n] - 1):.1f} %"
             for n in pythons
         ]
-        print(f"\ntrain_{kind}: speed-up of 2 processes {', '.join(ups)}; overhead of DDP in one "
-              f"process {', '.join(over)}")  # fmt: skip
+        bound = [
+            f"{n} {best[1, f'train_{kind}, without', n] / best[2, f'train_{kind}, half without', n]:.2f}"
+            for n in pythons
+        ]
+        print(f"\ntrain_{kind}: speed-up of 2 processes {', '.join(ups)} (without communication "
+              f"{', '.join(bound)}); overhead of DDP in one process {', '.join(over)}")  # fmt: skip
 
 
-def simulate(args):
-    """Scaling of a step whose backward fills buckets at an even pace."""
+def buckets_of(parameters):
+    """The parameters of each bucket, in DistributedDataParallel's order and sizes."""
+    buckets, used = [[]], 0
+    for p in reversed(parameters):
+        n, room = 4 * p.numel(), MB if len(buckets) == 1 else 25 * MB
+        if buckets[-1] and used + n > room:
+            buckets.append([])
+            used = 0
+        buckets[-1].append(p)
+        used += n
+    return buckets
+
+
+def trace(args):
+    """Writes when the buckets of a model are full."""
+    sys.path.insert(0, str(ROOT / "bindings/python"))
+    lib = library("tt")
+    model, shape = model_of(lib.nn, args.model)
+    x, y = lib.randn(BATCH[args.model], *shape), lib.randint(0, 10, (BATCH[args.model],))
+    parameters = list(model.parameters())
+    came = {}
+    for i, p in enumerate(parameters):
+        p.register_post_accumulate_grad_hook(lambda _, i=i: came.update({i: time.perf_counter()}))
+    places = {id(p): i for i, p in enumerate(parameters)}
+    buckets = [[places[id(p)] for p in b] for b in buckets_of(parameters)]
+    sgd = lib.optim.SGD(parameters, lr=0.01)
+    steps = []
+    for _ in range(13):
+        begin = time.perf_counter()
+        sgd.zero_grad()
+        lib.nn.functional.cross_entropy(model(x), y).backward()
+        sgd.step()
+        end = time.perf_counter()
+        ready = [1000 * (max(came[i] for i in b) - begin) for b in buckets]
+        steps.append([*ready, 1000 * (end - begin)])
+    *ready, step = [sorted(column)[5] for column in zip(*steps[3:])]
+    sizes = [sum(4 * parameters[i].numel() for i in b) for b in buckets]
+    rows = [{"bytes": n, "ready_ms": round(t, 3)} for n, t in zip(sizes, ready)]
+    text = json.dumps({"model": args.model, "step_ms": round(step, 3), "buckets": rows}, indent=1)
+    Path(args.file).write_text(text + "\n")
+    print(text)
+
+
+def even_trace(args):
+    """Buckets that a backward, two thirds of a step, fills at an even pace."""
     sizes = [min(MB, args.parameters)]
     while sum(sizes) < args.parameters:
         sizes.append(min(25 * MB, args.parameters - sum(sizes)))
     forward, backward = args.step / 3, 2 * args.step / 3
+    filled, rows = 0, []
+    for n in sizes:
+        filled += n
+        rows.append({"bytes": n, "ready_ms": forward + backward * filled / args.parameters})
+    return {"step_ms": args.step, "buckets": rows}
+
+
+def simulate(args):
+    """Scaling of a step whose buckets are ready at given times. What a step does after its last
+    bucket is full, the optimizer, waits for the reductions."""
+    played = json.loads(Path(args.trace).read_text()) if args.trace else even_trace(args)
+    step, buckets = played["step_ms"], played["buckets"]
+    after = step - buckets[-1]["ready_ms"]
     limit = None
     print("| ranks | step, ms | of it computation |\n|---|---|---|")
     for power in range(13):
-        p, now, filled = 1 << power, 0.0, 0
-        for n in sizes:
-            filled += n
-            ready = forward + backward * filled / args.parameters
-            ring = 2 * (p - 1) * (args.latency / 1000 + 1000 * n / (p * args.bandwidth * 1e9))
-            now = max(now, ready) + (ring if p > 1 else 0)
-        share = args.step / max(now, args.step)
+        p, now = 1 << power, 0.0
+        for b in buckets:
+            ring = (
+                2 * (p - 1) * (args.latency + 1e6 * b["bytes"] / (p * args.bandwidth * 1e9)) / 1000
+            )
+            now = max(now, b["ready_ms"]) + (ring if p > 1 else 0)
+        share = step / (now + after)
         limit = limit or (p if share < 0.5 else None)
-        print(f"| {p} | {max(now, args.step):.1f} | {100 * share:.0f} % |")
+        print(f"| {p} | {now + after:.1f} | {100 * share:.0f} % |")
     print(f"\nless than half is computation from {limit or 'more than 4096'} ranks on")
 
 
 def main():
     if sys.argv[1:2] == ["worker"]:
-        return worker(sys.argv[2])
+        return worker(*sys.argv[2:])
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("mode", nargs="?", default="compare", choices=["compare", "simulate"])
+    parser.add_argument(
+        "mode", nargs="?", default="compare", choices=["compare", "trace", "simulate"]
+    )
+    parser.add_argument("file", nargs="?", help="of trace")
+    parser.add_argument("--model", default="wide", choices=sorted(BATCH), help="of trace")
+    parser.add_argument("--trace", help="a file of trace")
+    parser.add_argument("--backend", default="gloo", choices=["gloo", "mpi"])
     parser.add_argument("--torch", help="a Python that has torch")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--parameters", type=int, default=100 * MB, help="bytes of gradients")
@@ -170,7 +261,7 @@ def main():
     parser.add_argument("--bandwidth", type=float, default=12.5, help="GB/s of a link")
     parser.add_argument("--latency", type=float, default=10.0, help="us of a message")
     args = parser.parse_args()
-    return simulate(args) if args.mode == "simulate" else compare(args)
+    return {"compare": compare, "trace": trace, "simulate": simulate}[args.mode](args)
 
 
 if __name__ == "__main__":

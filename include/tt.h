@@ -1857,7 +1857,8 @@ tt_status tt_group_scatter(tt_ctx *c, tt_group *g, const tt_tensor *input, tt_te
 tt_status tt_group_send(tt_ctx *c, tt_group *g, const tt_tensor *tensor, int32_t peer, int32_t tag,
                         tt_work **work);
 
-/* Receives a tensor of this shape and dtype from another rank.
+/* Receives a tensor of this shape and dtype from another rank, or, if peer is -1, from the first
+   that sends with this tag; tt_work_source tells which. NCCL needs a rank.
    @null work: waits
    @number peer
    @number tag */
@@ -1869,6 +1870,10 @@ tt_status tt_work_wait(tt_ctx *c, tt_work *w, int64_t timeout_ms);
 
 /* Returns whether the work is done; tt_work_wait says how. */
 tt_status tt_work_test(tt_ctx *c, tt_work *w, int32_t *out);
+
+/* Waits for a receive, and returns the rank that has sent.
+   @number out */
+tt_status tt_work_source(tt_ctx *c, tt_work *w, int32_t *out);
 
 /* Called with the status of a work, on a thread of tt. It must not call tt. */
 typedef void (*tt_work_fn)(void *user, tt_status status);
@@ -1916,9 +1921,21 @@ tt_status tt_ddp_prepare_forward(tt_ctx *c, tt_ddp *d);
    process; the next backward that reduces them includes these sums. */
 tt_status tt_ddp_set_sync(tt_ctx *c, tt_ddp *d, int32_t on);
 
+/* Replaces the gradients that the parameters have by their means over the ranks. All ranks call it,
+   after backwards while tt_ddp_set_sync was off, such as those of a captured step, which cannot
+   record the reduction. */
+tt_status tt_ddp_reduce(tt_ctx *c, tt_ddp *d);
+
 /* Adds and drops a reference. The last one leaves the module as it is, with its gradients. */
 void tt_ddp_retain(tt_ddp *d);
 void tt_ddp_release(tt_ddp *d);
+
+/* Lets the layers BatchNorm1d, 2d, 3d and SyncBatchNorm in a module normalize by the mean and the
+   variance of the batches of all ranks, wherever they would use those of their batch. Their
+   forward and backward are then collective calls, with batches of any size on each rank. A copy of
+   the module uses its own batch.
+   @null g: each process uses its own batch again */
+tt_status tt_group_sync_batch_norm(tt_ctx *c, tt_group *g, tt_module *m);
 
 /* ---- plans of graphs ----
    A plan is a graph as a list of kernel launches in one arena. A run of it allocates nothing,
@@ -2048,7 +2065,9 @@ enum {
   TT_EVENT_NODE = 4,      /* the gradient of an operator, in backward */
   TT_EVENT_MEMORY = 5,    /* memory of a result on the CPU that was allocated or released */
   TT_EVENT_OPTIMIZER = 6, /* a step of an optimizer */
-  TT_EVENT_REGION = 7     /* what tt_profiler_begin marks */
+  TT_EVENT_REGION = 7,    /* what tt_profiler_begin marks */
+  TT_EVENT_COMMUNICATION = 8 /* a collective or transfer of a group, on a thread of tt; recorded by
+                                the ctx that waits for it */
 };
 
 /* Options of tt_profiler_start_ex. */

@@ -3,6 +3,7 @@
 #include "base/finalizer.h"
 #include "capi/module.h"
 #include "dist/reducer.h"
+#include "dist/sync_norm.h"
 #include "nn/hook.h"
 
 using namespace TT_NS;
@@ -193,6 +194,18 @@ tt_status tt_work_on_done(tt_ctx* h, tt_work* w, tt_work_fn fn, void* user,
   if (!passed_on) run_drop(drop, user);
   return status;
 }
+tt_status tt_work_source(tt_ctx* h, tt_work* w, int32_t* out) {
+  if (out) *out = 0;
+  return api_call(h, "work_source", [&](Ctx&) {
+    Work& work = work_arg(w);
+    out_arg(out, "out", 2);
+    if (work.job.call != DistCall::kReceive)
+      fail_arg(TT_INVALID_ARG, "w", "the work is {}: must be a recv", call_name(work.job.call));
+    wait_work(work, -1);
+    Lock lock(work.mutex);
+    *out = work.source;
+  });
+}
 void tt_work_retain(tt_work* h) {
   if (Work* w = work_of(h)) ref_inc_external(&w->refs);
 }
@@ -283,6 +296,9 @@ tt_status tt_ddp_new(tt_ctx* h, tt_module* m, tt_group* g, const tt_ddp_opts* op
 tt_status tt_ddp_prepare_forward(tt_ctx* h, tt_ddp* d) {
   return api_call(h, "ddp_prepare_forward", [&](Ctx&) { prepare_forward(*ddp_arg(d).reducer); });
 }
+tt_status tt_ddp_reduce(tt_ctx* h, tt_ddp* d) {
+  return api_call(h, "ddp_reduce", [&](Ctx&) { reduce_gradients(*ddp_arg(d).reducer); });
+}
 tt_status tt_ddp_set_sync(tt_ctx* h, tt_ddp* d, int32_t on) {
   return api_call(h, "ddp_set_sync", [&](Ctx&) { set_reducer_sync(*ddp_arg(d).reducer, on != 0); });
 }
@@ -291,4 +307,36 @@ void tt_ddp_retain(tt_ddp* h) {
 }
 void tt_ddp_release(tt_ddp* h) {
   if (Ddp* d = ddp_of(h)) Ref<Ddp>::adopt(d).reset();
+}
+
+// ---- batch normalisation over a group ----
+
+static TensorRef normalize_together(void* user, const Tensor& input, const BatchNormCall& call) {
+  const SyncNorm norm = {call.running_mean, call.running_var, call.weight,
+                         call.bias,         call.momentum,    call.eps};
+  return sync_batch_norm(*static_cast<Group*>(user), input, norm);
+}
+static void drop_group(void* user) { Ref<Group>::adopt(static_cast<Group*>(user)).reset(); }
+
+static bool normalizes_batches(const Module& m) {
+  for (const char* name : {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"})
+    if (!strcmp(m.type->name, name)) return true;
+  return false;
+}
+
+tt_status tt_group_sync_batch_norm(tt_ctx* h, tt_group* g, tt_module* m) {
+  return api_call(h, "group_sync_batch_norm", [&](Ctx&) {
+    if (g && !group_of(g)) fail_handle(g, "g", 1, "group");
+    Module& root = module_arg(m);
+    check_not_frozen(root);
+    for (const ModuleRef& module : modules_of(root)) {
+      if (!normalizes_batches(*module)) continue;
+      while (const Ref<Hook> old = module->hooks.next(kBatchNormHook, 0, 0))
+        module->hooks.remove(old->id);
+      if (!g || group_of(g)->size == 1) continue;
+      Ref<Group> kept = Ref<Group>::share(group_of(g));
+      module->hooks.add(kBatchNormHook, 0, reinterpret_cast<AnyFn>(normalize_together), kept.leak(),
+                        drop_group);
+    }
+  });
 }

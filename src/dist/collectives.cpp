@@ -450,21 +450,29 @@ void send_tensor(Group& g, Work& w, Wire& wire) {
 void receive_tensor(Group& g, Work& w, Wire& wire) {
   const Job& job = w.job;
   auto* s = reinterpret_cast<Signature*>(wire.memory(sizeof(Signature)));
-  wire.wait(wire.receive(job.root, s, sizeof *s, user_tag(job)));
+  int32_t from = job.root;
+  if (from == kAnyRank) {
+    const int32_t peer = wire.receive_any(s, sizeof *s, user_tag(job));
+    for (from = 0; g.members[from] != peer;) from++;
+  } else {
+    wire.wait(wire.receive(from, s, sizeof *s, user_tag(job)));
+  }
   const Tensor& t = *job.output;
   const bool same_kind = s->dtype == int32_t(t.dtype) && s->device == t.device.type;
   if (!same_kind || s->numel != t.numel) {
     char text[300];
     const Ints theirs = {s->shape, min<int64_t>(s->ndim, kShownDims)};
     const FmtArg args[] = {
-        g.peer(job.root), fmt(Dtype(s->dtype)), s->device == TT_CUDA ? "CUDA " : "", theirs,
-        g.peer(g.rank),   fmt(t.dtype),         t.is_cpu() ? "" : "CUDA ",           t.sizes()};
+        g.peer(from),   fmt(Dtype(s->dtype)), s->device == TT_CUDA ? "CUDA " : "", theirs,
+        g.peer(g.rank), fmt(t.dtype),         t.is_cpu() ? "" : "CUDA ",           t.sizes()};
     format_to(text, int64_t(sizeof text),
               "rank {} sends a {} {}tensor {}, rank {} receives into a {} {}tensor {}", args);
     fail_broken(g, text);
   }
   if (!t.is_cpu()) return run_on_device(g, w, wire);
-  wire.wait(wire.receive(job.root, t.data, t.numel * t.item_size(), user_tag(job) + 1));
+  wire.wait(wire.receive(from, t.data, t.numel * t.item_size(), user_tag(job) + 1));
+  Lock lock(w.mutex);
+  w.source = from;
 }
 
 // A group of one process: what is gathered or exchanged is the input.

@@ -18,7 +18,8 @@ struct DistOpen {
   int64_t timeout_ns;
 };
 
-// A sentence about a failure, zero-terminated. `peer` is the rank that it is about, -1 if none.
+// A sentence about a failure, zero-terminated. `peer` is the rank that it is about, -1 if none; of
+// a receive without failure, the rank that has sent.
 struct DistFailure {
   int32_t peer;
   char text[508];
@@ -45,6 +46,7 @@ struct DistEngine {
   // Start a transfer; the memory must stay valid until the request has ended.
   int32_t (*send)(void* connection, int32_t peer, int32_t channel, int32_t tag, const void* data,
                   size_t bytes, void** request, DistFailure* why);
+  // receive: from any rank if peer is -1.
   int32_t (*receive)(void* connection, int32_t peer, int32_t channel, int32_t tag, void* data,
                      size_t bytes, void** request, DistFailure* why);
   // Waits for a transfer. The request has ended unless the result is kDistTimeout.
@@ -59,7 +61,7 @@ using DistEntry = int32_t (*)(uint64_t build_id, const DistEngine** out);
 constexpr char kDistEntryName[] = "tt_dist_engine";
 
 // Identity shared by libtt and its engines; the number counts changes of meaning.
-constexpr uint64_t kDistBuildId = (uint64_t(1) << 32) | (sizeof(DistEngine) << 16) |
+constexpr uint64_t kDistBuildId = (uint64_t(2) << 32) | (sizeof(DistEngine) << 16) |
                                   (sizeof(DistOpen) << 8) | (sizeof(DistFailure) & 255);
 
 }  // namespace TT_NS

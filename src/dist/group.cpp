@@ -2,6 +2,7 @@
 
 #include "base/finalizer.h"
 #include "dist/nccl.h"
+#include "modes/profiler.h"
 #include "ops/gen/ops.h"
 
 #include <string.h>
@@ -176,11 +177,13 @@ void Work::destroy(Work* w) noexcept {
   run_drop(drop, user);
 }
 
-static void finish(Work& w, tt_status status) noexcept {
+static void finish(Work& w, tt_status status, int64_t begin_ns) noexcept {
   WorkFn fn;
   void* user;
   {
     Lock lock(w.mutex);
+    w.begin_ns = begin_ns;
+    w.end_ns = os_now_ns();
     w.status = status;
     w.done = true;
     fn = w.fn;
@@ -198,6 +201,7 @@ static void finish(Work& w, tt_status status) noexcept {
 // Runs a job on this thread; its error, without the name of the call, is kept in the work.
 static void run(Group& g, Work& w) noexcept {
   const char* op = tls.op;
+  const int64_t begin_ns = os_now_ns();
   tls.op = call_name(w.job.call);
   tt_status status = TT_OK;
   try {
@@ -217,7 +221,7 @@ static void run(Group& g, Work& w) noexcept {
     format_to(w.message, int64_t(sizeof w.message), "{}", args);
   }
   tls.op = op;
-  finish(w, status);
+  finish(w, status, begin_ns);
 }
 
 bool work_done(Work& w) noexcept {
@@ -244,6 +248,14 @@ static void order_after(Work& w) {
              "waiting for an event");
 }
 
+// Tells the profiler of the ctx that waits, once, when the job ran.
+static void report(Work& w) noexcept {
+  Lock lock(w.mutex);
+  if (!w.done || w.reported) return;
+  w.reported = true;
+  profiler_add(ctx(), call_name(w.job.call), w.begin_ns, w.end_ns, w.bytes);
+}
+
 void wait_end(Work& w, int64_t timeout_ns) {
   const int64_t begin = os_now_ns();
   while (!is_settled(w)) {
@@ -256,6 +268,7 @@ void wait_end(Work& w, int64_t timeout_ns) {
     os_wait(&w.changed, seen);
     poll_if_watched(true);
   }
+  if (TT_UNLIKELY(ctx().events != nullptr)) report(w);
   order_after(w);
 }
 
@@ -338,7 +351,7 @@ static void run_lane(void* arg) {
       run(*l.group, *w);
     } else {
       strcpy(w->message, "out of memory");
-      finish(*w, TT_OOM);
+      finish(*w, TT_OOM, os_now_ns());
     }
     {
       Lock lock(l.mutex);
@@ -422,6 +435,11 @@ static void check_parts(const Tensor& whole, const char* whole_arg, const Tensor
              whole_arg, whole.sizes(), part_arg, part.sizes(), size);
 }
 
+static void check_tag(int32_t tag) {
+  if (tag < 0 || tag > kMaxUserTag)
+    fail_arg(TT_INVALID_ARG, "tag", "tag is {}: must be 0 to {}", tag, kMaxUserTag);
+}
+
 static void check_job(const Group& g, const Job& job) {
   const bool in_place = job.input && job.input.get() == job.output.get();
   const bool reduces = job.call == DistCall::kAllReduce || job.call == DistCall::kReduce ||
@@ -437,12 +455,17 @@ static void check_job(const Group& g, const Job& job) {
   if (reduces && g.size > 1 && !job.input->is_cpu()) check_nccl_reduce(job.op, job.input->dtype);
   const bool transfer = job.call == DistCall::kSend || job.call == DistCall::kReceive;
   const char* root = transfer ? "peer" : "root";
+  const bool any = job.call == DistCall::kReceive && job.root == kAnyRank;
+  if (any && g.size > 1 && !job.output->is_cpu())
+    fail_arg(TT_NOT_IMPLEMENTED, "peer", "NCCL cannot receive from any rank");
+  if (any && g.size == 1)
+    fail_arg(TT_INVALID_ARG, "peer", "peer is any rank: the group has no other one");
+  if (any) return check_tag(job.tag);
   if (job.root < 0 || job.root >= g.size)
     fail_arg(TT_INVALID_ARG, root, "{} is {}: must be a rank below {}", root, job.root, g.size);
   if (transfer && job.root == g.rank)
     fail_arg(TT_INVALID_ARG, root, "{} is {}, the rank of this process", root, job.root);
-  if (transfer && (job.tag < 0 || job.tag > kMaxUserTag))
-    fail_arg(TT_INVALID_ARG, "tag", "tag is {}: must be 0 to {}", job.tag, kMaxUserTag);
+  if (transfer) check_tag(job.tag);
   if (job.call == DistCall::kAllGather || (job.call == DistCall::kGather && g.rank == job.root))
     check_parts(*job.output, "output", *job.input, "input", g.size);
   if (job.call == DistCall::kReduceScatter ||
@@ -481,6 +504,9 @@ Ref<Work> start_work(Group& g, Job job) {
   w->tag = kTagWork;
   w->refs = 1;
   w->job = std::move(job);
+  w->source = w->job.root;
+  for (const Tensor* t : {w->job.input.get(), w->job.output.get()})
+    if (t) w->bytes = max(w->bytes, t->numel * t->item_size());
   Ref<Work> made = Ref<Work>::adopt(w);
   if (g.size == 1) {
     run(g, *w);

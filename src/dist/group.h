@@ -50,11 +50,13 @@ enum class DistCall : int32_t {
 };
 const char* call_name(DistCall call) noexcept;
 
+constexpr int32_t kAnyRank = -1;
+
 // What a Work has to do. input and output may be the same tensor.
 struct Job {
   DistCall call;
   ReduceOp op = ReduceOp::kSum;
-  int32_t root = 0;  // or the other process of a transfer
+  int32_t root = 0;  // or the other process of a transfer; kAnyRank: the one that sends first
   int32_t tag = 0;   // of a transfer; the number of a bucket, from 1
   TensorRef input, output;
 };
@@ -71,9 +73,13 @@ struct Work {
   uint32_t changed;                // incremented and woken now and then, and at the end
   Mutex mutex;                     // guards the fields below
   bool done;
+  bool reported;  // to a profiler
   tt_status status;
-  Ref<DeviceEvent> result;  // (tensors on CUDA) after which the result is there
-  WorkFn fn;                // called at the end; NULL: none
+  int32_t source;            // of a receive that is done: the rank that has sent
+  int64_t begin_ns, end_ns;  // when the job ran
+  int64_t bytes;             // of its tensors
+  Ref<DeviceEvent> result;   // (tensors on CUDA) after which the result is there
+  WorkFn fn;                 // called at the end; NULL: none
   void* user;
   void (*drop)(void*);
   char message[512];

@@ -313,6 +313,12 @@ void drop_backward(void* user) noexcept {
   Ref<Reducer>::adopt(r).reset();
 }
 
+[[noreturn]] void fail_in_capture() {
+  fail(TT_NOT_IMPLEMENTED,
+       "a capture cannot record the reduction of gradients over a group: let it record a backward "
+       "without (tt_ddp_set_sync, no_sync), and call tt_ddp_reduce after each replay");
+}
+
 // The first gradient of a backward.
 void begin(Reducer& r) {
   const void* none = nullptr;
@@ -343,8 +349,7 @@ tt_status on_gradient(void* user, tt_ctx*, const tt_tensor*) {
   Reducer& r = *kept;
   Reducer::Parameter& p = r.parameters[hook.index];
   if (!r.sync) return TT_OK;
-  if (ctx().graph)
-    fail(TT_NOT_IMPLEMENTED, "a capture cannot record the reduction of gradients over a group");
+  if (ctx().graph) fail_in_capture();
   const MaskGuard no_grad(bit(kKeyAutograd));
   begin(r);
   if (p.ready)
@@ -449,6 +454,30 @@ void prepare_forward(Reducer& r) {
   const MaskGuard no_grad(bit(kKeyAutograd));
   settle(r);
   share_buffers(r);
+}
+
+void reduce_gradients(Reducer& r) {
+  if (r.group->size == 1) return;
+  const MaskGuard no_grad(bit(kKeyAutograd));
+  if (ctx().graph) fail_in_capture();
+  const void* none = nullptr;
+  if (!__atomic_compare_exchange_n(&r.runner, &none, &ctx(), false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_ACQUIRE))
+    fail(TT_AUTOGRAD, "a backward through this data-parallel module is running");
+  struct End {
+    Ref<Reducer> reducer;
+    ~End() { reset(*reducer); }
+  } end{Ref<Reducer>::share(&r)};
+  settle(r);
+  for (Reducer::Parameter& p : r.parameters) {
+    const TensorRef grad = grad_of(*p.leaf);
+    if (!grad) continue;
+    take_gradient(p, grad);
+    p.ready = true;
+    r.buckets[p.bucket].missing--;
+  }
+  launch_full(r);
+  finish(r);
 }
 
 void set_reducer_sync(Reducer& r, bool on) noexcept { r.sync = on; }

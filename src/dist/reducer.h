@@ -25,6 +25,9 @@ void detach_reducer(Reducer& r) noexcept;
 // Before a forward that a backward follows: the buffers become those of rank 0.
 void prepare_forward(Reducer& r);
 // Off: gradients add up in each process.
+// Reduces the gradients that the parameters have now, outside a backward; they must have gradients
+// unless find_unused is on.
+void reduce_gradients(Reducer& r);
 void set_reducer_sync(Reducer& r, bool on) noexcept;
 
 struct Reducer {

@@ -4,6 +4,8 @@
 
 namespace TT_NS {
 
+constexpr int64_t kSliceNs = 50'000'000;  // between ticks
+
 void check_unbroken(Group& g) {
   Connection& c = *g.connection;
   Lock lock(c.mutex);
@@ -87,8 +89,35 @@ bool Wire::try_receive(int32_t from, void* data, int64_t bytes, int32_t tag, Tra
   return start(from, static_cast<char*>(data), bytes, tag, true, out, why);
 }
 
+int32_t Wire::receive_any(void* data, int64_t bytes, int32_t tag) {
+  Connection& c = *group_.connection;
+  DistFailure why = {-1, ""};
+  void* request = nullptr;
+  const int64_t end = os_now_ns() + group_.timeout_ns;
+  int32_t status = c.engine->receive(c.handle, kAnyRank, group_.channel, tag, data, size_t(bytes),
+                                     &request, &why);
+  const int64_t slot = transfers_.size();
+  if (!status) transfers_.push_back({request, group_.rank});  // ends with the wire
+  while (!status) {
+    const int64_t left = end - os_now_ns();
+    status = c.engine->wait(c.handle, request, clamp<int64_t>(left, 0, kSliceNs), &why);
+    if (status != kDistTimeout) transfers_[slot].request = nullptr;
+    if (status == kDistOk) return why.peer;
+    if (status == kDistTimeout && left > 0) {
+      status = kDistOk;
+      tick(work_);
+    }
+  }
+  char text[700];
+  const FmtArg args[] = {group_.connection->rank, double(group_.timeout_ns / 1'000'000) / 1000};
+  const FmtArg others[] = {group_.connection->rank, why.text};
+  if (status == kDistTimeout)
+    format_to(text, int64_t(sizeof text), "no rank has sent to rank {} within {} s", args);
+  else format_to(text, int64_t(sizeof text), "rank {} cannot receive from any rank: {}", others);
+  fail_broken(group_, text);
+}
+
 int32_t Wire::try_wait(const Transfers& all, int64_t timeout_ns, DistFailure* why) {
-  constexpr int64_t kSliceNs = 50'000'000;
   Connection& c = *group_.connection;
   for (int64_t i = all.first; i < all.first + all.n; i++) {
     Transfer& t = transfers_[i];

@@ -12,9 +12,9 @@ namespace {
 constexpr int64_t kBuffer = 1 << 16;
 
 // Categories by EventKind; PyTorch's where it has one.
-constexpr const char* kCategories[] = {"",          "cpu_op",         "kernel",
-                                       "module",    "autograd_node",  "cpu_instant_event",
-                                       "optimizer", "user_annotation"};
+constexpr const char* kCategories[] = {"",          "cpu_op",          "kernel",
+                                       "module",    "autograd_node",   "cpu_instant_event",
+                                       "optimizer", "user_annotation", "communication"};
 
 class TraceWriter {
  public:
@@ -103,7 +103,9 @@ void TraceWriter::add(const ProfileEvent& e) {
   text_.add(",\n{\"ph\":\"X\",\"cat\":\"").add(kCategories[int(e.kind)]).add("\",\"name\":");
   add_text(e.name);
   add_member(",\"pid\":", os_pid());
-  text_.add(",\"tid\":1,\"ts\":");
+  const bool beside = e.kind == kCommunication;  // on a thread of tt
+  add_member(",\"tid\":", beside ? 2 : 1);
+  text_.add(",\"ts\":");
   add_us(e.begin_ns);
   text_.add(",\"dur\":");
   add_us(max<int64_t>(0, (e.end_ns ? e.end_ns : now_ns_) - e.begin_ns));

@@ -51,6 +51,7 @@ constexpr int64_t kMaxModules = 1024;        // further modules have no number
 struct Profiler : EventSink {
   Ctx* ctx;
   bool running;
+  bool added;  // the ring has events that are not in the order of their begins
   ProfilerOptions options;
   Clock clock;
   int64_t last_id;
@@ -288,6 +289,7 @@ void forget(Profiler& p) {
   p.depth = 0;
   p.n_rows = 0;
   p.n_modules = 0;
+  p.added = false;
   memset(p.slot, 0, sizeof p.slot);
   p.names.clear();
 }
@@ -343,6 +345,35 @@ void profiler_stop(Ctx& c) noexcept {
   if (p->memory) memory_log_close(*p->memory);
 }
 
+// Such an event is inside no other, and no other is inside it.
+void profiler_add(Ctx& c, const char* name, int64_t begin_ns, int64_t end_ns,
+                  int64_t bytes) noexcept {
+  if (!of(c) || !of(c)->running) return;
+  Profiler& p = *of(c);
+  const int64_t row = row_of(p, kCommunication, name, name);
+  if (row >= 0) {
+    ProfileSum& sum = p.rows[row].sum;
+    sum.calls++;
+    sum.self_ns += end_ns - begin_ns;
+    sum.total_ns += end_ns - begin_ns;
+    sum.bytes += bytes;
+  }
+  p.last_id++;
+  Event* e = p.options.events ? p.ring.push(c.heap) : nullptr;
+  if (!e) return;
+  p.added = true;
+  *e = Event{.id = p.last_id,
+             .parent = 0,
+             .begin = begin_ns,
+             .end = end_ns,
+             .name = name,
+             .bytes = bytes,
+             .flops = 0,
+             .shapes = nullptr,
+             .n_shapes = 0,
+             .kind = kCommunication};
+}
+
 Span<const ProfileRow> profiler_rows(Ctx& c) {
   Profiler* p = of(c);
   if (!p) return {};
@@ -394,12 +425,21 @@ static int64_t merge(const EventRing& a, const EventRing* b, Span<ProfileEvent> 
   return n;
 }
 
+// Events of other threads come into the ring when the ctx hears of their end.
+static int64_t in_order(const Profiler& p, Span<ProfileEvent> room, int64_t n) {
+  if (p.added)
+    std::sort(room.ptr, room.ptr + n, [](const ProfileEvent& a, const ProfileEvent& b) {
+      return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.id < b.id;
+    });
+  return n;
+}
+
 int64_t profiler_events(Ctx& c, Span<ProfileEvent> room) {
   Profiler* p = of(c);
   if (!p) return 0;
-  if (!p->options.memory) return merge(p->ring, nullptr, room);
+  if (!p->options.memory) return in_order(*p, room, merge(p->ring, nullptr, room));
   Lock lock(p->memory->mutex);
-  return merge(p->ring, &p->memory->ring, room);
+  return in_order(*p, room, merge(p->ring, &p->memory->ring, room));
 }
 
 }  // namespace TT_NS

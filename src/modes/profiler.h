@@ -33,6 +33,9 @@ struct ProfileEvent {
   double flops;
 };
 
+// TT_EVENT_COMMUNICATION: work of another thread.
+constexpr EventKind kCommunication = EventKind(8);
+
 struct ProfilerOptions {
   bool events = false;  // false: only operators are counted
   bool shapes = false, memory = false, flops = false, modules = false;
@@ -41,6 +44,11 @@ struct ProfilerOptions {
 
 void profiler_start(Ctx& c, const ProfilerOptions& options);  // discards earlier results
 void profiler_stop(Ctx& c) noexcept;                          // ends what is still open
+// Adds work of another thread that is over to a running profile; never fails. name is static; times
+// are those of os_now_ns.
+void profiler_add(Ctx& c, const char* name, int64_t begin_ns, int64_t end_ns,
+                  int64_t bytes) noexcept;
+
 // The results since the last start are valid until the next start.
 Span<const ProfileRow> profiler_rows(Ctx& c);   // operators, largest total time first
 SmallVec<ProfileSum, 1> profiler_sums(Ctx& c);  // everything, largest total time first

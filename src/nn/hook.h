@@ -16,7 +16,22 @@ using ModulePostHook = tt_status (*)(void* user, tt_ctx* ctx, tt_module* m,
                                      const tt_tensor* const* inputs, int64_t n_inputs,
                                      const tt_tensor* const* outs, int64_t n_outs,
                                      tt_tensor** replacements);
-enum ModuleHookKind : int32_t { kForwardPreHook, kForwardHook, kBackwardPreHook, kBackwardHook };
+enum ModuleHookKind : int32_t {
+  kForwardPreHook,
+  kForwardHook,
+  kBackwardPreHook,
+  kBackwardHook,
+  kBatchNormHook,  // of tt itself
+};
+
+// Replaces the normalisation by the batch of this process. Running statistics are updated; NULL:
+// there are none, or this is evaluation.
+struct BatchNormCall {
+  Tensor *running_mean, *running_var;
+  const Tensor *weight, *bias;
+  double momentum, eps;
+};
+using BatchNormHook = TensorRef (*)(void* user, const Tensor& input, const BatchNormCall& call);
 
 inline tt_module* handle(Module& m) { return reinterpret_cast<tt_module*>(&m); }
 inline const tt_tensor* const* handles(TensorSpan s) {

@@ -1,5 +1,6 @@
 // Normalisation of channels.
 #include "nn/gen/layers.h"
+#include "nn/hook.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
 #include "ops/undo.h"
@@ -41,8 +42,21 @@ template <class A> TensorList run_batch_norm(Module& m, const A& a, const Tensor
                "{} has no num_batches_tracked: its cumulative average needs it", m.type->name);
     momentum = 1 / (read_scalar(*batches).real() + 1);
   }
-  TensorRef out = op::batch_norm(input, tracks ? mean : nullptr, tracks ? var : nullptr,
-                                 m.slot_opt(kWeight), m.slot_opt(kBias), batch, momentum, a.eps);
+  TensorRef out;
+  const bool hooked = batch && !m.hooks.empty();
+  if (const Ref<Hook> h = hooked ? m.hooks.next(kBatchNormHook, 0, 0) : Ref<Hook>()) {
+    const bool updates = m.training && tracks;
+    const BatchNormCall call = {updates ? mean : nullptr,
+                                updates ? var : nullptr,
+                                m.slot_opt(kWeight),
+                                m.slot_opt(kBias),
+                                momentum,
+                                a.eps};
+    out = reinterpret_cast<BatchNormHook>(h->fn)(h->user, input, call);
+  } else {
+    out = op::batch_norm(input, tracks ? mean : nullptr, tracks ? var : nullptr,
+                         m.slot_opt(kWeight), m.slot_opt(kBias), batch, momentum, a.eps);
+  }
   if (m.training && tracks && batches) {
     MaskGuard no_grad(bit(kKeyAutograd));
     remember_values(*batches);

@@ -70,6 +70,13 @@ function Base.istaskdone(w::Work)
     return done[] != 0
 end
 
+"Waits for a receive, and returns the rank that has sent."
+function source(w::Work)
+    rank = Ref(Int32(0))
+    check(C.tt_work_source(ctx(), w, rank))
+    return Int(rank[])
+end
+
 "Waits until all ranks of a group have called it."
 barrier(g::Group; async::Bool=false) = start(w -> C.tt_group_barrier(ctx(), g, w), async, nothing)
 """
@@ -105,7 +112,10 @@ scatter!(g::Group, out::Tensor, x::Union{Tensor, Nothing}, root::Integer=0; asyn
 "Sends x to another rank, which receives it with the same tag."
 send(g::Group, x::Tensor, peer::Integer, tag::Integer=0; async::Bool=false) =
     start(w -> C.tt_group_send(ctx(), g, x, peer, tag, w), async, nothing)
-"Receives a tensor of the shape and dtype of x from another rank into x."
+"""
+Receives a tensor of the shape and dtype of x from another rank into x; if peer is -1, from the
+first that sends with this tag, which `TT.source` of the work returns.
+"""
 recv!(g::Group, x::Tensor, peer::Integer, tag::Integer=0; async::Bool=false) =
     start(w -> C.tt_group_recv(ctx(), g, x, peer, tag, w), async, x)
 
@@ -127,6 +137,16 @@ function Ddp(m::Module, g::Group; bucket_bytes::Integer=25 << 20, broadcast_buff
 end
 "Begins a forward of a model that is not called as a module: buffers of rank 0 replace the others."
 prepare_forward!(d::Ddp) = check(C.tt_ddp_prepare_forward(ctx(), d))
+"""
+Replaces the gradients that the parameters have by their means over the ranks, after backwards in
+`no_sync`, such as those of a compiled step.
+"""
+reduce!(d::Ddp) = check(C.tt_ddp_reduce(ctx(), d))
+"""
+Lets the batch normalizations in a module use the statistics of the batches of all ranks: their
+forward and backward are then collective calls.
+"""
+sync_batch_norm!(g::Group, m::Module) = check(C.tt_group_sync_batch_norm(ctx(), g, m))
 "Calls f; gradients of backward in it add up in each process, without a mean."
 function no_sync(f, d::Ddp)
     check(C.tt_ddp_set_sync(ctx(), d, false))

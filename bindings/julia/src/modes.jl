@@ -153,7 +153,8 @@ function profiler_list(read, row)
     check(read(ctx(), rows, length(rows), n))
     return rows
 end
-const EVENT_KINDS = (:op, :kernel, :module, :node, :memory, :optimizer, :region)
+const EVENT_KINDS =
+    (:op, :kernel, :module, :node, :memory, :optimizer, :region, :communication)
 event_row(r) = (name = unsafe_string(r.name), kind = EVENT_KINDS[r.kind],
     shapes = r.n_shapes == 0 ? Int64[] : copy(unsafe_wrap(Array, r.shapes, Int(r.n_shapes))),
     id = r.id, parent = r.parent, begin_ns = r.begin_ns, end_ns = r.end_ns, bytes = r.bytes,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 # kinds of events, as in tt.h
-OP, KERNEL, MODULE, NODE, MEMORY, OPTIMIZER, REGION = range(1, 8)
+OP, KERNEL, MODULE, NODE, MEMORY, OPTIMIZER, REGION, COMMUNICATION = range(1, 9)
 NAMES = {  # kind -> the name of its events in PyTorch
     MODULE: "nn.Module: {}",
     NODE: "autograd::engine::evaluate_function: {}",
@@ -147,8 +147,9 @@ class FormattedTimes:
 class FunctionEvent(FormattedTimes):
     """One event.
 
-    kind: OP, KERNEL, MODULE, NODE, MEMORY, OPTIMIZER or REGION. cpu_parent, cpu_children: the event
-    around it and those inside. flops and cpu_memory_usage include the events inside.
+    kind: OP, KERNEL, MODULE, NODE, MEMORY, OPTIMIZER, REGION or COMMUNICATION. cpu_parent,
+    cpu_children: the event around it and those inside. flops and cpu_memory_usage include the
+    events inside.
     """
 
     count = 1

@@ -265,7 +265,11 @@ int32_t start(Connection* c, int32_t peer, int32_t channel, int32_t tag, void* d
   return guarded(why, peer, [&] {
     std::unique_ptr<Request> r(new Request{{c->context, data, bytes}, peer, receives});
     const uint64_t slot = slot_of(channel, tag);
-    if (receives) r->buffer.recv(peer, slot, 0, bytes);
+    std::vector<int> others;
+    for (int p = 0; peer < 0 && p < c->size; p++)
+      if (p != c->rank) others.push_back(p);
+    if (peer < 0) r->buffer.recv(others, slot, 0, bytes);
+    else if (receives) r->buffer.recv(peer, slot, 0, bytes);
     else r->buffer.send(peer, slot, 0, bytes);
     *request = r.release();
     return int32_t(kDistOk);

@@ -154,8 +154,9 @@ int32_t receive(void* connection, int32_t peer, int32_t channel, int32_t tag, vo
   Request* r = new_request(peer, true, why);
   if (!r) return kDistFailed;
   Guard guard;
+  const int from = peer < 0 ? MPI_ANY_SOURCE : peer;
   const int code =
-      MPI_Irecv(data, int(bytes), MPI_BYTE, peer, tag_of(channel, tag), c->comm, &r->mpi);
+      MPI_Irecv(data, int(bytes), MPI_BYTE, from, tag_of(channel, tag), c->comm, &r->mpi);
   return started(r, code, "MPI_Irecv", request, why);
 }
 
@@ -163,7 +164,9 @@ int32_t receive(void* connection, int32_t peer, int32_t channel, int32_t tag, vo
 bool test(Request* r, int* code) {
   Guard guard;
   int done = 0;
-  *code = MPI_Test(&r->mpi, &done, MPI_STATUS_IGNORE);
+  MPI_Status status;
+  *code = MPI_Test(&r->mpi, &done, &status);
+  if (done && *code == MPI_SUCCESS && r->receives) r->peer = status.MPI_SOURCE;
   return done || *code != MPI_SUCCESS;
 }
 
@@ -185,6 +188,7 @@ int32_t wait(void*, void* request, int64_t timeout_ns, DistFailure* why) {
   }
   const int peer = r->peer;
   free(r);
+  why->peer = peer;
   return code == MPI_SUCCESS ? int32_t(kDistOk) : failed(why, peer, "MPI_Test", code);
 }
 

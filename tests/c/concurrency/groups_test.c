@@ -12,7 +12,8 @@ enum { kRanks = 2, kLength = 3000, kRounds = 5 };
 typedef struct Rank {
   pthread_t thread;
   tt_runtime* rt;
-  const char* place; /* where the ranks meet */
+  const char* place;   /* where the ranks meet */
+  const char* library; /* of the engine; one rank has a copy of it */
   int32_t rank;
   tt_group* group;
   tt_status status;
@@ -41,9 +42,8 @@ typedef void (*RankFn)(Rank* r, tt_ctx* x);
 static RankFn rank_fn;
 
 static void join_group(Rank* r, tt_ctx* x) {
-  const tt_group_opts o = {.set = TT_GROUP_TIMEOUT_MS | TT_GROUP_LIBRARY,
-                           .timeout_ms = 60000,
-                           .library = getenv("TT_TEST_GLOO_LIBRARY")};
+  const tt_group_opts o = {
+      .set = TT_GROUP_TIMEOUT_MS | TT_GROUP_LIBRARY, .timeout_ms = 60000, .library = r->library};
   TRY(tt_group_new(x, "gloo", r->rank, kRanks, r->place, &o, &r->group));
   rank_fn(r, x);
 }
@@ -64,15 +64,20 @@ static void* run_rank(void* arg) {
 
 static void run_ranks(RankFn fn) {
   Rank ranks[kRanks] = {{0}};
-  char folder[] = "/tmp/tt_groups_XXXXXX", place[100], left[100];
+  char folder[] = "/tmp/tt_groups_XXXXXX", place[100], left[100], copy[100], command[1000];
+  const char* library = getenv("TT_TEST_GLOO_LIBRARY");
   tt_runtime* rt;
   int failed = 0;
   assert_non_null(mkdtemp(folder));
   snprintf(place, sizeof place, "file://%s/meeting", folder);
+  snprintf(copy, sizeof copy, "%s/libcopy.so", folder);
+  snprintf(command, sizeof command, "cp %s %s", library, copy);
+  assert_int_equal(system(command), 0);
   OK(tt_ctx_runtime(c, &rt));
   rank_fn = fn;
   for (int32_t i = 0; i < kRanks; i++) {
     ranks[i] = (Rank){.rt = rt, .place = place, .rank = i};
+    ranks[i].library = i ? copy : library;
     assert_int_equal(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]), 0);
   }
   for (int i = 0; i < kRanks; i++) {
@@ -130,6 +135,19 @@ static void collect(Rank* r, tt_ctx* x) {
   } else {
     TRY(tt_group_recv(x, r->group, a, 1, 5, NULL));
     EXPECT(first_of(x, a) == 2);
+  }
+  int32_t from = -1;
+  if (r->rank) {
+    TRY(tt_group_send(x, r->group, a, 0, 6, NULL));
+    TRY(tt_group_send(x, r->group, a, 0, 6, NULL));
+  } else {
+    for (int i = 0; i < 2; i++) {
+      TRY(tt_fill_f64_(x, a, 0));
+      TRY(tt_group_recv(x, r->group, a, -1, 6, &work[0]));
+      TRY(tt_work_source(x, work[0], &from));
+      tt_work_release(work[0]);
+      EXPECT(from == 1 && first_of(x, a) == 2);
+    }
   }
   tt_group* alone;
   TRY(tt_group_split(x, r->group, r->rank, 0, &alone));
@@ -209,11 +227,120 @@ static void test_data_parallel_training(void** state) {
   run_ranks(train);
 }
 
+/* Gradients that no backward has reduced are reduced by a call. */
+static void reduce_later(Rank* r, tt_ctx* x) {
+  tt_module* net;
+  tt_tensor *weight, *in, *y, *loss, *grad;
+  tt_ddp* ddp;
+  const tt_nn_linear_opts o = {.set = TT_NN_LINEAR_BIAS, .bias = 0};
+  const int64_t shape[2] = {1, 4};
+  int64_t n = 0;
+  float got[4];
+  TRY(tt_nn_linear(x, 4, 1, &o, &net));
+  TRY(tt_module_parameters(x, net, &weight, 1, &n));
+  TRY(tt_ddp_new(x, net, r->group, NULL, &ddp));
+  TRY(tt_ddp_set_sync(x, ddp, 0));
+  for (int i = 0; i < kRounds; i++) {
+    const float values[4] = {(float)(r->rank + i), 1, 2, 3};
+    TRY(tt_tensor_from_data(x, values, TT_F32, shape, 2, &in));
+    TRY(tt_module_call(x, net, in, &y));
+    TRY(tt_sum(x, y, NULL, &loss));
+    TRY(tt_backward(x, loss, NULL));
+    TRY(tt_ddp_reduce(x, ddp));
+    TRY(tt_tensor_grad(x, weight, &grad));
+    TRY(tt_tensor_read(x, grad, got, sizeof got));
+    EXPECT(got[0] == (float)i + 0.5f && got[3] == 3);
+    TRY(tt_module_zero_grad(x, net));
+  }
+  EXPECT(tt_ddp_reduce(x, ddp) == TT_AUTOGRAD);
+  EXPECT(strstr(tt_ctx_error(x)->message, "weight"));
+  tt_ddp_release(ddp);
+  tt_module_release(net);
+}
+static void test_gradients_reduced_by_a_call(void** state) {
+  (void)state;
+  run_ranks(reduce_later);
+}
+
+/* ---- batch normalization over ranks ---- */
+
+enum { kChannels = 3, kRows = 5 }; /* 2 rows on rank 0, 3 on rank 1 */
+
+typedef struct Normalized {
+  tt_module* layer;
+  tt_tensor *in, *out, *in_grad, *weight_grad;
+} Normalized;
+
+/* loss = sum of y³ */
+static void normalize(Rank* r, tt_ctx* x, const float* rows, int64_t n, tt_group* g,
+                      Normalized* out) {
+  const int64_t shape[2] = {n, kChannels};
+  tt_tensor *square, *cube, *loss, *parameters[2];
+  int64_t count = 0;
+  TRY(tt_nn_batch_norm1d(x, kChannels, NULL, &out->layer));
+  if (g) TRY(tt_group_sync_batch_norm(x, g, out->layer));
+  TRY(tt_tensor_from_data(x, rows, TT_F32, shape, 2, &out->in));
+  TRY(tt_requires_grad_(x, out->in, 1));
+  TRY(tt_module_call(x, out->layer, out->in, &out->out));
+  TRY(tt_mul(x, out->out, out->out, &square));
+  TRY(tt_mul(x, square, out->out, &cube));
+  TRY(tt_sum(x, cube, NULL, &loss));
+  TRY(tt_backward(x, loss, NULL));
+  TRY(tt_tensor_grad(x, out->in, &out->in_grad));
+  TRY(tt_module_parameters(x, out->layer, parameters, 2, &count));
+  TRY(tt_tensor_grad(x, parameters[0], &out->weight_grad));
+}
+
+static void expect_near(Rank* r, tt_ctx* x, const tt_tensor* a, const tt_tensor* b, int64_t skip) {
+  float left[kRows * kChannels], right[kRows * kChannels];
+  const int64_t n = tt_tensor_numel(a);
+  TRY(tt_tensor_read(x, a, left, (size_t)n * sizeof(float)));
+  TRY(tt_tensor_read(x, b, right, (size_t)tt_tensor_numel(b) * sizeof(float)));
+  for (int64_t i = 0; i < n; i++)
+    EXPECT(fabsf(left[i] - right[skip + i]) <= 1e-4f + 1e-4f * fabsf(left[i]));
+}
+
+static void normalize_together(Rank* r, tt_ctx* x) {
+  float rows[kRows * kChannels];
+  for (int i = 0; i < kRows * kChannels; i++) rows[i] = (float)((i * 7 + 3) % 11) - 4;
+  const int64_t skip = r->rank ? 2 * kChannels : 0, n = r->rank ? 3 : 2;
+  Normalized joint, part;
+  normalize(r, x, rows, kRows, NULL, &joint);
+  if (!r->status) normalize(r, x, rows + skip, n, r->group, &part);
+  if (r->status) return;
+  expect_near(r, x, part.out, joint.out, skip);
+  expect_near(r, x, part.in_grad, joint.in_grad, skip);
+  TRY(tt_group_all_reduce(x, r->group, part.weight_grad, TT_REDUCE_SUM, NULL));
+  expect_near(r, x, part.weight_grad, joint.weight_grad, 0);
+  for (int i = 0; i < 2; i++) {
+    const char* name = i ? "running_var" : "running_mean";
+    tt_tensor *of_part, *of_joint;
+    TRY(tt_module_get_tensor(x, part.layer, name, &of_part));
+    TRY(tt_module_get_tensor(x, joint.layer, name, &of_joint));
+    expect_near(r, x, of_part, of_joint, 0);
+  }
+  /* without the group, and in evaluation, a rank needs no other one */
+  tt_tensor* y;
+  TRY(tt_group_sync_batch_norm(x, NULL, part.layer));
+  if (r->rank) TRY(tt_module_call(x, part.layer, part.in, &y));
+  TRY(tt_group_sync_batch_norm(x, r->group, part.layer));
+  TRY(tt_module_train(x, part.layer, 0));
+  if (r->rank) TRY(tt_module_call(x, part.layer, part.in, &y));
+  tt_module_release(joint.layer);
+  tt_module_release(part.layer);
+}
+static void test_batch_norm_over_ranks(void** state) {
+  (void)state;
+  run_ranks(normalize_together);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCOPED(test_collectives),
       SCOPED(test_ranks_that_disagree),
       SCOPED(test_data_parallel_training),
+      SCOPED(test_gradients_reduced_by_a_call),
+      SCOPED(test_batch_norm_over_ranks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

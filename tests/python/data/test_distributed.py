@@ -2,11 +2,15 @@
 scenario, is the program of each process."""
 import copy
 import gc
+import json
 import os
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
+import uuid
 from datetime import timedelta
 from pathlib import Path
 
@@ -103,6 +107,11 @@ def transfers_and_groups(rank, size):
         assert pair.rank() == 1 - rank and dist.get_global_rank(pair, 0) == 1
         dist.broadcast(x := tt.tensor([float(rank)]), 1, group=pair)
         assert x.item() == 1
+    if rank == 0:
+        found = {dist.recv(into, None, tag=4): int(into[0]) for _ in range(size - 1)}
+        assert found == {r: r for r in range(1, size)}, found
+    else:
+        dist.send(tt.full((70_000,), float(rank)), 0, tag=4)
     works = [dist.all_reduce(tt.ones(9), async_op=True) for _ in range(5)]
     assert all(w.wait() and w.is_completed() for w in works)
 
@@ -268,6 +277,68 @@ def ddp_options(rank, size):
     alone = model[0].weight.grad - before
     dist.all_reduce(mean := alone.clone(), dist.ReduceOp.AVG)
     assert not tt.equal(mean, alone)
+    compiled_steps(rank, size)
+    overlap(rank, size)
+
+
+def compiled_steps(rank, size):
+    """A compiled step records no reduction; one after it gives what an eager step gives."""
+    (model, shape), (eager, _) = model_of("mlp"), model_of("mlp")
+    ddp, reference = DDP(model), DDP(eager)
+    optimizers = [tt.optim.Adam(m.parameters(), lr=0.01) for m in (model, eager)]
+
+    @tt.compile
+    def backward(x):
+        with ddp.no_sync():
+            model(x).square().mean().backward()
+
+    @tt.compile
+    def refused(x):
+        model(x).square().mean().backward()
+
+    for _ in range(4):
+        x = tt.randn(5, *shape) + rank
+        [o.zero_grad(set_to_none=False) for o in optimizers]
+        backward(x)
+        ddp.reduce_gradients()
+        reference(x).square().mean().backward()
+        [o.step() for o in optimizers]
+        assert all(tt.equal(a, b) for a, b in zip(model.parameters(), eager.parameters()))
+    try:
+        refused(x)
+        raise AssertionError("no error")
+    except tt.errors.CallbackError as e:
+        assert "tt_ddp_reduce" in str(e.__cause__), e.__cause__
+
+
+def overlapping(path):
+    """Returns whether a node of backward and a reduction run at the same time in a trace."""
+    with open(path) as f:
+        events = [e for e in json.load(f)["traceEvents"] if e["ph"] == "X"]
+    spans = {kind: [(e["ts"], e["ts"] + e["dur"]) for e in events if e["cat"] == kind]
+             for kind in ("communication", "autograd_node")}  # fmt: skip
+    return any(
+        a < d and c < b for a, b in spans["communication"] for c, d in spans["autograd_node"]
+    )
+
+
+def overlap(rank, size):
+    """A trace shows that buckets are reduced while backward goes on."""
+    nn = tt.nn
+    model = nn.Sequential(*[nn.Linear(256, 256) for _ in range(8)])
+    ddp = DDP(model, bucket_cap_mb=0.3)
+    x = tt.randn(64, 256)
+    path = f"{os.environ['TT_TEST_PLACE']}/trace{rank}.json"
+    for _ in range(20):
+        with tt.profiler.profile() as p:
+            ddp(x).square().mean().backward()
+        p.export_chrome_trace(path)
+        assert sum(e.name == "all_reduce" for e in p.events()) == 8
+        seen = tt.tensor(int(overlapping(path)))
+        dist.all_reduce(seen, dist.ReduceOp.MIN)
+        if seen.item():
+            return
+    raise AssertionError("no overlap")
 
 
 def reduced(model, compressed):
@@ -456,6 +527,19 @@ def stopped(rank, size):
     lost(rank, size, signal.SIGSTOP)
 
 
+def disconnected(rank, size):
+    """The sockets of rank 1 are closed under it; all others name it."""
+    dist.barrier()
+    for name in os.listdir("/proc/self/fd") if rank == 1 else ():
+        try:
+            with socket.socket(fileno=os.dup(int(name))) as s:
+                s.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            continue  # not a connected socket
+    raises(lambda: dist.all_reduce(tt.zeros(100_000)), "all_reduce",
+           "has failed" if rank == 1 else "rank 1 has failed")  # fmt: skip
+
+
 def restarted(rank, size):
     first = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
     if first and rank == 1:
@@ -507,13 +591,28 @@ def launch(name, size, backend="gloo", *options, program=None):
         command = ["mpirun.mpich", "-n", str(size), sys.executable]
         backend = "mpi"  # the launcher says which library is meant
     paths = [str(ROOT / "bindings/python"), os.environ.get("PYTHONPATH", "")]
-    return subprocess.run(
+    mark = uuid.uuid4().hex
+    ran = subprocess.run(
         [*command, *(program or [__file__, backend, name])],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in paths if p)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in paths if p), "TT_MARK": mark},
         capture_output=True,
         text=True,
         timeout=120,
     )
+    assert not alive(mark)
+    return ran
+
+
+def alive(mark):
+    """Returns the processes that have inherited a mark."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (entry / "environ").read_bytes():
+                found.append((entry / "cmdline").read_bytes())
+        except OSError:
+            continue  # it has ended, or is another user's
+    return found
 
 
 def succeeds(ran, name, ranks):
@@ -555,7 +654,8 @@ def test_unused_parameters():
 
 
 @needs("gloo")
-def test_ddp_options():
+def test_ddp_options(tmp_path, monkeypatch):
+    monkeypatch.setenv("TT_TEST_PLACE", str(tmp_path))
     succeeds(launch("ddp_options", 2), "ddp_options", range(2))
 
 
@@ -631,6 +731,22 @@ print("named")
 @needs("gloo")
 def test_a_stopped_rank_is_named_and_ended(tmp_path):
     named_by_the_others("stopped", tmp_path)
+
+
+@needs("gloo")
+def test_a_rank_whose_sockets_are_closed_is_named(tmp_path):
+    named_by_the_others("disconnected", tmp_path)
+
+
+@needs("gloo")
+def test_a_full_disk_at_the_rendezvous_is_named(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))  # Python ignores the signal
+    try:
+        with pytest.raises(dist.DistError, match="cannot write .*File too large"):
+            alone(init_method=f"file://{tmp_path}/a", world_size=2, rank=0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 @needs("gloo")

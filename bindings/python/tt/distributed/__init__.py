@@ -503,9 +503,11 @@ def isend(tensor: Tensor, dst: int, group: Any = None, tag: int = 0) -> Work | N
 
 
 def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> Work | None:
-    """Starts receiving tensor from rank src, which is required."""
+    """Starts receiving tensor from rank src; None: from the first rank that sends with this tag,
+    which source_rank() of the work returns."""
     g = checked(group, "irecv")
-    return g.start("tt_group_recv", tensor, place_in(g, src, "irecv", "src"), tag, wait=False)
+    place = -1 if src is None else place_in(g, src, "irecv", "src")
+    return g.start("tt_group_recv", tensor, place, tag, wait=False)
 
 
 def send(tensor: Tensor, dst: int, group: Any = None, tag: int = 0) -> None:
@@ -515,10 +517,11 @@ def send(tensor: Tensor, dst: int, group: Any = None, tag: int = 0) -> None:
 
 
 def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> int:
-    """Receives tensor from rank src, which is required, and returns src."""
-    g = checked(group, "recv")
-    g.start("tt_group_recv", tensor, place_in(g, src, "recv", "src"), tag, wait=True)
-    return src  # type: ignore[return-value]
+    """Receives tensor from rank src; None: from the first rank that sends with this tag. Returns
+    the rank that has sent."""
+    work: Any = irecv(tensor, src, group, tag)
+    work.wait()
+    return work.source_rank()  # type: ignore[no-any-return]
 
 
 class P2POp:

@@ -41,8 +41,8 @@ class WorkHandle(Handle):
 class Work:
     """A collective operator or a transfer that was started with async_op=True."""
 
-    def __init__(self, handle: WorkHandle, after: Any, *used: Any) -> None:
-        self.handle, self.after, self.used = handle, after, used
+    def __init__(self, handle: WorkHandle, after: Any, ranks: list[int], *used: Any) -> None:
+        self.handle, self.after, self.ranks, self.used = handle, after, ranks, used
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Waits until the work is complete. Raises the error of the work, if any."""
@@ -52,6 +52,12 @@ class Work:
         if after is not None:
             after()
         return True
+
+    def source_rank(self) -> int:
+        """Waits for a receive and returns the rank that has sent, in the default group."""
+        rank = c_int32()
+        call("tt_work_source", self.handle, byref(rank))
+        return self.ranks[rank.value]
 
     def is_completed(self) -> bool:
         """Returns whether the work is complete."""
@@ -130,7 +136,7 @@ class ProcessGroup:
             return None
         handle = WorkHandle.__new__(WorkHandle)
         call(name, self.handle, *numbers, byref(handle))
-        return Work(handle, after, *args)
+        return Work(handle, after, self.ranks, *args)
 
 
 def tensor_of_bytes(data: bytes) -> Tensor:

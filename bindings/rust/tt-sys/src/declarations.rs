@@ -5431,6 +5431,7 @@ pub const TT_EVENT_NODE: i32 = 4;
 pub const TT_EVENT_MEMORY: i32 = 5;
 pub const TT_EVENT_OPTIMIZER: i32 = 6;
 pub const TT_EVENT_REGION: i32 = 7;
+pub const TT_EVENT_COMMUNICATION: i32 = 8;
 pub const TT_PROFILER_START_CAPACITY: u64 = 1;
 pub const TT_PROFILER_START_RECORD_SHAPES: u64 = 2;
 pub const TT_PROFILER_START_PROFILE_MEMORY: u64 = 4;
@@ -8707,6 +8708,7 @@ extern "C" {
         tag: i32, work: *mut *mut tt_work) -> tt_status;
     pub fn tt_work_wait(c: *mut tt_ctx, w: *mut tt_work, timeout_ms: i64) -> tt_status;
     pub fn tt_work_test(c: *mut tt_ctx, w: *mut tt_work, out: *mut i32) -> tt_status;
+    pub fn tt_work_source(c: *mut tt_ctx, w: *mut tt_work, out: *mut i32) -> tt_status;
     pub fn tt_work_on_done(c: *mut tt_ctx, w: *mut tt_work, fn_: tt_work_fn, user: *mut c_void,
         drop: Option<unsafe extern "C" fn(user: *mut c_void)>) -> tt_status;
     pub fn tt_work_retain(w: *mut tt_work);
@@ -8715,8 +8717,11 @@ extern "C" {
         out: *mut *mut tt_ddp) -> tt_status;
     pub fn tt_ddp_prepare_forward(c: *mut tt_ctx, d: *mut tt_ddp) -> tt_status;
     pub fn tt_ddp_set_sync(c: *mut tt_ctx, d: *mut tt_ddp, on: i32) -> tt_status;
+    pub fn tt_ddp_reduce(c: *mut tt_ctx, d: *mut tt_ddp) -> tt_status;
     pub fn tt_ddp_retain(d: *mut tt_ddp);
     pub fn tt_ddp_release(d: *mut tt_ddp);
+    pub fn tt_group_sync_batch_norm(c: *mut tt_ctx, g: *mut tt_group, m: *mut tt_module)
+        -> tt_status;
     pub fn tt_graph_arena_bytes(c: *mut tt_ctx, g: *const tt_graph, out: *mut i64) -> tt_status;
     pub fn tt_plan_new(c: *mut tt_ctx, g: *const tt_graph, opts: *const tt_plan_opts,
         out: *mut *mut tt_plan) -> tt_status;

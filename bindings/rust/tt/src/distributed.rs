@@ -299,7 +299,15 @@ impl Group {
         unsafe { call(|c| sys::tt_group_scatter(c, self.raw(), i, o, root, wait)) }
     }
 
-    /// Starts receiving a tensor of this shape and dtype from another rank.
+    /// Lets the batch normalizations in a module use the statistics of the batches of all ranks.
+    /// Their forward and backward are then collective calls.
+    pub fn sync_batch_norm(&self, module: &Module) -> Result<()> {
+        // SAFETY: the handles are live.
+        unsafe { call(|c| sys::tt_group_sync_batch_norm(c, self.raw(), module.raw())) }
+    }
+
+    /// Starts receiving a tensor of this shape and dtype from another rank; if `peer` is -1, from
+    /// the first that sends with this tag, which [`Work::source`] returns.
     ///
     /// # Safety
     /// Until the work is done, nothing else reads or writes the memory of the tensor, slices
@@ -336,6 +344,12 @@ impl Work {
         let ms = milliseconds(timeout);
         // SAFETY: the handle is live.
         unsafe { call(|c| sys::tt_work_wait(c, self.raw(), ms)) }
+    }
+
+    /// Waits for a receive and returns the rank that has sent.
+    pub fn source(&self) -> Result<i32> {
+        // SAFETY: the handle is live.
+        unsafe { call_value(|c, out| sys::tt_work_source(c, self.raw(), out)) }
     }
 
     /// Returns whether the work is done.
@@ -396,6 +410,13 @@ impl Ddp {
     pub fn prepare_forward(&self) -> Result<()> {
         // SAFETY: the handle is live.
         unsafe { call(|c| sys::tt_ddp_prepare_forward(c, self.raw())) }
+    }
+
+    /// Replaces the gradients that the parameters have by their means over the ranks, after
+    /// backwards without ([`Ddp::set_sync`]), such as those of a compiled step.
+    pub fn reduce(&self) -> Result<()> {
+        // SAFETY: the handle is live.
+        unsafe { call(|c| sys::tt_ddp_reduce(c, self.raw())) }
     }
 
     /// Sets whether backward reduces gradients. While it is off, they accumulate in each process.

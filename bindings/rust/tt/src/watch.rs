@@ -71,6 +71,8 @@ pub enum EventKind {
     Optimizer = sys::TT_EVENT_OPTIMIZER,
     /// A [`region`].
     Region = sys::TT_EVENT_REGION,
+    /// A collective or transfer of a [`Group`](crate::Group), recorded by the thread that waits.
+    Communication = sys::TT_EVENT_COMMUNICATION,
 }
 
 impl EventKind {
@@ -82,6 +84,7 @@ impl EventKind {
             sys::TT_EVENT_MEMORY => EventKind::Memory,
             sys::TT_EVENT_OPTIMIZER => EventKind::Optimizer,
             sys::TT_EVENT_REGION => EventKind::Region,
+            sys::TT_EVENT_COMMUNICATION => EventKind::Communication,
             _ => EventKind::Op,
         }
     }

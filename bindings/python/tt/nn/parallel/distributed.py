@@ -114,6 +114,11 @@ class DistributedDataParallel(Wrapper):
         finally:
             self._set_sync(before)
 
+    def reduce_gradients(self) -> None:
+        """Replaces the gradients that the parameters have by their means over the ranks, after
+        backwards in no_sync, such as those of a compiled step. All ranks must call it."""
+        call("tt_ddp_reduce", self._handle)
+
     def _set_sync(self, on: bool) -> None:
         self.require_backward_grad_sync = on
         call("tt_ddp_set_sync", self._handle, c_int32(on))

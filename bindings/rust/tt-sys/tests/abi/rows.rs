@@ -1919,6 +1919,7 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_EVENT_MEMORY);
     constant!(out, TT_EVENT_OPTIMIZER);
     constant!(out, TT_EVENT_REGION);
+    constant!(out, TT_EVENT_COMMUNICATION);
     constant!(out, TT_PROFILER_START_CAPACITY);
     constant!(out, TT_PROFILER_START_RECORD_SHAPES);
     constant!(out, TT_PROFILER_START_PROFILE_MEMORY);
