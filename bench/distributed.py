@@ -11,7 +11,9 @@ are this file, run by the launcher of each. The models "mlp" and "cnn" are train
 of bench/worker_torch.py with their batches; "mlp256" and "cnnbn" have a batch of 256 and batch
 normalizations. With --backend mpi, tt runs under mpirun, torch over Gloo.
 
-The time of two independent processes with half a batch each bounds what two can reach: "half".
+What two processes can reach is bounded by "half without", the step of half a batch in each at the
+same time, and by "TCP alone": two processes that only exchange the bytes of an all_reduce over one
+socket, as sums of halves and the halves back, without adding.
 
 trace trains a model in one process and writes when its gradients are there: the buckets that
 DistributedDataParallel would send, with their bytes and the milliseconds from the begin of a step,
@@ -25,6 +27,8 @@ which less than half of the time is computation.
 import argparse
 import json
 import os
+import select
+import socket
 import subprocess
 import sys
 import time
@@ -35,6 +39,7 @@ MB = 1 << 20
 STEPS = {"mlp": 60, "mlp256": 40, "cnn": 20, "cnnbn": 12}
 BATCH = {"mlp": 128, "mlp256": 256, "cnn": 64, "cnnbn": 64, "wide": 32}  # of all processes
 KINDS = tuple(STEPS)
+GRADIENTS = {"mlp": 784 * 512 + 512 * 512 + 512 * 10 + 1034}  # numbers
 
 
 def library(name):
@@ -92,6 +97,46 @@ def training(lib, kind, wrap, size):
     return milliseconds(step, STEPS[kind])
 
 
+def exchange(s, out, into):
+    """Sends and receives as many bytes at the same time."""
+    poll, sent, received = select.poll(), 0, 0
+    while sent < len(out) or received < len(into):
+        before = sent + received
+        try:
+            sent += s.send(out[sent : sent + MB // 2]) if sent < len(out) else 0
+        except BlockingIOError:
+            pass
+        try:
+            received += s.recv_into(into[received:]) if received < len(into) else 0
+        except BlockingIOError:
+            pass
+        if sent + received == before:
+            poll.register(s, select.POLLIN | (select.POLLOUT if sent < len(out) else 0))
+            poll.poll()
+
+
+def tcp_alone(dist, rank, numbers):
+    """Milliseconds that a socket takes for the bytes of an all_reduce by two processes."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        place = [listener.getsockname()]
+        dist.broadcast_object_list(place, src=0)
+        s = socket.create_connection(place[0]) if rank else listener.accept()[0]
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    s.setblocking(False)
+    out, into = memoryview(bytearray(2 * numbers)), memoryview(bytearray(2 * numbers))
+    exchange(s, out, into)
+
+    def both_ways():
+        exchange(s, out, into)
+        exchange(s, out, into)
+
+    times = sorted(milliseconds(both_ways, 1) for _ in range(20))
+    s.close()
+    return times[len(times) // 2]
+
+
 def worker(name, backend):
     lib = library(name)
     dist = lib.distributed
@@ -102,8 +147,12 @@ def worker(name, backend):
     dist.all_reduce(x)
     if size > 1:
         found["all_reduce 25 MB"] = milliseconds(lambda: dist.all_reduce(x), 10)
-        small = lib.ones(1)
+        middle, small = lib.ones(GRADIENTS["mlp"]), lib.ones(1)
+        found["all_reduce of mlp's gradients"] = milliseconds(lambda: dist.all_reduce(middle), 40)
         found["all_reduce 4 B"] = milliseconds(lambda: dist.all_reduce(small), 200)
+    if size == 2:
+        found["TCP alone, 25 MB"] = tcp_alone(dist, rank, 25 * MB // 4)
+        found["TCP alone, mlp's gradients"] = tcp_alone(dist, rank, GRADIENTS["mlp"])
     if size <= 2:
         for kind in KINDS:
             found[f"train_{kind}, ddp"] = training(lib, kind, True, size)

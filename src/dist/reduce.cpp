@@ -89,11 +89,12 @@ struct BitXor {
   template <class T> static T of(T a, T b) { return T(a ^ b); }
 };
 
+constexpr int64_t kBlock = 16;  // elements: a fixed number, which the compiler makes vectors of
+
 template <class Op, class E> void apply(void* into, const void* from, int64_t n) noexcept {
   using Stored = typename E::Stored;
   auto* __restrict a = static_cast<Stored*>(into);
   auto* __restrict b = static_cast<const Stored*>(from);
-  constexpr int64_t kBlock = 16;  // a fixed number, which the compiler makes vectors of
   int64_t i = 0;
   for (; i + kBlock <= n; i += kBlock)
     for (int64_t k = 0; k < kBlock; k++)
@@ -126,18 +127,23 @@ void reduce_elements(ReduceOp op, void* into, const void* from, int64_t n) noexc
   }
 }
 
+template <class E> typename E::Value quotient(typename E::Value v, int64_t divisor) {
+  using T = typename E::Value;
+  if constexpr (kIsComplex<T>) {
+    const auto d = decltype(v.re)(divisor);
+    return {v.re / d, v.im / d};
+  } else {
+    return v / T(divisor);
+  }
+}
+
 template <class E> void divide_elements(void* data, int64_t n, int64_t divisor) noexcept {
   auto* p = static_cast<typename E::Stored*>(data);
-  using T = typename E::Value;
-  for (int64_t i = 0; i < n; i++) {
-    const T v = E::load(p[i]);
-    if constexpr (kIsComplex<T>) {
-      const auto d = decltype(v.re)(divisor);
-      p[i] = E::store({v.re / d, v.im / d});
-    } else {
-      p[i] = E::store(v / T(divisor));
-    }
-  }
+  int64_t i = 0;
+  for (; i + kBlock <= n; i += kBlock)
+    for (int64_t k = 0; k < kBlock; k++)
+      p[i + k] = E::store(quotient<E>(E::load(p[i + k]), divisor));
+  for (; i < n; i++) p[i] = E::store(quotient<E>(E::load(p[i]), divisor));
 }
 
 }  // namespace
