@@ -1,5 +1,5 @@
 //! Properties and memory of CUDA devices; methods of streams and events that are not generated.
-use crate::handle::{call, call_value, Handle};
+use crate::handle::{call, call1, call_value, Handle};
 use crate::{Device, Event, Result, Stream};
 use std::ffi::CStr;
 use tt_sys as sys;
@@ -50,7 +50,7 @@ pub fn can_access_peer(device: Device, peer: Device) -> Result<bool> {
 }
 
 impl Stream {
-    /// Makes a `Stream` of a stream of the application. Without a device: on the first CUDA device.
+    /// Makes a `Stream` of a stream of the application. A device of None is the first CUDA device.
     ///
     /// # Safety
     /// `handle` is a `cudaStream_t` of the device that lives longer than the last clone of the
@@ -61,7 +61,7 @@ impl Stream {
     ) -> Result<Stream> {
         let device = device.map(Device::raw);
         let device = device.as_ref().map_or(std::ptr::null(), |d| d as *const _);
-        // SAFETY: the device is valid during the call; the caller answers for the handle.
+        // SAFETY: the device is valid during the call; the caller guarantees the handle.
         unsafe { call1(|c, out| sys::tt_stream_import(c, device, handle.as_ptr(), out)) }
     }
     /// Returns whether all work of the stream is done.
