@@ -66,8 +66,7 @@ number_of(x, code) = wrap(handle_out(o -> C.tt_scalar_tensor(ctx(), Ref(scalar(x
 """
     tensor(x; dtype=nothing, device=nothing, requires_grad=false)
 
-A new tensor with the values of an array, a number, a tensor or anything to be collected, by rows as
-tt's own.
+A new tensor, stored by rows, with the values of an array, a number, a tensor or an iterator.
 """
 function tensor(x; dtype=nothing, device=nothing, requires_grad::Bool=false)
     made = copied(x, dtype)
@@ -110,7 +109,7 @@ function Base.Array(a::Tensor)
     return out
 end
 
-"What `typed` gives."
+"The array that `typed` returns."
 struct TensorArray{T, N} <: AbstractArray{T, N}
     at::Ptr{T}
     size::NTuple{N, Int}

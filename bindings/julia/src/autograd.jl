@@ -128,7 +128,7 @@ show_live(io, n::Node) = print(io, "<", name(n), " node>")
     TT.gradient(f, x…)
 
 The gradients of f(x…), a tensor without dims, one for each x: a tensor for a tensor, a number for
-a number, an array for an array of numbers. Anything else, as a module or a struct of one's own, has
+a number, an array for an array of numbers. Anything else, such as a module or a struct, has
 a vector of gradients beside `TT.parameters(x)`. What f does not use has the gradient `nothing`.
 """
 gradient(f, x...) = withgradient(f, x...).grad
@@ -149,13 +149,13 @@ function withgradient(f, x...)
     of(input, x) = as_given(x, collect(Iterators.take(left, length(differentiated(input)))))
     return (val = detach(value), grad = map(of, inputs, x))
 end
-"What f sees of x."
+"The form of x with which f is called."
 traced(x::Tensor) = requires_grad!(detach(x))
 traced(x::Union{Number, AbstractArray{<:Number}}) = tensor(x; requires_grad=true)
 traced(x) = x
 differentiated(x::Tensor) = [x]
 differentiated(x) = parameters(x)
-"The gradients that were found for x, as x is given."
+"The gradients found for x, in the form in which x was given."
 as_given(x::Tensor, found) = found[1]
 as_given(x::Number, found) = found[1] === nothing ? nothing : item(found[1])
 as_given(x::AbstractArray{<:Number}, found) = found[1] === nothing ? nothing : Array(found[1])
@@ -262,7 +262,7 @@ function save_for_backward(c::FunctionContext, tensors::Union{Tensor, Nothing}..
     c.n_saved[] += length(tensors)
     return
 end
-"What `TT.save_for_backward` has kept."
+"The tensors that `TT.save_for_backward` kept."
 function saved_tensors(c::FunctionContext)
     saved(i) = wrap_or_nothing(handle_out(o -> C.tt_function_saved(ctx(), c.h, i - 1, o)))
     return [saved(i) for i in 1:c.n_saved[]]

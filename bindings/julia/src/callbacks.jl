@@ -86,6 +86,7 @@ struct Hook
     remove::Any
     id::Int64
 end
+"Ends a hook: it is not called any more."
 remove!(h::Hook) = (check(h.remove(ctx(), h.owner, h.id)); poll(); nothing)
 
 function hook(register, remove, owner, entry, f, before...)

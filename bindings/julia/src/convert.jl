@@ -1,4 +1,4 @@
-# What generated code makes of Julia's arguments.
+# Conversions of Julia's arguments, for generated code.
 
 struct Required end
 "The default of an argument that must be given, by position or by keyword."
@@ -23,8 +23,8 @@ end
 keeps(dims) = !(dims isa Union{Nothing, Colon})
 only_dim(t) = ndims(t) == 1 ? 1 : missing_argument(:dims)
 
-"An ellipsis among indices: t[1, ..]."
 struct Ellipsis end
+"An ellipsis among indices, `t[1, ..]`: all other dims, whole. `using TT: (..)` brings it in."
 const .. = Ellipsis()
 
 const Ints = Union{Integer, Tuple{Vararg{Integer}}, AbstractVector{<:Integer}}

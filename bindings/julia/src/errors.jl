@@ -1,5 +1,5 @@
-# Errors of libtt as exceptions. What is found before C is called is an ArgumentError, BoundsError,
-# DimensionMismatch, MethodError or TypeError.
+# Errors of libtt as exceptions. Errors found before C is called are an ArgumentError, BoundsError,
+# DimensionMismatch, KeyError, MethodError or TypeError.
 
 """
 A call of tt that failed. `op`, `arg` and `arg_index` name the operator and the argument (counted

@@ -104,6 +104,7 @@ SafeTensors(path::AbstractString; mapped::Bool=false) =
         handle_out(o -> (mapped ? C.tt_safetensors_map : C.tt_safetensors_open)(ctx(), path, o)))
 Base.getindex(f::SafeTensors, name::AbstractString) =
     tensor_at(f, position(C.tt_safetensors_find, f, name))
+"The metadata of a safetensors file, a Dict of texts."
 function metadata(f::SafeTensors)
     entry(i) = unsafe_string(C.tt_safetensors_metadata_key(f, i)) =>
         unsafe_string(C.tt_safetensors_metadata_value(f, i))

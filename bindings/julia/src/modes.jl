@@ -24,7 +24,7 @@ set_state!(g::Generator, state) = check(C.tt_generator_set_state(ctx(), g, UInt6
 
 # ---- threads, memory, devices ----
 
-"Gives cached memory back."
+"Returns cached memory to the system."
 trim() = (poll(); check(C.tt_trim(ctx())))
 "Sets the dtype of floating-point numbers and tensors that are given none, in this task."
 set_default_dtype!(T) = check(C.tt_ctx_set_default_dtype(ctx(), dtype_code(T)))
@@ -78,6 +78,12 @@ end
 
 # ---- cancelling ----
 
+"""
+    TT.with_cancel(token) do … end
+
+Calls of this task inside fail with a `TT.CancelledError` once any task has called
+`TT.cancel(token)`.
+"""
 function with_cancel(f, k::CancelToken)
     c = task_ctx()
     before = c.token
@@ -93,8 +99,8 @@ end
 """
     set_poll!(f)
 
-Has f() called between two kernels of this task's calls: at most every 50 ms, and before other
-callbacks. What it throws ends the call. f must not change what the call works on. `nothing` ends
+Calls f() between the kernels of this task's calls, at most every 50 ms, and before other callbacks.
+An exception ends the call. f must not change tensors that the call uses. `set_poll!(nothing)` ends
 this.
 """
 set_poll!(f) = check(C.tt_ctx_set_poll(ctx(), entry_poll_fn(), hold(f), drop()))
@@ -199,6 +205,7 @@ end
 # ---- operators by name ----
 
 find_op(name) = handle_out(o -> C.tt_op_find(ctx(), name, o))
+"The schema of the operator of C of this name: its arguments with types and defaults."
 op_schema(name) = unsafe_string(C.tt_op_schema(find_op(name)))
 
 value(tag; n=0, i=0, f=0.0, scalar=TT.scalar(nothing), device=device_struct(nothing), tensor=C_NULL,
@@ -236,7 +243,7 @@ function number_of_scalar(s::C.tt_scalar)
     return s.kind == C.TT_SCALAR_BOOL ? s.i != 0 : s.i
 end
 values_of(args, n) = ntuple(i -> value_of(unsafe_load(args, i)), Int(n))
-"What a callback is told: the argument of an operator as a Julia value."
+"An argument of an operator as a Julia value, for callbacks."
 function value_of(v::C.tt_value)
     v.tag == C.TT_VAL_TENSOR && return borrow(v.tensor)
     v.tag == C.TT_VAL_TENSORS && return collect(borrowed(v.tensors, v.n))
@@ -268,7 +275,7 @@ end
 """
     TT.register_op("name(x: Tensor, k: Int) -> Tensor", compute; backward=nothing)
 
-An operator of one's own, called by `TT.call_op`. `compute(args…)` runs without recording;
+A custom operator, called by `TT.call_op`. `compute(args…)` runs without recording;
 `backward(grads, args, results)` returns one gradient, or `nothing`, for each tensor argument.
 """
 function register_op(schema, compute; backward=nothing)
@@ -283,7 +290,7 @@ end
 """
     TT.register_backend(name; alloc, free, copy, compute=(op, args...) -> missing)
 
-A device of one's own, as `tt_backend_register` describes it: `alloc(bytes)` gives a pointer,
+A custom device, as `tt_backend_register` describes it: `alloc(bytes)` gives a pointer,
 `free(p, bytes)` takes it back (also within a finalizer: it must not wait), `copy(dst, src, bytes,
 kind)` copies, and `compute` returns the results of an operator, or `missing`: tt computes it on the
 CPU.
@@ -302,13 +309,12 @@ end
 # ---- DLPack ----
 
 """
-A DLManagedTensor (version=0) or DLManagedTensorVersioned (1) of t. Who receives it calls its
-deleter.
+A DLManagedTensor (version=0) or DLManagedTensorVersioned (1) of t. The receiver calls its deleter.
 """
 function to_dlpack(t::Tensor; version::Integer=0)
     return handle_out(o -> C.tt_tensor_to_dlpack(ctx(), t, version, o))
 end
-"The tensor of such a pointer, which it takes over."
+"Takes over such a pointer, and returns its tensor."
 from_dlpack(managed::Ptr; version::Integer=0) =
     wrap(handle_out(o -> C.tt_tensor_from_dlpack(ctx(), managed, version, o)))
 

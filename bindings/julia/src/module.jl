@@ -21,12 +21,13 @@ end
 
 show_live(io, m::Module) = print(io, printed(C.tt_module_print, m))
 
-"`TT.train!(model)` and `TT.eval!(model)` set the mode of all modules in a struct, too."
+"Sets the mode of all modules in a model, a module or any struct, to training. Returns the model."
 function train!(model, on::Bool=true)
     model isa Handle && throw(ArgumentError("a $(typeof(model)) has no training mode"))
     foreach_part((part, _) -> part isa Module && train!(part, on), model)
     return model
 end
+"Sets the mode of all modules in a model, a module or any struct, to evaluation. Returns the model."
 eval!(model) = train!(model, false)
 "Moves all tensors of m; they stay the same objects."
 to!(m::Module; device=nothing, dtype=nothing) =

@@ -180,10 +180,10 @@ for f in (:round, :floor, :ceil, :trunc)
     @eval dotted(::typeof(Base.$f), T::Type, a::Tensor) = to($f(a); dtype=T)
 end
 
-# ---- functions of one's own in dots ----
+# ---- user-defined functions in dots ----
 
 """
-All elements of a tensor at once, as a dotted function of one's own sees them: they behave as one
+All elements of a tensor at once, as a dotted user-defined function sees them: they behave as one
 number, whose operators are tt's elementwise ones.
 """
 struct Elements

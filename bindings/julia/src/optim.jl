@@ -27,6 +27,12 @@ function made_optimizer(h, groups)
     end
     return opt
 end
+"""
+    TT.add_param_group!(opt, params; values…)
+
+Adds a group of parameters, whose values (`lr`, `weight_decay`, …) are those of opt unless given.
+Returns the group.
+"""
 function add_param_group!(opt::Optimizer, params; values...)
     list = params isa Tensor ? [params] : checked_tensors(params)
     check(GC.@preserve list C.tt_optim_add_param_group(ctx(), opt, handles(list), length(list)))
@@ -133,6 +139,7 @@ function clip_grad_norm!(params, max_norm; norm_type=2.0, error_if_nonfinite::Bo
     return wrap(GC.@preserve list handle_out(o -> C.tt_clip_grad_norm_(ctx(), handles(list),
         length(list), max_norm, opts, o)))
 end
+"Clips each element of the gradients of params to at most `clip_value` in magnitude."
 function clip_grad_value!(params, clip_value)
     list = params isa Tensor ? [params] : collect(Tensor, params)
     check(GC.@preserve list C.tt_clip_grad_value_(ctx(), handles(list), length(list), clip_value))

@@ -52,11 +52,12 @@ for (name, release, what) in [
 end
 Base.hash(x::Handle, h::UInt) = hash(getfield(x, :handle), h)
 
+"Whether x was freed by `free!` or at the end of a `TT.scope`."
 is_freed(x::Handle) = getfield(x, :handle) == C_NULL
 Base.show(io::IO, x::Handle) =
     is_freed(x) ? print(io, nameof(typeof(x)), "(freed)") : show_live(io, x)
 show_live(io, x) = print(io, nameof(typeof(x)), "(", described(x), ")")
-"What show says of an object."
+"The text that show prints in parentheses."
 described(x) = ""
 
 own_or_nothing(T, h) = h == C_NULL ? nothing : own(T, h)
@@ -143,15 +144,14 @@ end
 """
     free!(x)
 
-Gives up x's reference now instead of when the collector runs. Any later use of x is a
-`TT.HandleError`.
+Releases x now instead of when the collector runs. Any later use of x throws a `TT.HandleError`.
 """
 @inline function free!(t::Tensor)
     is_freed(t) || empty_slot!(getfield(t, :slot))
     return
 end
 
-"t becomes what u is; u is freed."
+"Gives t the tensor of u, and frees u."
 function become!(t::Tensor, u::Tensor)
     from, to = slot_of(u), slot_of(t)
     from.handle, to.handle = to.handle, from.handle
@@ -171,7 +171,7 @@ end
 """
     TT.scope() do … end
 
-Frees the tensors that this task makes inside, but for those that the block returns: a tensor, or
+Frees the tensors that this task makes inside, except those that the block returns: a tensor, or
 several in a tuple, an array, a Dict or a struct. `TT.keep!(t)` keeps another one. What modules,
 optimizers and recorded graphs hold is not affected. A loop with a scope in it does not wait for the
 collector.
@@ -314,6 +314,7 @@ Base.isempty(t::Tensor) = length(t) == 0
 Base.copy(t::Tensor) = clone(t)
 Base.deepcopy_internal(t::Tensor, seen::IdDict) =
     get!(() -> requires_grad!(clone(detach(t)), t.is_leaf && t.requires_grad), seen, t)
+"The device of a tensor, as `t.device`."
 device(t::Tensor) = Device(C.tt_device(C.tt_tensor_device_type(t), C.tt_tensor_device_index(t)))
 "Whether a and b share a storage."
 same_storage(a::Tensor, b::Tensor) = storage_ptr(a) == storage_ptr(b)

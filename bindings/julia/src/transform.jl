@@ -146,7 +146,7 @@ end
     TT.autocast(; dtype=nothing, device=:cpu, enabled=true, cache=true) do … end
 
 Mixed precision for tensors on a type of device, :cpu or :cuda: matrix products and convolutions
-compute in dtype, BFloat16 on the CPU by default; losses in Float32. Backward belongs behind the
+compute in dtype, BFloat16 on the CPU by default; losses in Float32. Call `backward` after the
 block. cache: casts of parameters are kept until the outermost block ends.
 """
 function autocast(f; dtype=nothing, device::Symbol=:cpu, enabled::Bool=true, cache::Bool=true)
@@ -163,7 +163,7 @@ end
 """
     TT.unscale_grads!(params, factor)
 
-Multiplies the gradients of params by factor. Whether one of them had an element that is inf or nan.
+Multiplies the gradients of params by factor. Returns whether an element of them is inf or nan.
 """
 function unscale_grads!(params, factor::Real)
     params = listed(params)

@@ -101,9 +101,12 @@ unmeant(x::Markdown.List) = unmeant(x.items) ||
     @test seen > 600
     @test eaten == []
     @test unnamed == []
+    documented(name) =
+        !occursin("No documentation", string(REPL.doc(Base.Docs.Binding(TT, name))))
+    @test filter(!documented, collect(setdiff(TT.PUBLIC, TT.ALIASES))) == []
     for name in (:typed, :tensor, :Tensor, :free!, :backward, :no_grad, :nn, :optim)
         @test name in names(TT)
-        @test !occursin("No documentation", string(REPL.doc(Base.Docs.Binding(TT, name))))
+        @test documented(name)
     end
 end
 
