@@ -49,17 +49,19 @@ static void conv2d(const float *x, const long *xs, const float *w, const float *
     for (long o = 0; o < groups * out; o++)
       for (long r = 0; r < oh; r++)
         for (long s = 0; s < ow; s++) {
+          const long top = r * how[0] - how[2], left = s * how[1] - how[3];
+          long first = 0, last = kw; /* the columns of the window that are inside x */
+          while (first < kw && left + first * how[5] < 0) first++;
+          while (last > first && left + (last - 1) * how[5] >= wide) last--;
           float sum = b ? b[o] : 0.0f;
           for (long c = 0; c < in; c++)
             for (long u = 0; u < kh; u++) {
-              const long row = r * how[0] - how[2] + u * how[4];
+              const long row = top + u * how[4];
               if (row < 0 || row >= h) continue;
-              for (long v = 0; v < kw; v++) {
-                const long column = s * how[1] - how[3] + v * how[5];
-                if (column < 0 || column >= wide) continue;
-                sum += x[i * xs[0] + (o / out * in + c) * xs[1] + row * xs[2] + column * xs[3]] *
-                       w[((o * in + c) * kh + u) * kw + v];
-              }
+              const long from = i * xs[0] + (o / out * in + c) * xs[1] + row * xs[2];
+              const float *taps = w + ((o * in + c) * kh + u) * kw;
+              for (long v = first; v < last; v++)
+                sum += x[from + (left + v * how[5]) * xs[3]] * taps[v];
             }
           y[i * ys[0] + o * ys[1] + r * ys[2] + s * ys[3]] = sum;
         }
@@ -324,19 +326,20 @@ static void quantized_conv2d_$8(const $8_t *x, const long *xs, float scale, int3
     for (long o = 0; o < groups * out; o++)
       for (long r = 0; r < oh; r++)
         for (long s = 0; s < ow; s++) {
+          const long top = r * how[0] - how[2], left = s * how[1] - how[3];
+          long first = 0, last = kw; /* the columns of the window that are inside x */
+          while (first < kw && left + first * how[5] < 0) first++;
+          while (last > first && left + (last - 1) * how[5] >= wide) last--;
           uint32_t sum = 0;
           for (long c = 0; c < in; c++)
             for (long u = 0; u < kh; u++) {
-              const long row = r * how[0] - how[2] + u * how[4];
+              const long row = top + u * how[4];
               if (row < 0 || row >= h) continue;
-              for (long v = 0; v < kw; v++) {
-                const long column = s * how[1] - how[3] + v * how[5];
-                if (column < 0 || column >= wide) continue;
-                const long from =
-                    i * xs[0] + (o / out * in + c) * xs[1] + row * xs[2] + column * xs[3];
-                sum += ((uint32_t)x[from] - (uint32_t)zero) *
-                       (uint32_t)w[((o * in + c) * kh + u) * kw + v];
-              }
+              const long from = i * xs[0] + (o / out * in + c) * xs[1] + row * xs[2];
+              const int8_t *taps = w + ((o * in + c) * kh + u) * kw;
+              for (long v = first; v < last; v++)
+                sum += ((uint32_t)x[from + (left + v * how[5]) * xs[3]] - (uint32_t)zero) *
+                       (uint32_t)taps[v];
             }
           y[i * ys[0] + o * ys[1] + r * ys[2] + s * ys[3]] =
               (float)(int32_t)sum * (scale * ws[o * by_channel]) + (b ? b[o] : 0.0f);
