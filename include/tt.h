@@ -1672,6 +1672,21 @@ tt_status tt_graph_quantize(tt_ctx *c, const tt_graph *g, const tt_tensor *const
    no counterpart: random numbers, complex numbers, state that the graph writes. */
 tt_status tt_graph_export_onnx(tt_ctx *c, const tt_graph *g, const char *path);
 
+/* Options of tt_graph_load_onnx. */
+typedef struct tt_graph_load_onnx_opts {
+  uint64_t set;
+  int64_t dynamic; /* size of the dimensions of inputs that have no number; default: 1 */
+} tt_graph_load_onnx_opts;
+#define TT_GRAPH_LOAD_ONNX_DYNAMIC (UINT64_C(1) << 0)
+
+/* Reads an ONNX model of opset 7 or later as a graph: initializers become constants. The file is
+   not trusted. Fails with FORMAT if it is no model, and with NOT_IMPLEMENTED, which names the node,
+   for operators without a counterpart, for shapes that depend on the contents of inputs, and for
+   tensors in other files.
+   @null opts: the defaults */
+tt_status tt_graph_load_onnx(tt_ctx *c, const char *path, const tt_graph_load_onnx_opts *opts,
+                             tt_graph **out);
+
 /* Makes a copy of a graph, to edit it. */
 tt_status tt_graph_copy(tt_ctx *c, const tt_graph *g, tt_graph **out);
 

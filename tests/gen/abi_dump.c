@@ -2444,6 +2444,9 @@ int main(void) {
   F(tt_graph_quantize_opts, set);
   F(tt_graph_quantize_opts, histogram);
   F(tt_graph_quantize_opts, per_row);
+  S(tt_graph_load_onnx_opts);
+  F(tt_graph_load_onnx_opts, set);
+  F(tt_graph_load_onnx_opts, dynamic);
   S(tt_group_opts);
   F(tt_group_opts, set);
   F(tt_group_opts, timeout_ms);
@@ -3840,6 +3843,7 @@ int main(void) {
   C(TT_GRAPH_EXPORT_C_BLOB);
   C(TT_GRAPH_QUANTIZE_HISTOGRAM);
   C(TT_GRAPH_QUANTIZE_PER_ROW);
+  C(TT_GRAPH_LOAD_ONNX_DYNAMIC);
   C(TT_REDUCE_SUM);
   C(TT_REDUCE_MEAN);
   C(TT_REDUCE_MIN);

@@ -1,14 +1,18 @@
 /* Every operator that ONNX can express, exported. The messages are well-formed: fields nest, names
-   are made once and before they are used. TT_ONNX_DIR=folder keeps the models with inputs and
-   results, which tests/op_table/check_onnx.py gives to onnx and onnxruntime. */
+   are made once and before they are used. tt reads each model and computes the results of the
+   sample; mutated models (TT_FUZZ=N of each) harm nothing. TT_ONNX_DIR=folder keeps the models with
+   inputs and results, which tests/op_table/check_onnx.py gives to onnx and onnxruntime. */
 #include "op_table.h"
 
+#include <math.h>
 #include <unistd.h>
 
 enum { kMaxTensors = kMaxArgs + kMaxItems, kPerRow = 3, kMaxNames = 4096 };
 
 static char folder[200] = "/dev/shm";
-static int keeps, n_cases, n_of_row, n_rows, of_row;
+static int keeps, n_cases, n_of_row, n_rows, of_row, n_fuzz = 1, n_mutated, n_accepted, n_loaded;
+static unsigned char data[1 << 22];
+static size_t n_data;
 
 /* ---- the wire format ---- */
 
@@ -90,13 +94,13 @@ static void check_node(Bytes node) {
     if (field(&all, &part, &number) == 2) add_name(part);
 }
 static void check_model(const char* path) {
-  static unsigned char data[1 << 22];
   FILE* f = fopen(path, "rb");
   Bytes model, part, graph = {NULL, NULL}, nodes, ends;
   uint64_t number;
   assert_non_null(f);
   model.at = data;
-  model.end = data + fread(data, 1, sizeof data, f);
+  n_data = fread(data, 1, sizeof data, f);
+  model.end = data + n_data;
   fclose(f);
   while (model.at < model.end)
     if (field(&model, &part, &number) == 7) graph = part;
@@ -149,6 +153,103 @@ static void keep(const tt_tensor** in, int n_in, tt_tensor** out, int64_t n_out)
   OK(tt_safetensors_save(c, path, names, list, n, NULL));
 }
 
+/* ---- reading models ---- */
+
+static void check_result(const char* name, const tt_tensor* got, const tt_tensor* want) {
+  const int64_t n = tt_tensor_numel(want);
+  const int64_t bytes = n * tt_dtype_size(tt_tensor_dtype(want));
+  char *a = malloc((size_t)bytes + 1), *b = malloc((size_t)bytes + 1);
+  int64_t i;
+  assert_int_equal(tt_tensor_dtype(got), tt_tensor_dtype(want));
+  assert_int_equal(tt_tensor_numel(got), n);
+  OK(tt_tensor_read(c, got, a, bytes));
+  OK(tt_tensor_read(c, want, b, bytes));
+  if (tt_tensor_dtype(want) <= TT_I64 && memcmp(a, b, (size_t)bytes))
+    fail_msg("%s: integers differ", name);
+  for (i = 0; i < n && tt_tensor_dtype(want) == TT_F32; i++) {
+    const float x = ((const float*)a)[i], y = ((const float*)b)[i];
+    const int same = x == y || (isnan(x) && isnan(y));
+    if (!same && !(fabsf(x - y) <= 1e-4f * fmaxf(1, fabsf(y))))
+      fail_msg("%s: [%d] is %g, not %g", name, (int)i, (double)x, (double)y);
+  }
+  free(a);
+  free(b);
+}
+
+/* The model computes the results of the sample. */
+static void check_loaded(const char* name, const char* path, tt_tensor** in, int n_in,
+                         tt_tensor** out, int64_t n_out) {
+  tt_graph* g;
+  tt_plan* p;
+  tt_tensor* slot;
+  int64_t i;
+  if (tt_graph_load_onnx(c, path, NULL, &g)) {
+    if (tt_ctx_error(c)->code != TT_NOT_IMPLEMENTED || keeps)
+      fprintf(stderr, "%s: %s\n", name, tt_ctx_error(c)->message);
+    assert_int_equal(tt_ctx_error(c)->code, TT_NOT_IMPLEMENTED);
+    return;
+  }
+  if (tt_plan_new(c, g, NULL, &p)) {
+    if (keeps) fprintf(stderr, "%s: %s\n", name, tt_ctx_error(c)->message);
+    tt_graph_release(g);
+    return;
+  }
+  for (i = 0; i < n_in; i++) {
+    OK(tt_plan_slot(c, p, 0, i, &slot));
+    OK(tt_copy_(c, slot, in[i]));
+  }
+  OK(tt_plan_run(c, p));
+  for (i = 0; i < n_out; i++) {
+    OK(tt_plan_slot(c, p, 1, i, &slot));
+    check_result(name, slot, out[i]);
+  }
+  n_loaded++;
+  tt_plan_release(p);
+  tt_graph_release(g);
+}
+
+static uint32_t dice(uint32_t n) {
+  static uint32_t seed = 1;
+  seed = seed * 1664525u + 1013904223u;
+  return n ? (seed >> 8) % n : 0;
+}
+
+/* Changes bytes, cuts the end or repeats a part, and loads what comes out. */
+static void load_mutated(const char* path) {
+  static unsigned char copy[2 * sizeof data];
+  int k, i;
+  OK(tt_set_memory_limit(c, (int64_t)256 << 20));
+  for (k = 0; k < n_fuzz; k++, n_mutated++) {
+    size_t n = n_data;
+    tt_graph* g = NULL;
+    FILE* f = fopen(path, "wb");
+    assert_non_null(f);
+    memcpy(copy, data, n);
+    for (i = (int)dice(4); i >= 0 && n; i--) {
+      const size_t at = dice((uint32_t)n), more = dice(40);
+      static const unsigned char kinds[] = {0, 1, 2, 7, 10, 127, 128, 255};
+      switch (dice(5)) {
+        case 0: copy[at] = kinds[dice(8)]; break;
+        case 1: copy[at] = (unsigned char)dice(256); break;
+        case 2: copy[at] ^= (unsigned char)(1 << dice(8)); break;
+        case 3: n = at; break;
+        default:
+          if (at + more > n) break;
+          memmove(copy + at + more, copy + at, n - at);
+          n += more;
+      }
+    }
+    assert_int_equal(fwrite(copy, 1, n, f), n);
+    fclose(f);
+    OK(tt_scope_push(c));
+    if (tt_graph_load_onnx(c, path, NULL, &g)) assert_null(g);
+    else n_accepted++;
+    tt_graph_release(g);
+    OK(tt_scope_pop(c, NULL, 0));
+  }
+  OK(tt_set_memory_limit(c, 0));
+}
+
 static void export_sample(const Sample* s, void* user) {
   Sample t = *s;
   const tt_tensor* inputs[kMaxTensors];
@@ -184,8 +285,13 @@ static void export_sample(const Sample* s, void* user) {
   }
   tt_graph_release(g);
   check_model(path);
-  if (keeps) keep((const tt_tensor**)before, n, outs, n_outs);
-  else assert_int_equal(unlink(path), 0);
+  check_loaded(t.row->name, path, before, n, outs, n_outs);
+  if (keeps) {
+    keep((const tt_tensor**)before, n, outs, n_outs);
+  } else {
+    load_mutated(path);
+    assert_int_equal(unlink(path), 0);
+  }
   of_row = 1;
   n_of_row++;
   n_cases++;
@@ -199,14 +305,17 @@ static void export_row(void** state) {
 }
 static void count(void** state) {
   (void)state;
-  print_message("%d operators, %d cases\n", n_rows, n_cases);
-  assert_true(n_rows >= 250);
+  print_message("%d operators, %d cases, %d read again, %d of %d mutated ones accepted\n", n_rows,
+                n_cases, n_loaded, n_accepted, n_mutated);
+  assert_true(n_rows >= 320);
+  assert_int_equal(n_loaded, n_cases);
 }
 
 int main(int argc, char** argv) {
   struct CMUnitTest* tests = calloc((size_t)kNumRows + 1, sizeof *tests);
   int i, n = 0, failed;
   if (access(folder, W_OK)) strcpy(folder, "/tmp");
+  if (getenv("TT_FUZZ")) n_fuzz = atoi(getenv("TT_FUZZ"));
   if (getenv("TT_ONNX_DIR")) {
     keeps = 1;
     snprintf(folder, sizeof folder, "%s", getenv("TT_ONNX_DIR"));

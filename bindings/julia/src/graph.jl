@@ -230,6 +230,15 @@ save_graph(path, g::Graph) = check(C.tt_graph_save(ctx(), g, path))
 load_graph(path) = own(Graph, handle_out(o -> C.tt_graph_load(ctx(), path, o)))
 "Writes a graph as an ONNX model."
 export_onnx(path, g::Graph) = check(C.tt_graph_export_onnx(ctx(), g, path))
+"""
+    load_onnx(path; dynamic=1)
+
+Reads an ONNX model as a graph. `dynamic` is the size of the dimensions that have no number.
+"""
+function load_onnx(path; dynamic::Integer=1)
+    opts = Ref(C.tt_graph_load_onnx_opts(C.TT_GRAPH_LOAD_ONNX_DYNAMIC, dynamic))
+    return own(Graph, handle_out(o -> C.tt_graph_load_onnx(ctx(), path, opts, o)))
+end
 "Writes a graph as C source: folder/name.c and folder/name.h, for machines without tt."
 function export_c(folder, name, g::Graph; blob::Bool=false)
     opts = Ref(C.tt_graph_export_c_opts(C.TT_GRAPH_EXPORT_C_BLOB, blob, 0))

@@ -1,15 +1,22 @@
-"""torch.onnx: export writes an ONNX model of opset 20 from a captured graph."""
+"""torch.onnx: export writes an ONNX model of opset 20 from a captured graph, load reads one."""
 from __future__ import annotations
+
+import os
+from ctypes import byref
 
 from ._absent import absent_class
 from ._graph import captured
+from ._layouts import struct
+from ._lib import result
 from ._tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["ExportOptions", "ONNXProgram", "export", "is_in_onnx_export"]
+    from .export import ExportedProgram
+
+__all__ = ["ExportOptions", "ONNXProgram", "export", "is_in_onnx_export", "load"]
 WHY = "export writes the file itself"
 ExportOptions = absent_class("onnx.ExportOptions", WHY)
 ONNXProgram = absent_class("onnx.ONNXProgram", WHY)
@@ -48,6 +55,19 @@ def export(model: Any, args: Any = (), f: Any = None, **options: Any) -> None:
         if training:
             model.train()
     graph.optimized().export_onnx(f)
+
+
+def load(f: Any, dynamic: int = 1) -> ExportedProgram:
+    """Reads an ONNX model from a file. The program's run() takes the model's inputs in order, and
+    returns a tensor or a tuple. tt's own: PyTorch has no such function.
+
+    dynamic: the size of dimensions of inputs that have no number.
+    """
+    from .export import ExportedProgram, GraphHandle
+
+    opts = struct("tt_graph_load_onnx_opts")(set=1, dynamic=dynamic)
+    path = os.fsencode(f)
+    return ExportedProgram(result(GraphHandle, "tt_graph_load_onnx", path, byref(opts)))
 
 
 def is_in_onnx_export() -> bool:

@@ -3872,6 +3872,12 @@ pub struct tt_graph_quantize_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_graph_load_onnx_opts {
+    pub set: u64,
+    pub dynamic: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_group_opts {
     pub set: u64,
     pub timeout_ms: i64,
@@ -4063,8 +4069,9 @@ zeroed! {
     tt_backward_opts tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def
     tt_clip_grad_norm_opts tt_loader_opts tt_capture_opts tt_graph_info tt_graph_node tt_graph_arg
     tt_graph_value tt_graph_storage tt_graph_optimize_opts tt_graph_export_c_opts
-    tt_graph_quantize_opts tt_group_opts tt_ddp_opts tt_plan_opts tt_compile_opts tt_compiled_info
-    tt_profile_row tt_profiler_start_opts tt_profile_event tt_profile_sum
+    tt_graph_quantize_opts tt_graph_load_onnx_opts tt_group_opts tt_ddp_opts tt_plan_opts
+    tt_compile_opts tt_compiled_info tt_profile_row tt_profiler_start_opts tt_profile_event
+    tt_profile_sum
 }
 
 pub const TT_OK: tt_status = 0;
@@ -5407,6 +5414,7 @@ pub const TT_GRAPH_OPTIMIZE_PASSES: u64 = 1;
 pub const TT_GRAPH_EXPORT_C_BLOB: u64 = 1;
 pub const TT_GRAPH_QUANTIZE_HISTOGRAM: u64 = 1;
 pub const TT_GRAPH_QUANTIZE_PER_ROW: u64 = 2;
+pub const TT_GRAPH_LOAD_ONNX_DYNAMIC: u64 = 1;
 pub const TT_REDUCE_SUM: i32 = 1;
 pub const TT_REDUCE_MEAN: i32 = 2;
 pub const TT_REDUCE_MIN: i32 = 3;
@@ -8657,6 +8665,8 @@ extern "C" {
         n: i64, opts: *const tt_graph_quantize_opts, out: *mut *mut tt_graph) -> tt_status;
     pub fn tt_graph_export_onnx(c: *mut tt_ctx, g: *const tt_graph, path: *const c_char)
         -> tt_status;
+    pub fn tt_graph_load_onnx(c: *mut tt_ctx, path: *const c_char,
+        opts: *const tt_graph_load_onnx_opts, out: *mut *mut tt_graph) -> tt_status;
     pub fn tt_graph_copy(c: *mut tt_ctx, g: *const tt_graph, out: *mut *mut tt_graph) -> tt_status;
     pub fn tt_graph_users(c: *mut tt_ctx, g: *const tt_graph, value: i32, nodes: *mut i64, cap: i64,
         n: *mut i64) -> tt_status;

@@ -656,6 +656,14 @@ impl Graph {
         // SAFETY: the handles are live, and the length matches the list.
         unsafe { made(|c, out| sys::tt_graph_quantize(c, self.raw(), list, n, &opts.0, out)) }
     }
+    /// Reads an ONNX model, whose initializers become constants. `dynamic` is the size of the
+    /// dimensions of inputs that have no number. The file is not trusted: all of it is checked.
+    pub fn load_onnx(path: impl AsRef<Path>, dynamic: i64) -> Result<Graph> {
+        let path = c_path(path)?;
+        let opts = sys::tt_graph_load_onnx_opts { set: sys::TT_GRAPH_LOAD_ONNX_DYNAMIC, dynamic };
+        // SAFETY: the path and the options are valid during the call.
+        unsafe { made(|c, out| sys::tt_graph_load_onnx(c, path.as_ptr(), &opts, out)) }
+    }
     /// Writes an ONNX model with inputs in0, in1, … and outputs out0, out1, ….
     pub fn export_onnx(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = c_path(path)?;

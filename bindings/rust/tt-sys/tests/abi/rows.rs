@@ -543,6 +543,7 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_graph_optimize_opts, set, passes);
     layout!(out, tt_graph_export_c_opts, set, blob, pad);
     layout!(out, tt_graph_quantize_opts, set, histogram, per_row);
+    layout!(out, tt_graph_load_onnx_opts, set, dynamic);
     layout!(out, tt_group_opts, set, timeout_ms, library);
     layout!(out, tt_ddp_opts, set, bucket_bytes, broadcast_buffers, find_unused_parameters,
         compression, pad);
@@ -1895,6 +1896,7 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_GRAPH_EXPORT_C_BLOB);
     constant!(out, TT_GRAPH_QUANTIZE_HISTOGRAM);
     constant!(out, TT_GRAPH_QUANTIZE_PER_ROW);
+    constant!(out, TT_GRAPH_LOAD_ONNX_DYNAMIC);
     constant!(out, TT_REDUCE_SUM);
     constant!(out, TT_REDUCE_MEAN);
     constant!(out, TT_REDUCE_MIN);

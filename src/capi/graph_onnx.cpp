@@ -1,0 +1,40 @@
+// ONNX models as graphs.
+#include "base/os_file.h"
+#include "capi/graph.h"
+#include "graph/onnx_import.h"
+#include "io/files.h"
+
+using namespace TT_NS;
+
+namespace {
+
+struct ModelFile {
+  const char* path;
+  int file;
+  explicit ModelFile(const char* p) : path(p), file(os_file_open(p)) {
+    if (file < 0) fail_io(path, "cannot be opened", file);
+  }
+  ~ModelFile() { os_file_close(file); }
+  ModelFile(const ModelFile&) = delete;
+};
+
+}  // namespace
+
+tt_status tt_graph_load_onnx(tt_ctx* h, const char* path, const tt_graph_load_onnx_opts* opts,
+                             tt_graph** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "graph_load_onnx", [&](Ctx&) {
+    str_arg(path, "path", 1);
+    check_opts(opts, 1);
+    out_arg(out, "out", 3);
+    const int64_t dynamic = opts_has(opts, 0) ? opts->dynamic : 1;
+    if (dynamic < 0) fail_arg(TT_INVALID_ARG, "dynamic", "dynamic is {}: is negative", dynamic);
+    const ModelFile model(path);
+    const int64_t n = os_file_size(model.file);
+    if (n < 0) fail_io(path, "cannot be read", n);
+    SmallVec<char, 1> bytes;
+    bytes.resize(n);
+    read_all(model.file, path, bytes.data(), n, 0);
+    *out = reinterpret_cast<tt_graph*>(import_onnx({bytes.data(), n}, dynamic).leak());
+  });
+}

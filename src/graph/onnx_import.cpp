@@ -1,0 +1,1027 @@
+#include "graph/onnx_import.h"
+
+#include "base/arith.h"
+#include "base/name_map.h"
+#include "core/graph_hooks.h"
+#include "core/shape.h"
+#include "graph/capture.h"
+#include "ops/gen/ops.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+namespace {
+
+// Constants up to this size are computed at once, so that shapes may depend on them.
+constexpr int64_t kSmall = 1024;
+constexpr int64_t kMaxMade = 1 << 20;      // elements of a constant that a node makes
+constexpr int64_t kMaxComputed = 1 << 24;  // of all of them
+constexpr int64_t kMaxDims = 16;
+
+[[noreturn]] void fail_format(const char* what) { fail(TT_FORMAT, "not an ONNX model: {}", what); }
+
+// ---- the wire format ----
+
+struct Field {
+  int64_t number = 0;
+  uint64_t varint = 0;     // wire type 0; the bits of types 1 and 5
+  Span<const char> bytes;  // wire type 2
+  int wire = 0;
+  int64_t integer() const { return int64_t(varint); }
+  float real() const {
+    const auto bits = uint32_t(varint);
+    float v;
+    memcpy(&v, &bits, 4);
+    return v;
+  }
+};
+
+// The fields of a message, one after the other.
+class Message {
+ public:
+  explicit Message(Span<const char> bytes) : at_(bytes.ptr), end_(bytes.ptr + bytes.n) {}
+  bool next(Field& f) {
+    if (at_ == end_) return false;
+    const uint64_t tag = varint();
+    f.number = int64_t(tag >> 3);
+    f.wire = int(tag & 7);
+    f.bytes = {};
+    f.varint = 0;
+    if (f.wire == 0) {
+      f.varint = varint();
+    } else if (f.wire == 1 || f.wire == 5) {
+      memcpy(&f.varint, take(f.wire == 1 ? 8 : 4), f.wire == 1 ? 8 : 4);
+    } else if (f.wire == 2) {
+      const uint64_t n = varint();
+      if (n > uint64_t(end_ - at_)) fail_format("a field is longer than its message");
+      f.bytes = {take(int64_t(n)), int64_t(n)};
+    } else {
+      fail_format("a field has an unknown wire type");
+    }
+    return true;
+  }
+  uint64_t varint() {
+    uint64_t v = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const auto byte = uint8_t(*take(1));
+      v |= uint64_t(byte & 0x7f) << shift;
+      if (byte < 0x80) return v;
+    }
+    fail_format("a number has more than 10 bytes");
+  }
+  bool done() const { return at_ == end_; }
+
+ private:
+  const char* take(int64_t n) {
+    if (n > end_ - at_) fail_format("it ends inside a field");
+    const char* p = at_;
+    at_ += n;
+    return p;
+  }
+  const char *at_, *end_;
+};
+
+// A repeated number: one of the field, or several packed.
+template <int N> void add_integers(SmallVec<int64_t, N>& list, const Field& f) {
+  if (f.wire != 2) {
+    list.push_back(f.integer());
+    return;
+  }
+  for (Message m(f.bytes); !m.done();) list.push_back(int64_t(m.varint()));
+}
+
+bool is(Name name, const char* text) { return equal(name, name_of(text)); }
+
+Dtype dtype_of(int64_t type) {
+  switch (type) {
+    case 1: return Dtype::kF32;
+    case 2: return Dtype::kU8;
+    case 3: return Dtype::kI8;
+    case 5: return Dtype::kI16;
+    case 6: return Dtype::kI32;
+    case 7: return Dtype::kI64;
+    case 9: return Dtype::kBool;
+    case 10: return Dtype::kF16;
+    case 11: return Dtype::kF64;
+    case 16: return Dtype::kBF16;
+    default: fail(TT_NOT_IMPLEMENTED, "ONNX's dtype {} has no counterpart", type);
+  }
+}
+
+TensorRef integers(Ints list) {
+  TensorRef t = new_tensor(Ints(&list.n, 1), Dtype::kI64, kCpuDevice);
+  if (list.n) memcpy(t->data, list.ptr, size_t(list.n) * 8);
+  return t;
+}
+
+// A TensorProto as a new tensor.
+TensorRef read_tensor(Span<const char> bytes, Name* name) {
+  Shape sizes;
+  int64_t type = 0, n_real = 0;
+  Span<const char> raw;
+  bool has_raw = false;
+  SmallVec<int64_t, 8> numbers;
+  SmallVec<float, 8> reals;
+  Field f;
+  for (Message m(bytes); m.next(f);) {
+    switch (f.number) {
+      case 1: add_integers(sizes, f); break;
+      case 2: type = f.integer(); break;
+      case 4:
+        if (f.wire != 2) {
+          reals.push_back(f.real());
+          break;
+        }
+        n_real = f.bytes.n / 4;
+        for (int64_t i = 0; i < n_real; i++) {
+          float v;
+          memcpy(&v, f.bytes.ptr + i * 4, 4);
+          reals.push_back(v);
+        }
+        break;
+      case 5:
+      case 7: add_integers(numbers, f); break;
+      case 8:
+        if (name) *name = f.bytes;
+        break;
+      case 9:
+        raw = f.bytes;
+        has_raw = true;
+        break;
+      case 10:
+        raw = f.bytes;
+        has_raw = true;
+        break;
+      case 13: fail(TT_NOT_IMPLEMENTED, "tensors in other files than the model");
+      default: break;
+    }
+  }
+  const Dtype dtype = dtype_of(type);
+  if (sizes.size() > kMaxDims) fail_format("a tensor has too many dimensions");
+  for (const int64_t size : sizes)
+    if (size < 0) fail_format("a tensor has a negative size");
+  const int64_t numel = checked_numel(sizes, dtype, "a tensor of the model");
+  const int64_t given = has_raw ? raw.n / item_size(dtype) : max(numbers.size(), reals.size());
+  const bool whole = !has_raw || raw.n == numel * item_size(dtype);
+  if (given != numel || !whole) fail_format("a tensor has not the elements of its shape");
+  TensorRef t = new_tensor(sizes, dtype, kCpuDevice);
+  for (int64_t i = 0; i < numel; i++) {
+    char* to = t->data + i * item_size(dtype);
+    if (has_raw) {
+      memcpy(t->data, raw.ptr, size_t(raw.n));
+      break;
+    }
+    if (dtype == Dtype::kF16 || dtype == Dtype::kBF16) memcpy(to, &numbers[i], 2);
+    else if (is_float(dtype) != !reals.empty()) fail_format("a tensor has numbers of another kind");
+    else store_scalar(to, dtype, reals.empty() ? Scalar(numbers[i]) : Scalar(double(reals[i])));
+  }
+  if (dtype == Dtype::kBool)
+    for (int64_t i = 0; i < numel; i++) t->data[i] = t->data[i] != 0;
+  return t;
+}
+
+// ---- the nodes ----
+
+struct Attr {
+  Name name;
+  float f = 0;
+  int64_t i = 0;
+  Span<const char> s, tensor;
+  SmallVec<int64_t, 4> ints;
+  SmallVec<float, 1> floats;
+};
+
+// A tensor of the model.
+struct Item {
+  Name name;
+  TensorRef t;
+  bool known = false;  // depends on constants only
+};
+
+class Importer {
+ public:
+  Importer(Span<const char> bytes, int64_t dynamic) : bytes_(bytes), dynamic_(dynamic) {}
+  ~Importer();
+  Importer(const Importer&) = delete;
+  Ref<Graph> run();
+
+ private:
+  void read_graph(Span<const char> graph);
+  void read_input(Span<const char> info, SmallVec<TensorRef, 4>& inputs);
+  void read_node(Span<const char> node);
+  void read_attr(Span<const char> bytes);
+  void call();
+  void add(Name name, TensorRef t, bool known);
+  const Item& item(Name name) const;
+
+  // ---- the node at hand ----
+  [[noreturn]] void refuse(const char* why) const;
+  const Attr* attr(const char* name) const;
+  int64_t integer(const char* name, int64_t missing) const;
+  double real(const char* name, double missing) const;
+  bool text_is(const char* name, const char* wanted, bool missing) const;
+  bool has(int64_t i) const { return i >= 0 && i < inputs_.size() && inputs_[i].n > 0; }
+  const Tensor& in(int64_t i) const;
+  const Tensor* opt(int64_t i) const { return has(i) ? &in(i) : nullptr; }
+  Shape numbers(int64_t i) const;                    // of a known input
+  Shape numbers(int64_t i, const char* name) const;  // of an input, or of an attribute
+  double number(int64_t i, double missing) const;
+  int64_t dim(int64_t d, int64_t ndim) const;
+  void give(TensorRef t, bool known = false);
+  bool may_compute() const;
+
+  bool elementwise();
+  bool product();
+  bool image();
+  bool reduction();
+  bool arrangement();
+  bool indexing();
+  bool constant();
+  Shape axes_of(int64_t i, int64_t ndim) const;
+  Shape pads_of(int64_t n) const;
+  TensorRef padded(const Tensor& x, const Shape& pads, double v) const;
+  void slice();
+  void split();
+  void gather();
+
+  const Span<const char> bytes_;
+  const int64_t dynamic_;
+  int64_t opset_ = 0, at_ = 0;
+  int64_t computed_ = 0;  // elements of constants that nodes have made
+  bool running_ = false;
+  Name type_;
+  SmallVec<Name, 4> inputs_, outputs_;
+  SmallVec<Attr, 4> attrs_;
+  int64_t n_given_ = 0;
+  SmallVec<Item, 16> items_;
+  NameMap map_;
+};
+
+Importer::~Importer() {
+  if (running_) drop_capture(ctx());
+}
+
+void Importer::refuse(const char* why) const {
+  Text type;
+  for (int64_t i = 0; i < min(type_.n, int64_t(64)); i++) {
+    const char c = type_[i];
+    type.add({c >= ' ' && c < 127 ? &type_[i] : "?", 1});
+  }
+  fail(TT_NOT_IMPLEMENTED, "node {}, {}: {}", at_, type.c_str(), why);
+}
+
+void Importer::add(Name name, TensorRef t, bool known) {
+  map_.make_room();
+  const int64_t found = map_.find(name, [&](int64_t i) { return items_[i].name; });
+  if (found >= 0) fail(TT_FORMAT, "not an ONNX model: node {} makes a name twice", at_);
+  items_.push_back({name, std::move(t), known});
+  map_.add(name, items_.size() - 1);
+}
+const Item& Importer::item(Name name) const {
+  const int64_t found = map_.find(name, [&](int64_t i) { return items_[i].name; });
+  if (found < 0) fail(TT_FORMAT, "not an ONNX model: node {} reads a name before it is made", at_);
+  return items_[found];
+}
+
+const Attr* Importer::attr(const char* name) const {
+  for (const Attr& a : attrs_)
+    if (is(a.name, name)) return &a;
+  return nullptr;
+}
+int64_t Importer::integer(const char* name, int64_t missing) const {
+  const Attr* a = attr(name);
+  return a ? a->i : missing;
+}
+double Importer::real(const char* name, double missing) const {
+  const Attr* a = attr(name);
+  return a ? double(a->f) : missing;
+}
+bool Importer::text_is(const char* name, const char* wanted, bool missing) const {
+  const Attr* a = attr(name);
+  return a ? is(a->s, wanted) : missing;
+}
+const Tensor& Importer::in(int64_t i) const {
+  if (!has(i)) fail(TT_FORMAT, "not an ONNX model: node {} lacks input {}", at_, i);
+  return *item(inputs_[i]).t;
+}
+Shape Importer::numbers(int64_t i) const {
+  in(i);
+  const Item& x = item(inputs_[i]);
+  if (!x.known || x.t->numel > kSmall) refuse("a shape or a position that depends on inputs");
+  if (x.t->dtype != Dtype::kI64 && x.t->dtype != Dtype::kI32) refuse("a shape of no integers");
+  Shape list;
+  const bool wide = x.t->dtype == Dtype::kI64;
+  const int64_t step = x.t->ndim ? x.t->stride(0) : 1;
+  if (x.t->ndim > 1) refuse("a shape that is no vector");
+  for (int64_t k = 0; k < x.t->numel; k++)
+    list.push_back(wide ? x.t->as<int64_t>()[k * step] : x.t->as<int32_t>()[k * step]);
+  return list;
+}
+Shape Importer::numbers(int64_t i, const char* name) const {
+  if (has(i)) return numbers(i);
+  const Attr* a = attr(name);
+  return a ? Shape(a->ints.span()) : Shape();
+}
+double Importer::number(int64_t i, double missing) const {
+  if (!has(i)) return missing;
+  const Item& x = item(inputs_[i]);
+  if (!x.known || x.t->numel != 1) refuse("a number that depends on inputs");
+  return load_scalar(x.t->data, x.t->dtype).real();
+}
+int64_t Importer::dim(int64_t d, int64_t ndim) const { return wrap_dim(d, ndim, "axis"); }
+void Importer::give(TensorRef t, bool known) {
+  const int64_t k = n_given_++;
+  if (k >= outputs_.size() || outputs_[k].n == 0) return;
+  add(outputs_[k], std::move(t), known);
+}
+
+// ---- elementwise operators ----
+
+bool Importer::elementwise() {
+  static constexpr struct {
+    const char* onnx;
+    TensorRef (*call)(const Tensor&);
+  } kUnary[] = {
+      {"Abs", op::abs},
+      {"Acos", op::acos},
+      {"Acosh", op::acosh},
+      {"Asin", op::asin},
+      {"Asinh", op::asinh},
+      {"Atan", op::atan},
+      {"Atanh", op::atanh},
+      {"Ceil", op::ceil},
+      {"Cos", op::cos},
+      {"Cosh", op::cosh},
+      {"Erf", op::erf},
+      {"Exp", op::exp},
+      {"Floor", op::floor},
+      {"Log", op::log},
+      {"Neg", op::neg},
+      {"Relu", op::relu},
+      {"Reciprocal", op::reciprocal},
+      {"Sigmoid", op::sigmoid},
+      {"Sign", op::sign},
+      {"Sin", op::sin},
+      {"Sinh", op::sinh},
+      {"Sqrt", op::sqrt},
+      {"Tan", op::tan},
+      {"Tanh", op::tanh},
+      {"Not", op::logical_not},
+      {"IsNaN", op::isnan},
+      {"IsInf", op::isinf},
+      {"Mish", op::mish},
+      {"Softsign", op::softsign},
+      {"HardSwish", op::hardswish},
+      {"BitwiseNot", op::bitwise_not},
+  };
+  static constexpr struct {
+    const char* onnx;
+    TensorRef (*call)(const Tensor&, const Tensor&);
+  } kBinary[] = {
+      {"Mul", op::mul},
+      {"And", op::logical_and},
+      {"Or", op::logical_or},
+      {"Xor", op::logical_xor},
+      {"Equal", op::eq},
+      {"Greater", op::gt},
+      {"GreaterOrEqual", op::ge},
+      {"Less", op::lt},
+      {"LessOrEqual", op::le},
+      {"BitwiseAnd", op::bitwise_and},
+      {"BitwiseOr", op::bitwise_or},
+      {"BitwiseXor", op::bitwise_xor},
+      {"PRelu",
+       [](const Tensor& x, const Tensor& slope) {
+         return op::where(*op::lt(x, Scalar(0)), *op::mul(x, slope), x);
+       }},
+  };
+  for (const auto& f : kUnary)
+    if (is(type_, f.onnx)) return give(f.call(in(0))), true;
+  for (const auto& f : kBinary)
+    if (is(type_, f.onnx)) return give(f.call(in(0), in(1))), true;
+  const auto sum = [](const Tensor& a, const Tensor& b) { return op::add(a, b); };
+  const auto all = [&](auto join) {
+    TensorRef y = TensorRef::share(&in(0));
+    for (int64_t i = 1; i < inputs_.size(); i++) y = join(*y, in(i));
+    return y;
+  };
+  if (is(type_, "Add") || is(type_, "Sum")) return give(all(sum)), true;
+  if (is(type_, "Max")) return give(all(op::maximum)), true;
+  if (is(type_, "Min")) return give(all(op::minimum)), true;
+  if (is(type_, "Sub")) return give(op::sub(in(0), in(1))), true;
+  if (is(type_, "Div")) return give(op::div(in(0), in(1), is_float(in(0).dtype) ? 0 : 2)), true;
+  if (is(type_, "Pow")) {
+    TensorRef y = op::pow(in(0), in(1));
+    return give(y->dtype == in(0).dtype ? y : op::to_dtype(*y, in(0).dtype)), true;
+  }
+  if (is(type_, "Mod"))
+    return give(integer("fmod", 0) ? op::fmod(in(0), in(1)) : op::remainder(in(0), in(1))), true;
+  if (is(type_, "Where")) return give(op::where(in(0), in(1), in(2))), true;
+  if (is(type_, "Round")) return give(op::round(in(0))), true;
+  if (is(type_, "Gelu")) return give(op::gelu(in(0), text_is("approximate", "tanh", false))), true;
+  if (is(type_, "Elu")) return give(op::elu(in(0), real("alpha", 1))), true;
+  if (is(type_, "Celu")) return give(op::celu(in(0), real("alpha", 1))), true;
+  if (is(type_, "LeakyRelu")) return give(op::leaky_relu(in(0), real("alpha", 0.01f))), true;
+  if (is(type_, "Softplus")) return give(op::softplus(in(0))), true;
+  if (is(type_, "HardSigmoid")) {
+    const Scalar zero(0), one(1);
+    const TensorRef y = op::mul(in(0), Scalar(real("alpha", 0.2f)));
+    return give(op::clamp(*op::add(*y, Scalar(real("beta", 0.5))), &zero, &one)), true;
+  }
+  if (is(type_, "Clip")) {
+    const bool old = opset_ < 11;
+    const Scalar low(old ? real("min", 0) : number(1, 0)),
+        high(old ? real("max", 0) : number(2, 0));
+    const bool has_low = old ? attr("min") != nullptr : has(1);
+    const bool has_high = old ? attr("max") != nullptr : has(2);
+    if (!has_low && !has_high) return give(TensorRef::share(&in(0))), true;
+    return give(op::clamp(in(0), has_low ? &low : nullptr, has_high ? &high : nullptr)), true;
+  }
+  if (is(type_, "Cast")) return give(op::to_dtype(in(0), dtype_of(integer("to", 0)))), true;
+  if (is(type_, "Softmax") || is(type_, "LogSoftmax")) {
+    const int64_t d = dim(integer("axis", opset_ < 13 ? 1 : -1), in(0).ndim);
+    if (opset_ < 13 && d != in(0).ndim - 1) refuse("several axes, before opset 13");
+    return give(is(type_, "Softmax") ? op::softmax(in(0), d) : op::log_softmax(in(0), d)), true;
+  }
+  return false;
+}
+
+// ---- products ----
+
+bool Importer::product() {
+  if (is(type_, "MatMul")) {
+    // The product with a constant matrix is a linear layer, as tt exports it.
+    const bool linear = item(inputs_.empty() ? Name() : inputs_[0]).t && has(1) &&
+                        item(inputs_[1]).known && in(1).ndim == 2 && in(0).ndim >= 2 &&
+                        is_float(in(0).dtype);
+    if (linear) {
+      const int64_t order[] = {1, 0};
+      return give(op::linear(in(0), *op::permute(in(1), Ints(order)))), true;
+    }
+    return give(op::matmul(in(0), in(1))), true;
+  }
+  if (is(type_, "Gemm")) {
+    const int64_t order[] = {1, 0};
+    const double alpha = real("alpha", 1), beta = real("beta", 1);
+    if (in(0).ndim != 2 || in(1).ndim != 2) refuse("operands that are no matrices");
+    TensorRef a = TensorRef::share(&in(0)), b = TensorRef::share(&in(1));
+    if (integer("transA", 0)) a = op::permute(*a, Ints(order));
+    if (!integer("transB", 0)) b = op::permute(*b, Ints(order));
+    const bool plain = alpha == 1 && beta == 1 && (!has(2) || in(2).ndim == 1);
+    if (plain && (!has(2) || in(2).size(0) == b->size(0)))
+      return give(op::linear(*a, *b, opt(2))), true;
+    TensorRef y = op::linear(*a, *b);
+    if (alpha != 1) y = op::mul(*y, Scalar(alpha));
+    if (!has(2)) return give(y), true;
+    if (beta == 1) return give(op::add(*y, in(2))), true;
+    return give(op::add(*y, *op::mul(in(2), Scalar(beta)))), true;
+  }
+  return false;
+}
+
+// ---- images ----
+
+// begin of each of n dims, then end of each.
+Shape Importer::pads_of(int64_t n) const {
+  const bool none = text_is("auto_pad", "NOTSET", true) || text_is("auto_pad", "VALID", false);
+  if (!none) refuse("auto_pad");
+  Shape pads = numbers(-1, "pads");
+  if (pads.empty()) pads.resize(2 * n);
+  if (pads.size() != 2 * n) refuse("pads of other dimensions");
+  return pads;
+}
+TensorRef Importer::padded(const Tensor& x, const Shape& pads, double v) const {
+  const int64_t n = pads.size() / 2;
+  Shape list;
+  for (int64_t i = n - 1; i >= 0; i--) {
+    list.push_back(pads[i]);
+    list.push_back(pads[n + i]);
+  }
+  return op::constant_pad_nd(x, list, Scalar(v));
+}
+
+bool Importer::image() {
+  if (is(type_, "Conv") || is(type_, "ConvTranspose")) {
+    const bool transposed = is(type_, "ConvTranspose");
+    const int64_t n = in(0).ndim - 2;
+    if (n < 1 || n > 3) refuse("an input without one to three spatial dimensions");
+    if (attr("output_shape")) refuse("output_shape");
+    Shape pads = pads_of(n), ones;
+    for (int64_t i = 0; i < n; i++) ones.push_back(1);
+    bool even = true;
+    for (int64_t i = 0; i < n; i++) even = even && pads[i] == pads[n + i];
+    TensorRef x = TensorRef::share(&in(0));
+    if (!even && transposed) refuse("pads that differ at the ends");
+    if (!even) x = padded(*x, pads, 0);
+    Shape padding, zeros;
+    for (int64_t i = 0; i < n; i++) padding.push_back(even ? pads[i] : 0);
+    zeros.resize(n);
+    Shape strides = numbers(-1, "strides"), dilations = numbers(-1, "dilations");
+    Shape more = numbers(-1, "output_padding");
+    return give(op::convolution(*x, in(1), opt(2), strides.empty() ? ones : strides, padding,
+                                dilations.empty() ? ones : dilations, transposed,
+                                more.empty() ? zeros : more, integer("group", 1))),
+           true;
+  }
+  const bool largest = is(type_, "MaxPool");
+  if (largest || is(type_, "AveragePool")) {
+    const int64_t n = in(0).ndim - 2;
+    if (n != 2 && n != 1) refuse("an input without one or two spatial dimensions");
+    if (outputs_.size() > 1 && outputs_[1].n) refuse("positions of the maxima");
+    const Shape pads = pads_of(n), kernel = numbers(-1, "kernel_shape");
+    Shape strides = numbers(-1, "strides"), padding;
+    while (strides.size() < n) strides.push_back(1);
+    for (int64_t i = 0; i < n; i++) {
+      if (pads[i] != pads[n + i]) refuse("pads that differ at the ends");
+      padding.push_back(pads[i]);
+    }
+    const bool ceil = integer("ceil_mode", 0), counts = integer("count_include_pad", 0);
+    const Shape dilations = numbers(-1, "dilations");
+    if (!largest && !dilations.empty())
+      for (const int64_t d : dilations)
+        if (d != 1) refuse("dilations");
+    const Tensor& x = in(0);
+    if (largest && n == 1)
+      return give(op::max_pool1d(x, kernel, strides, padding, dilations, ceil)), true;
+    if (largest) return give(op::max_pool2d(x, kernel, strides, padding, dilations, ceil)), true;
+    if (n == 1) return give(op::avg_pool1d(x, kernel, strides, padding, ceil, counts)), true;
+    return give(op::avg_pool2d(x, kernel, strides, padding, ceil, counts)), true;
+  }
+  if (is(type_, "GlobalAveragePool") || is(type_, "GlobalMaxPool")) {
+    Shape dims;
+    for (int64_t d = 2; d < in(0).ndim; d++) dims.push_back(d);
+    if (dims.empty()) refuse("an input without spatial dimensions");
+    const bool mean = is(type_, "GlobalAveragePool");
+    return give(mean ? op::mean_dim(in(0), dims, true) : op::amax(in(0), dims, true)), true;
+  }
+  if (is(type_, "BatchNormalization")) {
+    if (integer("training_mode", 0)) refuse("training");
+    auto made =
+        op::native_batch_norm(in(0), opt(1), opt(2), opt(3), opt(4), false, real("epsilon", 1e-5f));
+    return give(std::move(made.first)), true;
+  }
+  if (is(type_, "LayerNormalization")) {
+    const int64_t d = dim(integer("axis", -1), in(0).ndim);
+    if (outputs_.size() > 1 && (outputs_[1].n || (outputs_.size() > 2 && outputs_[2].n)))
+      refuse("mean or deviation as a result");
+    const Shape shape(in(0).sizes().slice(d, in(0).ndim));
+    return give(op::layer_norm(in(0), shape, opt(1), opt(2), real("epsilon", 1e-5f))), true;
+  }
+  return false;
+}
+
+// ---- reductions ----
+
+Shape Importer::axes_of(int64_t i, int64_t ndim) const {
+  Shape axes = numbers(i, "axes");
+  if (axes.empty() && !integer("noop_with_empty_axes", 0))
+    for (int64_t d = 0; d < ndim; d++) axes.push_back(d);
+  for (int64_t& d : axes) d = dim(d, ndim);
+  return axes;
+}
+
+bool Importer::reduction() {
+  const int64_t n = inputs_.empty() ? 0 : in(0).ndim;
+  const bool keep = integer("keepdims", 1);
+  if (type_.n > 6 && memcmp(type_.ptr, "Reduce", 6) == 0) {
+    const Tensor& x = in(0);
+    const Shape axes = axes_of(1, n);
+    const Name kind = type_.slice(6, type_.n);
+    if (axes.empty()) return give(TensorRef::share(&x)), true;
+    if (is(kind, "Sum")) return give(op::sum_dim(x, axes, keep, x.dtype)), true;
+    if (is(kind, "Mean")) return give(op::mean_dim(x, axes, keep)), true;
+    if (is(kind, "Max")) return give(op::amax(x, axes, keep)), true;
+    if (is(kind, "Min")) return give(op::amin(x, axes, keep)), true;
+    if (is(kind, "LogSumExp")) return give(op::logsumexp(x, axes, keep)), true;
+    if (is(kind, "SumSquare")) return give(op::sum_dim(*op::mul(x, x), axes, keep, x.dtype)), true;
+    if (is(kind, "L2")) return give(op::sqrt(*op::sum_dim(*op::mul(x, x), axes, keep))), true;
+    if (is(kind, "L1")) return give(op::sum_dim(*op::abs(x), axes, keep, x.dtype)), true;
+    if (!is(kind, "Prod")) return false;
+    TensorRef y = TensorRef::share(&x);
+    Shape order(axes.span());
+    for (int64_t a = 0; a < order.size(); a++)  // from the last dimension
+      for (int64_t b = a + 1; b < order.size(); b++)
+        if (order[b] > order[a]) std::swap(order[a], order[b]);
+    for (const int64_t d : order) y = op::prod_dim(*y, d, keep, x.dtype);
+    return give(y), true;
+  }
+  if (is(type_, "ArgMax") || is(type_, "ArgMin")) {
+    if (integer("select_last_index", 0)) refuse("select_last_index");
+    const Opt<int64_t> d(dim(integer("axis", 0), n));
+    return give(is(type_, "ArgMax") ? op::argmax(in(0), d, keep) : op::argmin(in(0), d, keep)),
+           true;
+  }
+  if (is(type_, "CumSum")) {
+    if (integer("exclusive", 0) || integer("reverse", 0)) refuse("exclusive or reverse sums");
+    return give(op::cumsum(in(0), dim(int64_t(number(1, 0)), n), in(0).dtype)), true;
+  }
+  if (is(type_, "TopK")) {
+    TensorPair made = op::topk(in(0), int64_t(number(1, 1)), dim(integer("axis", -1), n),
+                               integer("largest", 1), true);
+    give(std::move(made.first));
+    return give(std::move(made.second)), true;
+  }
+  return false;
+}
+
+// ---- arrangement ----
+
+bool Importer::arrangement() {
+  const int64_t n = inputs_.empty() || !has(0) ? 0 : in(0).ndim;
+  if (is(type_, "Identity") || is(type_, "Dropout"))
+    return give(TensorRef::share(&in(0)), item(inputs_[0]).known), true;
+  if (is(type_, "Reshape")) {
+    Shape sizes = numbers(1, "shape");
+    for (int64_t i = 0; i < sizes.size() && !integer("allowzero", 0); i++)
+      if (sizes[i] == 0) sizes[i] = in(0).size(dim(i, n));
+    return give(op::reshape(in(0), sizes)), true;
+  }
+  if (is(type_, "Transpose")) {
+    Shape order = numbers(-1, "perm");
+    for (int64_t d = n - 1; d >= 0 && !attr("perm"); d--) order.push_back(d);
+    return give(op::permute(in(0), order)), true;
+  }
+  if (is(type_, "Flatten")) {
+    const int64_t axis = integer("axis", 1), d = axis == n ? n : dim(axis, n);
+    int64_t sizes[2] = {1, 1};
+    for (int64_t i = 0; i < n; i++) sizes[i >= d] *= in(0).size(i);
+    return give(op::reshape(in(0), Ints(sizes))), true;
+  }
+  if (is(type_, "Squeeze") || is(type_, "Unsqueeze")) {
+    const bool adds = is(type_, "Unsqueeze");
+    const Shape axes = numbers(1, "axes");
+    const int64_t after = adds ? n + axes.size() : n;
+    if (axes.size() > kMaxDims) refuse("too many axes");
+    SmallVec<bool, 16> named;
+    named.resize(after);
+    for (const int64_t d : axes) named[dim(d, after)] = true;
+    Shape sizes;
+    for (int64_t i = 0, from = 0; i < after; i++) {
+      const bool one = adds ? named[i] : axes.empty() ? in(0).size(i) == 1 : named[i];
+      if (one && !adds && in(0).size(i) != 1) refuse("an axis whose size is not 1");
+      if (one && adds) sizes.push_back(1);
+      else if (!one) sizes.push_back(in(0).size(adds ? from++ : i));
+    }
+    return give(op::reshape(in(0), sizes)), true;
+  }
+  if (is(type_, "Expand")) {
+    Shape sizes = numbers(1);
+    while (sizes.size() < n) sizes.insert(0, 1);
+    for (int64_t i = 1; i <= n; i++)
+      if (sizes[sizes.size() - i] == 1) sizes[sizes.size() - i] = in(0).size(n - i);
+    return give(op::expand(in(0), sizes)), true;
+  }
+  if (is(type_, "Concat")) {
+    SmallVec<const Tensor*, 8> list;
+    for (int64_t i = 0; i < inputs_.size(); i++) list.push_back(&in(i));
+    if (list.empty()) refuse("no inputs");
+    return give(op::cat({list.data(), list.size()}, dim(integer("axis", 0), n))), true;
+  }
+  if (is(type_, "Pad")) {
+    if (!text_is("mode", "constant", true)) refuse("a mode other than constant");
+    const Shape pads = numbers(1, "pads");
+    Shape axes = has(3) ? numbers(3) : Shape();
+    for (int64_t d = 0; d < n && !has(3); d++) axes.push_back(d);
+    if (pads.size() != 2 * axes.size()) refuse("pads of other dimensions");
+    Shape all;
+    all.resize(2 * n);
+    for (int64_t i = 0; i < axes.size(); i++) {
+      const int64_t d = dim(axes[i], n);
+      all[d] = pads[i];
+      all[n + d] = pads[axes.size() + i];
+    }
+    return give(padded(in(0), all, number(2, real("value", 0)))), true;
+  }
+  if (is(type_, "Tile")) return give(op::repeat(in(0), numbers(1))), true;
+  if (is(type_, "Trilu")) {
+    const auto k = int64_t(number(1, 0));
+    return give(integer("upper", 1) ? op::triu(in(0), k) : op::tril(in(0), k)), true;
+  }
+  return false;
+}
+
+void Importer::slice() {
+  const Shape starts = numbers(1, "starts"), ends = numbers(2, "ends");
+  Shape axes = numbers(3, "axes"), steps = numbers(4, "steps");
+  if (ends.size() != starts.size()) refuse("starts and ends of other lengths");
+  for (int64_t i = axes.size(); i < starts.size(); i++) axes.push_back(i);
+  while (steps.size() < starts.size()) steps.push_back(1);
+  TensorRef y = TensorRef::share(&in(0));
+  for (int64_t i = 0; i < starts.size(); i++) {
+    const int64_t d = dim(axes[i], y->ndim), size = y->size(d), step = steps[i];
+    if (step == 0 || step == INT64_MIN) refuse("a step of 0");
+    const auto place = [&](int64_t v, int64_t low, int64_t high) {
+      if (v < 0) v = v < -size ? -1 - size : v + size;
+      return clamp(v, low, high);
+    };
+    if (step > 0) {
+      const int64_t start = place(starts[i], 0, size), end = place(ends[i], 0, size);
+      y = op::slice(*y, d, Opt<int64_t>(start), Opt<int64_t>(max(start, end)), step);
+      continue;
+    }
+    if (size == 0) continue;
+    const int64_t start = place(starts[i], 0, size - 1), end = place(ends[i], -1, size - 1);
+    if (size > kMaxMade) refuse("a long slice backwards");
+    SmallVec<int64_t, 8> rows;
+    for (int64_t at = start; at > end; at += max(step, -size)) rows.push_back(at);
+    y = op::index_select(*y, d, *integers({rows.data(), rows.size()}));
+  }
+  give(y);
+}
+
+void Importer::split() {
+  const int64_t d = dim(integer("axis", 0), in(0).ndim), size = in(0).size(d);
+  Shape parts = numbers(1, "split");
+  const int64_t n = outputs_.size();
+  const int64_t each = n ? ceil_div(size, n) : 0;
+  for (int64_t i = parts.size(); i < n; i++)
+    parts.push_back(clamp(size - i * each, int64_t(0), each));
+  int64_t at = 0;
+  for (int64_t i = 0; i < n; i++) {
+    give(op::narrow(in(0), d, at, parts[i]));
+    at += parts[i];
+  }
+}
+
+void Importer::gather() {
+  const int64_t n = in(0).ndim, d = dim(integer("axis", 0), n), size = in(0).size(d);
+  TensorRef index = TensorRef::share(&in(1));
+  if (index->dtype != Dtype::kI64) index = op::to_dtype(*index, Dtype::kI64);
+  const TensorRef below = op::lt(*index, Scalar(0));
+  index = op::where(*below, *op::add(*index, Scalar(size)), *index);
+  if (is(type_, "GatherElements")) return give(op::gather(in(0), d, *index));
+  const int64_t all = index->numel;
+  const TensorRef y = op::index_select(in(0), d, *op::reshape(*index, Ints(&all, 1)));
+  Shape sizes(in(0).sizes().slice(0, d));
+  sizes.append(index->sizes());
+  sizes.append(in(0).sizes().slice(d + 1, n));
+  give(op::reshape(*y, sizes));
+}
+
+bool Importer::indexing() {
+  if (is(type_, "Slice")) return slice(), true;
+  if (is(type_, "Split")) return split(), true;
+  if (is(type_, "Gather") || is(type_, "GatherElements")) return gather(), true;
+  return false;
+}
+
+// ---- constants ----
+
+bool Importer::constant() {
+  if (is(type_, "Shape")) {
+    const int64_t n = in(0).ndim;
+    const auto place = [&](int64_t v) { return clamp(v < 0 ? max(v, -n) + n : v, int64_t(0), n); };
+    const int64_t start = place(integer("start", 0)), end = place(integer("end", n));
+    return give(integers(in(0).sizes().slice(start, max(start, end))), true), true;
+  }
+  if (is(type_, "Size")) {
+    TensorRef t = new_tensor({}, Dtype::kI64, kCpuDevice);
+    *t->as<int64_t>() = in(0).numel;
+    return give(t, true), true;
+  }
+  if (is(type_, "Constant")) {
+    if (const Attr* a = attr("value")) return give(read_tensor(a->tensor, nullptr), true), true;
+    if (const Attr* a = attr("value_ints")) return give(integers(a->ints.span()), true), true;
+    const bool whole = attr("value_int") != nullptr;
+    if (!whole && !attr("value_float")) refuse("a constant of another kind");
+    TensorRef t = new_tensor({}, whole ? Dtype::kI64 : Dtype::kF32, kCpuDevice);
+    const Scalar v = whole ? Scalar(integer("value_int", 0)) : Scalar(real("value_float", 0));
+    store_scalar(t->data, t->dtype, v);
+    return give(t, true), true;
+  }
+  if (is(type_, "ConstantOfShape")) {
+    const Shape sizes = numbers(0);
+    TensorRef one;
+    if (const Attr* a = attr("value")) one = read_tensor(a->tensor, nullptr);
+    if (one && one->numel != 1) refuse("a value that is no number");
+    const Dtype dtype = one ? one->dtype : Dtype::kF32;
+    if (checked_numel(sizes, dtype, "shape") > kMaxMade) refuse("a large constant");
+    const Scalar v = one ? load_scalar(one->data, dtype) : Scalar(0.0);
+    TensorRef t = new_tensor(sizes, dtype, kCpuDevice);
+    for (int64_t i = 0; i < t->numel; i++) store_scalar(t->data + i * item_size(dtype), dtype, v);
+    return give(t, true), true;
+  }
+  if (is(type_, "Range")) {
+    const double start = number(0, 0), limit = number(1, 0), step = number(2, 1);
+    const double n = step != 0 ? (limit - start) / step : -1;
+    if (!(n >= 0 && n <= double(kMaxMade))) {
+      if (n < 0 && step != 0) return give(new_tensor({}, in(0).dtype, kCpuDevice), true), true;
+      refuse("a long range");
+    }
+    const int64_t count = int64_t(n) + (double(int64_t(n)) < n);
+    TensorRef t = new_tensor(Ints(&count, 1), in(0).dtype, kCpuDevice);
+    for (int64_t i = 0; i < count; i++) {
+      const double v = start + double(i) * step;
+      const bool whole = !is_float(t->dtype);
+      store_scalar(t->data + i * item_size(t->dtype), t->dtype,
+                   whole ? Scalar(int64_t(v)) : Scalar(v));
+    }
+    return give(t, true), true;
+  }
+  return false;
+}
+
+// ---- the graph ----
+
+// Whether the node at hand computes with small constants only, or makes a view of one.
+bool Importer::may_compute() const {
+  if (inputs_.empty() || computed_ > kMaxComputed) return false;
+  for (const char* larger :
+       {"Pad", "Tile", "Expand", "Conv", "ConvTranspose", "MaxPool", "AveragePool"})
+    if (is(type_, larger)) return false;
+  for (const Name& name : inputs_)
+    if (name.n && !item(name).known) return false;
+  if (is(type_, "Transpose") || is(type_, "Identity")) return true;
+  for (const char* view : {"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
+    if (is(type_, view)) return in(0).contiguous();
+  for (const Name& name : inputs_)
+    if (name.n && item(name).t->numel > kSmall) return false;
+  return true;
+}
+
+// Computes in place of recording; what it makes is a constant.
+struct Outside {
+  Ctx& c = ctx();
+  const uint64_t include = c.include;
+  Outside() { c.include &= ~bit(kKeyCapture); }
+  ~Outside() { c.include = include; }
+  Outside(const Outside&) = delete;
+};
+// Records without running kernels.
+struct Dry {
+  WorkObserver& work = *ctx().work;
+  decltype(work.launch) launch = work.launch;
+  decltype(work.check) check = work.check;
+  Dry() {
+    work.launch = [](WorkObserver&, const Kernel&, const void*, int64_t, int64_t) {
+      return int32_t(TT_OK);
+    };
+    work.check = [](WorkObserver&, const Tensor&, const DeviceCheck&) { return false; };
+  }
+  ~Dry() {
+    if (ctx().work != &work) return;
+    work.launch = launch;
+    work.check = check;
+  }
+  Dry(const Dry&) = delete;
+};
+
+void Importer::call() {
+  n_given_ = 0;
+  const int64_t before = items_.size();
+  const auto any = [&] {
+    return constant() || elementwise() || product() || image() || reduction() || arrangement() ||
+           indexing();
+  };
+  bool done;
+  if (may_compute()) {
+    const Outside outside;
+    done = any();
+    for (int64_t i = before; i < items_.size(); i++) {
+      items_[i].known = true;
+      computed_ += items_[i].t->numel;
+    }
+  } else {
+    const Dry dry;
+    done = any();
+  }
+  if (!done) refuse("has no counterpart");
+  for (int64_t k = n_given_; k < outputs_.size(); k++)
+    if (outputs_[k].n) refuse("a result that tt does not compute");
+}
+
+void Importer::read_attr(Span<const char> bytes) {
+  Attr a;
+  Field f;
+  for (Message m(bytes); m.next(f);) {
+    switch (f.number) {
+      case 1: a.name = f.bytes; break;
+      case 2: a.f = f.real(); break;
+      case 3: a.i = f.integer(); break;
+      case 4: a.s = f.bytes; break;
+      case 5: a.tensor = f.bytes; break;
+      case 6: refuse("a graph as an attribute");
+      case 8: add_integers(a.ints, f); break;
+      default: break;
+    }
+  }
+  attrs_.push_back(std::move(a));
+}
+
+void Importer::read_node(Span<const char> node) {
+  inputs_.clear();
+  outputs_.clear();
+  attrs_.clear();
+  type_ = {};
+  Name domain;
+  Field f;
+  for (Message m(node); m.next(f);) {
+    if (f.number == 1) inputs_.push_back(f.bytes);
+    if (f.number == 2) outputs_.push_back(f.bytes);
+    if (f.number == 4) type_ = f.bytes;
+    if (f.number == 7) domain = f.bytes;
+  }
+  for (Message m(node); m.next(f);)
+    if (f.number == 5) read_attr(f.bytes);
+  if (domain.n && !is(domain, "ai.onnx")) refuse("an operator of another domain");
+  call();
+  at_++;
+}
+
+// A ValueInfoProto of an input that is no constant.
+void Importer::read_input(Span<const char> info, SmallVec<TensorRef, 4>& inputs) {
+  Name name;
+  Span<const char> type, tensor, shape;
+  int64_t dtype = 0;
+  Field f;
+  for (Message m(info); m.next(f);) {
+    if (f.number == 1) name = f.bytes;
+    if (f.number == 2) type = f.bytes;
+  }
+  if (map_.find(name, [&](int64_t i) { return items_[i].name; }) >= 0) return;
+  for (Message m(type); m.next(f);)
+    if (f.number == 1) tensor = f.bytes;
+  for (Message m(tensor); m.next(f);) {
+    if (f.number == 1) dtype = f.integer();
+    if (f.number == 2) shape = f.bytes;
+  }
+  Shape sizes;
+  for (Message m(shape); m.next(f);) {
+    if (f.number != 1) continue;
+    int64_t size = dynamic_;
+    Field d;
+    for (Message of_dim(f.bytes); of_dim.next(d);)
+      if (d.number == 1) size = d.integer();
+    sizes.push_back(size);
+    if (size < 0 || sizes.size() > kMaxDims) fail_format("an input has no shape");
+  }
+  const Dtype d = dtype_of(dtype);
+  checked_numel(sizes, d, "an input");
+  TensorRef t = new_tensor(sizes, d, kCpuDevice);
+  inputs.push_back(t);
+  add(name, std::move(t), false);
+}
+
+void Importer::read_graph(Span<const char> graph) {
+  Field f;
+  SmallVec<TensorRef, 4> inputs, outputs;
+  for (Message m(graph); m.next(f);) {
+    if (f.number == 15) fail(TT_NOT_IMPLEMENTED, "sparse tensors");
+    if (f.number != 5) continue;
+    Name name;
+    TensorRef t = read_tensor(f.bytes, &name);
+    add(name, std::move(t), true);
+  }
+  for (Message m(graph); m.next(f);)
+    if (f.number == 11) read_input(f.bytes, inputs);
+  SmallVec<const Tensor*, 4> list;
+  for (const TensorRef& t : inputs) list.push_back(t.get());
+  begin_capture({list.data(), list.size()}, {.allow_reads = true});
+  running_ = true;
+  for (Message m(graph); m.next(f);)
+    if (f.number == 1) read_node(f.bytes);
+}
+
+Ref<Graph> Importer::run() {
+  Ctx& c = ctx();
+  if (c.graph) fail(TT_INVALID_ARG, "a graph is being captured on this ctx");
+  Span<const char> graph;
+  Field f;
+  for (Message m(bytes_); m.next(f);) {
+    if (f.number == 7) graph = f.bytes;
+    if (f.number != 8) continue;
+    Name domain;
+    int64_t version = 0;
+    Field o;
+    for (Message opset(f.bytes); opset.next(o);) {
+      if (o.number == 1) domain = o.bytes;
+      if (o.number == 2) version = o.integer();
+    }
+    if (!domain.n || is(domain, "ai.onnx")) opset_ = version;
+  }
+  if (!graph.n || opset_ < 7) fail_format("no graph, or an opset before 7");
+  const MaskGuard no_grad(bit(kKeyAutograd));
+  read_graph(graph);
+  SmallVec<TensorRef, 4> keep;
+  SmallVec<const Tensor*, 4> outputs;
+  for (Message m(graph); m.next(f);) {
+    if (f.number != 12) continue;
+    Field v;
+    Name name;
+    for (Message info(f.bytes); info.next(v);)
+      if (v.number == 1) name = v.bytes;
+    keep.push_back(item(name).t);
+    outputs.push_back(keep.back().get());
+  }
+  running_ = false;
+  return end_capture({outputs.data(), outputs.size()});
+}
+
+}  // namespace
+
+Ref<Graph> import_onnx(Span<const char> bytes, int64_t dynamic) {
+  return Importer(bytes, dynamic).run();
+}
+
+}  // namespace TT_NS
