@@ -696,7 +696,7 @@ impl Graph {
         // SAFETY: the handle is live; null selects the default options.
         unsafe { call(|c| sys::tt_plan_new(c, self.raw(), null(), &mut out))? };
         let raw = NonNull::new(out).expect("tt_plan_new has succeeded");
-        let mut plan = Plan { raw, inputs: vec![], outputs: vec![] };
+        let mut plan = Plan { raw, inputs: vec![], outputs: vec![], pending: false };
         let info = self.info();
         plan.inputs = (0..info.n_inputs).map(|i| plan.slot(false, i)).collect::<Result<_>>()?;
         plan.outputs = (0..info.n_outputs).map(|i| plan.slot(true, i)).collect::<Result<_>>()?;
@@ -711,6 +711,8 @@ pub struct Plan {
     raw: NonNull<sys::tt_plan>,
     inputs: Vec<Tensor>,
     outputs: Vec<Tensor>,
+    /// Whether `run_for` has begun a run that is not complete.
+    pending: bool,
 }
 
 // SAFETY: a plan may run on any thread, one at a time: runs take `&mut`. It uses only what its
@@ -732,8 +734,13 @@ impl Plan {
         unsafe { call1(|c, out| sys::tt_plan_slot(c, self.raw.as_ptr(), output.into(), i, out)) }
     }
     /// Copies the inputs into the plan, runs it, and returns copies of the outputs. Shapes and
-    /// dtypes must be those of the capture.
+    /// dtypes must be those of the capture. Fails while a run that [`run_for`](Plan::run_for) began
+    /// is not complete.
     pub fn call(&mut self, inputs: &[impl Borrow<Tensor>]) -> Result<Vec<Tensor>> {
+        if self.pending {
+            let why = "plan: a run is not complete: run or run_for completes it";
+            return Err(Error::new(Status::InvalidArg, why));
+        }
         if inputs.len() != self.inputs.len() {
             let why = format!("plan: {} inputs, must be {}", inputs.len(), self.inputs.len());
             return Err(Error::new(Status::InvalidArg, why));
@@ -767,6 +774,7 @@ impl Plan {
     /// Runs the plan, or completes a run that [`run_for`](Plan::run_for) began. State that it
     /// writes is written in place; a run that fails leaves it half written.
     pub fn run(&mut self) -> Result<()> {
+        self.pending = false;
         // SAFETY: the handle is live, and no other thread runs the plan.
         unsafe { call(|c| sys::tt_plan_run(c, self.raw.as_ptr())) }
     }
@@ -775,9 +783,10 @@ impl Plan {
     pub fn run_for(&mut self, time: Duration) -> Result<bool> {
         let ns = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
         // SAFETY: as in `run`.
-        let done: i32 =
-            unsafe { call_value(|c, out| sys::tt_plan_run_for(c, self.raw.as_ptr(), ns, out))? };
-        Ok(done != 0)
+        let done: Result<i32> =
+            unsafe { call_value(|c, out| sys::tt_plan_run_for(c, self.raw.as_ptr(), ns, out)) };
+        self.pending = matches!(done, Ok(0));
+        Ok(done? != 0)
     }
 }
 

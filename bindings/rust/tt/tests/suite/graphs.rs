@@ -189,6 +189,8 @@ fn plans_run_on_other_threads() -> Result<()> {
     assert_eq!(plan.call(&[&x.to_dtype(tt::DType::F64)?]).unwrap_err().status, Status::Shape);
     // SAFETY: nothing else uses the plan's input.
     unsafe { plan.inputs()[0].copy_(&x)? };
+    assert!(!plan.run_for(Duration::from_nanos(1))?);
+    assert_eq!(plan.call(&[&x]).unwrap_err().status, Status::InvalidArg);
     while !plan.run_for(Duration::from_nanos(1))? {}
     assert_eq!(values(&plan.outputs()[0])?, want);
     drop(g);
