@@ -43,6 +43,8 @@ struct Phase {
   }
 };
 
+constexpr int64_t kConvChain = 130;  // terms of a chain of several taps
+
 // The packed weight of the columns of a tile, for each current tap.
 template <class T> struct ConvPanels {
   const T* first[kConvTaps];  // the first panel, from the first term that is added
@@ -151,7 +153,8 @@ template <class T> struct ConvTile {
     const int rows = half ? kMr / 2 : kMr;
     T* to_rows[kMr];
     for (int i = 0; i < rows; i++) to_rows[i] = whole && i < h ? out[r + i] + j : edge + i * kNr;
-    const GatherTile<T> tile = {
+    int64_t left = n_taps;
+    GatherTile<T> tile = {
         .rows = indirection + r,
         .pitch = kConvRows,
         .panels = panels,
@@ -163,10 +166,21 @@ template <class T> struct ConvTile {
         .tap_mask = tap_mask[r / kMr],
         .ahead = j == col_begin ? rows * p.gather.pixel : 0,
     };
-    if (w > kL && half) gather_tile<T, kMr / 2, 2>(tile);
-    else if (w > kL) gather_tile<T, kMr, 2>(tile);
-    else if (half) gather_tile<T, kMr / 2, 1>(tile);
-    else gather_tile<T, kMr, 1>(tile);
+    do {
+      // Chains of few taps, each of which is added to out: the rounding errors of one long sum
+      // would be larger.
+      if constexpr (sizeof(T) == 4)
+        tile.taps = min(max<int64_t>(kConvChain / (to - from + 1), 1), left);
+      if (w > kL && half) gather_tile<T, kMr / 2, 2>(tile);
+      else if (w > kL) gather_tile<T, kMr, 2>(tile);
+      else if (half) gather_tile<T, kMr / 2, 1>(tile);
+      else gather_tile<T, kMr, 1>(tile);
+      tile.rows += tile.taps * kConvRows;
+      tile.panels += tile.taps;
+      tile.tap_mask >>= tile.taps;
+      tile.start = nullptr;
+      left -= tile.taps;
+    } while (sizeof(T) == 4 && left > 0);
     if (whole) return;
     const Part<T> low(int(min<int64_t>(w, kL)));
     const Part<T> high(int(max<int64_t>(w - kL, 0)));

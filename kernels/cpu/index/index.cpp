@@ -153,6 +153,15 @@ template <bool kMax> struct Extreme {
   }
 };
 
+// Whether rows of these elements are worth vectors, which take memory in every program.
+template <class E> constexpr bool kVectorRows = false;
+template <> constexpr bool kVectorRows<float> = true;
+template <> constexpr bool kVectorRows<double> = true;
+template <> constexpr bool kVectorRows<F16> = true;
+template <> constexpr bool kVectorRows<BF16> = true;
+template <> constexpr bool kVectorRows<uint32_t> = true;
+template <> constexpr bool kVectorRows<uint64_t> = true;
+
 template <class E, class Op> struct Combine {
   static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb,
                    int64_t n) noexcept {
@@ -161,7 +170,7 @@ template <class E, class Op> struct Combine {
     });
   }
   static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) noexcept {
-    if (sa == int64_t(sizeof(E)) && sb == sa) {
+    if (kVectorRows<E> && sa == int64_t(sizeof(E)) && sb == sa) {
       E* __restrict x = reinterpret_cast<E*>(a);
       const E* __restrict y = reinterpret_cast<const E*>(b);
       for (int64_t k = 0; k < n; k++) Op::to(x + k, y[k]);

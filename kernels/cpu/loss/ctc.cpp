@@ -3,8 +3,10 @@
 //   log_alpha: [batch][time][states] for the longest target; state 2 i + 1 is label i, the others
 //   are blanks
 //   log_beta:  [states], the log-probability of all paths from each state at time t to the end
-//   of_class:  [classes], the log-probability of all paths through each class at time t
+//   of_class:  [classes], the probability of each class at time t, given the targets
+// States are computed kCtcBlock at a time, in loops that the compiler vectorises.
 
+#include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/row_primitives.h"
 #include "plan/loss_plan.h"
 
@@ -18,6 +20,32 @@ TT_INLINE double log_add(double a, double b) {
   if (high == kNever) return kNever;
   return high + math::log(math::exp(a - high) + math::exp(b - high));
 }
+
+constexpr int64_t kCtcBlock = 64;
+
+// What n states are computed from at a time: three neighbours each, of which the third is reached
+// only where skip is 0 (else it is -inf), and their own log-probability.
+struct CtcStates {
+  double from[kCtcBlock + 2], skip[kCtcBlock], own[kCtcBlock];
+
+  // out[s] = log(exp(first[s]) + exp(second[s]) + exp(third[s] + skip[s])) + own[s].
+  TT_NOINLINE void add(const double* first, const double* second, const double* third, int64_t n,
+                       double* TT_RESTRICT out) const {
+    double sum[kCtcBlock];
+    double top[kCtcBlock];
+    for (int64_t s = 0; s < n; s++) {
+      const double a = first[s];
+      const double b = second[s];
+      const double c = third[s] + skip[s];
+      const double of_two = b > a ? b : a;
+      const double high = c > of_two ? c : of_two;
+      const double shift = high == kNever ? 0 : high;
+      sum[s] = math::exp(a - shift) + math::exp(b - shift) + math::exp(c - shift);
+      top[s] = shift;
+    }
+    for (int64_t s = 0; s < n; s++) out[s] = top[s] + math::log(sum[s]) + own[s];
+  }
+};
 
 // Numbers of the plan's dtype, float or double.
 TT_INLINE double read_number(const char* from, int64_t i, int32_t dtype) {
@@ -53,16 +81,8 @@ struct CtcSample {
 
   void forward() const {
     for (int64_t s = 0; time && s < states; s++) alpha(0)[s] = s < 2 ? x(0, label(s)) : kNever;
-    for (int64_t t = 1; t < time; t++) {
-      const double* before = alpha(t - 1);
-      double* now = alpha(t);
-      for (int64_t s = 0; s < states; s++) {
-        double sum = before[s];
-        if (s > 0) sum = log_add(sum, before[s - 1]);
-        if (skips(s)) sum = log_add(sum, before[s - 2]);
-        now[s] = sum + x(t, label(s));
-      }
-    }
+    for (int64_t t = 1; t < time; t++)
+      for (int64_t s = 0; s < states; s += kCtcBlock) step_on(alpha(t - 1), alpha(t), t, s);
     put(p.loss, b, loss());
   }
   double loss() const {
@@ -72,19 +92,43 @@ struct CtcSample {
     return -log_add(last[states - 1], last[states - 2]);
   }
 
-  // From time t + 1 to t, in place: state s reads states s, s + 1 and s + 2.
-  void step_back(double* beta, int64_t t) const {
-    const bool last = t == time - 1;
-    for (int64_t s = 0; s < states; s++) {
-      double sum = beta[s];
-      if (last) {
-        sum = s + 2 < states ? kNever : 0;
-      } else {
-        if (s + 1 < states) sum = log_add(sum, beta[s + 1]);
-        if (s + 2 < states && skips(s + 2)) sum = log_add(sum, beta[s + 2]);
-      }
-      beta[s] = sum + x(t, label(s));
+  // The states of a block from `begin` on at time t: state s reads states s, s - 1 and s - 2.
+  void step_on(const double* before, double* now, int64_t t, int64_t begin) const {
+    CtcStates block;
+    const int64_t n = min(states - begin, kCtcBlock);
+    for (int64_t i = 0; i < n + 2; i++)
+      block.from[i] = begin + i >= 2 ? before[begin + i - 2] : kNever;
+    for (int64_t i = 0; i < n; i++) {
+      block.skip[i] = skips(begin + i) ? 0 : kNever;
+      block.own[i] = x(t, label(begin + i));
     }
+    block.add(block.from + 2, block.from + 1, block.from, n, now + begin);
+  }
+  // From time t + 1 to t, in place: state s reads states s, s + 1 and s + 2. Then adds the
+  // probability of each state to its class.
+  void step_back(double* beta, int64_t t, int64_t begin, double total, double* of_class) const {
+    CtcStates block;
+    const int64_t n = min(states - begin, kCtcBlock);
+    const bool last = t == time - 1;
+    for (int64_t i = 0; i < n + 2; i++)
+      block.from[i] = begin + i < states && !last ? beta[begin + i] : kNever;
+    for (int64_t i = 0; i < n; i++) {
+      const int64_t s = begin + i;
+      block.skip[i] = s + 2 < states && skips(s + 2) ? 0 : kNever;
+      block.own[i] = x(t, label(s));
+      if (last && s + 2 >= states) block.from[i] = 0;
+    }
+    if (last) {
+      for (int64_t i = 0; i < n; i++) beta[begin + i] = block.from[i] + block.own[i];
+    } else {
+      block.add(block.from, block.from + 1, block.from + 2, n, beta + begin);
+    }
+    const double* before = alpha(t) + begin;
+    const double* after = beta + begin;
+    double share[kCtcBlock];
+    for (int64_t i = 0; i < n; i++)
+      share[i] = math::exp(before[i] + after[i] - block.own[i] + total);
+    for (int64_t i = 0; i < n; i++) of_class[label(begin + i)] += share[i];
   }
   void backward() const {
     double* beta = p.scratch + b * (2 * p.max_target + 1 + p.classes);
@@ -95,16 +139,12 @@ struct CtcSample {
     for (int64_t t = used; t < p.time; t++)
       for (int64_t c = 0; c < p.classes; c++) put(p.dx, place(t, c), 0);
     for (int64_t t = used - 1; t >= 0; t--) {
-      step_back(beta, t);
-      for (int64_t c = 0; c < p.classes; c++) of_class[c] = kNever;
-      for (int64_t s = 0; s < states; s++) {
-        double* sum = of_class + label(s);
-        *sum = log_add(*sum, alpha(t)[s] + beta[s]);
-      }
+      for (int64_t c = 0; c < p.classes; c++) of_class[c] = 0;
+      for (int64_t s = 0; s < states; s += kCtcBlock) step_back(beta, t, s, total, of_class);
       for (int64_t c = 0; c < p.classes; c++) {
         const double log_p = x(t, c);
-        const double given = math::exp(of_class[c] + total - log_p);
-        put(p.dx, place(t, c), (math::exp(log_p) - given) * scale);
+        const double undefined = (log_p - log_p) + (total - total);  // nan of infinite ones, else 0
+        put(p.dx, place(t, c), (math::exp(log_p) - of_class[c] + undefined) * scale);
       }
     }
   }

@@ -200,27 +200,42 @@ template <class T> void dot_unit(const MatmulPlan& p, const BatchWalk& w, int64_
     }
 }
 
+// Rows of b that are added one to the other; longer sums are sums of such sums, whose rounding
+// errors are smaller.
+constexpr int64_t kRowsChain = 512;
+
 // Columns [j, j + n) as sums of rows of b, a few rows at a time.
-// y: [m][ld], the sums.
+// y, total: [m][ld], the sums of a chain and of all chains.
 template <class T> void axpy_unit(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
   constexpr int64_t kSize = sizeof(T);
   alignas(64) T y[kMatmulRowsSums / kSize];
+  alignas(64) T total[kMatmulRowsSums / kSize];
   const int64_t blocks = matmul_ceil(p.m, 4);
   const int64_t ld = matmul_ceil(n, kLanes<T>) * kLanes<T>;
   for (int64_t i = 0; i < p.m * ld; i++) y[i] = T(0);
+  const int64_t chain = p.k > 2 * kRowsChain ? kRowsChain : p.k;
+  if (chain < p.k) __builtin_memset(total, 0, size_t(p.m * ld * kSize));
   const T* a = reinterpret_cast<const T*>(w.a);
   const T* b = reinterpret_cast<const T*>(w.b) + j;
   // A single block of rows takes all of k at once; several blocks share the rows of b that the
   // first-level cache holds.
-  const int64_t step = blocks == 1 ? p.k : 4;
-  for (int64_t q = 0; q < p.k; q += step)
+  const int64_t step = blocks == 1 ? chain : 4;
+  for (int64_t q = 0; q < p.k; q += step) {
     for (int64_t at = 0; at < blocks; at++) {
       const int64_t r0 = matmul_piece(p.m, blocks, at);
       const int64_t rows = matmul_piece(p.m, blocks, at + 1) - r0;
       kRowBlocks<T>[rows - 1].axpy(p, a + r0 * p.a_row, b, q, matmul_min(p.k, q + step), n,
                                    y + r0 * ld);
     }
-  finish<T, T>(p, w.c, w.d, 0, j, int(p.m), int(n), y, ld, true);
+    const bool chain_ends = (q + step) % chain == 0 || q + step >= p.k;
+    if (chain == p.k || !chain_ends) continue;
+    for (int64_t i = 0; i < p.m * ld; i++) {
+      total[i] += y[i];
+      y[i] = T(0);
+      __asm__ volatile("");  // scalar: it runs once per chain
+    }
+  }
+  finish<T, T>(p, w.c, w.d, 0, j, int(p.m), int(n), chain < p.k ? total : y, ld, true);
 }
 
 template <class T> void rows_of(const MatmulPlan& p, int64_t begin, int64_t end) {

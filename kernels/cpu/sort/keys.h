@@ -89,4 +89,17 @@ TT_NOINLINE const SortItem* radix_sort(SortItem* a, SortItem* b, int64_t n) {
   return a;
 }
 
+// Makes keys of integers start at 0: those of both signs would differ in all bits.
+TT_NOINLINE void lower_keys(SortItem* item, int64_t n) {
+  uint64_t lowest = ~uint64_t(0);
+  for (int64_t i = 0; i < n; i++) {
+    lowest = item[i].key < lowest ? item[i].key : lowest;
+    TT_SCALAR_LOOP;
+  }
+  for (int64_t i = 0; i < n; i++) {
+    item[i].key -= lowest;
+    TT_SCALAR_LOOP;
+  }
+}
+
 TT_ISA_END

@@ -144,13 +144,13 @@ TT_NOINLINE int64_t index_of(const uint64_t* key, int64_t n, Place place) {
 }
 
 // The last element of the first longest run of equal elements; every nan is a run.
-TT_NOINLINE int64_t mode_of(const SortItem* item, int64_t n) {
+TT_NOINLINE int64_t mode_of(const SortItem* item, int64_t n, bool floats) {
   int64_t longest = 0;
   int64_t found = 0;
   int64_t begin = 0;
   for (int64_t i = 0; i < n; i++) {
     const bool last = i + 1 == n || item[i].key != item[i + 1].key;
-    if (!last && item[i].key != kNanKey) continue;
+    if (!last && !(floats && item[i].key == kNanKey)) continue;
     if (i + 1 - begin > longest) {
       longest = i + 1 - begin;
       found = item[i].index;
@@ -213,7 +213,9 @@ struct SelectRow {
       make_keys(p.dtype, key, in() + i * stride(), stride(), n);
       for (int64_t k = 0; k < n; k++) item[i + k] = {key[k], i + k};
     }
-    write(0, mode_of(radix_sort(item, item + p.n, p.n), p.n));
+    const bool floats = p.dtype > TT_I64;
+    if (!floats) lower_keys(item, p.n);
+    write(0, mode_of(radix_sort(item, item + p.n, p.n), p.n, floats));
   }
 };
 

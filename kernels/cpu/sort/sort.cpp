@@ -75,6 +75,7 @@ TT_NOINLINE void sort_row(const SortPlan& p, int64_t row, SortItem* room) {
   for_keys(p, row, 0, p.n, [&](const uint64_t* key, int64_t i, int64_t n) {
     for (int64_t j = 0; j < n; j++) room[i + j] = {key[j], i + j};
   });
+  if (p.dtype <= TT_I64) lower_keys(room, p.n);
   write_results(p, row, radix_sort(room, room + p.n, p.n), 0, p.k);
 }
 

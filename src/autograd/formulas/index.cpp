@@ -69,15 +69,17 @@ TensorPair bag_reduce_backward(const Tensor& g, const Tensor& weight, const Tens
   const Scalar one(1);
   TensorRef bag = bags_of(indices, starts, y.size(0));
   TensorRef taken = op::reshape(op::ne(indices, Scalar(skipped)), column);
-  TensorRef grads = op::index_select(with_rest(g), 0, bag);
+  TensorRef of_bags = with_rest(g);
   const bool small = weight.item_size() == 2;
   const Dtype wide = small ? Dtype::kF32 : weight.dtype;
   const int64_t sums_shape[2] = {y.size(0) + 1, mode == kBagModeMax ? y.size(1) : 1};
   TensorRef none = op::zeros(sums_shape, wide, Opt<Device>(weight.device));
   if (mode == kBagModeMean) {
     TensorRef counts = op::index_add(none, 0, bag, op::to_dtype(taken, wide));
-    grads = grads / op::index_select(op::clamp(counts, &one), 0, bag);
-  } else if (mode == kBagModeMax) {  // the rows that have the maximum share its gradient
+    of_bags = of_bags / op::clamp(counts, &one);
+  }
+  TensorRef grads = op::index_select(of_bags, 0, bag);
+  if (mode == kBagModeMax) {  // the rows that have the maximum share its gradient
     TensorRef rows = op::embedding(weight, indices);
     TensorRef top = op::index_select(with_rest(y), 0, bag);
     TensorRef equal =
