@@ -1,22 +1,29 @@
 """Rows of the vocabulary beside PyTorch: both in one process, on one thread, in turn.
 
     PYTHONPATH=bindings/python TT_LIBRARY=build/libtt.so taskset -c 0 \\
-        python bench/vocabulary.py [-n 15] [--match fft]
+        python bench/vocabulary.py [-n 15] [--match fft] [--page HOST]
 
-Prints a table: the median ratio of PyTorch's time by tt's (above 1 tt is faster) and the median
-time of one call of each, in ms. Times are those of the processor, which other programs disturb
-less. """
+Prints a table, or with --page all of a page of docs/benchmarks: the median ratio of PyTorch's time
+by tt's (above 1 tt is faster) and the median time of one call of each, in ms. Times are those of
+the processor, which other programs disturb less; of rows with workers they are times of the clock.
+"""
 import argparse
+import contextlib
 import gc
+import os
 import statistics
 import time
+import warnings
 
 ROWS = {}
+BY_CLOCK = set()  # names of rows whose work is not this thread's alone
 
 
-def row(name):
+def row(name, by_clock=False):
     def add(make):
         ROWS[name] = make
+        if by_clock:
+            BY_CLOCK.add(name)
         return make
 
     return add
@@ -164,7 +171,19 @@ def _(t):
     return lambda: t.kthvalue(x, 1000)
 
 
-for reduce in ("sum", "prod", "amax", "mean"):
+@row("mode 1000 × 1000, dim 1")
+def _(t):
+    x = (data(t, 1000, 1000) * 10).to(t.int64)
+    return lambda: t.mode(x, 1)
+
+
+@row("nanquantile 1000 × 1000, 3 ranks")
+def _(t):
+    x, q = data(t, 1000, 1000), t.tensor([0.25, 0.5, 0.75])
+    return lambda: t.nanquantile(x, q, 1)
+
+
+for reduce in ("sum", "prod", "amax", "amin", "mean"):
 
     @row(f"scatter_reduce {reduce} 10^6")
     def _(t, reduce=reduce):
@@ -173,11 +192,59 @@ for reduce in ("sum", "prod", "amax", "mean"):
         return lambda: t.scatter_reduce(target, 0, index, x, reduce)
 
 
-@row("embedding_bag 10^5 × 64, 4096 bags of 20")
+@row("scatter_reduce amax 10^6, step")
 def _(t):
-    weight = data(t, 10**5, 64)
+    x, target = data(t, 10**6).requires_grad_(), data(t, 1000)
+    index = (data(t, 10**6, seed=2).abs() * 100).to(t.int64).clamp(0, 999)
+
+    def run():
+        x.grad = None
+        t.scatter_reduce(target, 0, index, x, "amax").sum().backward()
+
+    return run
+
+
+for reduce in ("prod", "amin"):
+
+    @row(f"index_reduce {reduce} 4096 × 64")
+    def _(t, reduce=reduce):
+        x, target = data(t, 4096, 64), data(t, 512, 64)
+        index = (data(t, 4096, seed=2).abs() * 100).to(t.int64).clamp(0, 511)
+        return lambda: t.index_reduce(target, 0, index, x, reduce)
+
+
+def bags(t):
     index = (data(t, 4096, 20).abs() * 30000).to(t.int64).clamp(0, 10**5 - 1)
-    return lambda: t.nn.functional.embedding_bag(index, weight)
+    return data(t, 10**5, 64), index
+
+
+for mode in ("mean", "sum", "max"):
+
+    @row(f"embedding_bag {mode} 10^5 × 64, 4096 bags of 20")
+    def _(t, mode=mode):
+        weight, index = bags(t)
+        return lambda: t.nn.functional.embedding_bag(index, weight, mode=mode)
+
+
+@row("embedding_bag sum with weights, offsets")
+def _(t):
+    weight, index = bags(t)
+    factors = data(t, index.numel())
+    starts = t.arange(0, index.numel(), 20)
+    f = t.nn.functional.embedding_bag
+    return lambda: f(index.ravel(), weight, starts, mode="sum", per_sample_weights=factors)
+
+
+@row("embedding_bag mean, step")
+def _(t):
+    weight, index = bags(t)
+    weight.requires_grad_()
+
+    def run():
+        weight.grad = None
+        t.nn.functional.embedding_bag(index, weight).sum().backward()
+
+    return run
 
 
 @row("ctc_loss 100 × 16 × 30, step")
@@ -248,18 +315,97 @@ def _(t):
     return batches(t, 0)
 
 
-def timed(run, calls):
-    begin = time.process_time()
+@row("DataLoader 10^5 samples, 2 workers", by_clock=True)
+def _(t):
+    return batches(t, 2)
+
+
+def gpt(t, context):
+    """A training step of two blocks of width 256 over 4 × 128 tokens."""
+    nn = t.nn
+    layer = nn.TransformerEncoderLayer(256, 4, 1024, dropout=0.0, batch_first=True, norm_first=True)
+    blocks = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    embed, head = nn.Embedding(256, 256), nn.Linear(256, 256)
+    parts = nn.ModuleList([embed, blocks, head])
+    optimizer = t.optim.AdamW(parts.parameters(), lr=1e-4)
+    tokens = (data(t, 4, 129).abs() * 60).to(t.int64).clamp(0, 255)
+    x, y = tokens[:, :-1].contiguous(), tokens[:, 1:].reshape(-1)
+    mask = nn.Transformer.generate_square_subsequent_mask(128)
+
+    def run():
+        optimizer.zero_grad()
+        with context():
+            logits = head(blocks(embed(x), mask=mask, is_causal=True))
+            loss = nn.functional.cross_entropy(logits.reshape(-1, 256), y)
+        loss.backward()
+        optimizer.step()
+
+    return run
+
+
+@row("GPT step, float32")
+def _(t):
+    return gpt(t, contextlib.nullcontext)
+
+
+@row("GPT step under autocast, bfloat16")
+def _(t):
+    return gpt(t, lambda: t.autocast("cpu", dtype=t.bfloat16))
+
+
+def timed(run, calls, clock=time.process_time):
+    begin = clock()
     for _ in range(calls):
         run()
-    return (time.process_time() - begin) / calls * 1e3
+    return (clock() - begin) / calls * 1e3
+
+
+# By what a row loses, where it does: the beginning of its name and the reason.
+LAPACK = "LAPACK: OpenBLAS 0.3.21 runs SSE3 kernels on processors that it does not know"
+LIMITS = {
+    "transformer encoder": "products",
+    "GPT": "products",
+    "fft": "memory, and the butterflies of large radices that MKL has",
+    "rfft": "as fft",
+    "cholesky": LAPACK,
+    "lu 512": LAPACK + "; its panels are left to it",
+    "qr": LAPACK,
+    "svd 512": LAPACK,
+    "eigh": LAPACK,
+    "inv 512": "products of two triangular systems, where getri takes two thirds of them",
+    "solve 512": LAPACK + "; panels and diagonal blocks are left to it",
+    "svd 1000": "Jacobi's rotations in double precision",
+    "scatter_reduce": "indices are checked in a pass of their own",
+    "embedding_bag": "memory: rows at random places",
+    "ctc_loss": "logarithms in double precision",
+    "mode": "the row is sorted",
+}
+PAGE = """# The vocabulary beside PyTorch on {host}
+`bench/vocabulary.py -n {n}`, {date}, one thread (`taskset`), float32 unless said, PyTorch {torch},
+both in one process and in turn; load {load} when it began. The ratio is the median of PyTorch's
+time by tt's, above 1 tt is faster; times are medians of one call. A limit is given where tt is
+slower.
+
+    PYTHONPATH=bindings/python TT_LIBRARY=build/libtt.so taskset -c 0 \\
+        python bench/vocabulary.py -n {n} --page "{host}" > docs/benchmarks/xeon-vocabulary.md
+"""
+
+
+def limit(name, ratio):
+    """Why tt is slower in this row."""
+    if ratio >= 1:
+        return ""
+    known = [text for start, text in LIMITS.items() if name.startswith(start)]
+    return known[0] if known else "not examined"
 
 
 def main():
     parse = argparse.ArgumentParser()
     parse.add_argument("-n", type=int, default=15)
     parse.add_argument("--match", default="")
+    parse.add_argument("--page", metavar="HOST")
     options = parse.parse_args()
+    warnings.simplefilter("ignore")
     import torch
 
     import tt
@@ -267,21 +413,29 @@ def main():
     for t in (tt, torch):
         t.set_num_threads(1)
         t.manual_seed(0)
-    print("| work | ratio | tt ms | PyTorch ms |\n|---|---|---|---|")
+    if options.page:
+        known = {"host": options.page, "n": options.n, "torch": torch.__version__.split("+")[0]}
+        load = round(os.getloadavg()[0])
+        print(PAGE.format(**known, load=load, date=time.strftime("%Y-%m-%d")))
+    print("| work | ratio | tt ms | PyTorch ms | limit |\n|---|---|---|---|---|")
     for name, make in ROWS.items():
         if options.match not in name:
             continue
         try:
             ours, theirs = make(tt), make(torch)
-            once = max(timed(ours, 2), timed(theirs, 2), 1e-3)
+            clock = time.perf_counter if name in BY_CLOCK else time.process_time
+            once = max(timed(ours, 2, clock), timed(theirs, 2, clock), 1e-3)
             calls = max(1, min(200, int(20 / once)))
-            pairs = [(timed(ours, calls), timed(theirs, calls)) for _ in range(options.n)]
+            pairs = [
+                (timed(ours, calls, clock), timed(theirs, calls, clock)) for _ in range(options.n)
+            ]
         except Exception as error:
-            print(f"| {name} | {type(error).__name__}: {str(error)[:80]} | | |", flush=True)
+            print(f"| {name} | {type(error).__name__}: {str(error)[:80]} | | | |", flush=True)
             continue
         ratio = statistics.median(b / a for a, b in pairs)
         middle = [statistics.median(x) for x in zip(*pairs)]
-        print(f"| {name} | {ratio:.2f} | {middle[0]:.3g} | {middle[1]:.3g} |", flush=True)
+        times = f"{middle[0]:.3g} | {middle[1]:.3g}"
+        print(f"| {name} | {ratio:.2f} | {times} | {limit(name, ratio)} |", flush=True)
         gc.collect()
 
 
