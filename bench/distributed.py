@@ -6,10 +6,10 @@ and the speed-up of DistributedDataParallel; each process has one thread.
     bench/distributed.py trace FILE [--model mlp|cnn|wide]
     bench/distributed.py simulate [--trace FILE] [--bandwidth B --latency L]
 
-Without torch: tt alone. A figure is the best of the rounds, which alternate between both. Workers
-are this file, run by the launcher of each. The models "mlp" and "cnn" are train_mlp and train_cnn
-of bench/worker_torch.py with their batches; "mlp256" and "cnnbn" have a batch of 256 and batch
-normalizations. With --backend mpi, tt runs under mpirun, torch over Gloo.
+Without torch: tt alone. A figure is a median, the best of the rounds, which alternate between
+both. Workers are this file, run by the launcher of each. The models "mlp" and "cnn" are train_mlp
+and train_cnn of bench/worker_torch.py with their batches; "mlp256" and "cnnbn" have a batch of
+256 and batch normalizations. With --backend mpi, tt runs under mpirun, torch over Gloo.
 
 What two processes can reach is bounded by "half without", the step of half a batch in each at the
 same time, and by "TCP alone": two processes that only exchange the bytes of an all_reduce over one
@@ -74,11 +74,13 @@ def model_of(nn, kind):
 
 
 def milliseconds(f, times):
-    """Of one call."""
-    begin = time.perf_counter()
+    """Of one call: the median."""
+    taken = []
     for _ in range(times):
+        begin = time.perf_counter()
         f()
-    return 1000 * (time.perf_counter() - begin) / times
+        taken.append(time.perf_counter() - begin)
+    return 1000 * sorted(taken)[times // 2]
 
 
 def training(lib, kind, wrap, size):
@@ -132,9 +134,9 @@ def tcp_alone(dist, rank, numbers):
         exchange(s, out, into)
         exchange(s, out, into)
 
-    times = sorted(milliseconds(both_ways, 1) for _ in range(20))
+    found = milliseconds(both_ways, 20)
     s.close()
-    return times[len(times) // 2]
+    return found
 
 
 def worker(name, backend):
