@@ -1,4 +1,5 @@
-"""tt.onnx.export: models that onnx and onnxruntime take, where they are installed."""
+"""tt.onnx: models that tt reads again, and that onnx and onnxruntime take, where they are
+installed."""
 import pytest
 import tt
 from tt import nn
@@ -58,6 +59,18 @@ def test_writes_a_model(name, tmp_path):
     exported(name, tmp_path / "m.onnx")
     data = (tmp_path / "m.onnx").read_bytes()
     assert b"in0" in data and b"out0" in data and b"MatMul" in data
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_loads_a_model(name, tmp_path):
+    m, x = exported(name, tmp_path / "m.onnx")
+    program = tt.onnx.load(tmp_path / "m.onnx")
+    with tt.no_grad():
+        want = m(x)
+    assert tt.allclose(program.run(x), want, atol=1e-6)
+    (tmp_path / "bad.onnx").write_bytes((tmp_path / "m.onnx").read_bytes()[:-3])
+    with pytest.raises(RuntimeError, match="not an ONNX model"):
+        tt.onnx.load(tmp_path / "bad.onnx")
 
 
 @pytest.mark.parametrize("name", CASES)
