@@ -62,13 +62,20 @@ int32_t run_block(const MatmulBlock& k, const MatmulKernels& kernels, Pool* pool
   if (k.nk > 0) {
     // Packing an element costs about as much as 16 flops.
     const int64_t unit = matmul_min(k.ni, kMatmulRowBlock) * k.nk * 16;
-    if (const int32_t status = run_units(pool, kernels.pack, &k, 0, rows + cols, unit))
-      return status;
+    const int64_t to_pack = k.plan->path == kMatmulPackedB ? rows : rows + cols;
+    if (const int32_t status = run_units(pool, kernels.pack, &k, 0, to_pack, unit)) return status;
   }
   const int64_t unit = 2 * k.ni * k.nj / (rows * cols) * k.nk;
   if (!k.copy_b) return run_units(pool, kernels.tiles, &k, 0, rows * cols, unit);
   const int32_t status = run_units(pool, kernels.tiles, &k, 0, cols, unit);
   return status || rows == 1 ? status : run_units(pool, kernels.tiles, &k, cols, rows * cols, unit);
+}
+
+// Where the panels of a block of columns and positions are, in those of all of b.
+char* packed_b(const MatmulBlock& k, const void* all) {
+  const MatmulPlan& p = *k.plan;
+  const int64_t before = k.k0 * round_up(k.nj, int64_t(64)) * matmul_compute_size(p.dtype);
+  return static_cast<char*>(const_cast<void*>(all)) + matmul_panel_bytes(p, k.j0) + before;
 }
 
 int32_t run_packed(MatmulBlock& k, const MatmulLayout& l, const MatmulKernels& kernels, Pool* pool,
@@ -86,9 +93,37 @@ int32_t run_packed(MatmulBlock& k, const MatmulLayout& l, const MatmulKernels& k
       for (int64_t q = 0; q < n_p; q++) {
         k.k0 = matmul_piece(p.k, n_p, q);
         k.nk = matmul_piece(p.k, n_p, q + 1) - k.k0;
+        if (p.path == kMatmulPackedB) k.b_pack = packed_b(k, p.b);
         if (go_on && !go_on()) return kKernelEnded;
         if (const int32_t status = run_block(k, kernels, pool)) return status;
       }
+    }
+  }
+  return TT_OK;
+}
+
+// Packs the panels of all of b to p.c.
+int32_t pack_b(const MatmulPlan& p, Isa isa, Pool* pool) {
+  const MatmulLayout l = matmul_layout(p, false);
+  const int64_t n_j = matmul_ceil(p.n, l.max_cols);
+  const int64_t n_p = matmul_ceil(p.k, matmul_depth(p.dtype));
+  MatmulBlock k = {};
+  k.plan = &p;
+  k.b = p.b;
+  k.ni = matmul_min(p.m, l.max_rows);
+  k.factors = p.dtype;
+  for (int64_t j = 0; j < n_j; j++) {
+    k.j0 = matmul_piece(p.n, n_j, j);
+    k.nj = matmul_piece(p.n, n_j, j + 1) - k.j0;
+    for (int64_t q = 0; q < n_p; q++) {
+      k.k0 = matmul_piece(p.k, n_p, q);
+      k.nk = matmul_piece(p.k, n_p, q + 1) - k.k0;
+      k.b_pack = packed_b(k, p.c);
+      const int64_t rows = k.row_blocks();
+      const int64_t unit = kMatmulColBlock * k.nk * 16;
+      const int32_t status =
+          run_units(pool, kMatmulKernels[isa].pack, &k, rows, rows + k.col_blocks(), unit);
+      if (status) return status;
     }
   }
   return TT_OK;
@@ -146,7 +181,7 @@ int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l
   k.b_pack = k.a_pack + l.a_bytes;
   k.factors = factors;
   k.bf16 = bf16_products(p, factors, isa);
-  k.copy_b = (factors == TT_F32 || factors == TT_F64) && p.b_col == 1;
+  k.copy_b = (factors == TT_F32 || factors == TT_F64) && p.b_col == 1 && p.path != kMatmulPackedB;
   k.sum = l.sum_bytes ? k.b_pack + l.b_bytes : nullptr;
   for (int64_t i = begin; i < end; i++) {
     locate(k, i);
@@ -257,6 +292,7 @@ void matmul_pick_provider(MatmulPlan* p, Isa isa) noexcept {
 int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on) noexcept {
   if (TT_UNLIKELY(p.batch == 0 || p.m == 0 || p.n == 0)) return TT_OK;
   const MatmulKernels& kernels = kMatmulKernels[isa];
+  if (TT_UNLIKELY(p.path == kMatmulPackB)) return pack_b(p, isa, pool);
   if (p.path == kMatmulSmall)
     return run_watched(pool, kernels.small, &p, p.n_units,
                        2 * p.m * matmul_min(p.n, kMatmulSmallCols) * p.k, go_on);

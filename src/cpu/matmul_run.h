@@ -20,6 +20,28 @@ using MatmulGoOn = bool (*)() noexcept;
 int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on = nullptr) noexcept;
 int32_t matmul_driver(const void* plan, int64_t begin, int64_t end) noexcept;
 
+// ---- b packed beforehand ----
+
+// More paths of MatmulPlan, for plans of graphs: kMatmulPackB leaves the panels of b at c,
+// kMatmulPackedB is kMatmulPacked with panels at b.
+constexpr int32_t kMatmulPackB = 4;
+constexpr int32_t kMatmulPackedB = 5;
+
+// Whether a product, whose path is set, may do with panels of b.
+inline bool matmul_can_pack_b(const MatmulPlan& p) {
+  const bool plain = p.dtype == TT_F32 || p.dtype == TT_F64;
+  return plain && p.path == kMatmulPacked && p.batch == 1 && p.m > 0 && p.n > 0 && p.k > 0 &&
+         !matmul_split(p).tasks;
+}
+// Bytes of the panels of columns [0, column): column begins a piece of matmul_layout(), or is n.
+inline int64_t matmul_panel_bytes(const MatmulPlan& p, int64_t column) {
+  const int64_t n_j = matmul_ceil(p.n, matmul_layout(p, false).max_cols);
+  int64_t columns = 0;
+  for (int64_t j = 0; j < n_j && matmul_piece(p.n, n_j, j) < column; j++)
+    columns += round_up(matmul_piece(p.n, n_j, j + 1) - matmul_piece(p.n, n_j, j), 64);
+  return columns * p.k * matmul_compute_size(p.dtype);
+}
+
 // Sets how matrices of bf16 are multiplied on kIsaAvx512, a Bf16Products, for tests; -1: as is
 // fastest. Small matrices do without tiles.
 void assume_bf16_products(int32_t products) noexcept;

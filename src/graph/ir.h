@@ -28,6 +28,7 @@ enum class IrRole : uint8_t {
 struct IrStorage {
   IrRole role = IrRole::kMade;
   bool writable = true;  // (not kMade) the application lets operators write it
+  bool frozen = false;   // (kConstant) plans may copy its numbers, as TT_PASS_FOLD does
   Device device = kCpuDevice;
   int64_t bytes = 0;
   uint32_t version = 0;  // before the first node

@@ -4,10 +4,14 @@
 #include "core/graph_hooks.h"
 #include "graph/node_call.h"
 #include "graph/plan.h"
+#include "graph/prepack.h"
 #include "graph/share_layouts.h"
 #include "graph/tiles.h"
+#include "plan/elementwise_plan.h"
+#include "plan/matmul_plan.h"
 
 #include <algorithm>
+#include <stddef.h>
 #include <string.h>
 
 namespace TT_NS {
@@ -86,6 +90,7 @@ class Lowering : public GraphHooks {
   const Graph& g_;
   Plan& p_;
   SharedLayouts& shared_;
+  Prepacking prepacking_;
   const bool final_;  // the second run
   Observer observer_;
   int64_t id_;
@@ -118,6 +123,7 @@ Lowering::Lowering(const Graph& g, Plan& p, SharedLayouts& shared, bool final)
       g_(g),
       p_(p),
       shared_(shared),
+      prepacking_(g, p),
       final_(final),
       id_(new_lowering()),
       ctx_(ctx()),
@@ -199,16 +205,37 @@ char* Lowering::take_blob(int64_t bytes) {
 
 // ---- steps ----
 
+// Bytes of a plan that its kernel reads: the arrays for up to 64 dimensions are mostly unused.
+int64_t used_bytes(const Kernel& k, const void* plan) {
+  if (k.rebase == rebase_element_plan) {
+    const auto& p = *static_cast<const ElementPlan*>(plan);
+    if (p.dense) return offsetof(ElementPlan, size);
+    return int64_t(offsetof(ElementPlan, stride)) +
+           (int64_t(p.n_operands - 1) * kMaxPlanDims + p.ndim) * 8;
+  }
+  if (strcmp(k.name, "matmul")) return k.plan_bytes;
+  const auto& p = *static_cast<const MatmulPlan*>(plan);
+  return int64_t(offsetof(MatmulPlan, batch_dim)) + p.n_batch * int64_t(sizeof(MatmulBatchDim));
+}
+// Behind the last plan: a kernel may copy a plan whole.
+constexpr int64_t kSlack = sizeof(ElementPlan) + sizeof(MatmulPlan);
+
 int32_t Lowering::on_launch(WorkObserver& w, const Kernel& k, const void* plan, int64_t units,
                             int64_t grain) {
   Lowering& l = *static_cast<Observer&>(w).lowering;
   if (l.final_ && l.shared_.skips_next()) return TT_OK;
   if (!l.final_) l.shared_.note_launch(k, plan, l.p_.step_times.size());
+  if (l.prepacking_.only_packs(k, plan)) {
+    if (l.final_) l.prepacking_.pack(k, plan, Isa(l.ctx_.isa));
+    return TT_OK;
+  }
   l.new_step();
-  char* copy = l.take_blob(k.plan_bytes);
+  const int64_t bytes = used_bytes(k, plan);
+  char* copy = l.take_blob(bytes);
   if (!l.final_) return TT_OK;
-  memcpy(copy, plan, size_t(k.plan_bytes));
+  memcpy(copy, plan, size_t(bytes));
   if (k.rebase) k.rebase(copy, plan);
+  l.prepacking_.use(k, copy, Isa(l.ctx_.isa));
   PlanStep step{.kind = StepKind::kLaunch, .kernel = &k, .fn = k.cpu[l.ctx_.isa], .plan = copy};
   step.units = units;
   step.grain = grain;
@@ -400,11 +427,13 @@ void Lowering::run_node(int32_t i) {
   {
     NodeCall call;
     shared_.begin_node(n);
+    prepacking_.begin_node();
     call.set(
         n,
         [&](int32_t v) {
           TensorRef t = tensor_of(v);
           shared_.note_argument(v, t->data);
+          prepacking_.note_argument(v, t->data);
           return t;
         },
         [&](const IrArg& a) {
@@ -434,7 +463,7 @@ void Lowering::run() {
   add_draws_before(int32_t(g_.nodes.size()));
   if (final_) return keep_addresses();
   p_.step_times.push_back(time_);
-  p_.blob_bytes = blob_used_;
+  p_.blob_bytes = blob_used_ + kSlack;
   shared_.before_placing(p_.placements);
   p_.arena_bytes = place_greedily({p_.placements.data(), p_.placements.size()});
   shared_.after_placing(p_.placements);
@@ -456,6 +485,7 @@ Ref<Plan> measured_plan(const Ref<Graph>& g, SharedLayouts& shared) {
 void Plan::destroy(Plan* p) noexcept {
   p->tag = 0;
   if (p->blob) mem_free(p->blob, size_t(p->blob_bytes));
+  for (const PackedMemory& m : p->packed) mem_free(m.data, size_t(m.bytes));
   p->~Plan();
   mem_retire(p, sizeof *p);
 }
@@ -487,7 +517,8 @@ Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes) {
              p.arena_bytes);
   if (uintptr_t(arena) % kAlign)
     fail_arg(TT_INVALID_ARG, "arena", "arena must be aligned to {} bytes", kAlign);
-  if (p.blob_bytes) p.blob = static_cast<char*>(mem_alloc(size_t(p.blob_bytes)));
+  p.blob = static_cast<char*>(mem_alloc(size_t(p.blob_bytes)));
+  memset(p.blob, 0, size_t(p.blob_bytes));
   p.arena = static_cast<char*>(arena);
   if (!arena && p.arena_bytes) {
     p.memory = new_memory(p.arena_bytes);

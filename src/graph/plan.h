@@ -74,6 +74,12 @@ struct PlanMemory {
   static void destroy(PlanMemory*) noexcept;
 };
 
+// Weights that the plan has packed.
+struct PackedMemory {
+  char* data;
+  int64_t bytes;
+};
+
 struct Plan {
   uint32_t tag;
   RefCount refs;
@@ -84,6 +90,7 @@ struct Plan {
   SmallVec<Placement, 1> placements;
   char* blob = nullptr;  // plans of kernels and numbers of kWrite
   int64_t blob_bytes = 0;
+  SmallVec<PackedMemory, 1> packed;
   char* arena = nullptr;
   int64_t arena_bytes = 0;
   Ref<PlanMemory> memory;              // of the arena; empty: the application's

@@ -74,6 +74,7 @@ void fold_constants(Graph& g) {
     }
     keep.push_back(!folded);
   }
+  for (IrStorage& s : g.storages) s.frozen = s.role == IrRole::kConstant;
   remove_nodes(g, keep);
 }
 

@@ -22,7 +22,8 @@ constexpr uint64_t kAllPasses = kExactPasses | kPassFold | kPassNormIntoConv;
 void remove_dead_code(Graph& g);
 // Replaces a call that repeats an earlier one by its results.
 void share_subexpressions(Graph& g);
-// Computes calls that depend on constants only. The constants' numbers are those of now.
+// Computes calls that depend on constants only, and lets plans pack constants once. The constants'
+// numbers are those of now.
 void fold_constants(Graph& g);
 // Multiplies the weights of a convolution by the factors of a batch normalization in evaluation
 // that follows it. Rounds differently.

@@ -459,6 +459,61 @@ static void test_conversions_once(void** state) {
   }
 }
 
+/* A convolution, a product with the weight's rows and one with its columns, large enough for
+   panels. */
+static tt_tensor* weighed(const tt_tensor* x, const tt_tensor* w, const tt_tensor* rows,
+                          const tt_tensor* columns) {
+  const tt_conv2d_opts o = {.set = 0};
+  tt_tensor *h, *y;
+  OK(tt_view(c, x, SHAPE(1, 20, 6, 48), &h));
+  OK(tt_conv2d(c, h, w, NULL, &o, &h));
+  OK(tt_view(c, h, SHAPE(40, -1), &h));
+  OK(tt_linear(c, h, rows, NULL, &y));
+  OK(tt_matmul(c, y, columns, &y));
+  return y;
+}
+
+/* FOLD packs weights once, so writing them later changes nothing; without it they are read. */
+static void test_prepacking(void** state) {
+  tt_tensor *x = ramp(20 * 6 * 48), *z, *w, *rows, *columns, *y, *want, *changed;
+  tt_graph *g, *less;
+  tt_plan *p, *q;
+  tt_tensor *in, *out, *in_q, *out_q;
+  (void)state;
+  OK(tt_view(c, ramp(40 * 20 * 9), SHAPE(40, 20, 3, 3), &w));
+  OK(tt_view(c, ramp(600 * 184), SHAPE(600, 184), &rows));
+  OK(tt_view(c, ramp(600 * 300), SHAPE(600, 300), &columns));
+  OK(tt_cos(c, x, &z));
+  want = weighed(z, w, rows, columns);
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  y = weighed(x, w, rows, columns);
+  OK(tt_capture_end(c, LIST(y), &g));
+  less = optimize(g, TT_PASS_FOLD);
+  check_replay(less, z, &want, 1);
+  assert_int_equal(launches_of(g, "conv"), 2);
+  assert_int_equal(launches_of(less, "conv"), 1);
+  OK(tt_plan_new(c, g, NULL, &p));
+  OK(tt_plan_new(c, less, NULL, &q));
+  OK(tt_plan_slot(c, p, 0, 0, &in));
+  OK(tt_plan_slot(c, p, 1, 0, &out));
+  OK(tt_plan_slot(c, q, 0, 0, &in_q));
+  OK(tt_plan_slot(c, q, 1, 0, &out_q));
+  OK(tt_copy_(c, in, z));
+  OK(tt_copy_(c, in_q, z));
+  OK(tt_mul_f64_(c, w, 2.0));
+  OK(tt_mul_f64_(c, rows, 2.0));
+  OK(tt_mul_f64_(c, columns, 2.0));
+  changed = weighed(z, w, rows, columns);
+  OK(tt_plan_run(c, p));
+  OK(tt_plan_run(c, q));
+  same_bits(out, changed);
+  same_bits(out_q, want);
+  tt_plan_release(p);
+  tt_plan_release(q);
+  tt_graph_release(g);
+  tt_graph_release(less);
+}
+
 /* Each allocation of each pass fails in turn: there is no graph, and g is unchanged. */
 static void test_out_of_memory(void** state) {
   tt_tensor *x, *w, *h, *a, *y, *mean = ramp(4), *var, *dead;
@@ -509,7 +564,8 @@ int main(void) {
       SCOPED(test_effects_stay),     SCOPED(test_fold),
       SCOPED(test_norm_into_conv),   SCOPED(test_pool_before_relu),
       SCOPED(test_pool_stays),       SCOPED(test_join_slices),
-      SCOPED(test_conversions_once), SCOPED(test_out_of_memory),
+      SCOPED(test_conversions_once), SCOPED(test_prepacking),
+      SCOPED(test_out_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

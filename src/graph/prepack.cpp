@@ -1,0 +1,81 @@
+#include "graph/prepack.h"
+
+#include "cpu/matmul_run.h"
+#include "plan/conv_build.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+void Prepacking::note_argument(int32_t v, const char* data) {
+  const IrStorage& s = g_.storages[g_.values[v].storage];
+  if (s.frozen && s.role == IrRole::kConstant) frozen_.push_back(data);
+}
+bool Prepacking::is_frozen(const char* data) const {
+  for (const char* f : frozen_)
+    if (f == data) return true;
+  return false;
+}
+
+static bool is_kernel(const Kernel& k, const char* name) { return !strcmp(k.name, name); }
+
+bool Prepacking::only_packs(const Kernel& k, const void* plan) const {
+  if (frozen_.empty()) return false;
+  if (is_kernel(k, "conv")) {
+    const auto& p = *static_cast<const ConvPlan*>(plan);
+    return p.run.stage == 0 && p.path != kConvColumns && is_frozen(p.weight);
+  }
+  if (!is_kernel(k, "conv_interleaved")) return false;
+  const auto& p = *static_cast<const ConvInterleavedPlan*>(plan);
+  // The weight's gradient, flipped, is read from its last tap on.
+  return p.run.stage == 0 && is_frozen(p.weight);
+}
+
+char* Prepacking::new_memory(int64_t bytes) {
+  p_.packed.reserve(p_.packed.size() + 1);
+  char* data = static_cast<char*>(mem_alloc(size_t(bytes)));
+  p_.packed.push_back({data, bytes});
+  return data;
+}
+
+void Prepacking::pack(const Kernel& k, const void* plan, Isa isa) {
+  const auto run = [&](auto p, int64_t bytes) {
+    from_ = p.packed;
+    packed_ = new_memory(bytes);
+    p.packed = packed_;
+    const int32_t status = k.cpu[isa](&p, 0, p.run.units[0]);
+    if (status) fail(status, "kernel {} failed", k.name);
+  };
+  if (is_kernel(k, "conv")) {
+    const auto& p = *static_cast<const ConvPlan*>(plan);
+    return run(p, conv_packed_bytes(p, kItemSize[p.dtype]));
+  }
+  const auto& p = *static_cast<const ConvInterleavedPlan*>(plan);
+  run(p, p.s.co * p.s.k[0] * p.s.run() * 4);
+}
+
+void Prepacking::use(const Kernel& k, void* plan, Isa isa) {
+  if (frozen_.empty()) return;
+  if (is_kernel(k, "conv")) {
+    auto& p = *static_cast<ConvPlan*>(plan);
+    if (p.packed == from_ && is_frozen(p.weight)) p.packed = packed_;
+    return;
+  }
+  if (is_kernel(k, "conv_interleaved")) {
+    auto& p = *static_cast<ConvInterleavedPlan*>(plan);
+    if (p.packed == from_ && is_frozen(p.weight)) p.packed = packed_;
+    return;
+  }
+  if (!is_kernel(k, "matmul")) return;
+  auto& p = *static_cast<MatmulPlan*>(plan);
+  if (!is_frozen(p.b) || !matmul_can_pack_b(p)) return;
+  MatmulPlan packs = p;
+  packs.path = kMatmulPackB;
+  packs.c = new_memory(matmul_panel_bytes(p, p.n));
+  const int32_t status = k.cpu[isa](&packs, 0, 1);
+  if (status) fail(status, "kernel {} failed", k.name);
+  p.path = kMatmulPackedB;
+  p.b = packs.c;
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,33 @@
+// Weights that are packed once: where a convolution or a product packs a constant that the pass
+// TT_PASS_FOLD has frozen, the plan is given the panels, in memory of its own, and no run packs it.
+#pragma once
+
+#include "graph/plan.h"
+
+namespace TT_NS {
+
+class Prepacking {
+ public:
+  Prepacking(const Graph& g, Plan& p) : g_(g), p_(p) {}
+  void begin_node() { frozen_ = {}; }
+  // The node reads value v at this address.
+  void note_argument(int32_t v, const char* data);
+  // Whether a launch only packs frozen weights, so that runs do without it.
+  bool only_packs(const Kernel& k, const void* plan) const;
+  // Runs such a launch.
+  void pack(const Kernel& k, const void* plan, Isa isa);
+  // Lets the plan of another launch of the node, in memory of its own, read what has been packed.
+  void use(const Kernel& k, void* plan, Isa isa);
+
+ private:
+  bool is_frozen(const char* data) const;
+  char* new_memory(int64_t bytes);
+
+  const Graph& g_;
+  Plan& p_;
+  SmallVec<const char*, 4> frozen_;  // addresses of frozen arguments
+  const char* from_ = nullptr;       // the place where the launch would have packed
+  char* packed_ = nullptr;           // where it did
+};
+
+}  // namespace TT_NS
