@@ -14,9 +14,7 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(
-    0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bindings/python")
-)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bindings/python"))
 
 import numpy as np
 import onnxruntime
@@ -129,8 +127,7 @@ def torch_twin(name, model):
     """PyTorch's model with the same weights, compiled."""
     twin = MODELS[name][0](torch.nn, torch).eval()
     weights = {
-        k: torch.from_numpy(v.detach().numpy().copy())
-        for k, v in model.state_dict().items()
+        k: torch.from_numpy(v.detach().numpy().copy()) for k, v in model.state_dict().items()
     }
     twin.load_state_dict(weights)
     return torch.compile(twin, mode="max-autotune-no-cudagraphs"), twin
@@ -158,9 +155,7 @@ def measure(name):
     theirs = torch.from_numpy(given.copy())
     with torch.inference_mode():
         assert np.allclose(compiled(theirs).numpy(), want, atol=1e-4)
-        us = compare(
-            [plan.run, session, lambda: compiled(theirs), lambda: eager(theirs)]
-        )
+        us = compare([plan.run, session, lambda: compiled(theirs), lambda: eager(theirs)])
     cells = " | ".join(f"{t:,.1f}" for t in us)
     ratios = " | ".join(f"{t / us[0]:.2f}" for t in us[1:])
     print(f"| {name} | {cells} | {ratios} |", flush=True)

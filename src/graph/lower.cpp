@@ -442,7 +442,7 @@ void Lowering::run_node(int32_t i) {
     TensorList outs;
     call.run(*n.op, outs);
     take_results(i, outs);
-    if (!final_) shared_.end_node(p_.placements, [&](int64_t step) { p_.step_times.erase(step); });
+    if (!final_) shared_.end_node(p_.placements);
   }
   end_of_storages(i);
 }
@@ -464,7 +464,12 @@ void Lowering::run() {
   if (final_) return keep_addresses();
   p_.step_times.push_back(time_);
   p_.blob_bytes = blob_used_ + kSlack;
-  shared_.before_placing(p_.placements);
+  // What is kept of conversions adds this part to the arena, or so many bytes.
+  constexpr int64_t kKeptShare = 5;
+  constexpr int64_t kKeptBytes = 1 << 16;
+  const int64_t least = place_greedily({p_.placements.data(), p_.placements.size()});
+  shared_.choose(p_.placements, max(least / kKeptShare, kKeptBytes),
+                 [&](int64_t step) { p_.step_times.erase(step); });
   p_.arena_bytes = place_greedily({p_.placements.data(), p_.placements.size()});
   shared_.after_placing(p_.placements);
   p_.draws = {};

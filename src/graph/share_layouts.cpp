@@ -93,33 +93,47 @@ void SharedLayouts::note_launch(const Kernel& k, const void* plan, int64_t step)
 }
 
 // Memory that outlives the node is a result, which may be written later.
-bool SharedLayouts::settle(const Pending& p, const SmallVec<Placement, 1>& placements) {
-  const int64_t of = known_[p.known].placement;
-  if (placements[p.placement].death == INT64_MAX || placements[of].death == INT64_MAX) return false;
-  aliases_.push_back({p.placement, of});
-  skipped_.push_back(p.launch);
-  return true;
-}
-void SharedLayouts::forget_results(const SmallVec<Placement, 1>& placements) {
+void SharedLayouts::end_node(const SmallVec<Placement, 1>& placements) {
+  const auto is_result = [&](int64_t k) { return placements[k].death == INT64_MAX; };
+  for (const Pending& p : pending_) {
+    const int64_t of = known_[p.known].placement;
+    if (!is_result(p.placement) && !is_result(of))
+      aliases_.push_back({p.placement, of, p.launch, p.step});
+  }
   for (int64_t i = first_known_; i < known_.size(); i++)
-    if (placements[known_[i].placement].death == INT64_MAX) known_[i].source = -1;
+    if (is_result(known_[i].placement)) known_[i].source = -1;
   on_ = false;
 }
 
-void SharedLayouts::before_placing(SmallVec<Placement, 1>& placements) {
-  std::sort(skipped_.begin(), skipped_.end());
-  for (const Alias& a : aliases_) {
-    placements[a.of].death = max(placements[a.of].death, placements[a.placement].death);
-    placements[a.placement].shared = true;
+void SharedLayouts::pick(SmallVec<Placement, 1>& placements, int64_t limit) {
+  SmallVec<int64_t, 16> kept;
+  for (const Alias& a : aliases_) kept.push_back(a.of);
+  std::sort(kept.begin(), kept.end(), [&](int64_t a, int64_t b) {
+    const int64_t x = placements[a].bytes, y = placements[b].bytes;
+    return x != y ? x > y : a < b;
+  });
+  int64_t last = -1;
+  for (const int64_t of : kept) {
+    if (of == last || placements[of].bytes > limit) continue;
+    last = of;
+    limit -= placements[of].bytes;
+    for (const Alias& a : aliases_) {
+      if (a.of != of) continue;
+      placements[of].death = max(placements[of].death, placements[a.placement].death);
+      placements[a.placement].shared = true;
+      skipped_.push_back(a);
+    }
   }
+  std::sort(skipped_.begin(), skipped_.end(),
+            [](const Alias& a, const Alias& b) { return a.launch < b.launch; });
 }
 void SharedLayouts::after_placing(SmallVec<Placement, 1>& placements) const {
-  for (const Alias& a : aliases_) placements[a.placement].offset = placements[a.of].offset;
+  for (const Alias& a : skipped_) placements[a.placement].offset = placements[a.of].offset;
 }
 
 bool SharedLayouts::skips_next() {
   const int64_t launch = n_launches_++;
-  const bool skip = next_ < skipped_.size() && skipped_[next_] == launch;
+  const bool skip = next_ < skipped_.size() && skipped_[next_].launch == launch;
   next_ += skip;
   return skip;
 }

@@ -28,15 +28,14 @@ class SharedLayouts {
   // Memory `placement` begins at `data`; in a convolution only.
   void note_placement(int64_t placement, const char* data);
   void note_launch(const Kernel& k, const void* plan, int64_t step);
-  // Decides about the launches of the node. Calls drop_step(step) for each step that is not needed,
-  // the last first.
-  template <class F> void end_node(SmallVec<Placement, 1>& placements, F drop_step) {
-    for (int64_t i = pending_.size(); i-- > 0;)
-      if (settle(pending_[i], placements)) drop_step(pending_[i].step);
-    forget_results(placements);
+  void end_node(const SmallVec<Placement, 1>& placements);
+  // Picks conversions that are kept, the largest first, as long as they take `limit` bytes at most.
+  // Extends the lives of their memories, and calls drop_step(step) for each step that is not needed
+  // then, the last first.
+  template <class F> void choose(SmallVec<Placement, 1>& placements, int64_t limit, F drop_step) {
+    pick(placements, limit);
+    for (int64_t i = skipped_.size(); i-- > 0;) drop_step(skipped_[i].step);
   }
-  // Extends lives and gives memory that is shared no place of its own.
-  void before_placing(SmallVec<Placement, 1>& placements);
   void after_placing(SmallVec<Placement, 1>& placements) const;
 
   // ---- the second run ----
@@ -57,8 +56,7 @@ class SharedLayouts {
     const char* data = nullptr;
     int64_t source = -1;
   };
-  bool settle(const Pending& p, const SmallVec<Placement, 1>& placements);
-  void forget_results(const SmallVec<Placement, 1>& placements);
+  void pick(SmallVec<Placement, 1>& placements, int64_t limit);
   int64_t source_of(const char* data) const;
 
   bool on_ = false;  // the node is a convolution
@@ -67,11 +65,12 @@ class SharedLayouts {
   SmallVec<Address, 8> addresses_;  // of arguments and of placements of this node
   SmallVec<Known, 1> known_;
   SmallVec<Pending, 2> pending_;
-  SmallVec<int64_t, 1> skipped_;  // launches, in order
   struct Alias {
-    int64_t placement, of;
+    int64_t placement, of;  // memories
+    int64_t launch, step;
   };
   SmallVec<Alias, 1> aliases_;
+  SmallVec<Alias, 1> skipped_;  // those that are shared, in order
 };
 
 }  // namespace TT_NS

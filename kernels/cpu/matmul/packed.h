@@ -268,6 +268,8 @@ void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
   const P* a_pack = reinterpret_cast<const P*>(k.a_pack);
   P* b_pack = reinterpret_cast<P*>(k.b_pack);
   const int64_t nk = packed_depth<P>(k.nk);
+  // b was packed before the call: the next column block is not in the second-level cache.
+  const bool far = k.plan->path > kMatmulBlas;
   for (int64_t u = begin; u < end; u++) {
     const MatmulBlock::Place place = k.tile_unit(u);
     const PanelRange rows = row_block(k, place.row);
@@ -286,6 +288,7 @@ void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
       P* b = b_pack + j * nk;
       const char* next = kRowsOutside ? part_of(a_pack + r.end * nk, v, r.end - r.begin, nk)
                                       : part_of<P>(b + kNr<P> * nk, i, kNr<P>, nk);
+      if (kRowsOutside && far) next = part_of(b_pack + cols.end * nk, n, kMatmulColBlock, nk);
       sink.run(r, j, w, a_pack + r.begin * nk, b, copy, next);
     }
   }
