@@ -175,21 +175,25 @@ Base.repeat(a::Tensor, counts::Integer...) =
 "With trailing dims of size 1, until they are n."
 lifted(a, n) = ndims(a) < n ? reshape(a, size(a)..., ntuple(_ -> 1, n - ndims(a))...) : a
 joined(parts, dims) = cat([lifted(Tensor(x), dims) for x in parts], dims)
-const Part = Union{Tensor, Plain}  # of [a b; c d], with a tensor among the first three
-for leading in ((:a => :Tensor,), (:a => :Plain, :b => :Tensor),
-                (:a => :Plain, :b => :Plain, :c => :Tensor))
-    names, arguments = map(p -> p[1], leading), [Expr(:(::), p...) for p in leading]
-    @eval Base.cat($(arguments...), more::Part...; dims::Integer) =
-        joined(($(names...), more...), dims)
-    @eval Base.vcat($(arguments...), more::Part...) = joined(($(names...), more...), 1)
-    @eval Base.hcat($(arguments...), more::Part...) = joined(($(names...), more...), 2)
+const Part = Union{Tensor, Plain}  # of [a b; c d], with a tensor among the first five
+for n in 0:4
+    names = [Symbol(:part, k) for k in 1:n+1]
+    arguments = [Expr(:(::), name, k > n ? :Tensor : :Plain) for (k, name) in enumerate(names)]
+    @eval begin
+        Base.cat($(arguments...), more::Part...; dims::Integer) =
+            joined(($(names...), more...), dims)
+        Base.vcat($(arguments...), more::Part...) = joined(($(names...), more...), 1)
+        Base.hcat($(arguments...), more::Part...) = joined(($(names...), more...), 2)
+        Base.hvcat(rows::Tuple{Vararg{Int}}, $(arguments...), more::Part...) =
+            joined_rows(rows, ($(names...), more...))
+    end
+end
+function joined_rows(rows, parts)
+    ends = Base.cumsum([rows...])
+    return joined([joined(parts[last-n+1:last], 2) for (n, last) in zip(rows, ends)], 1)
 end
 Base.reduce(::typeof(vcat), list::AbstractVector{Tensor}) = joined(list, 1)
 Base.reduce(::typeof(hcat), list::AbstractVector{Tensor}) = joined(list, 2)
-function Base.hvcat(rows::Tuple{Vararg{Int}}, all::Tensor...)
-    ends = Base.cumsum([rows...])
-    return vcat((hcat(all[last-n+1:last]...) for (n, last) in zip(rows, ends))...)
-end
 if isdefined(Base, :stack)  # from Julia 1.9 on
     Base.stack(list::AbstractVector{Tensor}; dims=:) =
         stack(list, dims isa Colon ? ndims(list[1]) + 1 : dims)

@@ -106,7 +106,7 @@ function evaluate(b::Dotted{TensorStyle})
     args = map(evaluate, b.args)
     return any_elements(args) ? elementwise_call(b.f, args...) : dotted(b.f, args...)
 end
-evaluate(b::Dotted) = evaluate(Base.materialize(b))
+evaluate(b::Dotted) = evaluate(Base.Broadcast.materialize(b))
 evaluate(x::Ref) = x[]
 evaluate(x::AbstractArray) = Tensor(x)
 evaluate(x::Tuple) = Tensor([x...])

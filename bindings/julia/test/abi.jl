@@ -52,3 +52,26 @@ end
     ours = filter(p -> !any(m -> occursin("Missing", string(m.sig)), p), pairs)
     @test isempty(ours)
 end
+
+"Whether TT owns a type: it, a parameter of it, or each member of a union is defined in TT."
+owned(T::DataType) = T.name.module in (TT, TT.C) || any(owned, T.parameters)
+owned(T::UnionAll) = owned(Base.unwrap_unionall(T))
+owned(T::Union) = owned(T.a) && owned(T.b)
+owned(T::TypeVar) = owned(T.ub)
+owned(T) = false
+is_vararg(T) = T isa UnionAll ? is_vararg(T.body) : T isa DataType && T.name.name === :Vararg
+
+@testset "no type piracy" begin
+    seen, pirated = 0, []
+    for library in (Base, LinearAlgebra, Statistics, Random, Serialization), name in names(library)
+        isdefined(library, name) && getfield(library, name) isa Function || continue
+        for m in methods(getfield(library, name))
+            m.module === TT || continue
+            seen += 1
+            types = Base.unwrap_unionall(m.sig).parameters[2:end]
+            any(owned, filter(!is_vararg, collect(types))) || push!(pirated, m)
+        end
+    end
+    @test seen > 300
+    @test pirated == []
+end

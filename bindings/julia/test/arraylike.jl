@@ -382,6 +382,10 @@ end
         @test f(tensor(w)) isa Tensor
     end
     like(x -> [A; x], A)
+    like(x -> [x [1.0; 2]; 1 2 3 4], A)
+    like(x -> [1 2 3; x], A)
+    like(x -> [1 2 3 4; x [1.0; 2]], A)
+    like(x -> [x x; x x], A)
     like(x -> cat(A, x; dims=3), A)
     like(x -> reduce(hcat, [x, x, x]), w)
     like(x -> repeat(x; inner=2), w)
