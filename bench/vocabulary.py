@@ -363,10 +363,8 @@ def timed(run, calls, clock=time.process_time):
 # By what a row loses, where it does: the beginning of its name and the reason.
 LAPACK = "LAPACK: OpenBLAS 0.3.21 runs SSE3 kernels on processors that it does not know"
 LIMITS = {
-    "transformer encoder": "products",
-    "GPT": "products",
-    "fft": "memory, and the butterflies of large radices that MKL has",
-    "rfft": "as fft",
+    "fft 2^18": "the array exceeds the second-level cache",
+    "fft 2^20": "the array exceeds the second-level cache",
     "cholesky": LAPACK,
     "lu 512": LAPACK + "; its panels are left to it",
     "qr": LAPACK,
