@@ -38,7 +38,7 @@ set(tt_definitions TT_CHECKED=$<BOOL:${TT_CHECKED}> TT_BLAS=$<BOOL:${TT_BLAS}>
   TT_MINIMAL=$<STREQUAL:${TT_PROFILE},minimal>)
 if(NOT TT_DTYPES STREQUAL all)
   # in the order of the codes of tt_dtype
-  set(tt_codes none bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128)
+  set(tt_codes none bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128 u16 u32 u64)
   set(tt_bits 0)
   foreach(dtype bool i32 i64 f32 ${TT_DTYPES})
     list(FIND tt_codes ${dtype} code)

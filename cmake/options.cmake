@@ -8,7 +8,7 @@ set(TT_SANITIZE "" CACHE STRING "Sanitizers: address, undefined, thread (a list)
 set(TT_PROFILE "full" CACHE STRING "full, or minimal: a static library without threads, files and shared libraries, for microcontrollers")
 set(TT_PREFIX "" CACHE STRING "P renames every tt_x to P_tt_x and namespace tt to P_tt, for a second copy in one process")
 
-set(TT_DTYPES "all" CACHE STRING "all, or a list of those besides bool, i32, i64 and f32 that a minimal build has: u8 i8 i16 f16 bf16 f64 c64 c128")
+set(TT_DTYPES "all" CACHE STRING "all, or a list of those besides bool, i32, i64 and f32 that a minimal build has: u8 i8 i16 f16 bf16 f64 c64 c128 u16 u32 u64")
 
 set(systems linux darwin windows bare)
 set(system_Linux linux)

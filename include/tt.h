@@ -467,7 +467,7 @@ tt_status tt_scalar_tensor(tt_ctx *c, const tt_scalar *value, tt_dtype dtype, tt
 /* Copies all elements, row-major, into dst, whose size must be exactly that of the elements. */
 tt_status tt_tensor_read(tt_ctx *c, const tt_tensor *t, void *dst, int64_t bytes);
 
-/* Returns the value of a tensor of one element. */
+/* Returns the value of a tensor of one element; a uint64 from 2^63 on as the int64 of its bits. */
 tt_status tt_item(tt_ctx *c, const tt_tensor *t, tt_scalar *out);
 
 /* Returns the value of a tensor of one element as a double. */

@@ -6096,6 +6096,21 @@ tt_status tt_norm_into(tt_ctx *c, const tt_tensor *self, double p, const int64_t
 tt_status tt_count_nonzero(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                            tt_tensor **out);
 
+/* Returns hashes over dim, as uint64: the exclusive or of the bits of the elements as float64,
+   or int64 for integers and bool.
+     dim: dimensions to reduce; an empty list: all dimensions
+     keepdim: whether the reduced dimensions are kept with size 1
+     mode: 0, the exclusive or */
+typedef struct tt_hash_tensor_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
+  int64_t mode; /* 0, the exclusive or; default: 0 */
+} tt_hash_tensor_opts;
+#define TT_HASH_TENSOR_KEEPDIM (UINT64_C(1) << 0)
+#define TT_HASH_TENSOR_MODE (UINT64_C(1) << 1)
+tt_status tt_hash_tensor(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                         const tt_hash_tensor_opts *opts, tt_tensor **out);
+
 /* Returns the minima and the maxima over dim; nan if any element is nan. Equal extremes share
    the gradient equally.
      dim: dimension to reduce; default: all

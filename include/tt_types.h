@@ -49,7 +49,12 @@ enum {
   TT_F32 = 9,
   TT_F64 = 10,
   TT_C64 = 11,
-  TT_C128 = 12
+  TT_C128 = 12,
+  /* Stored, moved, converted and compared, with bit operations and products: no other arithmetic,
+     and no common dtype with other integers. */
+  TT_U16 = 13,
+  TT_U32 = 14,
+  TT_U64 = 15
 };
 
 /* The kind of a device. */

@@ -437,6 +437,8 @@ def schema_fields(op, v):
         fields["kernel"] = f"&kernel_{op.elementwise}"
     if autocast_policy(op, v):
         fields["autocast"] = autocast_policy(op, v)
+    if op.wide_unsigned != "None":
+        fields["wide_unsigned"] = f"WideUnsigned::k{op.wide_unsigned}"
     return fields
 
 

@@ -42,6 +42,7 @@ KEYS = {
     "c": str,
     "flops": str,
     "autocast": (str, dict),
+    "wide_unsigned": str,
 }
 KERNEL_KEYS = {
     "elementwise": str,
@@ -67,6 +68,7 @@ IMPLS = ("cpp", "composite")
 VARIANTS = ("inplace", "into")
 KINDS = ("reduce", "row", "product", "conv", "index", "copy", "random", "other")
 ALIASES = ("none", "maybe")
+WIDE_UNSIGNED = ("none", "moves", "bits", "order", "rank", "int64", "integer")
 DTYPE_RULES = ("promote", "float", "bool", "same", "logical", "first", "modulus")
 DTYPE_SETS = ("all", "arith", "real", "float", "real_float", "bitwise", "logical")
 SYMBOLS = (
@@ -113,6 +115,9 @@ def check_op(op):
     check_variants(op)
     check_gradients(op)
     check_autocast(op)
+    if op.get("wide_unsigned", "none") not in WIDE_UNSIGNED:
+        known = ", ".join(WIDE_UNSIGNED)
+        raise DeclError(f"{op.name}: wide_unsigned is none of {known}")
     symbol = op.get("symbol")
     if symbol and symbol not in SYMBOLS:
         raise DeclError(f"{op.name}: unknown symbol {symbol!r}, known are {' '.join(SYMBOLS)}")

@@ -171,6 +171,17 @@ class Op:
         """Whether a result shares memory with an argument: dispatch/op_info.h, Alias."""
         return "View" if self.view else self.get("alias", "none").capitalize()
 
+    @property
+    def wide_unsigned(self):
+        """What it does with uint16, uint32 and uint64: dispatch/op_info.h, WideUnsigned."""
+        if self.get("wide_unsigned"):
+            return self.get("wide_unsigned").capitalize()
+        if self.kind in ("View", "Copy", "Composite") or self.kernel.get("set") == "all":
+            return "Moves"
+        if not self.elementwise:
+            return "None"
+        return "Float" if self.get("dtype") == "float" else "Mixed"
+
     def autocast(self, device):
         """What autocast does on a type of device: "lower", "fp32", "promote" or None."""
         policy = self.get("autocast")

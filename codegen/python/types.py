@@ -12,6 +12,9 @@ from codegen.model.exceptions import EXCEPTIONS
 KINDS = {"U": "uint", "I": "int", "F": "float", "BF": "bfloat", "C": "complex"}
 FORMATS = {
     "uint8": "B",
+    "uint16": "H",
+    "uint32": "I",
+    "uint64": "Q",
     "int8": "b",
     "int16": "h",
     "int32": "i",
@@ -39,6 +42,9 @@ METHODS = {
 }  # which convert
 SHOWN = {
     "bool": "Bool",
+    "uint16": "UInt16",
+    "uint32": "UInt32",
+    "uint64": "UInt64",
     "bfloat16": "BFloat16",
     "complex64": "ComplexFloat",
     "complex128": "ComplexDouble",
@@ -137,7 +143,7 @@ def row(c):
         kind,
         kind == "f",
         kind == "c",
-        kind != "b" and name != "uint8",
+        kind != "b" and letters != "U",
         FORMATS.get(name, ""),
         READ.get(name, FORMATS.get(name, "")),
         typestr,

@@ -15,7 +15,7 @@ namespace {
 
 // kItemSize, for code of the device, which has no tables: log2 of the sizes, four bits each.
 TT_FN int64_t item_size(int32_t dtype) {
-  constexpr uint64_t kLog2 = 0x4332113210000;
+  constexpr uint64_t kLog2 = 0x3214332113210000;
   return int64_t(1) << (kLog2 >> (4 * dtype) & 15);
 }
 
@@ -103,7 +103,21 @@ template <class T> TT_FN T load_element(const char* p, int32_t dtype) {
     case TT_F32: return convert<T>(*reinterpret_cast<const float*>(p));
     case TT_F64: return convert<T>(*reinterpret_cast<const double*>(p));
     case TT_C64: return convert<T>(*reinterpret_cast<const c64*>(p));
+    case TT_U16: return convert<T>(int32_t(*reinterpret_cast<const uint16_t*>(p)));
+    case TT_U32: return convert<T>(int64_t(*reinterpret_cast<const uint32_t*>(p)));
+    case TT_U64: return convert<T>(*reinterpret_cast<const uint64_t*>(p));
     default: return convert<T>(*reinterpret_cast<const c128*>(p));
+  }
+}
+
+// Values from 2^63 on are those of uint64, others those of int64.
+template <class T> TT_FN uint64_t as_uint64(T v) {
+  if constexpr (kIsComplex<T>) {
+    return as_uint64(v.re);
+  } else {
+    if constexpr (kIsFloat<T>)
+      if (v >= T(0x1p63) && v < T(0x1p64)) return uint64_t(v);
+    return uint64_t(convert<int64_t>(v));
   }
 }
 
@@ -120,6 +134,9 @@ template <class T> TT_FN void store_element(char* p, int32_t dtype, T v) {
     case TT_F32: *reinterpret_cast<float*>(p) = convert<float>(v); return;
     case TT_F64: *reinterpret_cast<double*>(p) = convert<double>(v); return;
     case TT_C64: *reinterpret_cast<c64*>(p) = convert<c64>(v); return;
+    case TT_U16: *reinterpret_cast<uint16_t*>(p) = uint16_t(convert<int64_t>(v)); return;
+    case TT_U32: *reinterpret_cast<uint32_t*>(p) = uint32_t(convert<int64_t>(v)); return;
+    case TT_U64: *reinterpret_cast<uint64_t*>(p) = as_uint64(v); return;
     default: *reinterpret_cast<c128*>(p) = convert<c128>(v); return;
   }
 }

@@ -182,8 +182,10 @@ template <class T, bool kMoves> T number_as(const ElementPlan& p, int k, int32_t
   if constexpr (!kMoves) return load_element<T>(from, dtype);
   alignas(16) char bits[16] = {};
   if (dtype == native) __builtin_memcpy(bits, from, kItemSize[native & 15]);
-  else if (dtype >= TT_C64) store_element(bits, native, load_element<c128>(from, dtype));
-  else if (dtype >= TT_F16) store_element(bits, native, load_element<double>(from, dtype));
+  else if (dtype == TT_C64 || dtype == TT_C128)
+    store_element(bits, native, load_element<c128>(from, dtype));
+  else if (dtype >= TT_F16 && dtype < TT_C64)
+    store_element(bits, native, load_element<double>(from, dtype));
   else store_element(bits, native, load_element<int64_t>(from, dtype));
   T value;
   __builtin_memcpy(static_cast<void*>(&value), bits, sizeof value);

@@ -260,7 +260,7 @@ static ReducerOptions reducer_options(const tt_ddp_opts* opts) {
   if (o.bucket_bytes <= 0)
     fail_arg(TT_INVALID_ARG, "bucket_bytes", "bucket_bytes is {}: must be positive",
              o.bucket_bytes);
-  const bool known = o.compression >= Dtype::kNone && o.compression <= Dtype::kC128;
+  const bool known = o.compression >= Dtype::kNone && o.compression <= Dtype::kU64;
   if (!known || (o.compression != Dtype::kNone && !is_float(o.compression)))
     fail_arg(TT_DTYPE, "compression", "compression is {}: must be a floating dtype",
              int32_t(opts->compression));

@@ -207,7 +207,7 @@ void set_value(Slot& s, const ArgInfo& a, const tt_value& v, int32_t i) {
       return;
     case ArgType::kDtype:
       need(a, v, TT_VAL_INT, "a dtype, as an integer");
-      s.value = to_value(dtype_arg(v.i >= 0 && v.i <= TT_C128 ? tt_dtype(v.i) : -1, a.name, i));
+      s.value = to_value(dtype_arg(v.i >= 0 && v.i <= TT_U64 ? tt_dtype(v.i) : -1, a.name, i));
       return;
     case ArgType::kDevice:
       need(a, v, TT_VAL_DEVICE, "a device");

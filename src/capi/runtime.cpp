@@ -66,9 +66,9 @@ const char* tt_status_name(tt_status s) {
   return s >= 0 && s <= TT_DISTRIBUTED ? kNames[s] : "UNKNOWN";
 }
 const char* tt_dtype_name(tt_dtype d) {
-  constexpr const char* kNames[] = {nullptr,   "bool",      "uint8",     "int8",     "int16",
-                                    "int32",   "int64",     "float16",   "bfloat16", "float32",
-                                    "float64", "complex64", "complex128"};
+  constexpr const char* kNames[] = {
+      nullptr,    "bool",    "uint8",   "int8",      "int16",      "int32",  "int64",  "float16",
+      "bfloat16", "float32", "float64", "complex64", "complex128", "uint16", "uint32", "uint64"};
   return valid_dtype(d) ? kNames[d] : nullptr;
 }
 int64_t tt_dtype_size(tt_dtype d) { return valid_dtype(d) ? kItemSize[d] : 0; }

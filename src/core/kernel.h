@@ -28,7 +28,7 @@ struct Kernel {
 constexpr int32_t kNoDevice = INT32_MAX;  // the id of a kernel for the CPU only
 
 // Item size of a tt_dtype, by code.
-constexpr uint8_t kItemSize[16] = {0, 1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 0, 0, 0};
+constexpr uint8_t kItemSize[16] = {0, 1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 2, 4, 8};
 
 // The dtypes of this build, bit by code (CMake: TT_DTYPES): all of them unless it says less. No
 // tensor has another one, so kernels leave out what would compute it.

@@ -48,6 +48,7 @@ struct Column {
   bool real = false;     // floating point
   bool integers = true;  // (real) every finite value is an integer: written "1."
   bool scientific = false;
+  bool is_unsigned = false;
   int digits = 4;  // after the point
   int64_t width = 1;
   double low = 0, high = 0;  // magnitudes of the finite nonzero values
@@ -59,7 +60,7 @@ struct Column {
 
 int Column::write(char* out, double v, int64_t i, bool boolean) const {
   if (boolean) return int(strlen(strcpy(out, i ? "True" : "False")));
-  if (!real) return format_int(out, i);
+  if (!real) return int(is_unsigned ? format_uint(out, uint64_t(i)) : format_int(out, i));
   if (scientific) return format_sci(out, v, digits);
   if (!integers) return format_fixed(out, v, digits);
   int n = format_fixed(out, v, 0);
@@ -123,6 +124,7 @@ template <class F> void Printer::each(int64_t dim, const char* at, F f) const {
 
 void Printer::format_columns() {
   re_.real = im_.real = complex_ || is_float(t_.dtype);
+  re_.is_unsigned = t_.dtype == Dtype::kU64;
   re_.digits = im_.digits = int(opts_.precision);
   auto parts = [&](auto visit) {
     each(0, t_.data, [&](const Scalar& s) {

@@ -9,6 +9,8 @@ namespace TT_NS {
 
 static int64_t truncate(double v) { return v >= -0x1p63 && v < 0x1p63 ? int64_t(v) : INT64_MIN; }
 
+static uint64_t large_uint(double v) { return v < 0x1p64 ? uint64_t(v) : UINT64_MAX; }
+
 int64_t Scalar::to_int() const { return kind <= TT_SCALAR_INT ? i : truncate(re); }
 
 Dtype Scalar::natural_dtype() const {
@@ -65,8 +67,13 @@ void store_scalar(void* out, Dtype d, const Scalar& s) noexcept {
     case Dtype::kBool: return put<uint8_t>(out, !s.is_zero() || s.real() != s.real());
     case Dtype::kU8:
     case Dtype::kI8: return put<int8_t>(out, int8_t(s.to_int()));
+    case Dtype::kU16:
     case Dtype::kI16: return put<int16_t>(out, int16_t(s.to_int()));
+    case Dtype::kU32:
     case Dtype::kI32: return put<int32_t>(out, int32_t(s.to_int()));
+    case Dtype::kU64:
+      if (s.category() > 1 && s.re >= 0x1p63) return put<uint64_t>(out, large_uint(s.re));
+      [[fallthrough]];
     case Dtype::kI64: return put<int64_t>(out, s.to_int());
     case Dtype::kF16: return put<uint16_t>(out, float_to_f16(float(s.real())));
     case Dtype::kBF16: return put<uint16_t>(out, float_to_bf16(float(s.real())));
@@ -88,13 +95,16 @@ static bool fits_float(double v, double high) {
 }
 bool fits(const Scalar& s, Dtype d) noexcept {
   const bool exact = s.category() < 2;  // s.i is the value
-  if (d != Dtype::kBool && d < Dtype::kC64 && s.imag() != 0) return false;
+  if (d != Dtype::kBool && !is_complex(d) && s.imag() != 0) return false;
   switch (d) {
     case Dtype::kU8: return fits_between(s.real(), -255, 255);
     case Dtype::kI8: return fits_between(s.real(), INT8_MIN, INT8_MAX);
     case Dtype::kI16: return fits_between(s.real(), INT16_MIN, INT16_MAX);
     case Dtype::kI32: return fits_between(s.real(), INT32_MIN, INT32_MAX);
     case Dtype::kI64: return exact || fits_between(s.real(), -0x1p63, 0x1p63);
+    case Dtype::kU16: return fits_between(s.real(), -UINT16_MAX, UINT16_MAX);
+    case Dtype::kU32: return fits_between(s.real(), -double(UINT32_MAX), UINT32_MAX);
+    case Dtype::kU64: return exact || fits_between(s.real(), -0x1p63, 0x1p64);
     case Dtype::kF16: return fits_float(s.real(), 65504);
     case Dtype::kBF16: return fits_float(s.real(), 0x1.fep127);
     case Dtype::kF32: return fits_float(s.real(), 0x1.fffffep127);
@@ -111,7 +121,10 @@ Scalar load_scalar(const void* p, Dtype d) noexcept {
     case Dtype::kI8: return get<int8_t>(p);
     case Dtype::kI16: return get<int16_t>(p);
     case Dtype::kI32: return get<int32_t>(p);
-    case Dtype::kI64: return get<int64_t>(p);
+    case Dtype::kI64:
+    case Dtype::kU64: return get<int64_t>(p);
+    case Dtype::kU16: return get<uint16_t>(p);
+    case Dtype::kU32: return get<uint32_t>(p);
     case Dtype::kF16: return double(f16_to_float(get<uint16_t>(p)));
     case Dtype::kBF16: return double(bf16_to_float(get<uint16_t>(p)));
     case Dtype::kF32: return double(get<float>(p));

@@ -43,11 +43,11 @@ inline Scalar conj(const Scalar& a) { return a.is_complex() ? Scalar::complex(a.
 bool valid_scalar(const tt_scalar* s);
 
 // Returns whether s has a value in d: no overflow, no lost imaginary part, no nan as an integer.
-// Negative numbers may wrap into uint8.
+// Negative numbers may wrap into unsigned integers.
 bool fits(const Scalar& s, Dtype d) noexcept;
 // Writes s as one element of dtype d; float to int truncates.
 void store_scalar(void* out, Dtype d, const Scalar& s) noexcept;
-// Reads one element.
+// Reads one element; a uint64 from 2^63 on as an int64 of the same bits.
 Scalar load_scalar(const void* p, Dtype d) noexcept;
 
 }  // namespace TT_NS

@@ -69,7 +69,7 @@ static void init_header(Tensor* t, Dtype dtype, Device device, Storage* s, char*
   t->dtype = dtype;
   t->device = device;
   t->external_refs = 0;
-  t->keys = backend_key(device);
+  t->keys = backend_key(device) | dtype_key(dtype);
   t->storage = s;
   t->data = data;
   t->base = nullptr;
@@ -383,7 +383,8 @@ void set_data(Tensor& t, const Tensor& src) {
   t.device = src.device;
   t.ndim = src.ndim;
   t.numel = src.numel;
-  t.keys = (t.keys & ~uint64_t(0xff)) | backend_key(src.device);
+  t.keys = (t.keys & ~(uint64_t(0xff) | kWideUnsignedKey)) | backend_key(src.device) |
+           dtype_key(src.dtype);
   t.storage = src.storage;
   t.data = src.data;
   if (more) {

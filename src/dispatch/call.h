@@ -24,6 +24,7 @@ inline uint64_t keys_of(Indices s) {
 }
 TT_INLINE uint64_t keys_of(Device d) { return backend_key(d); }
 TT_INLINE uint64_t keys_of(const Opt<Device>& d) { return d.has ? backend_key(d.value) : 0; }
+TT_INLINE uint64_t keys_of(Dtype d) { return dtype_key(d); }
 template <class T> TT_INLINE uint64_t keys_of(const T&) { return 0; }
 
 // Calls an operator with the keys of its arguments (for factories, of the `device` argument).

@@ -11,9 +11,13 @@ static void pass_on(Call c, const Value* args, TensorList& outs) {
 // Replaced when a runtime registers a device (ext/backend.h).
 static void no_backend(Call c, const Value*, TensorList&) { fail_missing(c); }
 
-constinit Fallback fallbacks[kNumKeys] = {pass_on, pass_on, pass_on, no_backend, pass_on, pass_on,
-                                          pass_on, pass_on, pass_on, pass_on,    pass_on, pass_on,
-                                          pass_on, pass_on, pass_on, pass_on};
+// ops/wide_unsigned.cpp
+void wide_unsigned_slot(Call c, const Value* args, TensorList& outs);
+
+constinit Fallback fallbacks[kNumKeys] = {
+    pass_on, pass_on, pass_on, no_backend,         pass_on, pass_on, pass_on,
+    pass_on, pass_on, pass_on, wide_unsigned_slot, pass_on, pass_on, pass_on,
+    pass_on, pass_on};
 
 void fail_missing(Call c) {
   constexpr const char* kNames[] = {"CPU", "CUDA", "META", "EXT"};

@@ -16,7 +16,7 @@ enum Key : int32_t {
   kKeyCapture = 7,  // below autograd, so that a graph has forward and backward (graph/capture.h)
   kKeyAutograd = 8,
   kKeyAutocast = 9,
-  kKeyFunctionalize = 10,
+  kKeyWideUnsigned = 10,  // of tensors of uint16, uint32, uint64 (ops/wide_unsigned.cpp)
   kKeyVmap = 11,
   kKeyUser = 12,
   kKeyTrace = 13,

@@ -70,6 +70,19 @@ struct AutocastPolicy {
   Autocast cpu = Autocast::kNone;
   Autocast cuda = Autocast::kNone;
 };
+// What an operator does with uint16, uint32 and uint64, which no kernel computes in
+// (ops/wide_unsigned.cpp).
+enum class WideUnsigned : uint8_t {
+  kNone,     // refuses them
+  kMoves,    // its implementation moves and converts values only, or is made of other operators
+  kMixed,    // elementwise: with floating operands, in their dtype; refuses them alone
+  kFloat,    // elementwise: in a floating dtype
+  kBits,     // elementwise: as signed integers of their size, whose bits are the same
+  kOrder,    // as int64 in their order; the first result is one of them
+  kRank,     // the same, but the results are int64 or bool
+  kInt64,    // as int64
+  kInteger,  // as int64, then converted back
+};
 // What an operator computes, for modes and graph passes that treat operators alike.
 enum class OpKind : uint8_t {
   kOther,
@@ -105,6 +118,7 @@ struct OpSchema {
   Alias alias = Alias::kNone;
   const Kernel* kernel = nullptr;  // of an elementwise operator
   AutocastPolicy autocast = {};
+  WideUnsigned wide_unsigned = WideUnsigned::kNone;
 };
 
 struct OpInfo {

@@ -159,6 +159,9 @@ void check_reduce(ReduceOp op, Dtype dtype) {
   const bool order = op == ReduceOp::kMin || op == ReduceOp::kMax;
   if (op == ReduceOp::kMean && !is_float(dtype) && !is_complex(dtype))
     fail_arg(TT_DTYPE, "op", "a mean of {}: must be of floating or complex numbers", fmt(dtype));
+  if (is_wide_unsigned(dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "tensors", "{} of {}: convert the tensors to int64 first",
+             reduce_op_name(op), fmt(dtype));
   if (order && is_complex(dtype))
     fail_arg(TT_DTYPE, "op", "{} of {}: complex numbers have no order", reduce_op_name(op),
              fmt(dtype));
@@ -169,7 +172,10 @@ void check_reduce(ReduceOp op, Dtype dtype) {
 
 void reduce_into(ReduceOp op, Dtype dtype, void* into, const void* from, int64_t n) noexcept {
   switch (dtype) {
-    case Dtype::kNone: return;
+    case Dtype::kNone:
+    case Dtype::kU16:
+    case Dtype::kU32:
+    case Dtype::kU64: return;
     case Dtype::kBool: return reduce_elements<Truth>(op, into, from, n);
     case Dtype::kU8: return reduce_elements<Plain<uint8_t>>(op, into, from, n);
     case Dtype::kI8: return reduce_elements<Plain<int8_t>>(op, into, from, n);

@@ -173,6 +173,7 @@ Ref<CustomOp> make_custom_op(const CustomOpDef& def) {
                 def.backward != nullptr,
                 false};
   op->schema.leaf = true;
+  op->schema.wide_unsigned = WideUnsigned::kMoves;  // the application looks at dtypes
   op->info = {kTagOp, 0, kBackendKeys | bit(kKeyAutograd) | kModeKeys, &op->schema, call_custom};
   op->node_type = {parsed.name,         custom_backward, destroy_saved<CustomSaved>,
                    sizeof(CustomSaved), false,           release_type};

@@ -46,7 +46,7 @@ const char* why_not(const ArgInfo& info, const IrArg& a, IsEnum is_enum) noexcep
     for (const int32_t v : a.values)
       if (v < 0) return "a tensor is missing";
   if (info.type == ArgType::kDtype && a.kind == Value::kInt) {
-    if (a.i < TT_BOOL || a.i > TT_C128) return "unknown dtype";
+    if (a.i < TT_BOOL || a.i > TT_U64) return "unknown dtype";
     if (!is_built(int32_t(a.i))) return "a dtype that this build of tt has not";
   }
   if (info.type == ArgType::kEnum && !is_enum(info.enumeration, a.i))

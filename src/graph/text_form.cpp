@@ -204,7 +204,7 @@ void write_graph(const Graph& g, Text& out) { Writer(g, out).run(); }
 // ---- reading ----
 
 Dtype dtype_of_name(Span<const char> name) noexcept {
-  for (int d = TT_BOOL; d <= TT_C128; d++) {
+  for (int d = TT_BOOL; d <= TT_U64; d++) {
     const FmtArg dtype[] = {fmt_dtype(d)};
     char text[32];
     const int64_t n = format_to(text, sizeof text, "{}", dtype);

@@ -10,8 +10,9 @@ namespace {
 
 enum DlCode : uint8_t { kInt = 0, kUint = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6 };
 enum DlDevice : int32_t { kDlCpu = 1, kDlCuda = 2 };
-constexpr uint8_t kCodes[kNumDtypes] = {0,      kBool,   kUint,  kInt,   kInt,     kInt,    kInt,
-                                        kFloat, kBfloat, kFloat, kFloat, kComplex, kComplex};
+constexpr uint8_t kCodes[kNumDtypes] = {0,        kBool,  kUint,   kInt,   kInt,   kInt,
+                                        kInt,     kFloat, kBfloat, kFloat, kFloat, kComplex,
+                                        kComplex, kUint,  kUint,   kUint};
 
 // An export owns the memory, not the tensor, which may get other memory (set_data).
 template <class M> struct Export {

@@ -17,7 +17,8 @@ struct FileDtype {
 constexpr FileDtype kFileDtypes[] = {
     {"BOOL", Dtype::kBool}, {"U8", Dtype::kU8},   {"I8", Dtype::kI8},   {"I16", Dtype::kI16},
     {"I32", Dtype::kI32},   {"I64", Dtype::kI64}, {"F16", Dtype::kF16}, {"BF16", Dtype::kBF16},
-    {"F32", Dtype::kF32},   {"F64", Dtype::kF64}, {"C64", Dtype::kC64}};
+    {"F32", Dtype::kF32},   {"F64", Dtype::kF64}, {"C64", Dtype::kC64}, {"U16", Dtype::kU16},
+    {"U32", Dtype::kU32},   {"U64", Dtype::kU64}};
 
 class Parser : JsonReader {
  public:

@@ -16,8 +16,6 @@ Dtype widen(Dtype d) {
 
 // ---- dtypes ----
 
-// Like torch.result_type: tensors with dimensions determine the dtype; 0-dim tensors, then numbers,
-// count only if their category is higher.
 static Dtype combine(Dtype higher, Dtype lower) {
   if (higher == Dtype::kNone || lower == Dtype::kNone)
     return higher == Dtype::kNone ? lower : higher;
@@ -25,21 +23,22 @@ static Dtype combine(Dtype higher, Dtype lower) {
   return category(lower) > category(higher) ? promote(higher, lower) : higher;
 }
 
+void ResultType::add(const Tensor& t) {
+  Dtype& d = t.ndim ? dim : zero;
+  d = promote(d, t.dtype);
+}
+void ResultType::add(const Scalar& s) { number = promote(number, s.natural_dtype()); }
+Dtype ResultType::get() const { return combine(combine(dim, zero), number); }
+
 Dtype result_type(Operands ins, uint8_t masks) {
-  Dtype dim = Dtype::kNone;
-  Dtype zero = Dtype::kNone;
-  Dtype number = Dtype::kNone;
+  ResultType type;
   int i = 0;
   for (const Operand& o : ins) {
     if (masks >> i++ & 1) continue;
-    if (o.s) {
-      number = promote(number, o.s->natural_dtype());
-    } else {
-      Dtype& d = o.t->ndim ? dim : zero;
-      d = promote(d, o.t->dtype);
-    }
+    if (o.s) type.add(*o.s);
+    else type.add(*o.t);
   }
-  return combine(combine(dim, zero), number);
+  return type.get();
 }
 
 static Dtype compute_dtype(const ElementSpec& spec, Dtype common) {
@@ -288,7 +287,8 @@ static TT_INLINE bool same_dims(const Tensor& a, const Tensor& b) {
 
 // Returns d if the operator computes operands of d without conversion, else kNone.
 static TT_INLINE Dtype unconverted_dtype(const ElementSpec& spec, Dtype d) {
-  const bool native = d >= Dtype::kF32 || d == Dtype::kI32 || d == Dtype::kI64;
+  const bool native =
+      (d >= Dtype::kF32 && d <= Dtype::kC128) || d == Dtype::kI32 || d == Dtype::kI64;
   const bool changes = (spec.rule == DtypeRule::kFloat && d < Dtype::kF32) ||
                        (spec.rule == DtypeRule::kModulus && is_complex(d)) ||
                        (spec.no_integers && d < Dtype::kF32);

@@ -27,6 +27,17 @@ enum class Compute : uint8_t {
   kBitwise,  // bool and u8 unchanged, i8 i16 -> i32
 };
 
+// The dtype of a result, like torch.result_type: tensors with dimensions determine it; 0-dim
+// tensors, then numbers, count only if their category is higher.
+struct ResultType {
+  Dtype dim = Dtype::kNone;
+  Dtype zero = Dtype::kNone;
+  Dtype number = Dtype::kNone;
+  void add(const Tensor& t);
+  void add(const Scalar& s);
+  Dtype get() const;
+};
+
 struct ElementSpec {
   const Kernel* kernel;
   DtypeRule rule;

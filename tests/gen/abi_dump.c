@@ -1237,6 +1237,10 @@ int main(void) {
   F(tt_norm_opts, set);
   F(tt_norm_opts, keepdim);
   F(tt_norm_opts, dtype);
+  S(tt_hash_tensor_opts);
+  F(tt_hash_tensor_opts, set);
+  F(tt_hash_tensor_opts, keepdim);
+  F(tt_hash_tensor_opts, mode);
   S(tt_aminmax_opts);
   F(tt_aminmax_opts, set);
   F(tt_aminmax_opts, dim);
@@ -2535,6 +2539,9 @@ int main(void) {
   C(TT_F64);
   C(TT_C64);
   C(TT_C128);
+  C(TT_U16);
+  C(TT_U32);
+  C(TT_U64);
   C(TT_CPU);
   C(TT_CUDA);
   C(TT_META);
@@ -3197,6 +3204,8 @@ int main(void) {
   C(TT_ARGMIN_KEEPDIM);
   C(TT_NORM_KEEPDIM);
   C(TT_NORM_DTYPE);
+  C(TT_HASH_TENSOR_KEEPDIM);
+  C(TT_HASH_TENSOR_MODE);
   C(TT_AMINMAX_DIM);
   C(TT_AMINMAX_KEEPDIM);
   C(TT_STD_MEAN_CORRECTION);

@@ -49,7 +49,7 @@ Base.promote_rule(::Type{BFloat16}, ::Type{<:Integer}) = BFloat16
 Base.show(io::IO, x::BFloat16) = print(io, "BFloat16(", Float32(x), ")")
 
 const DTYPES = (Bool, UInt8, Int8, Int16, Int32, Int64, Float16, BFloat16, Float32, Float64,
-    ComplexF32, ComplexF64)
+    ComplexF32, ComplexF64, UInt16, UInt32, UInt64)
 function dtype_code(@nospecialize(T::Type))
     for k in 1:length(DTYPES)
         DTYPES[k] === T && return Int32(k)

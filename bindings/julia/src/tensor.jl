@@ -327,7 +327,7 @@ function item(t::Tensor)
     check(C.tt_item(ctx(), t, out))
     s, T = out[], eltype(t)
     T === Bool && return s.i != 0
-    T <: Integer && return T(s.i)
+    T <: Integer && return s.i % T
     return T <: Complex ? T(s.re, s.im) : T(s.re)
 end
 

@@ -16,7 +16,7 @@ from . import _memory
 from ._dlpack import OLD, UNVERSIONED, USED, address_in, import_dlpack, rename
 from ._memory import DTYPES as BY_TYPESTR
 from ._tensor import Tensor, tensor_result, wrap
-from ._types import BOOL, DTYPES, Defaults, complex128, float32, float64, int64
+from ._types import BOOL, BY_NAME, DTYPES, Defaults, complex128, float32, float64, int64
 from ._types import dtype as dtype_class
 
 TYPE_CHECKING = False
@@ -200,9 +200,12 @@ def from_values(data: Any, dtype: DType | None) -> Tensor:
         code, stored, natural = "B", BOOL, BOOL
     else:
         code, stored, natural = "q", int64, int64 if kinds else Defaults.float
+        if dtype is UINT64:
+            code, stored = "Q", UINT64
     try:
         result = from_bytes(array(code, items), stored, shape)
-        if items and getattr(DTYPES[dtype_code(dtype, "tensor", "dtype")], "kind", "") == "i":
+        checked = stored is not UINT64  # array() has checked the range of others
+        if checked and items and getattr(DTYPES[dtype_code(dtype, "tensor", "dtype")], "kind", "") == "i":
             for extreme in (min(items), max(items)):
                 scalar_tensor(extreme, dtype=dtype)  # raises unless it fits
     except OverflowError:
@@ -210,6 +213,7 @@ def from_values(data: Any, dtype: DType | None) -> Tensor:
     return result if dtype is not None else result.to(natural)
 
 
+UINT64 = BY_NAME["uint64"]
 # dtype -> type code of array
 PLAIN = {float32: "f", float64: "d"}
 

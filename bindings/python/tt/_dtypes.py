@@ -15,6 +15,9 @@ float32: _dtype = BY_NAME["float32"]
 float64: _dtype = BY_NAME["float64"]
 complex64: _dtype = BY_NAME["complex64"]
 complex128: _dtype = BY_NAME["complex128"]
+uint16: _dtype = BY_NAME["uint16"]
+uint32: _dtype = BY_NAME["uint32"]
+uint64: _dtype = BY_NAME["uint64"]
 short: _dtype = BY_NAME["int16"]
 int: _dtype = BY_NAME["int32"]
 long: _dtype = BY_NAME["int64"]
@@ -41,6 +44,9 @@ __all__ = [
     "float64",
     "complex64",
     "complex128",
+    "uint16",
+    "uint32",
+    "uint64",
     "short",
     "int",
     "long",

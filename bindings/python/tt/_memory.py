@@ -3,7 +3,7 @@ it is used."""
 from __future__ import annotations
 
 from ctypes import byref, c_bool, c_char, c_double, c_float, c_int8, c_int16, c_int32, c_int64
-from ctypes import c_uint8
+from ctypes import c_uint8, c_uint16, c_uint32, c_uint64
 from struct import Struct
 from types import SimpleNamespace
 
@@ -33,6 +33,7 @@ Info: Any = c_char * (HEAD.size + 16 * 8)
 AT = HEAD.size
 unpack_head = HEAD.unpack_from
 TYPES: Any = {"?": c_bool, "B": c_uint8, "b": c_int8, "h": c_int16, "i": c_int32, "q": c_int64}
+TYPES |= {"H": c_uint16, "I": c_uint32, "Q": c_uint64}
 TYPES |= {"f": c_float, "d": c_double}
 # by tt_dtype: the format that memoryview reads and the type of ctypes; None for complex elements
 FORMATS = tuple(None if d is None or d.kind == "c" else d.read for d in BY_CODE)

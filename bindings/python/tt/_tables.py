@@ -15,6 +15,9 @@ DTYPES = (
     ('float64', 10, 8, 'f', True, False, True, 'd', 'd', '<f8', 'double', 'Double'),
     ('complex64', 11, 8, 'c', False, True, True, '', 'f', '<c8', 'cfloat', 'ComplexFloat'),
     ('complex128', 12, 16, 'c', False, True, True, '', 'd', '<c16', 'cdouble', 'ComplexDouble'),
+    ('uint16', 13, 2, 'i', False, False, False, 'H', 'H', '<u2', 'uint16', 'UInt16'),
+    ('uint32', 14, 4, 'i', False, False, False, 'I', 'I', '<u4', 'uint32', 'UInt32'),
+    ('uint64', 15, 8, 'i', False, False, False, 'Q', 'Q', '<u8', 'uint64', 'UInt64'),
 )
 DEVICES = {'cpu': 1, 'cuda': 2, 'meta': 3, 'ext': 4}  # type -> code
 MEMORY_FORMATS = (('contiguous_format', 1, 0), ('preserve_format', 2, 0), ('channels_last', 3, 4),

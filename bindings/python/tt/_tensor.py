@@ -491,6 +491,8 @@ class Tensor(Arithmetic, TensorLayout):
         scalar = create_string_buffer(32)
         call("tt_item", self, scalar)
         kind, _, i, re, im = SCALAR.unpack(scalar)
+        if i < 0 and self.dtype.name == "uint64":  # the bits as an int64
+            i += 1 << 64
         return number(kind, i, re, im)
 
     def _number(self, kind: Callable[[Any], Any]) -> Any:

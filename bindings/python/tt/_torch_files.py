@@ -49,7 +49,9 @@ STORAGES = {
     "complex64": "ComplexFloatStorage",
     "complex128": "ComplexDoubleStorage",
 }
+UNTYPED = ("uint16", "uint32", "uint64")  # dtypes whose storages have none
 BY_STORAGE = {storage: dtype for dtype, storage in STORAGES.items()}
+BY_STORAGE["UntypedStorage"] = "uint8"
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C  # with which files of PyTorch before 1.6 begin
 LEGACY_START = b"\x80\x02\x8a\n" + LEGACY_MAGIC.to_bytes(10, "little") + b"."
 ADVICE = (
@@ -114,8 +116,12 @@ class TorchPickler(PythonPickler):
             return None
         t = obj.tensor
         number, elements = self.storages.setdefault(obj.key, (len(self.storages), obj.elements))
-        kind = torch_name("torch", STORAGES[t.dtype.name])
-        return ("storage", kind, str(number), "cpu", elements.numel())
+        n = elements.numel()
+        if t.dtype.name in UNTYPED:
+            kind, n = torch_name("torch.storage", "UntypedStorage"), n * t.itemsize
+        else:
+            kind = torch_name("torch", STORAGES[t.dtype.name])
+        return ("storage", kind, str(number), "cpu", n)
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Tensor):
@@ -158,6 +164,9 @@ def reduced_tensor(t: Tensor) -> Any:
         data = t.detach()
         return torch_name("torch._utils", "_rebuild_parameter"), (data, t.requires_grad, hooks)
     if kind is Tensor or not t._attributes() and kind.__module__.startswith("tt."):
+        if t.dtype.name in UNTYPED:
+            rebuild = torch_name("torch._utils", "_rebuild_tensor_v3")
+            return rebuild, (*place, t.requires_grad, hooks, t.dtype)
         return torch_name("torch._utils", "_rebuild_tensor_v2"), (*place, t.requires_grad, hooks)
     return t.__reduce__()
 
@@ -237,6 +246,15 @@ def rebuild_tensor(
     return view.requires_grad_() if requires_grad else view
 
 
+def rebuild_typed_tensor(
+    storage: Storage, offset: int, size: Any, stride: Any, requires_grad: bool, hooks: Any,
+    dtype: _types.dtype, *rest: Any,
+) -> Tensor:
+    """Implements PyTorch's _rebuild_tensor_v3, over a storage of bytes."""
+    typed = Storage(storage.elements.view(dtype))
+    return rebuild_tensor(typed, offset, size, stride, requires_grad)
+
+
 def rebuild_parameter(data: Tensor, requires_grad: bool, *rest: Any) -> Parameter:
     """Implements PyTorch's _rebuild_parameter."""
     return Parameter(data, requires_grad)
@@ -259,6 +277,7 @@ def bytes_of(data: Any = b"", encoding: str = "latin1") -> bytearray:
 # what files may name without weights_only=False
 ALLOWED: dict[str, Any] = {
     "torch._utils._rebuild_tensor_v2": rebuild_tensor,
+    "torch._utils._rebuild_tensor_v3": rebuild_typed_tensor,
     "torch._utils._rebuild_tensor": lambda *args: rebuild_tensor(*args, False),
     "torch._utils._rebuild_parameter": rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": rebuild_parameter,
@@ -289,7 +308,7 @@ class Names:
             return safe[full]
         if full in ALLOWED:
             return ALLOWED[full]
-        if module == "torch" and name in BY_STORAGE:
+        if module in ("torch", "torch.storage") and name in BY_STORAGE:
             return BY_STORAGE[name]
         if self.weights_only:
             raise malformed(f"load: the file names {module} {name}: {ADVICE}")

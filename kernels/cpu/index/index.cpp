@@ -330,8 +330,11 @@ inline const Move& accumulation_of(int32_t dtype) {
     case TT_BOOL: return kMove<Accumulate<Bool>>;
     case TT_U8:
     case TT_I8: return kMove<Accumulate<uint8_t>>;
+    case TT_U16:
     case TT_I16: return kMove<Accumulate<uint16_t>>;
+    case TT_U32:
     case TT_I32: return kMove<Accumulate<uint32_t>>;
+    case TT_U64:
     case TT_I64: return kMove<Accumulate<uint64_t>>;
     case TT_F16: return kMove<Accumulate<Built<TT_F16, F16>>>;
     case TT_BF16: return kMove<Accumulate<Built<TT_BF16, BF16>>>;

@@ -114,6 +114,11 @@ void from_f16_pass(void* dst, const void* src, int64_t n) {
   int64_t i = 0;
   if constexpr (kHalfConversions)
     for (; i + kLanes<float> <= n; i += kLanes<float>) store(d + i, load_f16(s + i));
+  if constexpr (kHalfConversions)
+    for (; i < n; i++) {
+      d[i] = f16_to_f32(s[i]);
+      TT_SCALAR_LOOP;
+    }
   TT_VECTORIZE for (; i < n; i++) d[i] = f16_to_f32(s[i]);
 }
 void to_f16_pass(void* dst, const void* src, int64_t n) {
@@ -122,6 +127,11 @@ void to_f16_pass(void* dst, const void* src, int64_t n) {
   int64_t i = 0;
   if constexpr (kHalfConversions)
     for (; i + kLanes<float> <= n; i += kLanes<float>) store_f16(d + i, load(s + i));
+  if constexpr (kHalfConversions)
+    for (; i < n; i++) {
+      d[i] = f32_to_f16(s[i]);
+      TT_SCALAR_LOOP;
+    }
   TT_VECTORIZE for (; i < n; i++) d[i] = f32_to_f16(s[i]);
 }
 
@@ -174,6 +184,52 @@ constexpr Pass kToBool[kNumWide] = {to_bool_pass_of<int32_t>(), to_bool_pass_of<
                                     to_bool_pass_of<float>(),   to_bool_pass_of<double>(),
                                     to_bool_pass_of<c64>(),     to_bool_pass_of<c128>()};
 
+// ---- uint16, uint32, uint64: by scalar loops, since they are rare ----
+
+template <class D, class S> void scalar_pass(void* dst, const void* src, int64_t n) {
+  auto* d = static_cast<D*>(dst);
+  const auto* s = static_cast<const S*>(src);
+  for (int64_t i = 0; i < n; i++) {
+    d[i] = D(s[i]);
+    TT_SCALAR_LOOP;
+  }
+}
+// Values from 2^63 on are those of uint64, others those of int64.
+template <class F> void float_to_uint64(uint64_t* d, const void* src, int64_t n) {
+  const auto* s = static_cast<const F*>(src);
+  for (int64_t i = 0; i < n; i++) {
+    d[i] = s[i] >= F(0x1p63) && s[i] < F(0x1p64) ? uint64_t(s[i])
+                                                 : uint64_t(truncate_to<int64_t>(s[i]));
+    TT_SCALAR_LOOP;
+  }
+}
+constexpr bool is_wide_unsigned(int32_t dtype) { return dtype > TT_C128; }
+constexpr bool is_floating(int32_t dtype) { return dtype >= TT_F16 && dtype <= TT_C128; }
+template <bool> struct LongestFloat { using type = double; };
+template <> struct LongestFloat<false> { using type = float; };  // of a build without float64
+using Longest = LongestFloat<is_built(TT_F64)>::type;
+
+// uint64 as the floating dtype from which it becomes dst_dtype in one rounding; returns that dtype.
+int32_t float_of_uint64(void* out, int32_t dst_dtype, const void* src, int64_t n) {
+  if (is_built(TT_F64) && (dst_dtype == TT_F64 || dst_dtype == TT_C128)) {
+    scalar_pass<Longest, uint64_t>(out, src, n);
+    return TT_F64;
+  }
+  scalar_pass<float, uint64_t>(out, src, n);
+  return TT_F32;
+}
+// The value as int64; that of uint64 by its bits.
+void widen_unsigned(int64_t* out, int32_t src_dtype, const void* src, int64_t n) {
+  if (src_dtype == TT_U16) scalar_pass<int64_t, uint16_t>(out, src, n);
+  else if (src_dtype == TT_U32) scalar_pass<int64_t, uint32_t>(out, src, n);
+  else __builtin_memcpy(out, src, size_t(n) * 8);
+}
+void narrow_to_unsigned(void* dst, int32_t dst_dtype, const int64_t* src, int64_t n) {
+  if (dst_dtype == TT_U16) scalar_pass<uint16_t, int64_t>(dst, src, n);
+  else if (dst_dtype == TT_U32) scalar_pass<uint32_t, int64_t>(dst, src, n);
+  else __builtin_memcpy(dst, src, size_t(n) * 8);
+}
+
 template <class T> void gather_as(char* dst, const char* src, int64_t stride, int64_t n) {
   auto* TT_RESTRICT d = reinterpret_cast<T*>(dst);
   for (int64_t i = 0; i < n; i++, src += stride) d[i] = *reinterpret_cast<const T*>(src);
@@ -194,6 +250,25 @@ TT_ISA_END
 
 TT_ENTRY_BEGIN
 
+static TT_NOINLINE void convert_unsigned(void* dst, int32_t dst_dtype, const void* src,
+                                         int32_t src_dtype, int64_t n) {
+  alignas(64) int64_t mid[kBlock];
+  if (src_dtype == TT_U64 && is_floating(dst_dtype)) {
+    const int32_t as = float_of_uint64(mid, dst_dtype, src, n);
+    return convert_block(dst, dst_dtype, mid, as, n);
+  }
+  if (is_wide_unsigned(src_dtype)) {
+    widen_unsigned(mid, src_dtype, src, n);
+    return convert_block(dst, dst_dtype, mid, TT_I64, n);
+  }
+  if (dst_dtype == TT_U64 && is_floating(src_dtype)) {
+    convert_block(mid, is_built(TT_F64) ? TT_F64 : TT_F32, src, src_dtype, n);
+    return float_to_uint64<Longest>(static_cast<uint64_t*>(dst), mid, n);
+  }
+  convert_block(mid, TT_I64, src, src_dtype, n);
+  narrow_to_unsigned(dst, dst_dtype, mid, n);
+}
+
 void convert_block(void* dst, int32_t dst_dtype, const void* src, int32_t src_dtype,
                    int64_t n) noexcept {
   alignas(64) char tmp[2][kBlockBytes];
@@ -201,6 +276,8 @@ void convert_block(void* dst, int32_t dst_dtype, const void* src, int32_t src_dt
     __builtin_memcpy(dst, src, size_t(n * kItemSize[dst_dtype]));
     return;
   }
+  if (is_wide_unsigned(src_dtype) || is_wide_unsigned(dst_dtype))
+    return convert_unsigned(dst, dst_dtype, src, src_dtype, n);
   const int32_t from = kWideOf[src_dtype];
   const int32_t to = kWideOf[dst_dtype];
   if (!is_wide(src_dtype)) {

@@ -2,9 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
-
-// Keeps a loop scalar where a vectorised one would be larger and no faster.
-#define TT_SCALAR_LOOP __asm__ volatile("")
+#include "kernels/cpu/simd/loop.h"
 
 TT_ISA_BEGIN
 

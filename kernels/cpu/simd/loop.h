@@ -9,5 +9,7 @@
 #else
 #define TT_VECTORIZE _Pragma("GCC ivdep")
 #endif
+// Keeps a loop scalar where a vectorised one would be larger and no faster.
+#define TT_SCALAR_LOOP __asm__ volatile("")
 #define TT_RESTRICT __restrict
 #define TT_INLINE_LAMBDA __attribute__((always_inline))

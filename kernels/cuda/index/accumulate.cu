@@ -109,8 +109,11 @@ int32_t launch_dtype(const IndexArguments& a, const PairRoom& room, void* parts,
     case TT_BOOL: return launch_sums<Bool>(a, room, parts, stream);
     case TT_U8:
     case TT_I8: return launch_sums<uint8_t>(a, room, parts, stream);
+    case TT_U16:
     case TT_I16: return launch_sums<uint16_t>(a, room, parts, stream);
+    case TT_U32:
     case TT_I32: return launch_sums<uint32_t>(a, room, parts, stream);
+    case TT_U64:
     case TT_I64: return launch_sums<uint64_t>(a, room, parts, stream);
     case TT_F16: return launch_sums<F16>(a, room, parts, stream);
     case TT_BF16: return launch_sums<BF16>(a, room, parts, stream);

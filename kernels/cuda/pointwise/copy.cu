@@ -142,7 +142,9 @@ int32_t run_conversion_of(const ElementPlan& p, void* stream) {
   const Cast cast = cast_between(p.dtype[0], p.dtype[1]);
   if (cast && is_aligned_run(p)) return cast(p, stream);
   switch (p.dtype[1]) {
+    case TT_U32:
     case TT_I64: return run_conversion<int64_t>(p, stream);
+    case TT_U64: return run_conversion<uint64_t>(p, stream);
     case TT_F16:
     case TT_BF16:
     case TT_F32: return run_conversion<float>(p, stream);

@@ -26,7 +26,7 @@ static constexpr OpSchema scaled_dot_product_attention_schema =
     "enable_gqa: Bool = false, generator: Generator = None) -> Tensor",
     .args = scaled_dot_product_attention_args, .n_args = 9, .n_outs = 1, .random = true,
     .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kLower, Autocast::kLower}};
+    .autocast = {Autocast::kLower, Autocast::kLower}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
                        Opt<double>, bool, Generator*)> op_scaled_dot_product_attention =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,

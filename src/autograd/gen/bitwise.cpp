@@ -16,7 +16,7 @@ static constexpr ArgInfo bitwise_and_args[] = {{"self", ArgType::kTensor, false,
 static constexpr OpSchema bitwise_and_schema = {.name = "bitwise_and", .call = "bitwise_and",
     .text = "bitwise_and(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_and_args,
     .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_bitwise_and};
+    .kernel = &kernel_bitwise_and, .wide_unsigned = WideUnsigned::kBits};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_and =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_and_schema, bitwise_and_impl,
                                                      nullptr);
@@ -25,7 +25,7 @@ static constexpr ArgInfo bitwise_and__args[] = {{"self", ArgType::kTensor, true,
 static constexpr OpSchema bitwise_and__schema = {.name = "bitwise_and_", .call = "bitwise_and_",
     .text = "bitwise_and(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_and__args,
     .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_bitwise_and};
+    .kernel = &kernel_bitwise_and, .wide_unsigned = WideUnsigned::kBits};
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_and_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_and__schema, bitwise_and__impl, nullptr);
 static void bitwise_and_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -37,7 +37,7 @@ static constexpr OpSchema bitwise_and_into_schema = {.name = "bitwise_and_into",
                                                      .call = "bitwise_and_into",
     .text = "bitwise_and(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_and_args,
     .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_bitwise_and};
+    .kernel = &kernel_bitwise_and, .wide_unsigned = WideUnsigned::kBits};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_and_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_and_into_schema,
     bitwise_and_into_impl, bitwise_and_into_autograd);
@@ -50,7 +50,8 @@ static constexpr OpSchema bitwise_and_scalar_schema = {.name = "bitwise_and_scal
                                                        .call = "bitwise_and",
     .text = "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor",
     .args = bitwise_and_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_and};
+    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_and,
+    .wide_unsigned = WideUnsigned::kBits};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_and_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_and_scalar_schema,
                                                      bitwise_and_scalar_impl, nullptr);
@@ -60,7 +61,8 @@ static constexpr OpSchema bitwise_and_scalar__schema = {.name = "bitwise_and_sca
                                                         .call = "bitwise_and_",
     .text = "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor",
     .args = bitwise_and_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_and};
+    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_and,
+    .wide_unsigned = WideUnsigned::kBits};
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_and_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_and_scalar__schema, bitwise_and_scalar__impl, nullptr);
 static void bitwise_and_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -71,7 +73,8 @@ static void bitwise_and_scalar_into_autograd(Call c, const Tensor& self, const S
 static constexpr OpSchema bitwise_and_scalar_into_schema = {.name = "bitwise_and_scalar_into",
     .call = "bitwise_and_into", .text = "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor",
     .args = bitwise_and_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_and};
+    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_and,
+    .wide_unsigned = WideUnsigned::kBits};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_and_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_and_scalar_into_schema,
     bitwise_and_scalar_into_impl, bitwise_and_scalar_into_autograd);
@@ -83,7 +86,7 @@ static constexpr ArgInfo bitwise_or_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema bitwise_or_schema = {.name = "bitwise_or", .call = "bitwise_or",
     .text = "bitwise_or(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_or_args,
     .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_bitwise_or};
+    .kernel = &kernel_bitwise_or, .wide_unsigned = WideUnsigned::kBits};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_or =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_or_schema, bitwise_or_impl, nullptr);
 static constexpr ArgInfo bitwise_or__args[] = {{"self", ArgType::kTensor, true, false},
@@ -91,7 +94,7 @@ static constexpr ArgInfo bitwise_or__args[] = {{"self", ArgType::kTensor, true, 
 static constexpr OpSchema bitwise_or__schema = {.name = "bitwise_or_", .call = "bitwise_or_",
     .text = "bitwise_or(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_or__args,
     .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_bitwise_or};
+    .kernel = &kernel_bitwise_or, .wide_unsigned = WideUnsigned::kBits};
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_or_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_or__schema, bitwise_or__impl, nullptr);
 static void bitwise_or_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -102,7 +105,7 @@ static constexpr OpSchema bitwise_or_into_schema = {.name = "bitwise_or_into",
                                                     .call = "bitwise_or_into",
     .text = "bitwise_or(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_or_args,
     .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_bitwise_or};
+    .kernel = &kernel_bitwise_or, .wide_unsigned = WideUnsigned::kBits};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_or_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_or_into_schema,
     bitwise_or_into_impl, bitwise_or_into_autograd);
@@ -115,7 +118,8 @@ static constexpr OpSchema bitwise_or_scalar_schema = {.name = "bitwise_or_scalar
                                                       .call = "bitwise_or",
     .text = "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor",
     .args = bitwise_or_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_or};
+    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_or,
+    .wide_unsigned = WideUnsigned::kBits};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_or_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_or_scalar_schema,
                                                      bitwise_or_scalar_impl, nullptr);
@@ -125,7 +129,8 @@ static constexpr OpSchema bitwise_or_scalar__schema = {.name = "bitwise_or_scala
                                                        .call = "bitwise_or_",
     .text = "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor",
     .args = bitwise_or_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_or};
+    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_or,
+    .wide_unsigned = WideUnsigned::kBits};
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_or_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_or_scalar__schema, bitwise_or_scalar__impl, nullptr);
 static void bitwise_or_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -136,7 +141,8 @@ static void bitwise_or_scalar_into_autograd(Call c, const Tensor& self, const Sc
 static constexpr OpSchema bitwise_or_scalar_into_schema = {.name = "bitwise_or_scalar_into",
     .call = "bitwise_or_into", .text = "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor",
     .args = bitwise_or_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_or};
+    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_or,
+    .wide_unsigned = WideUnsigned::kBits};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_or_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_or_scalar_into_schema,
     bitwise_or_scalar_into_impl, bitwise_or_scalar_into_autograd);
@@ -148,7 +154,7 @@ static constexpr ArgInfo bitwise_xor_args[] = {{"self", ArgType::kTensor, false,
 static constexpr OpSchema bitwise_xor_schema = {.name = "bitwise_xor", .call = "bitwise_xor",
     .text = "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_xor_args,
     .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_bitwise_xor};
+    .kernel = &kernel_bitwise_xor, .wide_unsigned = WideUnsigned::kBits};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_xor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_xor_schema, bitwise_xor_impl,
                                                      nullptr);
@@ -157,7 +163,7 @@ static constexpr ArgInfo bitwise_xor__args[] = {{"self", ArgType::kTensor, true,
 static constexpr OpSchema bitwise_xor__schema = {.name = "bitwise_xor_", .call = "bitwise_xor_",
     .text = "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_xor__args,
     .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_bitwise_xor};
+    .kernel = &kernel_bitwise_xor, .wide_unsigned = WideUnsigned::kBits};
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_xor_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_xor__schema, bitwise_xor__impl, nullptr);
 static void bitwise_xor_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -169,7 +175,7 @@ static constexpr OpSchema bitwise_xor_into_schema = {.name = "bitwise_xor_into",
                                                      .call = "bitwise_xor_into",
     .text = "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_xor_args,
     .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_bitwise_xor};
+    .kernel = &kernel_bitwise_xor, .wide_unsigned = WideUnsigned::kBits};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_xor_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_xor_into_schema,
     bitwise_xor_into_impl, bitwise_xor_into_autograd);
@@ -182,7 +188,8 @@ static constexpr OpSchema bitwise_xor_scalar_schema = {.name = "bitwise_xor_scal
                                                        .call = "bitwise_xor",
     .text = "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor",
     .args = bitwise_xor_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_xor};
+    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_xor,
+    .wide_unsigned = WideUnsigned::kBits};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_xor_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_xor_scalar_schema,
                                                      bitwise_xor_scalar_impl, nullptr);
@@ -192,7 +199,8 @@ static constexpr OpSchema bitwise_xor_scalar__schema = {.name = "bitwise_xor_sca
                                                         .call = "bitwise_xor_",
     .text = "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor",
     .args = bitwise_xor_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_xor};
+    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_xor,
+    .wide_unsigned = WideUnsigned::kBits};
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_xor_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_xor_scalar__schema, bitwise_xor_scalar__impl, nullptr);
 static void bitwise_xor_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -203,7 +211,8 @@ static void bitwise_xor_scalar_into_autograd(Call c, const Tensor& self, const S
 static constexpr OpSchema bitwise_xor_scalar_into_schema = {.name = "bitwise_xor_scalar_into",
     .call = "bitwise_xor_into", .text = "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor",
     .args = bitwise_xor_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_xor};
+    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_xor,
+    .wide_unsigned = WideUnsigned::kBits};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_xor_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_xor_scalar_into_schema,
     bitwise_xor_scalar_into_impl, bitwise_xor_scalar_into_autograd);
@@ -215,7 +224,8 @@ static constexpr OpSchema bitwise_not_schema = {.name = "bitwise_not", .call = "
                                                 .text = "bitwise_not(self: Tensor) -> Tensor",
                                                 .args = bitwise_not_args, .n_args = 1, .n_outs = 1,
                                                 .leaf = true, .kind = OpKind::kElementwise,
-                                                .kernel = &kernel_bitwise_not};
+                                                .kernel = &kernel_bitwise_not,
+                                                .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&)> op_bitwise_not =
     make_op<TensorRef, const Tensor&>(&bitwise_not_schema, bitwise_not_impl, nullptr);
 static constexpr ArgInfo bitwise_not__args[] = {{"self", ArgType::kTensor, true, false}};
@@ -224,7 +234,8 @@ static constexpr OpSchema bitwise_not__schema = {.name = "bitwise_not_", .call =
                                                  .args = bitwise_not__args, .n_args = 1,
                                                  .n_outs = 0, .leaf = true,
                                                  .kind = OpKind::kElementwise,
-                                                 .kernel = &kernel_bitwise_not};
+                                                 .kernel = &kernel_bitwise_not,
+                                                 .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(Tensor&)> op_bitwise_not_ = make_op<void, Tensor&>(&bitwise_not__schema,
     bitwise_not__impl, nullptr);
 static void bitwise_not_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -237,7 +248,8 @@ static constexpr OpSchema bitwise_not_into_schema = {.name = "bitwise_not_into",
                                                      .args = bitwise_not_args, .n_args = 2,
                                                      .n_outs = 0, .leaf = true,
                                                      .kind = OpKind::kElementwise,
-                                                     .kernel = &kernel_bitwise_not};
+                                                     .kernel = &kernel_bitwise_not,
+                                                     .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(const Tensor&, Tensor&)> op_bitwise_not_into = make_op<void, const Tensor&,
     Tensor&>(&bitwise_not_into_schema, bitwise_not_into_impl, bitwise_not_into_autograd);
 
@@ -249,7 +261,8 @@ static constexpr OpSchema bitwise_left_shift_schema = {.name = "bitwise_left_shi
                                                        .call = "bitwise_left_shift",
     .text = "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor",
     .args = bitwise_left_shift_args, .n_args = 2, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift};
+    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
+    .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_left_shift =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_left_shift_schema,
                                                      bitwise_left_shift_impl, nullptr);
@@ -259,7 +272,8 @@ static constexpr OpSchema bitwise_left_shift__schema = {.name = "bitwise_left_sh
                                                         .call = "bitwise_left_shift_",
     .text = "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor",
     .args = bitwise_left_shift__args, .n_args = 2, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift};
+    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
+    .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_left_shift_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_left_shift__schema, bitwise_left_shift__impl, nullptr);
 static void bitwise_left_shift_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -271,7 +285,8 @@ static constexpr OpSchema bitwise_left_shift_into_schema = {.name = "bitwise_lef
     .call = "bitwise_left_shift_into",
     .text = "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor",
     .args = bitwise_left_shift_args, .n_args = 3, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift};
+    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
+    .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_left_shift_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_left_shift_into_schema,
     bitwise_left_shift_into_impl, bitwise_left_shift_into_autograd);
@@ -284,7 +299,8 @@ static constexpr OpSchema bitwise_left_shift_scalar_schema = {.name = "bitwise_l
     .call = "bitwise_left_shift",
     .text = "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
     .args = bitwise_left_shift_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift};
+    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
+    .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_left_shift_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_left_shift_scalar_schema,
                                                      bitwise_left_shift_scalar_impl, nullptr);
@@ -294,7 +310,8 @@ static constexpr OpSchema bitwise_left_shift_scalar__schema = {.name = "bitwise_
     .call = "bitwise_left_shift_",
     .text = "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
     .args = bitwise_left_shift_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift};
+    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
+    .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_left_shift_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_left_shift_scalar__schema, bitwise_left_shift_scalar__impl, nullptr);
 static void bitwise_left_shift_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -306,7 +323,8 @@ static constexpr OpSchema bitwise_left_shift_scalar_into_schema =
     {.name = "bitwise_left_shift_scalar_into", .call = "bitwise_left_shift_into",
      .text = "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
      .args = bitwise_left_shift_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
-     .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift};
+     .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
+     .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_left_shift_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_left_shift_scalar_into_schema,
     bitwise_left_shift_scalar_into_impl, bitwise_left_shift_scalar_into_autograd);
@@ -319,7 +337,8 @@ static constexpr OpSchema bitwise_right_shift_schema = {.name = "bitwise_right_s
                                                         .call = "bitwise_right_shift",
     .text = "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
     .args = bitwise_right_shift_args, .n_args = 2, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift};
+    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
+    .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_right_shift =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_right_shift_schema,
                                                      bitwise_right_shift_impl, nullptr);
@@ -329,7 +348,8 @@ static constexpr OpSchema bitwise_right_shift__schema = {.name = "bitwise_right_
     .call = "bitwise_right_shift_",
     .text = "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
     .args = bitwise_right_shift__args, .n_args = 2, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift};
+    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
+    .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_right_shift_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_right_shift__schema, bitwise_right_shift__impl, nullptr);
 static void bitwise_right_shift_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -341,7 +361,8 @@ static constexpr OpSchema bitwise_right_shift_into_schema = {.name = "bitwise_ri
     .call = "bitwise_right_shift_into",
     .text = "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
     .args = bitwise_right_shift_args, .n_args = 3, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift};
+    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
+    .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_right_shift_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_right_shift_into_schema,
     bitwise_right_shift_into_impl, bitwise_right_shift_into_autograd);
@@ -354,7 +375,8 @@ static constexpr OpSchema bitwise_right_shift_scalar_schema = {.name = "bitwise_
     .call = "bitwise_right_shift",
     .text = "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
     .args = bitwise_right_shift_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift};
+    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
+    .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_right_shift_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_right_shift_scalar_schema,
                                                      bitwise_right_shift_scalar_impl, nullptr);
@@ -364,7 +386,8 @@ static constexpr OpSchema bitwise_right_shift_scalar__schema =
     {.name = "bitwise_right_shift_scalar_", .call = "bitwise_right_shift_",
      .text = "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
      .args = bitwise_right_shift_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
-     .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift};
+     .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
+     .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_right_shift_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_right_shift_scalar__schema, bitwise_right_shift_scalar__impl, nullptr);
 static void bitwise_right_shift_scalar_into_autograd(Call c, const Tensor& self,
@@ -376,7 +399,8 @@ static constexpr OpSchema bitwise_right_shift_scalar_into_schema =
     {.name = "bitwise_right_shift_scalar_into", .call = "bitwise_right_shift_into",
      .text = "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
      .args = bitwise_right_shift_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
-     .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift};
+     .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
+     .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_right_shift_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_right_shift_scalar_into_schema,
     bitwise_right_shift_scalar_into_impl, bitwise_right_shift_scalar_into_autograd);

@@ -16,7 +16,8 @@ static constexpr ArgInfo complex_args[] = {{"real", ArgType::kTensor, false, fal
 static constexpr OpSchema complex_schema = {.name = "complex", .call = "complex",
                                             .text = "complex(real: Tensor, imag: Tensor) -> Tensor",
                                             .args = complex_args, .n_args = 2, .n_outs = 1,
-                                            .structural = true, .kind = OpKind::kComposite};
+                                            .structural = true, .kind = OpKind::kComposite,
+                                            .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_complex = make_op<TensorRef, const Tensor&,
     const Tensor&>(&complex_schema, impl::complex, nullptr);
 static void complex_into_autograd(Call c, const Tensor& real, const Tensor& imag, Tensor& dst) {
@@ -25,7 +26,8 @@ static void complex_into_autograd(Call c, const Tensor& real, const Tensor& imag
 }
 static constexpr OpSchema complex_into_schema = {.name = "complex_into", .call = "complex_into",
     .text = "complex(real: Tensor, imag: Tensor) -> Tensor", .args = complex_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_complex_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&complex_into_schema, complex_into_impl,
     complex_into_autograd);
@@ -38,7 +40,8 @@ static constexpr OpSchema polar_schema = {.name = "polar", .call = "polar",
                                           .text = "polar(abs: Tensor, angle: Tensor) -> Tensor",
                                           .args = polar_args, .n_args = 2, .n_outs = 1,
                                           .structural = true, .kind = OpKind::kComposite,
-                                          .autocast = {Autocast::kFp32, Autocast::kNone}};
+                                          .autocast = {Autocast::kFp32, Autocast::kNone},
+                                          .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_polar = make_op<TensorRef, const Tensor&,
     const Tensor&>(&polar_schema, impl::polar, nullptr);
 static void polar_into_autograd(Call c, const Tensor& abs, const Tensor& angle, Tensor& dst) {
@@ -47,7 +50,8 @@ static void polar_into_autograd(Call c, const Tensor& abs, const Tensor& angle, 
 }
 static constexpr OpSchema polar_into_schema = {.name = "polar_into", .call = "polar_into",
     .text = "polar(abs: Tensor, angle: Tensor) -> Tensor", .args = polar_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_polar_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&polar_into_schema, polar_into_impl,
     polar_into_autograd);
@@ -57,7 +61,8 @@ static constexpr ArgInfo real_args[] = {{"self", ArgType::kTensor, false, false}
 static constexpr OpSchema real_schema = {.name = "real", .call = "real",
                                          .text = "real(self: Tensor) -> Tensor", .args = real_args,
                                          .n_args = 1, .n_outs = 1, .structural = true,
-                                         .kind = OpKind::kComposite};
+                                         .kind = OpKind::kComposite,
+                                         .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_real = make_op<TensorRef, const Tensor&>(&real_schema,
     impl::real, nullptr);
 
@@ -66,7 +71,8 @@ static constexpr ArgInfo imag_args[] = {{"self", ArgType::kTensor, false, false}
 static constexpr OpSchema imag_schema = {.name = "imag", .call = "imag",
                                          .text = "imag(self: Tensor) -> Tensor", .args = imag_args,
                                          .n_args = 1, .n_outs = 1, .structural = true,
-                                         .kind = OpKind::kComposite};
+                                         .kind = OpKind::kComposite,
+                                         .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_imag = make_op<TensorRef, const Tensor&>(&imag_schema,
     impl::imag, nullptr);
 
@@ -76,7 +82,8 @@ static constexpr ArgInfo angle_args[] = {{"self", ArgType::kTensor, false, false
 static constexpr OpSchema angle_schema = {.name = "angle", .call = "angle",
                                           .text = "angle(self: Tensor) -> Tensor",
                                           .args = angle_args, .n_args = 1, .n_outs = 1,
-                                          .structural = true, .kind = OpKind::kComposite};
+                                          .structural = true, .kind = OpKind::kComposite,
+                                          .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_angle = make_op<TensorRef, const Tensor&>(&angle_schema,
     impl::angle, nullptr);
 static void angle_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -87,7 +94,8 @@ static constexpr OpSchema angle_into_schema = {.name = "angle_into", .call = "an
                                                .text = "angle(self: Tensor) -> Tensor",
                                                .args = angle_args, .n_args = 2, .n_outs = 0,
                                                .structural = true, .leaf = true,
-                                               .kind = OpKind::kComposite};
+                                               .kind = OpKind::kComposite,
+                                               .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Tensor&)> op_angle_into = make_op<void, const Tensor&,
     Tensor&>(&angle_into_schema, angle_into_impl, angle_into_autograd);
 
@@ -124,7 +132,8 @@ static constexpr OpSchema angle_of_real_schema = {.name = "angle_of_real", .call
                                                   .n_outs = 1, .differentiable = true,
                                                   .internal = true, .leaf = true,
                                                   .kind = OpKind::kElementwise,
-                                                  .kernel = &kernel_angle_of_real};
+                                                  .kernel = &kernel_angle_of_real,
+                                                  .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_angle_of_real =
     make_op<TensorRef, const Tensor&>(&angle_of_real_schema, angle_of_real_impl,
                                       angle_of_real_autograd);
@@ -134,7 +143,8 @@ static constexpr ArgInfo conj_args[] = {{"self", ArgType::kTensor, false, false}
 static constexpr OpSchema conj_schema = {.name = "conj", .call = "conj",
                                          .text = "conj(self: Tensor) -> Tensor", .args = conj_args,
                                          .n_args = 1, .n_outs = 1, .structural = true,
-                                         .kind = OpKind::kComposite};
+                                         .kind = OpKind::kComposite,
+                                         .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_conj = make_op<TensorRef, const Tensor&>(&conj_schema,
     impl::conj, nullptr);
 
@@ -145,7 +155,8 @@ static constexpr OpSchema conj_physical_schema = {.name = "conj_physical", .call
                                                   .text = "conj_physical(self: Tensor) -> Tensor",
                                                   .args = conj_physical_args, .n_args = 1,
                                                   .n_outs = 1, .structural = true,
-                                                  .kind = OpKind::kComposite};
+                                                  .kind = OpKind::kComposite,
+                                                  .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_conj_physical =
     make_op<TensorRef, const Tensor&>(&conj_physical_schema, impl::conj_physical, nullptr);
 static constexpr ArgInfo conj_physical__args[] = {{"self", ArgType::kTensor, true, false}};
@@ -154,7 +165,8 @@ static constexpr OpSchema conj_physical__schema = {.name = "conj_physical_",
                                                    .text = "conj_physical(self: Tensor) -> Tensor",
                                                    .args = conj_physical__args, .n_args = 1,
                                                    .n_outs = 0, .structural = true,
-                                                   .kind = OpKind::kComposite};
+                                                   .kind = OpKind::kComposite,
+                                                   .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&)> op_conj_physical_ = make_op<void, Tensor&>(&conj_physical__schema,
     conj_physical__impl, nullptr);
 static void conj_physical_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -164,7 +176,8 @@ static void conj_physical_into_autograd(Call c, const Tensor& self, Tensor& dst)
 static constexpr OpSchema conj_physical_into_schema = {.name = "conj_physical_into",
                                                        .call = "conj_physical_into",
     .text = "conj_physical(self: Tensor) -> Tensor", .args = conj_physical_args, .n_args = 2,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Tensor&)> op_conj_physical_into = make_op<void, const Tensor&,
     Tensor&>(&conj_physical_into_schema, conj_physical_into_impl, conj_physical_into_autograd);
 
@@ -200,7 +213,8 @@ static constexpr OpSchema conj_copy_schema = {.name = "conj_copy", .call = "conj
                                               .args = conj_copy_args, .n_args = 1, .n_outs = 1,
                                               .differentiable = true, .internal = true,
                                               .leaf = true, .kind = OpKind::kElementwise,
-                                              .kernel = &kernel_conj};
+                                              .kernel = &kernel_conj,
+                                              .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&)> op_conj_copy =
     make_op<TensorRef, const Tensor&>(&conj_copy_schema, conj_copy_impl, conj_copy_autograd);
 
@@ -210,7 +224,8 @@ static constexpr OpSchema resolve_conj_schema = {.name = "resolve_conj", .call =
                                                  .text = "resolve_conj(self: Tensor) -> Tensor",
                                                  .args = resolve_conj_args, .n_args = 1,
                                                  .n_outs = 1, .structural = true,
-                                                 .kind = OpKind::kComposite};
+                                                 .kind = OpKind::kComposite,
+                                                 .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_resolve_conj =
     make_op<TensorRef, const Tensor&>(&resolve_conj_schema, impl::resolve_conj, nullptr);
 
@@ -219,7 +234,8 @@ static constexpr ArgInfo resolve_neg_args[] = {{"self", ArgType::kTensor, false,
 static constexpr OpSchema resolve_neg_schema = {.name = "resolve_neg", .call = "resolve_neg",
                                                 .text = "resolve_neg(self: Tensor) -> Tensor",
                                                 .args = resolve_neg_args, .n_args = 1, .n_outs = 1,
-                                                .structural = true, .kind = OpKind::kComposite};
+                                                .structural = true, .kind = OpKind::kComposite,
+                                                .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_resolve_neg =
     make_op<TensorRef, const Tensor&>(&resolve_neg_schema, impl::resolve_neg, nullptr);
 
@@ -255,7 +271,8 @@ static constexpr OpSchema view_as_real_schema = {.name = "view_as_real", .call =
                                                  .args = view_as_real_args, .n_args = 1,
                                                  .n_outs = 1, .differentiable = true,
                                                  .structural = true, .leaf = true,
-                                                 .kind = OpKind::kView, .alias = Alias::kView};
+                                                 .kind = OpKind::kView, .alias = Alias::kView,
+                                                 .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_view_as_real =
     make_op<TensorRef, const Tensor&>(&view_as_real_schema, impl::view_as_real,
                                       view_as_real_autograd);
@@ -291,7 +308,8 @@ static constexpr OpSchema view_as_complex_schema = {.name = "view_as_complex",
                                                     .call = "view_as_complex",
     .text = "view_as_complex(self: Tensor) -> Tensor", .args = view_as_complex_args, .n_args = 1,
     .n_outs = 1, .differentiable = true, .structural = true, .leaf = true, .kind = OpKind::kView,
-    .alias = Alias::kView, .autocast = {Autocast::kFp32, Autocast::kNone}};
+    .alias = Alias::kView, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_view_as_complex =
     make_op<TensorRef, const Tensor&>(&view_as_complex_schema, impl::view_as_complex,
                                       view_as_complex_autograd);

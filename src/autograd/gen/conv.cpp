@@ -22,7 +22,8 @@ static constexpr ArgInfo conv1d_args[] = {{"input", ArgType::kTensor, false, fal
 static constexpr OpSchema conv1d_schema = {.name = "conv1d", .call = "conv1d",
     .text = "conv1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, "
     "padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", .args = conv1d_args,
-    .n_args = 7, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 7, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
                        int64_t)> op_conv1d = make_op<TensorRef, const Tensor&, const Tensor&,
                                                      const Tensor*, Ints, Ints, Ints,
@@ -43,7 +44,7 @@ static constexpr OpSchema conv1d_padding_schema = {.name = "conv1d_padding",
     .text = "conv1d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, "
     "stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor",
     .args = conv1d_padding_args, .n_args = 7, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
                        int64_t)> op_conv1d_padding = make_op<TensorRef, const Tensor&,
     const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv1d_padding_schema,
@@ -61,7 +62,8 @@ static constexpr ArgInfo conv2d_args[] = {{"input", ArgType::kTensor, false, fal
 static constexpr OpSchema conv2d_schema = {.name = "conv2d", .call = "conv2d",
     .text = "conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, "
     "padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", .args = conv2d_args,
-    .n_args = 7, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 7, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
                        int64_t)> op_conv2d = make_op<TensorRef, const Tensor&, const Tensor&,
                                                      const Tensor*, Ints, Ints, Ints,
@@ -82,7 +84,7 @@ static constexpr OpSchema conv2d_padding_schema = {.name = "conv2d_padding",
     .text = "conv2d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, "
     "stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor",
     .args = conv2d_padding_args, .n_args = 7, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
                        int64_t)> op_conv2d_padding = make_op<TensorRef, const Tensor&,
     const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv2d_padding_schema,
@@ -100,7 +102,8 @@ static constexpr ArgInfo conv3d_args[] = {{"input", ArgType::kTensor, false, fal
 static constexpr OpSchema conv3d_schema = {.name = "conv3d", .call = "conv3d",
     .text = "conv3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, "
     "padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", .args = conv3d_args,
-    .n_args = 7, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 7, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
                        int64_t)> op_conv3d = make_op<TensorRef, const Tensor&, const Tensor&,
                                                      const Tensor*, Ints, Ints, Ints,
@@ -121,7 +124,7 @@ static constexpr OpSchema conv3d_padding_schema = {.name = "conv3d_padding",
     .text = "conv3d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, "
     "stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor",
     .args = conv3d_padding_args, .n_args = 7, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
                        int64_t)> op_conv3d_padding = make_op<TensorRef, const Tensor&,
     const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv3d_padding_schema,
@@ -142,7 +145,7 @@ static constexpr OpSchema conv_transpose1d_schema = {.name = "conv_transpose1d",
     .text = "conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] "
     "= 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> "
     "Tensor", .args = conv_transpose1d_args, .n_args = 8, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t,
                        Ints)> op_conv_transpose1d = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose1d_schema,
@@ -163,7 +166,7 @@ static constexpr OpSchema conv_transpose2d_schema = {.name = "conv_transpose2d",
     .text = "conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] "
     "= 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> "
     "Tensor", .args = conv_transpose2d_args, .n_args = 8, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t,
                        Ints)> op_conv_transpose2d = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose2d_schema,
@@ -184,7 +187,7 @@ static constexpr OpSchema conv_transpose3d_schema = {.name = "conv_transpose3d",
     .text = "conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] "
     "= 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> "
     "Tensor", .args = conv_transpose3d_args, .n_args = 8, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t,
                        Ints)> op_conv_transpose3d = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose3d_schema,

@@ -49,7 +49,8 @@ static constexpr OpSchema copy__schema = {.name = "copy_", .call = "copy_",
                                           .text = "copy_(self: Tensor!, src: Tensor) -> ()",
                                           .args = copy__args, .n_args = 2, .n_outs = 0,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kCopy};
+                                          .kind = OpKind::kCopy,
+                                          .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, const Tensor&)> op_copy_ = make_op<void, Tensor&,
     const Tensor&>(&copy__schema, impl::copy_, copy__autograd);
 
@@ -85,7 +86,7 @@ static constexpr ArgInfo clone_args[] = {{"self", ArgType::kTensor, false, false
 static constexpr OpSchema clone_schema = {.name = "clone", .call = "clone",
     .text = "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor",
     .args = clone_args, .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kCopy};
+    .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_clone = make_op<TensorRef, const Tensor&,
     int64_t>(&clone_schema, impl::clone, clone_autograd);
 static void clone_into_autograd(Call c, const Tensor& self, int64_t memory_format, Tensor& dst) {
@@ -95,7 +96,7 @@ static void clone_into_autograd(Call c, const Tensor& self, int64_t memory_forma
 static constexpr OpSchema clone_into_schema = {.name = "clone_into", .call = "clone_into",
     .text = "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor",
     .args = clone_args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kCopy};
+    .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_clone_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&clone_into_schema, clone_into_impl, clone_into_autograd);
 
@@ -131,7 +132,8 @@ static constexpr ArgInfo to_dtype_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"dtype", ArgType::kDtype, false, false}};
 static constexpr OpSchema to_dtype_schema = {.name = "to_dtype", .call = "to_dtype",
     .text = "to_dtype(self: Tensor, dtype: DType) -> Tensor", .args = to_dtype_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kCopy};
+    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kCopy,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Dtype)> op_to_dtype = make_op<TensorRef, const Tensor&,
     Dtype>(&to_dtype_schema, impl::to_dtype, to_dtype_autograd);
 
@@ -168,7 +170,7 @@ static constexpr ArgInfo to_device_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema to_device_schema = {.name = "to_device", .call = "to_device",
     .text = "to_device(self: Tensor, device: Device) -> Tensor", .args = to_device_args,
     .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .structural = true,
-    .leaf = true, .kind = OpKind::kCopy};
+    .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Device)> op_to_device = make_op<TensorRef, const Tensor&,
     Device>(&to_device_schema, impl::to_device, to_device_autograd);
 
@@ -182,7 +184,7 @@ static constexpr ArgInfo to_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema to_schema = {.name = "to", .call = "to",
     .text = "to(self: Tensor, dtype: DType? = None, device: Device? = None, copy: Bool = false, "
     "memory_format: MemoryFormat = preserve) -> Tensor", .args = to_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, bool, int64_t)> op_to =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, bool, int64_t>(&to_schema, impl::to,
     nullptr);
@@ -192,7 +194,8 @@ static constexpr ArgInfo contiguous_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema contiguous_schema = {.name = "contiguous", .call = "contiguous",
                                                .text = "contiguous(self: Tensor) -> Tensor",
                                                .args = contiguous_args, .n_args = 1, .n_outs = 1,
-                                               .structural = true, .kind = OpKind::kComposite};
+                                               .structural = true, .kind = OpKind::kComposite,
+                                               .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_contiguous =
     make_op<TensorRef, const Tensor&>(&contiguous_schema, impl::contiguous, nullptr);
 
@@ -226,7 +229,8 @@ static constexpr ArgInfo zero__args[] = {{"self", ArgType::kTensor, true, false}
 static constexpr OpSchema zero__schema = {.name = "zero_", .call = "zero_",
                                           .text = "zero_(self: Tensor!) -> ()", .args = zero__args,
                                           .n_args = 1, .n_outs = 0, .differentiable = true,
-                                          .leaf = true, .kind = OpKind::kCopy};
+                                          .leaf = true, .kind = OpKind::kCopy,
+                                          .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&)> op_zero_ = make_op<void, Tensor&>(&zero__schema, impl::zero_,
     zero__autograd);
 
@@ -262,7 +266,8 @@ static constexpr OpSchema fill__schema = {.name = "fill_", .call = "fill_",
                                           .text = "fill_(self: Tensor!, value: Scalar) -> ()",
                                           .args = fill__args, .n_args = 2, .n_outs = 0,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kCopy};
+                                          .kind = OpKind::kCopy,
+                                          .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, const Scalar&)> op_fill_ = make_op<void, Tensor&,
     const Scalar&>(&fill__schema, impl::fill_, fill__autograd);
 
@@ -297,7 +302,8 @@ static constexpr OpSchema fill_schema = {.name = "fill", .call = "fill",
                                          .text = "fill(self: Tensor, value: Scalar) -> Tensor",
                                          .args = fill_args, .n_args = 2, .n_outs = 1,
                                          .differentiable = true, .leaf = true,
-                                         .kind = OpKind::kCopy};
+                                         .kind = OpKind::kCopy,
+                                         .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_fill = make_op<TensorRef, const Tensor&,
     const Scalar&>(&fill_schema, impl::fill, fill_autograd);
 
@@ -339,7 +345,8 @@ static constexpr ArgInfo fill_tensor_args[] = {{"self", ArgType::kTensor, false,
                                                {"value", ArgType::kTensor, false, false}};
 static constexpr OpSchema fill_tensor_schema = {.name = "fill_tensor", .call = "fill_tensor",
     .text = "fill_tensor(self: Tensor, value: Tensor) -> Tensor", .args = fill_tensor_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kCopy};
+    .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fill_tensor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&fill_tensor_schema, impl::fill_tensor,
                                                      fill_tensor_autograd);

@@ -15,7 +15,8 @@ static constexpr ArgInfo empty_args[] = {{"size", ArgType::kSize, false, false},
                                          {"device", ArgType::kDevice, false, true}};
 static constexpr OpSchema empty_schema = {.name = "empty", .call = "empty",
     .text = "empty(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor",
-    .args = empty_args, .n_args = 3, .n_outs = 1, .structural = true, .leaf = true};
+    .args = empty_args, .n_args = 3, .n_outs = 1, .structural = true, .leaf = true,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>)> op_empty = make_op<TensorRef, Ints, Dtype,
     Opt<Device>>(&empty_schema, impl::empty, nullptr);
 
@@ -27,7 +28,7 @@ static constexpr ArgInfo empty_strided_args[] = {{"size", ArgType::kSize, false,
 static constexpr OpSchema empty_strided_schema = {.name = "empty_strided", .call = "empty_strided",
     .text = "empty_strided(size: Size, stride: Shape, dtype: DType? = None, device: Device? = "
     "None) -> Tensor", .args = empty_strided_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .leaf = true};
+    .leaf = true, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(Ints, Ints, Dtype, Opt<Device>)> op_empty_strided = make_op<TensorRef, Ints,
     Ints, Dtype, Opt<Device>>(&empty_strided_schema, impl::empty_strided, nullptr);
 
@@ -37,7 +38,8 @@ static constexpr ArgInfo zeros_args[] = {{"size", ArgType::kSize, false, false},
                                          {"device", ArgType::kDevice, false, true}};
 static constexpr OpSchema zeros_schema = {.name = "zeros", .call = "zeros",
     .text = "zeros(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor",
-    .args = zeros_args, .n_args = 3, .n_outs = 1, .leaf = true};
+    .args = zeros_args, .n_args = 3, .n_outs = 1, .leaf = true,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>)> op_zeros = make_op<TensorRef, Ints, Dtype,
     Opt<Device>>(&zeros_schema, impl::zeros, nullptr);
 
@@ -47,7 +49,8 @@ static constexpr ArgInfo ones_args[] = {{"size", ArgType::kSize, false, false},
                                         {"device", ArgType::kDevice, false, true}};
 static constexpr OpSchema ones_schema = {.name = "ones", .call = "ones",
     .text = "ones(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor",
-    .args = ones_args, .n_args = 3, .n_outs = 1, .leaf = true};
+    .args = ones_args, .n_args = 3, .n_outs = 1, .leaf = true,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>)> op_ones = make_op<TensorRef, Ints, Dtype,
     Opt<Device>>(&ones_schema, impl::ones, nullptr);
 
@@ -58,7 +61,8 @@ static constexpr ArgInfo full_args[] = {{"size", ArgType::kSize, false, false},
                                         {"device", ArgType::kDevice, false, true}};
 static constexpr OpSchema full_schema = {.name = "full", .call = "full",
     .text = "full(size: Size, fill_value: Scalar, dtype: DType? = None, device: Device? = None) "
-    "-> Tensor", .args = full_args, .n_args = 4, .n_outs = 1, .leaf = true};
+    "-> Tensor", .args = full_args, .n_args = 4, .n_outs = 1, .leaf = true,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(Ints, const Scalar&, Dtype, Opt<Device>)> op_full = make_op<TensorRef, Ints,
     const Scalar&, Dtype, Opt<Device>>(&full_schema, impl::full, nullptr);
 
@@ -82,7 +86,8 @@ static constexpr ArgInfo empty_like_args[] = {{"self", ArgType::kTensor, false, 
                                               {"device", ArgType::kDevice, false, true}};
 static constexpr OpSchema empty_like_schema = {.name = "empty_like", .call = "empty_like",
     .text = "empty_like(self: Tensor, dtype: DType? = None, device: Device? = None) -> Tensor",
-    .args = empty_like_args, .n_args = 3, .n_outs = 1, .structural = true, .leaf = true};
+    .args = empty_like_args, .n_args = 3, .n_outs = 1, .structural = true, .leaf = true,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_empty_like =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>>(&empty_like_schema, impl::empty_like,
     nullptr);
@@ -93,7 +98,8 @@ static constexpr ArgInfo zeros_like_args[] = {{"self", ArgType::kTensor, false, 
                                               {"device", ArgType::kDevice, false, true}};
 static constexpr OpSchema zeros_like_schema = {.name = "zeros_like", .call = "zeros_like",
     .text = "zeros_like(self: Tensor, dtype: DType? = None, device: Device? = None) -> Tensor",
-    .args = zeros_like_args, .n_args = 3, .n_outs = 1, .leaf = true};
+    .args = zeros_like_args, .n_args = 3, .n_outs = 1, .leaf = true,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_zeros_like =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>>(&zeros_like_schema, impl::zeros_like,
     nullptr);
@@ -104,7 +110,8 @@ static constexpr ArgInfo ones_like_args[] = {{"self", ArgType::kTensor, false, f
                                              {"device", ArgType::kDevice, false, true}};
 static constexpr OpSchema ones_like_schema = {.name = "ones_like", .call = "ones_like",
     .text = "ones_like(self: Tensor, dtype: DType? = None, device: Device? = None) -> Tensor",
-    .args = ones_like_args, .n_args = 3, .n_outs = 1, .leaf = true};
+    .args = ones_like_args, .n_args = 3, .n_outs = 1, .leaf = true,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_ones_like =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>>(&ones_like_schema, impl::ones_like,
     nullptr);
@@ -116,7 +123,8 @@ static constexpr ArgInfo full_like_args[] = {{"self", ArgType::kTensor, false, f
                                              {"device", ArgType::kDevice, false, true}};
 static constexpr OpSchema full_like_schema = {.name = "full_like", .call = "full_like",
     .text = "full_like(self: Tensor, fill_value: Scalar, dtype: DType? = None, device: Device? = "
-    "None) -> Tensor", .args = full_like_args, .n_args = 4, .n_outs = 1, .leaf = true};
+    "None) -> Tensor", .args = full_like_args, .n_args = 4, .n_outs = 1, .leaf = true,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Scalar&, Dtype, Opt<Device>)> op_full_like =
     make_op<TensorRef, const Tensor&, const Scalar&, Dtype, Opt<Device>>(&full_like_schema,
     impl::full_like, nullptr);

@@ -20,7 +20,7 @@ static constexpr ArgInfo fft_fft_args[] = {{"self", ArgType::kTensor, false, fal
 static constexpr OpSchema fft_fft_schema = {.name = "fft_fft", .call = "fft_fft",
     .text = "fft_fft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_fft_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_fft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_fft_schema,
     impl::fft_fft, nullptr);
@@ -32,7 +32,7 @@ static void fft_fft_into_autograd(Call c, const Tensor& self, Opt<int64_t> n, in
 static constexpr OpSchema fft_fft_into_schema = {.name = "fft_fft_into", .call = "fft_fft_into",
     .text = "fft_fft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_fft_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_fft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_fft_into_schema,
     fft_fft_into_impl, fft_fft_into_autograd);
@@ -48,7 +48,7 @@ static constexpr ArgInfo fft_ifft_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema fft_ifft_schema = {.name = "fft_ifft", .call = "fft_ifft",
     .text = "fft_ifft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ifft_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_ifft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_ifft_schema,
     impl::fft_ifft, nullptr);
@@ -60,7 +60,7 @@ static void fft_ifft_into_autograd(Call c, const Tensor& self, Opt<int64_t> n, i
 static constexpr OpSchema fft_ifft_into_schema = {.name = "fft_ifft_into", .call = "fft_ifft_into",
     .text = "fft_ifft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ifft_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_ifft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_ifft_into_schema,
     fft_ifft_into_impl, fft_ifft_into_autograd);
@@ -76,7 +76,7 @@ static constexpr ArgInfo fft_rfft_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema fft_rfft_schema = {.name = "fft_rfft", .call = "fft_rfft",
     .text = "fft_rfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_rfft_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_rfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_rfft_schema,
     impl::fft_rfft, nullptr);
@@ -88,7 +88,7 @@ static void fft_rfft_into_autograd(Call c, const Tensor& self, Opt<int64_t> n, i
 static constexpr OpSchema fft_rfft_into_schema = {.name = "fft_rfft_into", .call = "fft_rfft_into",
     .text = "fft_rfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_rfft_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_rfft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_rfft_into_schema,
     fft_rfft_into_impl, fft_rfft_into_autograd);
@@ -104,7 +104,7 @@ static constexpr ArgInfo fft_irfft_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema fft_irfft_schema = {.name = "fft_irfft", .call = "fft_irfft",
     .text = "fft_irfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_irfft_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_irfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_irfft_schema,
     impl::fft_irfft, nullptr);
@@ -117,7 +117,7 @@ static constexpr OpSchema fft_irfft_into_schema = {.name = "fft_irfft_into",
                                                    .call = "fft_irfft_into",
     .text = "fft_irfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_irfft_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_irfft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_irfft_into_schema,
     fft_irfft_into_impl, fft_irfft_into_autograd);
@@ -133,7 +133,7 @@ static constexpr ArgInfo fft_hfft_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema fft_hfft_schema = {.name = "fft_hfft", .call = "fft_hfft",
     .text = "fft_hfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_hfft_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_hfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_hfft_schema,
     impl::fft_hfft, nullptr);
@@ -145,7 +145,7 @@ static void fft_hfft_into_autograd(Call c, const Tensor& self, Opt<int64_t> n, i
 static constexpr OpSchema fft_hfft_into_schema = {.name = "fft_hfft_into", .call = "fft_hfft_into",
     .text = "fft_hfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_hfft_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_hfft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_hfft_into_schema,
     fft_hfft_into_impl, fft_hfft_into_autograd);
@@ -161,7 +161,7 @@ static constexpr ArgInfo fft_ihfft_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema fft_ihfft_schema = {.name = "fft_ihfft", .call = "fft_ihfft",
     .text = "fft_ihfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ihfft_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_ihfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_ihfft_schema,
     impl::fft_ihfft, nullptr);
@@ -174,7 +174,7 @@ static constexpr OpSchema fft_ihfft_into_schema = {.name = "fft_ihfft_into",
                                                    .call = "fft_ihfft_into",
     .text = "fft_ihfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ihfft_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_ihfft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_ihfft_into_schema,
     fft_ihfft_into_impl, fft_ihfft_into_autograd);
@@ -189,7 +189,7 @@ static constexpr ArgInfo fft_fft2_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema fft_fft2_schema = {.name = "fft_fft2", .call = "fft_fft2",
     .text = "fft_fft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_fft2_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_fft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_fft2_schema, impl::fft_fft2,
     nullptr);
@@ -201,7 +201,7 @@ static void fft_fft2_into_autograd(Call c, const Tensor& self, Ints s, Ints dim,
 static constexpr OpSchema fft_fft2_into_schema = {.name = "fft_fft2_into", .call = "fft_fft2_into",
     .text = "fft_fft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_fft2_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_fft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_fft2_into_schema,
     fft_fft2_into_impl, fft_fft2_into_autograd);
@@ -216,7 +216,7 @@ static constexpr ArgInfo fft_ifft2_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema fft_ifft2_schema = {.name = "fft_ifft2", .call = "fft_ifft2",
     .text = "fft_ifft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ifft2_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ifft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ifft2_schema, impl::fft_ifft2,
     nullptr);
@@ -229,7 +229,7 @@ static constexpr OpSchema fft_ifft2_into_schema = {.name = "fft_ifft2_into",
                                                    .call = "fft_ifft2_into",
     .text = "fft_ifft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ifft2_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ifft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_ifft2_into_schema,
     fft_ifft2_into_impl, fft_ifft2_into_autograd);
@@ -244,7 +244,7 @@ static constexpr ArgInfo fft_rfft2_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema fft_rfft2_schema = {.name = "fft_rfft2", .call = "fft_rfft2",
     .text = "fft_rfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_rfft2_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_rfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_rfft2_schema, impl::fft_rfft2,
     nullptr);
@@ -257,7 +257,7 @@ static constexpr OpSchema fft_rfft2_into_schema = {.name = "fft_rfft2_into",
                                                    .call = "fft_rfft2_into",
     .text = "fft_rfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_rfft2_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_rfft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_rfft2_into_schema,
     fft_rfft2_into_impl, fft_rfft2_into_autograd);
@@ -272,7 +272,7 @@ static constexpr ArgInfo fft_irfft2_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema fft_irfft2_schema = {.name = "fft_irfft2", .call = "fft_irfft2",
     .text = "fft_irfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_irfft2_args, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_irfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_irfft2_schema, impl::fft_irfft2,
     nullptr);
@@ -285,7 +285,8 @@ static constexpr OpSchema fft_irfft2_into_schema = {.name = "fft_irfft2_into",
                                                     .call = "fft_irfft2_into",
     .text = "fft_irfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_irfft2_args, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_irfft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_irfft2_into_schema,
     fft_irfft2_into_impl, fft_irfft2_into_autograd);
@@ -300,7 +301,7 @@ static constexpr ArgInfo fft_hfft2_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema fft_hfft2_schema = {.name = "fft_hfft2", .call = "fft_hfft2",
     .text = "fft_hfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_hfft2_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_hfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_hfft2_schema, impl::fft_hfft2,
     nullptr);
@@ -313,7 +314,7 @@ static constexpr OpSchema fft_hfft2_into_schema = {.name = "fft_hfft2_into",
                                                    .call = "fft_hfft2_into",
     .text = "fft_hfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_hfft2_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_hfft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_hfft2_into_schema,
     fft_hfft2_into_impl, fft_hfft2_into_autograd);
@@ -328,7 +329,7 @@ static constexpr ArgInfo fft_ihfft2_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema fft_ihfft2_schema = {.name = "fft_ihfft2", .call = "fft_ihfft2",
     .text = "fft_ihfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ihfft2_args, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ihfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ihfft2_schema, impl::fft_ihfft2,
     nullptr);
@@ -341,7 +342,8 @@ static constexpr OpSchema fft_ihfft2_into_schema = {.name = "fft_ihfft2_into",
                                                     .call = "fft_ihfft2_into",
     .text = "fft_ihfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ihfft2_args, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ihfft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_ihfft2_into_schema,
     fft_ihfft2_into_impl, fft_ihfft2_into_autograd);
@@ -356,7 +358,7 @@ static constexpr ArgInfo fft_fftn_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema fft_fftn_schema = {.name = "fft_fftn", .call = "fft_fftn",
     .text = "fft_fftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_fftn_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_fftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_fftn_schema, impl::fft_fftn,
     nullptr);
@@ -368,7 +370,7 @@ static void fft_fftn_into_autograd(Call c, const Tensor& self, Ints s, Ints dim,
 static constexpr OpSchema fft_fftn_into_schema = {.name = "fft_fftn_into", .call = "fft_fftn_into",
     .text = "fft_fftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_fftn_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_fftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_fftn_into_schema,
     fft_fftn_into_impl, fft_fftn_into_autograd);
@@ -383,7 +385,7 @@ static constexpr ArgInfo fft_ifftn_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema fft_ifftn_schema = {.name = "fft_ifftn", .call = "fft_ifftn",
     .text = "fft_ifftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ifftn_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ifftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ifftn_schema, impl::fft_ifftn,
     nullptr);
@@ -396,7 +398,7 @@ static constexpr OpSchema fft_ifftn_into_schema = {.name = "fft_ifftn_into",
                                                    .call = "fft_ifftn_into",
     .text = "fft_ifftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ifftn_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ifftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_ifftn_into_schema,
     fft_ifftn_into_impl, fft_ifftn_into_autograd);
@@ -411,7 +413,7 @@ static constexpr ArgInfo fft_rfftn_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema fft_rfftn_schema = {.name = "fft_rfftn", .call = "fft_rfftn",
     .text = "fft_rfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_rfftn_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_rfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_rfftn_schema, impl::fft_rfftn,
     nullptr);
@@ -424,7 +426,7 @@ static constexpr OpSchema fft_rfftn_into_schema = {.name = "fft_rfftn_into",
                                                    .call = "fft_rfftn_into",
     .text = "fft_rfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_rfftn_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_rfftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_rfftn_into_schema,
     fft_rfftn_into_impl, fft_rfftn_into_autograd);
@@ -439,7 +441,7 @@ static constexpr ArgInfo fft_irfftn_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema fft_irfftn_schema = {.name = "fft_irfftn", .call = "fft_irfftn",
     .text = "fft_irfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_irfftn_args, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_irfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_irfftn_schema, impl::fft_irfftn,
     nullptr);
@@ -452,7 +454,8 @@ static constexpr OpSchema fft_irfftn_into_schema = {.name = "fft_irfftn_into",
                                                     .call = "fft_irfftn_into",
     .text = "fft_irfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_irfftn_args, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_irfftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_irfftn_into_schema,
     fft_irfftn_into_impl, fft_irfftn_into_autograd);
@@ -467,7 +470,7 @@ static constexpr ArgInfo fft_hfftn_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema fft_hfftn_schema = {.name = "fft_hfftn", .call = "fft_hfftn",
     .text = "fft_hfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_hfftn_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_hfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_hfftn_schema, impl::fft_hfftn,
     nullptr);
@@ -480,7 +483,7 @@ static constexpr OpSchema fft_hfftn_into_schema = {.name = "fft_hfftn_into",
                                                    .call = "fft_hfftn_into",
     .text = "fft_hfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_hfftn_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_hfftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_hfftn_into_schema,
     fft_hfftn_into_impl, fft_hfftn_into_autograd);
@@ -495,7 +498,7 @@ static constexpr ArgInfo fft_ihfftn_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema fft_ihfftn_schema = {.name = "fft_ihfftn", .call = "fft_ihfftn",
     .text = "fft_ihfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ihfftn_args, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ihfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ihfftn_schema, impl::fft_ihfftn,
     nullptr);
@@ -508,7 +511,8 @@ static constexpr OpSchema fft_ihfftn_into_schema = {.name = "fft_ihfftn_into",
                                                     .call = "fft_ihfftn_into",
     .text = "fft_ihfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ihfftn_args, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ihfftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_ihfftn_into_schema,
     fft_ihfftn_into_impl, fft_ihfftn_into_autograd);
@@ -523,7 +527,7 @@ static constexpr ArgInfo fft_fftfreq_args[] = {{"n", ArgType::kInt, false, false
 static constexpr OpSchema fft_fftfreq_schema = {.name = "fft_fftfreq", .call = "fft_fftfreq",
     .text = "fft_fftfreq(n: Int, d: Float = 1.0, dtype: DType? = None, device: Device? = None) -> "
     "Tensor", .args = fft_fftfreq_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(int64_t, double, Dtype, Opt<Device>)> op_fft_fftfreq =
     make_op<TensorRef, int64_t, double, Dtype, Opt<Device>>(&fft_fftfreq_schema, impl::fft_fftfreq,
     nullptr);
@@ -536,7 +540,7 @@ static constexpr OpSchema fft_fftfreq_into_schema = {.name = "fft_fftfreq_into",
                                                      .call = "fft_fftfreq_into",
     .text = "fft_fftfreq(n: Int, d: Float = 1.0, dtype: DType? = None, device: Device? = None) -> "
     "Tensor", .args = fft_fftfreq_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(int64_t, double, Dtype, Opt<Device>, Tensor&)> op_fft_fftfreq_into =
     make_op<void, int64_t, double, Dtype, Opt<Device>, Tensor&>(&fft_fftfreq_into_schema,
     fft_fftfreq_into_impl, fft_fftfreq_into_autograd);
@@ -551,7 +555,7 @@ static constexpr ArgInfo fft_rfftfreq_args[] = {{"n", ArgType::kInt, false, fals
 static constexpr OpSchema fft_rfftfreq_schema = {.name = "fft_rfftfreq", .call = "fft_rfftfreq",
     .text = "fft_rfftfreq(n: Int, d: Float = 1.0, dtype: DType? = None, device: Device? = None) "
     "-> Tensor", .args = fft_rfftfreq_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(int64_t, double, Dtype, Opt<Device>)> op_fft_rfftfreq =
     make_op<TensorRef, int64_t, double, Dtype, Opt<Device>>(&fft_rfftfreq_schema,
     impl::fft_rfftfreq, nullptr);
@@ -564,7 +568,7 @@ static constexpr OpSchema fft_rfftfreq_into_schema = {.name = "fft_rfftfreq_into
                                                       .call = "fft_rfftfreq_into",
     .text = "fft_rfftfreq(n: Int, d: Float = 1.0, dtype: DType? = None, device: Device? = None) "
     "-> Tensor", .args = fft_rfftfreq_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(int64_t, double, Dtype, Opt<Device>, Tensor&)> op_fft_rfftfreq_into =
     make_op<void, int64_t, double, Dtype, Opt<Device>, Tensor&>(&fft_rfftfreq_into_schema,
     fft_rfftfreq_into_impl, fft_rfftfreq_into_autograd);
@@ -574,7 +578,8 @@ static constexpr ArgInfo fft_fftshift_args[] = {{"self", ArgType::kTensor, false
                                                 {"dim", ArgType::kDims, false, true}};
 static constexpr OpSchema fft_fftshift_schema = {.name = "fft_fftshift", .call = "fft_fftshift",
     .text = "fft_fftshift(self: Tensor, dim: Dims = []) -> Tensor", .args = fft_fftshift_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints)> op_fft_fftshift = make_op<TensorRef, const Tensor&,
     Ints>(&fft_fftshift_schema, impl::fft_fftshift, nullptr);
 
@@ -583,7 +588,8 @@ static constexpr ArgInfo fft_ifftshift_args[] = {{"self", ArgType::kTensor, fals
                                                  {"dim", ArgType::kDims, false, true}};
 static constexpr OpSchema fft_ifftshift_schema = {.name = "fft_ifftshift", .call = "fft_ifftshift",
     .text = "fft_ifftshift(self: Tensor, dim: Dims = []) -> Tensor", .args = fft_ifftshift_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints)> op_fft_ifftshift = make_op<TensorRef, const Tensor&,
     Ints>(&fft_ifftshift_schema, impl::fft_ifftshift, nullptr);
 
@@ -607,7 +613,7 @@ static constexpr OpSchema stft_schema = {.name = "stft", .call = "stft",
     "window: Tensor? = None, center: Bool = true, pad_mode: Enum<Padding> = \"reflect\", "
     "normalized: Bool = false, onesided: Bool? = None, return_complex: Bool? = None, "
     "align_to_window: Bool? = None) -> Tensor", .args = stft_args, .n_args = 11, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,
                        int64_t, bool, Opt<bool>, Opt<bool>, Opt<bool>)> op_stft =
     make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,
@@ -631,7 +637,8 @@ static constexpr OpSchema istft_schema = {.name = "istft", .call = "istft",
     .text = "istft(self: Tensor, n_fft: Int, hop_length: Int? = None, win_length: Int? = None, "
     "window: Tensor? = None, center: Bool = true, normalized: Bool = false, onesided: Bool? = "
     "None, length: Int? = None, return_complex: Bool = false) -> Tensor", .args = istft_args,
-    .n_args = 10, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 10, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,
                        bool, Opt<bool>, Opt<int64_t>, bool)> op_istft =
     make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,

@@ -21,7 +21,7 @@ static constexpr OpSchema grid_sample_schema = {.name = "grid_sample", .call = "
     .text = "grid_sample(input: Tensor, grid: Tensor, mode: Enum<GridMode> = \"bilinear\", "
     "padding_mode: Enum<GridPadding> = \"zeros\", align_corners: Bool? = None) -> Tensor",
     .args = grid_sample_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t, Opt<bool>)> op_grid_sample =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, int64_t,
             Opt<bool>>(&grid_sample_schema, impl::grid_sample, nullptr);
@@ -187,7 +187,7 @@ static constexpr ArgInfo affine_grid_args[] = {{"theta", ArgType::kTensor, false
 static constexpr OpSchema affine_grid_schema = {.name = "affine_grid", .call = "affine_grid",
     .text = "affine_grid(theta: Tensor, size: Shape, align_corners: Bool? = None) -> Tensor",
     .args = affine_grid_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Opt<bool>)> op_affine_grid =
     make_op<TensorRef, const Tensor&, Ints, Opt<bool>>(&affine_grid_schema, impl::affine_grid,
                                                        nullptr);

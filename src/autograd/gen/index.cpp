@@ -50,7 +50,8 @@ static constexpr ArgInfo gather_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema gather_schema = {.name = "gather", .call = "gather",
     .text = "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor", .args = gather_args,
-    .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kIndex};
+    .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kIndex,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_gather =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&>(&gather_schema, impl::gather,
     gather_autograd);
@@ -61,7 +62,8 @@ static void gather_into_autograd(Call c, const Tensor& self, int64_t dim, const 
 }
 static constexpr OpSchema gather_into_schema = {.name = "gather_into", .call = "gather_into",
     .text = "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor", .args = gather_args,
-    .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kIndex};
+    .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kIndex,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_into =
     make_op<void, const Tensor&, int64_t, const Tensor&, Tensor&>(&gather_into_schema,
     gather_into_impl, gather_into_autograd);
@@ -116,7 +118,8 @@ static constexpr ArgInfo scatter_add_args[] = {{"self", ArgType::kTensor, false,
 static constexpr OpSchema scatter_add_schema = {.name = "scatter_add", .call = "scatter_add",
     .text = "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
     .args = scatter_add_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex, .autocast = {Autocast::kNone, Autocast::kPromote}};
+    .kind = OpKind::kIndex, .autocast = {Autocast::kNone, Autocast::kPromote},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add_schema,
     impl::scatter_add, scatter_add_autograd);
@@ -148,7 +151,7 @@ static constexpr ArgInfo scatter_add__args[] = {{"self", ArgType::kTensor, true,
 static constexpr OpSchema scatter_add__schema = {.name = "scatter_add_", .call = "scatter_add_",
     .text = "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
     .args = scatter_add__args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex};
+    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add__schema,
     scatter_add__impl, scatter_add__autograd);
@@ -197,7 +200,7 @@ static constexpr ArgInfo index_select_args[] = {{"self", ArgType::kTensor, false
 static constexpr OpSchema index_select_schema = {.name = "index_select", .call = "index_select",
     .text = "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor",
     .args = index_select_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex};
+    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_index_select =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&>(&index_select_schema,
     impl::index_select, index_select_autograd);
@@ -210,7 +213,7 @@ static constexpr OpSchema index_select_into_schema = {.name = "index_select_into
                                                       .call = "index_select_into",
     .text = "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor",
     .args = index_select_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex};
+    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_index_select_into =
     make_op<void, const Tensor&, int64_t, const Tensor&, Tensor&>(&index_select_into_schema,
     index_select_into_impl, index_select_into_autograd);
@@ -362,7 +365,8 @@ static constexpr ArgInfo index_args[] = {{"self", ArgType::kTensor, false, false
                                          {"indices", ArgType::kOptTensorList, false, false}};
 static constexpr OpSchema index_schema = {.name = "index", .call = "index",
     .text = "index(self: Tensor, indices: Tensor?[]) -> Tensor", .args = index_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kIndex};
+    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kIndex,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, TensorSpan)> op_index = make_op<TensorRef, const Tensor&,
     TensorSpan>(&index_schema, impl::index, index_autograd);
 
@@ -420,7 +424,7 @@ static constexpr ArgInfo index_put_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema index_put_schema = {.name = "index_put", .call = "index_put",
     .text = "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = "
     "false) -> Tensor", .args = index_put_args, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .leaf = true, .kind = OpKind::kIndex};
+    .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, TensorSpan, const Tensor&, bool)> op_index_put =
     make_op<TensorRef, const Tensor&, TensorSpan, const Tensor&, bool>(&index_put_schema,
     impl::index_put, index_put_autograd);
@@ -452,7 +456,7 @@ static constexpr ArgInfo index_put__args[] = {{"self", ArgType::kTensor, true, f
 static constexpr OpSchema index_put__schema = {.name = "index_put_", .call = "index_put_",
     .text = "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = "
     "false) -> Tensor", .args = index_put__args, .n_args = 4, .n_outs = 0, .differentiable = true,
-    .leaf = true, .kind = OpKind::kIndex};
+    .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, TensorSpan, const Tensor&, bool)> op_index_put_ = make_op<void, Tensor&,
     TensorSpan, const Tensor&, bool>(&index_put__schema, index_put__impl, index_put__autograd);
 
@@ -543,7 +547,7 @@ static constexpr OpSchema embedding_bag_schema = {.name = "embedding_bag", .call
     "Enum<BagMode> = \"mean\", per_sample_weights: Tensor? = None, scale_grad_by_freq: Bool = "
     "false, include_last_offset: Bool = false, padding_idx: Index? = None) -> Tensor",
     .args = embedding_bag_args, .n_args = 8, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, const Tensor*, bool,
                        bool, Opt<int64_t>)> op_embedding_bag = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t, const Tensor*, bool, bool,
@@ -646,7 +650,7 @@ static constexpr ArgInfo scatter_args[] = {{"self", ArgType::kTensor, false, fal
 static constexpr OpSchema scatter_schema = {.name = "scatter", .call = "scatter",
     .text = "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "
     "\"none\") -> Tensor", .args = scatter_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&,
             int64_t>(&scatter_schema, impl::scatter, nullptr);
@@ -659,7 +663,7 @@ static constexpr ArgInfo scatter__args[] = {{"self", ArgType::kTensor, true, fal
 static constexpr OpSchema scatter__schema = {.name = "scatter_", .call = "scatter_",
     .text = "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "
     "\"none\") -> Tensor", .args = scatter__args, .n_args = 5, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, int64_t>(&scatter__schema,
     scatter__impl, nullptr);
@@ -671,7 +675,7 @@ static void scatter_into_autograd(Call c, const Tensor& self, int64_t dim, const
 static constexpr OpSchema scatter_into_schema = {.name = "scatter_into", .call = "scatter_into",
     .text = "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "
     "\"none\") -> Tensor", .args = scatter_args, .n_args = 6, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
                   Tensor&)> op_scatter_into = make_op<void, const Tensor&, int64_t, const Tensor&,
                                                       const Tensor&, int64_t,
@@ -689,7 +693,7 @@ static constexpr ArgInfo scatter_value_args[] = {{"self", ArgType::kTensor, fals
 static constexpr OpSchema scatter_value_schema = {.name = "scatter_value", .call = "scatter",
     .text = "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: "
     "Enum<Scatter> = \"none\") -> Tensor", .args = scatter_value_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&,
                        int64_t)> op_scatter_value = make_op<TensorRef, const Tensor&, int64_t,
     const Tensor&, const Scalar&, int64_t>(&scatter_value_schema, impl::scatter_value, nullptr);
@@ -702,7 +706,7 @@ static constexpr ArgInfo scatter_value__args[] = {{"self", ArgType::kTensor, tru
 static constexpr OpSchema scatter_value__schema = {.name = "scatter_value_", .call = "scatter_",
     .text = "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: "
     "Enum<Scatter> = \"none\") -> Tensor", .args = scatter_value__args, .n_args = 5, .n_outs = 0,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Scalar&, int64_t)> op_scatter_value_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Scalar&, int64_t>(&scatter_value__schema,
     scatter_value__impl, nullptr);
@@ -716,7 +720,8 @@ static constexpr OpSchema scatter_value_into_schema = {.name = "scatter_value_in
                                                        .call = "scatter_into",
     .text = "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: "
     "Enum<Scatter> = \"none\") -> Tensor", .args = scatter_value_args, .n_args = 6, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t,
                   Tensor&)> op_scatter_value_into = make_op<void, const Tensor&, int64_t,
     const Tensor&, const Scalar&, int64_t, Tensor&>(&scatter_value_into_schema,
@@ -776,7 +781,7 @@ static constexpr ArgInfo scatter_put_args[] = {{"self", ArgType::kTensor, false,
 static constexpr OpSchema scatter_put_schema = {.name = "scatter_put", .call = "scatter_put",
     .text = "scatter_put(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
     .args = scatter_put_args, .n_args = 4, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true, .kind = OpKind::kIndex};
+    .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_put =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_put_schema,
     impl::scatter_put, scatter_put_autograd);
@@ -823,7 +828,7 @@ static constexpr ArgInfo scatter_fill_args[] = {{"self", ArgType::kTensor, false
 static constexpr OpSchema scatter_fill_schema = {.name = "scatter_fill", .call = "scatter_fill",
     .text = "scatter_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor",
     .args = scatter_fill_args, .n_args = 4, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true, .kind = OpKind::kIndex};
+    .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op_scatter_fill =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&>(&scatter_fill_schema,
     impl::scatter_fill, scatter_fill_autograd);
@@ -881,7 +886,8 @@ static constexpr ArgInfo index_copy_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema index_copy_schema = {.name = "index_copy", .call = "index_copy",
     .text = "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor",
     .args = index_copy_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex, .autocast = {Autocast::kPromote, Autocast::kNone}};
+    .kind = OpKind::kIndex, .autocast = {Autocast::kPromote, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&index_copy_schema,
     impl::index_copy, index_copy_autograd);
@@ -912,7 +918,7 @@ static constexpr ArgInfo index_copy__args[] = {{"self", ArgType::kTensor, true, 
 static constexpr OpSchema index_copy__schema = {.name = "index_copy_", .call = "index_copy_",
     .text = "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor",
     .args = index_copy__args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex};
+    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&index_copy__schema,
     index_copy__impl, index_copy__autograd);
@@ -925,7 +931,7 @@ static constexpr OpSchema index_copy_into_schema = {.name = "index_copy_into",
                                                     .call = "index_copy_into",
     .text = "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor",
     .args = index_copy_args, .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex};
+    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&,
                   Tensor&)> op_index_copy_into = make_op<void, const Tensor&, int64_t,
     const Tensor&, const Tensor&, Tensor&>(&index_copy_into_schema, index_copy_into_impl,
@@ -973,7 +979,7 @@ static constexpr ArgInfo index_fill_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema index_fill_schema = {.name = "index_fill", .call = "index_fill",
     .text = "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor",
     .args = index_fill_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex};
+    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op_index_fill =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&>(&index_fill_schema,
     impl::index_fill, index_fill_autograd);
@@ -1001,7 +1007,7 @@ static constexpr ArgInfo index_fill__args[] = {{"self", ArgType::kTensor, true, 
 static constexpr OpSchema index_fill__schema = {.name = "index_fill_", .call = "index_fill_",
     .text = "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor",
     .args = index_fill__args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex};
+    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Scalar&)> op_index_fill_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Scalar&>(&index_fill__schema,
     index_fill__impl, index_fill__autograd);
@@ -1015,7 +1021,7 @@ static constexpr OpSchema index_fill_tensor_schema = {.name = "index_fill_tensor
                                                       .call = "index_fill",
     .text = "index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor",
     .args = index_fill_tensor_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_fill_tensor =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&,
             const Tensor&>(&index_fill_tensor_schema, impl::index_fill_tensor, nullptr);
@@ -1027,7 +1033,7 @@ static constexpr OpSchema index_fill_tensor__schema = {.name = "index_fill_tenso
                                                        .call = "index_fill_",
     .text = "index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor",
     .args = index_fill_tensor__args, .n_args = 4, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_fill_tensor_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&index_fill_tensor__schema,
     index_fill_tensor__impl, nullptr);
@@ -1041,7 +1047,7 @@ static constexpr OpSchema take_along_dim_schema = {.name = "take_along_dim",
                                                    .call = "take_along_dim",
     .text = "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor",
     .args = take_along_dim_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_take_along_dim =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&take_along_dim_schema,
     impl::take_along_dim, nullptr);
@@ -1054,7 +1060,7 @@ static constexpr OpSchema take_along_dim_into_schema = {.name = "take_along_dim_
                                                         .call = "take_along_dim_into",
     .text = "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor",
     .args = take_along_dim_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_take_along_dim_into =
     make_op<void, const Tensor&, const Tensor&, Opt<int64_t>, Tensor&>(&take_along_dim_into_schema,
     take_along_dim_into_impl, take_along_dim_into_autograd);
@@ -1065,7 +1071,8 @@ static constexpr ArgInfo masked_select_args[] = {{"self", ArgType::kTensor, fals
                                                  {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema masked_select_schema = {.name = "masked_select", .call = "masked_select",
     .text = "masked_select(self: Tensor, mask: Tensor) -> Tensor", .args = masked_select_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_masked_select =
     make_op<TensorRef, const Tensor&, const Tensor&>(&masked_select_schema, impl::masked_select,
                                                      nullptr);
@@ -1077,7 +1084,8 @@ static void masked_select_into_autograd(Call c, const Tensor& self, const Tensor
 static constexpr OpSchema masked_select_into_schema = {.name = "masked_select_into",
                                                        .call = "masked_select_into",
     .text = "masked_select(self: Tensor, mask: Tensor) -> Tensor", .args = masked_select_args,
-    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_masked_select_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&masked_select_into_schema,
     masked_select_into_impl, masked_select_into_autograd);
@@ -1120,7 +1128,8 @@ static constexpr ArgInfo tril_args[] = {{"self", ArgType::kTensor, false, false}
 static constexpr OpSchema tril_schema = {.name = "tril", .call = "tril",
                                          .text = "tril(self: Tensor, diagonal: Int = 0) -> Tensor",
                                          .args = tril_args, .n_args = 2, .n_outs = 1,
-                                         .structural = true, .kind = OpKind::kComposite};
+                                         .structural = true, .kind = OpKind::kComposite,
+                                         .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_tril = make_op<TensorRef, const Tensor&,
     int64_t>(&tril_schema, impl::tril, nullptr);
 static constexpr ArgInfo tril__args[] = {{"self", ArgType::kTensor, true, false},
@@ -1129,7 +1138,8 @@ static constexpr ArgInfo tril__args[] = {{"self", ArgType::kTensor, true, false}
 static constexpr OpSchema tril__schema = {.name = "tril_", .call = "tril_",
                                           .text = "tril(self: Tensor, diagonal: Int = 0) -> Tensor",
                                           .args = tril__args, .n_args = 2, .n_outs = 0,
-                                          .structural = true, .kind = OpKind::kComposite};
+                                          .structural = true, .kind = OpKind::kComposite,
+                                          .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, int64_t)> op_tril_ = make_op<void, Tensor&, int64_t>(&tril__schema,
     tril__impl, nullptr);
 static void tril_into_autograd(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
@@ -1138,7 +1148,8 @@ static void tril_into_autograd(Call c, const Tensor& self, int64_t diagonal, Ten
 }
 static constexpr OpSchema tril_into_schema = {.name = "tril_into", .call = "tril_into",
     .text = "tril(self: Tensor, diagonal: Int = 0) -> Tensor", .args = tril_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_tril_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&tril_into_schema, tril_into_impl, tril_into_autograd);
 
@@ -1150,7 +1161,8 @@ static constexpr ArgInfo triu_args[] = {{"self", ArgType::kTensor, false, false}
 static constexpr OpSchema triu_schema = {.name = "triu", .call = "triu",
                                          .text = "triu(self: Tensor, diagonal: Int = 0) -> Tensor",
                                          .args = triu_args, .n_args = 2, .n_outs = 1,
-                                         .structural = true, .kind = OpKind::kComposite};
+                                         .structural = true, .kind = OpKind::kComposite,
+                                         .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_triu = make_op<TensorRef, const Tensor&,
     int64_t>(&triu_schema, impl::triu, nullptr);
 static constexpr ArgInfo triu__args[] = {{"self", ArgType::kTensor, true, false},
@@ -1159,7 +1171,8 @@ static constexpr ArgInfo triu__args[] = {{"self", ArgType::kTensor, true, false}
 static constexpr OpSchema triu__schema = {.name = "triu_", .call = "triu_",
                                           .text = "triu(self: Tensor, diagonal: Int = 0) -> Tensor",
                                           .args = triu__args, .n_args = 2, .n_outs = 0,
-                                          .structural = true, .kind = OpKind::kComposite};
+                                          .structural = true, .kind = OpKind::kComposite,
+                                          .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, int64_t)> op_triu_ = make_op<void, Tensor&, int64_t>(&triu__schema,
     triu__impl, nullptr);
 static void triu_into_autograd(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
@@ -1168,7 +1181,8 @@ static void triu_into_autograd(Call c, const Tensor& self, int64_t diagonal, Ten
 }
 static constexpr OpSchema triu_into_schema = {.name = "triu_into", .call = "triu_into",
     .text = "triu(self: Tensor, diagonal: Int = 0) -> Tensor", .args = triu_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_triu_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&triu_into_schema, triu_into_impl, triu_into_autograd);
 
@@ -1218,7 +1232,7 @@ static constexpr ArgInfo where_args[] = {{"condition", ArgType::kTensor, false, 
 static constexpr OpSchema where_schema = {.name = "where", .call = "where",
     .text = "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor", .args = where_args,
     .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_where};
+    .kernel = &kernel_where, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_where =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&where_schema, where_impl,
     where_autograd);
@@ -1230,7 +1244,7 @@ static void where_into_autograd(Call c, const Tensor& condition, const Tensor& s
 static constexpr OpSchema where_into_schema = {.name = "where_into", .call = "where_into",
     .text = "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor", .args = where_args,
     .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_where};
+    .kernel = &kernel_where, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_where_into =
     make_op<void, const Tensor&, const Tensor&, const Tensor&, Tensor&>(&where_into_schema,
     where_into_impl, where_into_autograd);
@@ -1273,7 +1287,8 @@ static constexpr ArgInfo masked_fill_args[] = {{"self", ArgType::kTensor, false,
 static constexpr OpSchema masked_fill_schema = {.name = "masked_fill", .call = "masked_fill",
     .text = "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor",
     .args = masked_fill_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_masked_fill};
+    .kind = OpKind::kElementwise, .kernel = &kernel_masked_fill,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_masked_fill =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&masked_fill_schema,
     masked_fill_impl, masked_fill_autograd);
@@ -1298,7 +1313,8 @@ static constexpr ArgInfo masked_fill__args[] = {{"self", ArgType::kTensor, true,
 static constexpr OpSchema masked_fill__schema = {.name = "masked_fill_", .call = "masked_fill_",
     .text = "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor",
     .args = masked_fill__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_masked_fill};
+    .kind = OpKind::kElementwise, .kernel = &kernel_masked_fill,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_masked_fill_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&masked_fill__schema, masked_fill__impl, masked_fill__autograd);
 
@@ -1310,7 +1326,7 @@ static constexpr OpSchema masked_fill_tensor_schema = {.name = "masked_fill_tens
                                                        .call = "masked_fill",
     .text = "masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor",
     .args = masked_fill_tensor_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&masked_fill_tensor_schema,
     impl::masked_fill_tensor, nullptr);
@@ -1321,7 +1337,7 @@ static constexpr OpSchema masked_fill_tensor__schema = {.name = "masked_fill_ten
                                                         .call = "masked_fill_",
     .text = "masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor",
     .args = masked_fill_tensor__args, .n_args = 3, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&>(&masked_fill_tensor__schema,
     masked_fill_tensor__impl, nullptr);
@@ -1333,7 +1349,8 @@ static constexpr ArgInfo take_args[] = {{"self", ArgType::kTensor, false, false}
 static constexpr OpSchema take_schema = {.name = "take", .call = "take",
                                          .text = "take(self: Tensor, index: Tensor) -> Tensor",
                                          .args = take_args, .n_args = 2, .n_outs = 1,
-                                         .structural = true, .kind = OpKind::kComposite};
+                                         .structural = true, .kind = OpKind::kComposite,
+                                         .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_take = make_op<TensorRef, const Tensor&,
     const Tensor&>(&take_schema, impl::take, nullptr);
 static void take_into_autograd(Call c, const Tensor& self, const Tensor& index, Tensor& dst) {
@@ -1344,7 +1361,8 @@ static constexpr OpSchema take_into_schema = {.name = "take_into", .call = "take
                                               .text = "take(self: Tensor, index: Tensor) -> Tensor",
                                               .args = take_args, .n_args = 3, .n_outs = 0,
                                               .structural = true, .leaf = true,
-                                              .kind = OpKind::kComposite};
+                                              .kind = OpKind::kComposite,
+                                              .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_take_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&take_into_schema, take_into_impl,
     take_into_autograd);
@@ -1357,7 +1375,8 @@ static constexpr ArgInfo put_args[] = {{"self", ArgType::kTensor, false, false},
                                         ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema put_schema = {.name = "put", .call = "put",
     .text = "put(self: Tensor, index: Tensor, source: Tensor, accumulate: Bool = false) -> Tensor",
-    .args = put_args, .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .args = put_args, .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool)> op_put =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, bool>(&put_schema, impl::put,
     nullptr);
@@ -1368,7 +1387,8 @@ static constexpr ArgInfo put__args[] = {{"self", ArgType::kTensor, true, false},
                                          ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema put__schema = {.name = "put_", .call = "put_",
     .text = "put(self: Tensor, index: Tensor, source: Tensor, accumulate: Bool = false) -> Tensor",
-    .args = put__args, .n_args = 4, .n_outs = 0, .structural = true, .kind = OpKind::kComposite};
+    .args = put__args, .n_args = 4, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, bool)> op_put_ = make_op<void, Tensor&,
     const Tensor&, const Tensor&, bool>(&put__schema, put__impl, nullptr);
 
@@ -1380,7 +1400,7 @@ static constexpr OpSchema masked_scatter_schema = {.name = "masked_scatter",
                                                    .call = "masked_scatter",
     .text = "masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor",
     .args = masked_scatter_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_masked_scatter =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&masked_scatter_schema,
     impl::masked_scatter, nullptr);
@@ -1391,7 +1411,7 @@ static constexpr OpSchema masked_scatter__schema = {.name = "masked_scatter_",
                                                     .call = "masked_scatter_",
     .text = "masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor",
     .args = masked_scatter__args, .n_args = 3, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_scatter_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&>(&masked_scatter__schema,
     masked_scatter__impl, nullptr);
@@ -1401,7 +1421,8 @@ static constexpr ArgInfo argwhere_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema argwhere_schema = {.name = "argwhere", .call = "argwhere",
                                              .text = "argwhere(self: Tensor) -> IndexTensor",
                                              .args = argwhere_args, .n_args = 1, .n_outs = 1,
-                                             .structural = true, .kind = OpKind::kComposite};
+                                             .structural = true, .kind = OpKind::kComposite,
+                                             .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_argwhere =
     make_op<TensorRef, const Tensor&>(&argwhere_schema, impl::argwhere, nullptr);
 
@@ -1423,7 +1444,8 @@ static constexpr ArgInfo unravel_index_args[] = {{"indices", ArgType::kTensor, f
                                                  {"shape", ArgType::kShape, false, false}};
 static constexpr OpSchema unravel_index_schema = {.name = "unravel_index", .call = "unravel_index",
     .text = "unravel_index(indices: Tensor, shape: Shape) -> Tensor[]", .args = unravel_index_args,
-    .n_args = 2, .n_outs = -1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 2, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorList(const Tensor&, Ints)> op_unravel_index = make_op<TensorList, const Tensor&,
     Ints>(&unravel_index_schema, impl::unravel_index, nullptr);
 
@@ -1441,7 +1463,8 @@ static constexpr OpSchema scatter_reduce_schema = {.name = "scatter_reduce",
                                                    .call = "scatter_reduce",
     .text = "scatter_reduce(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: "
     "Enum<ScatterReduce>, include_self: Bool = true) -> Tensor", .args = scatter_reduce_args,
-    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
                        bool)> op_scatter_reduce = make_op<TensorRef, const Tensor&, int64_t,
     const Tensor&, const Tensor&, int64_t, bool>(&scatter_reduce_schema, impl::scatter_reduce,
@@ -1466,7 +1489,8 @@ static constexpr OpSchema scatter_reduce__schema = {.name = "scatter_reduce_",
                                                     .call = "scatter_reduce_",
     .text = "scatter_reduce(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: "
     "Enum<ScatterReduce>, include_self: Bool = true) -> Tensor", .args = scatter_reduce__args,
-    .n_args = 6, .n_outs = 0, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 6, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
                   bool)> op_scatter_reduce_ = make_op<void, Tensor&, int64_t, const Tensor&,
                                                       const Tensor&, int64_t,
@@ -1483,7 +1507,8 @@ static constexpr OpSchema scatter_reduce_into_schema = {.name = "scatter_reduce_
                                                         .call = "scatter_reduce_into",
     .text = "scatter_reduce(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: "
     "Enum<ScatterReduce>, include_self: Bool = true) -> Tensor", .args = scatter_reduce_args,
-    .n_args = 7, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_args = 7, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool,
                   Tensor&)> op_scatter_reduce_into = make_op<void, const Tensor&, int64_t,
     const Tensor&, const Tensor&, int64_t, bool, Tensor&>(&scatter_reduce_into_schema,
@@ -1654,7 +1679,8 @@ static constexpr ArgInfo index_reduce_args[] = {{"self", ArgType::kTensor, false
 static constexpr OpSchema index_reduce_schema = {.name = "index_reduce", .call = "index_reduce",
     .text = "index_reduce(self: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: "
     "Enum<IndexReduce>, include_self: Bool = true) -> Tensor", .args = index_reduce_args,
-    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
                        bool)> op_index_reduce = make_op<TensorRef, const Tensor&, int64_t,
                                                         const Tensor&, const Tensor&, int64_t,
@@ -1679,7 +1705,8 @@ static constexpr ArgInfo index_reduce__args[] = {{"self", ArgType::kTensor, true
 static constexpr OpSchema index_reduce__schema = {.name = "index_reduce_", .call = "index_reduce_",
     .text = "index_reduce(self: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: "
     "Enum<IndexReduce>, include_self: Bool = true) -> Tensor", .args = index_reduce__args,
-    .n_args = 6, .n_outs = 0, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 6, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool)> op_index_reduce_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
             bool>(&index_reduce__schema, index_reduce__impl, index_reduce__autograd);
@@ -1695,7 +1722,8 @@ static constexpr OpSchema index_reduce_into_schema = {.name = "index_reduce_into
                                                       .call = "index_reduce_into",
     .text = "index_reduce(self: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: "
     "Enum<IndexReduce>, include_self: Bool = true) -> Tensor", .args = index_reduce_args,
-    .n_args = 7, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_args = 7, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool,
                   Tensor&)> op_index_reduce_into = make_op<void, const Tensor&, int64_t,
     const Tensor&, const Tensor&, int64_t, bool, Tensor&>(&index_reduce_into_schema,

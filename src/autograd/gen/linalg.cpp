@@ -18,7 +18,7 @@ static constexpr ArgInfo nuclear_norm_args[] = {{"self", ArgType::kTensor, false
 static constexpr OpSchema nuclear_norm_schema = {.name = "nuclear_norm", .call = "nuclear_norm",
     .text = "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
     .args = nuclear_norm_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_nuclear_norm =
     make_op<TensorRef, const Tensor&, Ints, bool>(&nuclear_norm_schema, impl::nuclear_norm,
                                                   nullptr);
@@ -31,7 +31,7 @@ static constexpr OpSchema nuclear_norm_into_schema = {.name = "nuclear_norm_into
                                                       .call = "nuclear_norm_into",
     .text = "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
     .args = nuclear_norm_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_nuclear_norm_into =
     make_op<void, const Tensor&, Ints, bool, Tensor&>(&nuclear_norm_into_schema,
                                                       nuclear_norm_into_impl,
@@ -658,7 +658,7 @@ static constexpr OpSchema linalg_lu_factor_schema = {.name = "linalg_lu_factor",
                                                      .call = "linalg_lu_factor",
     .text = "linalg_lu_factor(self: Tensor, pivot: Bool = true) -> (LU: Tensor, pivots: "
     "IndexTensor)", .args = linalg_lu_factor_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, bool)> op_linalg_lu_factor =
     make_op<TensorPair, const Tensor&, bool>(&linalg_lu_factor_schema, impl::linalg_lu_factor,
                                              nullptr);
@@ -671,7 +671,7 @@ static constexpr OpSchema linalg_lu_factor_into_schema = {.name = "linalg_lu_fac
     .call = "linalg_lu_factor_into",
     .text = "linalg_lu_factor(self: Tensor, pivot: Bool = true) -> (LU: Tensor, pivots: "
     "IndexTensor)", .args = linalg_lu_factor_args, .n_args = 4, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_lu_factor_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&>(&linalg_lu_factor_into_schema,
     linalg_lu_factor_into_impl, linalg_lu_factor_into_autograd);
@@ -689,7 +689,8 @@ static constexpr ArgInfo lu_unpack_args[] = {{"LU_data", ArgType::kTensor, false
 static constexpr OpSchema lu_unpack_schema = {.name = "lu_unpack", .call = "lu_unpack",
     .text = "lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: Bool = true, "
     "unpack_pivots: Bool = true) -> (P: Tensor, L: Tensor, U: Tensor)", .args = lu_unpack_args,
-    .n_args = 4, .n_outs = 3, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 4, .n_outs = 3, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorTriple(const Tensor&, const Tensor&, bool, bool)> op_lu_unpack =
     make_op<TensorTriple, const Tensor&, const Tensor&, bool, bool>(&lu_unpack_schema,
     impl::lu_unpack, nullptr);
@@ -705,7 +706,8 @@ static constexpr OpSchema lu_unpack_into_schema = {.name = "lu_unpack_into",
                                                    .call = "lu_unpack_into",
     .text = "lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: Bool = true, "
     "unpack_pivots: Bool = true) -> (P: Tensor, L: Tensor, U: Tensor)", .args = lu_unpack_args,
-    .n_args = 7, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_args = 7, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&, Tensor&,
                   Tensor&)> op_lu_unpack_into = make_op<void, const Tensor&, const Tensor&, bool,
                                                         bool, Tensor&, Tensor&,
@@ -722,7 +724,7 @@ static constexpr ArgInfo linalg_lu_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema linalg_lu_schema = {.name = "linalg_lu", .call = "linalg_lu",
     .text = "linalg_lu(self: Tensor, pivot: Bool = true) -> (P: Tensor, L: Tensor, U: Tensor)",
     .args = linalg_lu_args, .n_args = 2, .n_outs = 3, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorTriple(const Tensor&, bool)> op_linalg_lu = make_op<TensorTriple, const Tensor&,
     bool>(&linalg_lu_schema, impl::linalg_lu, nullptr);
 static void linalg_lu_into_autograd(Call c, const Tensor& self, bool pivot, Tensor& dst_P,
@@ -735,7 +737,7 @@ static constexpr OpSchema linalg_lu_into_schema = {.name = "linalg_lu_into",
                                                    .call = "linalg_lu_into",
     .text = "linalg_lu(self: Tensor, pivot: Bool = true) -> (P: Tensor, L: Tensor, U: Tensor)",
     .args = linalg_lu_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&, Tensor&)> op_linalg_lu_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&, Tensor&>(&linalg_lu_into_schema,
     linalg_lu_into_impl, linalg_lu_into_autograd);
@@ -753,7 +755,7 @@ static constexpr OpSchema linalg_lu_solve_schema = {.name = "linalg_lu_solve",
                                                     .call = "linalg_lu_solve",
     .text = "linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, left: Bool = true, "
     "adjoint: Bool = false) -> Tensor", .args = linalg_lu_solve_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool,
                        bool)> op_linalg_lu_solve = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, bool, bool>(&linalg_lu_solve_schema, impl::linalg_lu_solve, nullptr);
@@ -769,7 +771,8 @@ static constexpr OpSchema linalg_lu_solve_into_schema = {.name = "linalg_lu_solv
     .call = "linalg_lu_solve_into",
     .text = "linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, left: Bool = true, "
     "adjoint: Bool = false) -> Tensor", .args = linalg_lu_solve_args, .n_args = 6, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, bool, bool,
                   Tensor&)> op_linalg_lu_solve_into = make_op<void, const Tensor&, const Tensor&,
     const Tensor&, bool, bool, Tensor&>(&linalg_lu_solve_into_schema, linalg_lu_solve_into_impl,
@@ -788,7 +791,8 @@ static constexpr OpSchema linalg_solve_ex_schema = {.name = "linalg_solve_ex",
                                                     .call = "linalg_solve_ex",
     .text = "linalg_solve_ex(self: Tensor, other: Tensor, left: Bool = true, check_errors: Bool = "
     "false) -> (result: Tensor, info: IndexTensor)", .args = linalg_solve_ex_args, .n_args = 4,
-    .n_outs = 2, .structural = true, .kind = OpKind::kComposite};
+    .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, const Tensor&, bool, bool)> op_linalg_solve_ex =
     make_op<TensorPair, const Tensor&, const Tensor&, bool, bool>(&linalg_solve_ex_schema,
     impl::linalg_solve_ex, nullptr);
@@ -804,7 +808,8 @@ static constexpr OpSchema linalg_solve_ex_into_schema = {.name = "linalg_solve_e
     .call = "linalg_solve_ex_into",
     .text = "linalg_solve_ex(self: Tensor, other: Tensor, left: Bool = true, check_errors: Bool = "
     "false) -> (result: Tensor, info: IndexTensor)", .args = linalg_solve_ex_args, .n_args = 6,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&,
                   Tensor&)> op_linalg_solve_ex_into = make_op<void, const Tensor&, const Tensor&,
     bool, bool, Tensor&, Tensor&>(&linalg_solve_ex_into_schema, linalg_solve_ex_into_impl,
@@ -819,7 +824,7 @@ static constexpr ArgInfo linalg_solve_args[] = {{"self", ArgType::kTensor, false
 static constexpr OpSchema linalg_solve_schema = {.name = "linalg_solve", .call = "linalg_solve",
     .text = "linalg_solve(self: Tensor, other: Tensor, left: Bool = true) -> Tensor",
     .args = linalg_solve_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool)> op_linalg_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, bool>(&linalg_solve_schema, impl::linalg_solve,
     nullptr);
@@ -832,7 +837,7 @@ static constexpr OpSchema linalg_solve_into_schema = {.name = "linalg_solve_into
                                                       .call = "linalg_solve_into",
     .text = "linalg_solve(self: Tensor, other: Tensor, left: Bool = true) -> Tensor",
     .args = linalg_solve_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, bool, Tensor&)> op_linalg_solve_into =
     make_op<void, const Tensor&, const Tensor&, bool, Tensor&>(&linalg_solve_into_schema,
     linalg_solve_into_impl, linalg_solve_into_autograd);
@@ -846,7 +851,7 @@ static constexpr ArgInfo linalg_inv_ex_args[] = {{"self", ArgType::kTensor, fals
 static constexpr OpSchema linalg_inv_ex_schema = {.name = "linalg_inv_ex", .call = "linalg_inv_ex",
     .text = "linalg_inv_ex(self: Tensor, check_errors: Bool = false) -> (inverse: Tensor, info: "
     "IndexTensor)", .args = linalg_inv_ex_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, bool)> op_linalg_inv_ex = make_op<TensorPair, const Tensor&,
     bool>(&linalg_inv_ex_schema, impl::linalg_inv_ex, nullptr);
 static void linalg_inv_ex_into_autograd(Call c, const Tensor& self, bool check_errors,
@@ -859,7 +864,7 @@ static constexpr OpSchema linalg_inv_ex_into_schema = {.name = "linalg_inv_ex_in
                                                        .call = "linalg_inv_ex_into",
     .text = "linalg_inv_ex(self: Tensor, check_errors: Bool = false) -> (inverse: Tensor, info: "
     "IndexTensor)", .args = linalg_inv_ex_args, .n_args = 4, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_inv_ex_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&>(&linalg_inv_ex_into_schema,
     linalg_inv_ex_into_impl, linalg_inv_ex_into_autograd);
@@ -870,7 +875,8 @@ static constexpr ArgInfo linalg_inv_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema linalg_inv_schema = {.name = "linalg_inv", .call = "linalg_inv",
                                                .text = "linalg_inv(self: Tensor) -> Tensor",
                                                .args = linalg_inv_args, .n_args = 1, .n_outs = 1,
-                                               .structural = true, .kind = OpKind::kComposite};
+                                               .structural = true, .kind = OpKind::kComposite,
+                                               .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_linalg_inv =
     make_op<TensorRef, const Tensor&>(&linalg_inv_schema, impl::linalg_inv, nullptr);
 static void linalg_inv_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -882,7 +888,8 @@ static constexpr OpSchema linalg_inv_into_schema = {.name = "linalg_inv_into",
                                                     .text = "linalg_inv(self: Tensor) -> Tensor",
                                                     .args = linalg_inv_args, .n_args = 2,
                                                     .n_outs = 0, .structural = true, .leaf = true,
-                                                    .kind = OpKind::kComposite};
+                                                    .kind = OpKind::kComposite,
+                                                    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Tensor&)> op_linalg_inv_into = make_op<void, const Tensor&,
     Tensor&>(&linalg_inv_into_schema, linalg_inv_into_impl, linalg_inv_into_autograd);
 
@@ -893,7 +900,8 @@ static constexpr OpSchema inverse_schema = {.name = "inverse", .call = "inverse"
                                             .text = "inverse(self: Tensor) -> Tensor",
                                             .args = inverse_args, .n_args = 1, .n_outs = 1,
                                             .differentiable = true, .structural = true,
-                                            .kind = OpKind::kComposite};
+                                            .kind = OpKind::kComposite,
+                                            .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_inverse =
     make_op<TensorRef, const Tensor&>(&inverse_schema, inverse_impl, nullptr);
 static void inverse_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -904,7 +912,8 @@ static constexpr OpSchema inverse_into_schema = {.name = "inverse_into", .call =
                                                  .text = "inverse(self: Tensor) -> Tensor",
                                                  .args = inverse_args, .n_args = 2, .n_outs = 0,
                                                  .differentiable = true, .structural = true,
-                                                 .leaf = true, .kind = OpKind::kComposite};
+                                                 .leaf = true, .kind = OpKind::kComposite,
+                                                 .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Tensor&)> op_inverse_into = make_op<void, const Tensor&,
     Tensor&>(&inverse_into_schema, inverse_into_impl, inverse_into_autograd);
 
@@ -914,7 +923,8 @@ static constexpr ArgInfo linalg_det_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema linalg_det_schema = {.name = "linalg_det", .call = "linalg_det",
                                                .text = "linalg_det(self: Tensor) -> Tensor",
                                                .args = linalg_det_args, .n_args = 1, .n_outs = 1,
-                                               .structural = true, .kind = OpKind::kComposite};
+                                               .structural = true, .kind = OpKind::kComposite,
+                                               .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_linalg_det =
     make_op<TensorRef, const Tensor&>(&linalg_det_schema, impl::linalg_det, nullptr);
 static void linalg_det_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -926,7 +936,8 @@ static constexpr OpSchema linalg_det_into_schema = {.name = "linalg_det_into",
                                                     .text = "linalg_det(self: Tensor) -> Tensor",
                                                     .args = linalg_det_args, .n_args = 2,
                                                     .n_outs = 0, .structural = true, .leaf = true,
-                                                    .kind = OpKind::kComposite};
+                                                    .kind = OpKind::kComposite,
+                                                    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Tensor&)> op_linalg_det_into = make_op<void, const Tensor&,
     Tensor&>(&linalg_det_into_schema, linalg_det_into_impl, linalg_det_into_autograd);
 
@@ -935,7 +946,8 @@ static constexpr ArgInfo det_args[] = {{"self", ArgType::kTensor, false, false}}
 static constexpr OpSchema det_schema = {.name = "det", .call = "det",
                                         .text = "det(self: Tensor) -> Tensor", .args = det_args,
                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                        .structural = true, .kind = OpKind::kComposite};
+                                        .structural = true, .kind = OpKind::kComposite,
+                                        .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_det = make_op<TensorRef, const Tensor&>(&det_schema,
     det_impl, nullptr);
 
@@ -947,7 +959,7 @@ static constexpr OpSchema linalg_slogdet_schema = {.name = "linalg_slogdet",
                                                    .call = "linalg_slogdet",
     .text = "linalg_slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)",
     .args = linalg_slogdet_args, .n_args = 1, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&)> op_linalg_slogdet =
     make_op<TensorPair, const Tensor&>(&linalg_slogdet_schema, impl::linalg_slogdet, nullptr);
 static void linalg_slogdet_into_autograd(Call c, const Tensor& self, Tensor& dst_sign,
@@ -959,7 +971,7 @@ static constexpr OpSchema linalg_slogdet_into_schema = {.name = "linalg_slogdet_
                                                         .call = "linalg_slogdet_into",
     .text = "linalg_slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)",
     .args = linalg_slogdet_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_linalg_slogdet_into =
     make_op<void, const Tensor&, Tensor&, Tensor&>(&linalg_slogdet_into_schema,
                                                    linalg_slogdet_into_impl,
@@ -971,7 +983,8 @@ static constexpr ArgInfo slogdet_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dst_logabsdet", ArgType::kTensor, true, false}};
 static constexpr OpSchema slogdet_schema = {.name = "slogdet", .call = "slogdet",
     .text = "slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)", .args = slogdet_args,
-    .n_args = 1, .n_outs = 2, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 1, .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&)> op_slogdet =
     make_op<TensorPair, const Tensor&>(&slogdet_schema, impl::slogdet, nullptr);
 static void slogdet_into_autograd(Call c, const Tensor& self, Tensor& dst_sign,
@@ -981,7 +994,8 @@ static void slogdet_into_autograd(Call c, const Tensor& self, Tensor& dst_sign,
 }
 static constexpr OpSchema slogdet_into_schema = {.name = "slogdet_into", .call = "slogdet_into",
     .text = "slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)", .args = slogdet_args,
-    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_slogdet_into = make_op<void, const Tensor&,
     Tensor&, Tensor&>(&slogdet_into_schema, slogdet_into_impl, slogdet_into_autograd);
 
@@ -990,7 +1004,8 @@ static constexpr ArgInfo logdet_args[] = {{"self", ArgType::kTensor, false, fals
 static constexpr OpSchema logdet_schema = {.name = "logdet", .call = "logdet",
                                            .text = "logdet(self: Tensor) -> Tensor",
                                            .args = logdet_args, .n_args = 1, .n_outs = 1,
-                                           .structural = true, .kind = OpKind::kComposite};
+                                           .structural = true, .kind = OpKind::kComposite,
+                                           .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_logdet = make_op<TensorRef, const Tensor&>(&logdet_schema,
     impl::logdet, nullptr);
 
@@ -1069,7 +1084,7 @@ static constexpr OpSchema linalg_cholesky_schema = {.name = "linalg_cholesky",
                                                     .call = "linalg_cholesky",
     .text = "linalg_cholesky(self: Tensor, upper: Bool = false) -> Tensor",
     .args = linalg_cholesky_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, bool)> op_linalg_cholesky = make_op<TensorRef, const Tensor&,
     bool>(&linalg_cholesky_schema, impl::linalg_cholesky, nullptr);
 static void linalg_cholesky_into_autograd(Call c, const Tensor& self, bool upper, Tensor& dst) {
@@ -1080,7 +1095,7 @@ static constexpr OpSchema linalg_cholesky_into_schema = {.name = "linalg_cholesk
     .call = "linalg_cholesky_into",
     .text = "linalg_cholesky(self: Tensor, upper: Bool = false) -> Tensor",
     .args = linalg_cholesky_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, bool, Tensor&)> op_linalg_cholesky_into =
     make_op<void, const Tensor&, bool, Tensor&>(&linalg_cholesky_into_schema,
                                                 linalg_cholesky_into_impl,
@@ -1094,7 +1109,7 @@ static constexpr ArgInfo cholesky_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema cholesky_schema = {.name = "cholesky", .call = "cholesky",
     .text = "cholesky(self: Tensor, upper: Bool = false) -> Tensor", .args = cholesky_args,
     .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, bool)> op_cholesky = make_op<TensorRef, const Tensor&,
     bool>(&cholesky_schema, cholesky_impl, nullptr);
 static void cholesky_into_autograd(Call c, const Tensor& self, bool upper, Tensor& dst) {
@@ -1104,7 +1119,7 @@ static void cholesky_into_autograd(Call c, const Tensor& self, bool upper, Tenso
 static constexpr OpSchema cholesky_into_schema = {.name = "cholesky_into", .call = "cholesky_into",
     .text = "cholesky(self: Tensor, upper: Bool = false) -> Tensor", .args = cholesky_args,
     .n_args = 3, .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, bool, Tensor&)> op_cholesky_into = make_op<void, const Tensor&,
     bool, Tensor&>(&cholesky_into_schema, cholesky_into_impl, cholesky_into_autograd);
 
@@ -1327,7 +1342,7 @@ static constexpr ArgInfo linalg_qr_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema linalg_qr_schema = {.name = "linalg_qr", .call = "linalg_qr",
     .text = "linalg_qr(self: Tensor, mode: Enum<QrMode> = \"reduced\") -> (Q: Tensor, R: Tensor)",
     .args = linalg_qr_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, int64_t)> op_linalg_qr = make_op<TensorPair, const Tensor&,
     int64_t>(&linalg_qr_schema, impl::linalg_qr, nullptr);
 static void linalg_qr_into_autograd(Call c, const Tensor& self, int64_t mode, Tensor& dst_Q,
@@ -1339,7 +1354,7 @@ static constexpr OpSchema linalg_qr_into_schema = {.name = "linalg_qr_into",
                                                    .call = "linalg_qr_into",
     .text = "linalg_qr(self: Tensor, mode: Enum<QrMode> = \"reduced\") -> (Q: Tensor, R: Tensor)",
     .args = linalg_qr_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_linalg_qr_into =
     make_op<void, const Tensor&, int64_t, Tensor&, Tensor&>(&linalg_qr_into_schema,
     linalg_qr_into_impl, linalg_qr_into_autograd);
@@ -1351,7 +1366,8 @@ static constexpr ArgInfo qr_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"dst_R", ArgType::kTensor, true, false}};
 static constexpr OpSchema qr_schema = {.name = "qr", .call = "qr",
     .text = "qr(self: Tensor, some: Bool = true) -> (Q: Tensor, R: Tensor)", .args = qr_args,
-    .n_args = 2, .n_outs = 2, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 2, .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, bool)> op_qr = make_op<TensorPair, const Tensor&,
     bool>(&qr_schema, impl::qr, nullptr);
 static void qr_into_autograd(Call c, const Tensor& self, bool some, Tensor& dst_Q, Tensor& dst_R) {
@@ -1360,7 +1376,8 @@ static void qr_into_autograd(Call c, const Tensor& self, bool some, Tensor& dst_
 }
 static constexpr OpSchema qr_into_schema = {.name = "qr_into", .call = "qr_into",
     .text = "qr(self: Tensor, some: Bool = true) -> (Q: Tensor, R: Tensor)", .args = qr_args,
-    .n_args = 4, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_args = 4, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_qr_into = make_op<void, const Tensor&,
     bool, Tensor&, Tensor&>(&qr_into_schema, qr_into_impl, qr_into_autograd);
 
@@ -1392,7 +1409,7 @@ static constexpr OpSchema linalg_householder_product_schema = {.name = "linalg_h
     .call = "linalg_householder_product",
     .text = "linalg_householder_product(self: Tensor, tau: Tensor) -> Tensor",
     .args = linalg_householder_product_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_linalg_householder_product =
     make_op<TensorRef, const Tensor&, const Tensor&>(&linalg_householder_product_schema,
                                                      impl::linalg_householder_product, nullptr);
@@ -1405,7 +1422,7 @@ static constexpr OpSchema linalg_householder_product_into_schema =
     {.name = "linalg_householder_product_into", .call = "linalg_householder_product_into",
      .text = "linalg_householder_product(self: Tensor, tau: Tensor) -> Tensor",
      .args = linalg_householder_product_args, .n_args = 3, .n_outs = 0, .structural = true,
-     .leaf = true, .kind = OpKind::kComposite};
+     .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_linalg_householder_product_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&linalg_householder_product_into_schema,
     linalg_householder_product_into_impl, linalg_householder_product_into_autograd);
@@ -1419,7 +1436,7 @@ static constexpr ArgInfo linalg_eigh_args[] = {{"self", ArgType::kTensor, false,
 static constexpr OpSchema linalg_eigh_schema = {.name = "linalg_eigh", .call = "linalg_eigh",
     .text = "linalg_eigh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> (eigenvalues: Tensor, "
     "eigenvectors: Tensor)", .args = linalg_eigh_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, int64_t)> op_linalg_eigh = make_op<TensorPair, const Tensor&,
     int64_t>(&linalg_eigh_schema, impl::linalg_eigh, nullptr);
 static void linalg_eigh_into_autograd(Call c, const Tensor& self, int64_t UPLO,
@@ -1433,7 +1450,7 @@ static constexpr OpSchema linalg_eigh_into_schema = {.name = "linalg_eigh_into",
                                                      .call = "linalg_eigh_into",
     .text = "linalg_eigh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> (eigenvalues: Tensor, "
     "eigenvectors: Tensor)", .args = linalg_eigh_args, .n_args = 4, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_linalg_eigh_into =
     make_op<void, const Tensor&, int64_t, Tensor&, Tensor&>(&linalg_eigh_into_schema,
     linalg_eigh_into_impl, linalg_eigh_into_autograd);
@@ -1447,7 +1464,7 @@ static constexpr OpSchema linalg_eigvalsh_schema = {.name = "linalg_eigvalsh",
                                                     .call = "linalg_eigvalsh",
     .text = "linalg_eigvalsh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> Tensor",
     .args = linalg_eigvalsh_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_eigvalsh =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_eigvalsh_schema, impl::linalg_eigvalsh,
                                                nullptr);
@@ -1459,7 +1476,7 @@ static constexpr OpSchema linalg_eigvalsh_into_schema = {.name = "linalg_eigvals
     .call = "linalg_eigvalsh_into",
     .text = "linalg_eigvalsh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> Tensor",
     .args = linalg_eigvalsh_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_eigvalsh_into =
     make_op<void, const Tensor&, int64_t, Tensor&>(&linalg_eigvalsh_into_schema,
                                                    linalg_eigvalsh_into_impl,
@@ -1472,7 +1489,7 @@ static constexpr ArgInfo linalg_eig_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema linalg_eig_schema = {.name = "linalg_eig", .call = "linalg_eig",
     .text = "linalg_eig(self: Tensor) -> (eigenvalues: Tensor, eigenvectors: Tensor)",
     .args = linalg_eig_args, .n_args = 1, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&)> op_linalg_eig =
     make_op<TensorPair, const Tensor&>(&linalg_eig_schema, impl::linalg_eig, nullptr);
 static void linalg_eig_into_autograd(Call c, const Tensor& self, Tensor& dst_eigenvalues,
@@ -1485,7 +1502,7 @@ static constexpr OpSchema linalg_eig_into_schema = {.name = "linalg_eig_into",
                                                     .call = "linalg_eig_into",
     .text = "linalg_eig(self: Tensor) -> (eigenvalues: Tensor, eigenvectors: Tensor)",
     .args = linalg_eig_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_linalg_eig_into =
     make_op<void, const Tensor&, Tensor&, Tensor&>(&linalg_eig_into_schema, linalg_eig_into_impl,
                                                    linalg_eig_into_autograd);
@@ -1498,7 +1515,8 @@ static constexpr OpSchema linalg_eigvals_schema = {.name = "linalg_eigvals",
                                                    .text = "linalg_eigvals(self: Tensor) -> Tensor",
                                                    .args = linalg_eigvals_args, .n_args = 1,
                                                    .n_outs = 1, .structural = true,
-                                                   .kind = OpKind::kComposite};
+                                                   .kind = OpKind::kComposite,
+                                                   .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_linalg_eigvals =
     make_op<TensorRef, const Tensor&>(&linalg_eigvals_schema, impl::linalg_eigvals, nullptr);
 static void linalg_eigvals_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1508,7 +1526,8 @@ static void linalg_eigvals_into_autograd(Call c, const Tensor& self, Tensor& dst
 static constexpr OpSchema linalg_eigvals_into_schema = {.name = "linalg_eigvals_into",
                                                         .call = "linalg_eigvals_into",
     .text = "linalg_eigvals(self: Tensor) -> Tensor", .args = linalg_eigvals_args, .n_args = 2,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Tensor&)> op_linalg_eigvals_into = make_op<void, const Tensor&,
     Tensor&>(&linalg_eigvals_into_schema, linalg_eigvals_into_impl, linalg_eigvals_into_autograd);
 
@@ -1522,7 +1541,7 @@ static constexpr ArgInfo linalg_svd_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema linalg_svd_schema = {.name = "linalg_svd", .call = "linalg_svd",
     .text = "linalg_svd(self: Tensor, full_matrices: Bool = true) -> (U: Tensor, S: Tensor, Vh: "
     "Tensor)", .args = linalg_svd_args, .n_args = 2, .n_outs = 3, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorTriple(const Tensor&, bool)> op_linalg_svd = make_op<TensorTriple, const Tensor&,
     bool>(&linalg_svd_schema, impl::linalg_svd, nullptr);
 static void linalg_svd_into_autograd(Call c, const Tensor& self, bool full_matrices, Tensor& dst_U,
@@ -1536,7 +1555,7 @@ static constexpr OpSchema linalg_svd_into_schema = {.name = "linalg_svd_into",
                                                     .call = "linalg_svd_into",
     .text = "linalg_svd(self: Tensor, full_matrices: Bool = true) -> (U: Tensor, S: Tensor, Vh: "
     "Tensor)", .args = linalg_svd_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&, Tensor&)> op_linalg_svd_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&, Tensor&>(&linalg_svd_into_schema,
     linalg_svd_into_impl, linalg_svd_into_autograd);
@@ -1552,7 +1571,7 @@ static constexpr ArgInfo svd_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema svd_schema = {.name = "svd", .call = "svd",
     .text = "svd(self: Tensor, some: Bool = true, compute_uv: Bool = true) -> (U: Tensor, S: "
     "Tensor, V: Tensor)", .args = svd_args, .n_args = 3, .n_outs = 3, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorTriple(const Tensor&, bool, bool)> op_svd = make_op<TensorTriple, const Tensor&,
     bool, bool>(&svd_schema, impl::svd, nullptr);
 static void svd_into_autograd(Call c, const Tensor& self, bool some, bool compute_uv, Tensor& dst_U,
@@ -1564,7 +1583,7 @@ static void svd_into_autograd(Call c, const Tensor& self, bool some, bool comput
 static constexpr OpSchema svd_into_schema = {.name = "svd_into", .call = "svd_into",
     .text = "svd(self: Tensor, some: Bool = true, compute_uv: Bool = true) -> (U: Tensor, S: "
     "Tensor, V: Tensor)", .args = svd_args, .n_args = 6, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, bool, bool, Tensor&, Tensor&, Tensor&)> op_svd_into =
     make_op<void, const Tensor&, bool, bool, Tensor&, Tensor&, Tensor&>(&svd_into_schema,
     svd_into_impl, svd_into_autograd);
@@ -1577,7 +1596,8 @@ static constexpr OpSchema linalg_svdvals_schema = {.name = "linalg_svdvals",
                                                    .text = "linalg_svdvals(self: Tensor) -> Tensor",
                                                    .args = linalg_svdvals_args, .n_args = 1,
                                                    .n_outs = 1, .structural = true,
-                                                   .kind = OpKind::kComposite};
+                                                   .kind = OpKind::kComposite,
+                                                   .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_linalg_svdvals =
     make_op<TensorRef, const Tensor&>(&linalg_svdvals_schema, impl::linalg_svdvals, nullptr);
 static void linalg_svdvals_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1587,7 +1607,8 @@ static void linalg_svdvals_into_autograd(Call c, const Tensor& self, Tensor& dst
 static constexpr OpSchema linalg_svdvals_into_schema = {.name = "linalg_svdvals_into",
                                                         .call = "linalg_svdvals_into",
     .text = "linalg_svdvals(self: Tensor) -> Tensor", .args = linalg_svdvals_args, .n_args = 2,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Tensor&)> op_linalg_svdvals_into = make_op<void, const Tensor&,
     Tensor&>(&linalg_svdvals_into_schema, linalg_svdvals_into_impl, linalg_svdvals_into_autograd);
 
@@ -1604,7 +1625,8 @@ static constexpr OpSchema linalg_vector_norm_schema = {.name = "linalg_vector_no
                                                        .call = "linalg_vector_norm",
     .text = "linalg_vector_norm(self: Tensor, ord: Float = 2.0, dim: Dims = [], keepdim: Bool = "
     "false, dtype: DType? = None) -> Tensor", .args = linalg_vector_norm_args, .n_args = 5,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_linalg_vector_norm =
     make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&linalg_vector_norm_schema,
     impl::linalg_vector_norm, nullptr);
@@ -1618,7 +1640,8 @@ static constexpr OpSchema linalg_vector_norm_into_schema = {.name = "linalg_vect
     .call = "linalg_vector_norm_into",
     .text = "linalg_vector_norm(self: Tensor, ord: Float = 2.0, dim: Dims = [], keepdim: Bool = "
     "false, dtype: DType? = None) -> Tensor", .args = linalg_vector_norm_args, .n_args = 6,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_linalg_vector_norm_into =
     make_op<void, const Tensor&, double, Ints, bool, Dtype,
             Tensor&>(&linalg_vector_norm_into_schema, linalg_vector_norm_into_impl,
@@ -1635,7 +1658,7 @@ static constexpr ArgInfo linalg_norm_args[] = {{"self", ArgType::kTensor, false,
 static constexpr OpSchema linalg_norm_schema = {.name = "linalg_norm", .call = "linalg_norm",
     .text = "linalg_norm(self: Tensor, ord: Float? = None, dim: Dims = [], keepdim: Bool = false, "
     "dtype: DType? = None) -> Tensor", .args = linalg_norm_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Opt<double>, Ints, bool, Dtype)> op_linalg_norm =
     make_op<TensorRef, const Tensor&, Opt<double>, Ints, bool, Dtype>(&linalg_norm_schema,
     impl::linalg_norm, nullptr);
@@ -1648,7 +1671,8 @@ static constexpr OpSchema linalg_norm_into_schema = {.name = "linalg_norm_into",
                                                      .call = "linalg_norm_into",
     .text = "linalg_norm(self: Tensor, ord: Float? = None, dim: Dims = [], keepdim: Bool = false, "
     "dtype: DType? = None) -> Tensor", .args = linalg_norm_args, .n_args = 6, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Opt<double>, Ints, bool, Dtype, Tensor&)> op_linalg_norm_into =
     make_op<void, const Tensor&, Opt<double>, Ints, bool, Dtype, Tensor&>(&linalg_norm_into_schema,
     linalg_norm_into_impl, linalg_norm_into_autograd);
@@ -1665,7 +1689,7 @@ static constexpr OpSchema linalg_matrix_norm_schema = {.name = "linalg_matrix_no
                                                        .call = "linalg_matrix_norm",
     .text = "linalg_matrix_norm(self: Tensor, ord: Float, dim: Dims = [], keepdim: Bool = false, "
     "dtype: DType? = None) -> Tensor", .args = linalg_matrix_norm_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_linalg_matrix_norm =
     make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&linalg_matrix_norm_schema,
     impl::linalg_matrix_norm, nullptr);
@@ -1679,7 +1703,8 @@ static constexpr OpSchema linalg_matrix_norm_into_schema = {.name = "linalg_matr
     .call = "linalg_matrix_norm_into",
     .text = "linalg_matrix_norm(self: Tensor, ord: Float, dim: Dims = [], keepdim: Bool = false, "
     "dtype: DType? = None) -> Tensor", .args = linalg_matrix_norm_args, .n_args = 6, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_linalg_matrix_norm_into =
     make_op<void, const Tensor&, double, Ints, bool, Dtype,
             Tensor&>(&linalg_matrix_norm_into_schema, linalg_matrix_norm_into_impl,
@@ -1696,7 +1721,7 @@ static constexpr OpSchema linalg_matrix_norm_str_schema = {.name = "linalg_matri
     .text = "linalg_matrix_norm_str(self: Tensor, ord: Enum<MatrixNorm> = \"fro\", dim: Dims = "
     "[], keepdim: Bool = false, dtype: DType? = None) -> Tensor",
     .args = linalg_matrix_norm_str_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, Ints, bool, Dtype)> op_linalg_matrix_norm_str =
     make_op<TensorRef, const Tensor&, int64_t, Ints, bool, Dtype>(&linalg_matrix_norm_str_schema,
     impl::linalg_matrix_norm_str, nullptr);
@@ -1711,7 +1736,7 @@ static constexpr OpSchema linalg_matrix_norm_str_into_schema =
     .text = "linalg_matrix_norm_str(self: Tensor, ord: Enum<MatrixNorm> = \"fro\", dim: Dims = "
     "[], keepdim: Bool = false, dtype: DType? = None) -> Tensor",
     .args = linalg_matrix_norm_str_args, .n_args = 6, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, Ints, bool, Dtype,
                   Tensor&)> op_linalg_matrix_norm_str_into = make_op<void, const Tensor&, int64_t,
     Ints, bool, Dtype, Tensor&>(&linalg_matrix_norm_str_into_schema,
@@ -1724,7 +1749,8 @@ static constexpr ArgInfo linalg_cond_args[] = {{"self", ArgType::kTensor, false,
                                                {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_cond_schema = {.name = "linalg_cond", .call = "linalg_cond",
     .text = "linalg_cond(self: Tensor, p: Float? = None) -> Tensor", .args = linalg_cond_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Opt<double>)> op_linalg_cond =
     make_op<TensorRef, const Tensor&, Opt<double>>(&linalg_cond_schema, impl::linalg_cond, nullptr);
 static void linalg_cond_into_autograd(Call c, const Tensor& self, Opt<double> p, Tensor& dst) {
@@ -1734,7 +1760,8 @@ static void linalg_cond_into_autograd(Call c, const Tensor& self, Opt<double> p,
 static constexpr OpSchema linalg_cond_into_schema = {.name = "linalg_cond_into",
                                                      .call = "linalg_cond_into",
     .text = "linalg_cond(self: Tensor, p: Float? = None) -> Tensor", .args = linalg_cond_args,
-    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Opt<double>, Tensor&)> op_linalg_cond_into =
     make_op<void, const Tensor&, Opt<double>, Tensor&>(&linalg_cond_into_schema,
                                                        linalg_cond_into_impl,
@@ -1749,7 +1776,7 @@ static constexpr OpSchema linalg_cond_str_schema = {.name = "linalg_cond_str",
                                                     .call = "linalg_cond_str",
     .text = "linalg_cond_str(self: Tensor, p: Enum<MatrixNorm>) -> Tensor",
     .args = linalg_cond_str_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_cond_str =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_cond_str_schema, impl::linalg_cond_str,
                                                nullptr);
@@ -1761,7 +1788,7 @@ static constexpr OpSchema linalg_cond_str_into_schema = {.name = "linalg_cond_st
     .call = "linalg_cond_str_into",
     .text = "linalg_cond_str(self: Tensor, p: Enum<MatrixNorm>) -> Tensor",
     .args = linalg_cond_str_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_cond_str_into =
     make_op<void, const Tensor&, int64_t, Tensor&>(&linalg_cond_str_into_schema,
                                                    linalg_cond_str_into_impl,
@@ -1807,7 +1834,7 @@ static constexpr ArgInfo linalg_pinv_args[] = {{"self", ArgType::kTensor, false,
 static constexpr OpSchema linalg_pinv_schema = {.name = "linalg_pinv", .call = "linalg_pinv",
     .text = "linalg_pinv(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, hermitian: "
     "Bool = false) -> Tensor", .args = linalg_pinv_args, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*, bool)> op_linalg_pinv =
     make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*, bool>(&linalg_pinv_schema,
     impl::linalg_pinv, nullptr);
@@ -1820,7 +1847,8 @@ static constexpr OpSchema linalg_pinv_into_schema = {.name = "linalg_pinv_into",
                                                      .call = "linalg_pinv_into",
     .text = "linalg_pinv(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, hermitian: "
     "Bool = false) -> Tensor", .args = linalg_pinv_args, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor*, const Tensor*, bool, Tensor&)> op_linalg_pinv_into =
     make_op<void, const Tensor&, const Tensor*, const Tensor*, bool,
             Tensor&>(&linalg_pinv_into_schema, linalg_pinv_into_impl, linalg_pinv_into_autograd);
@@ -1831,7 +1859,8 @@ static constexpr ArgInfo pinverse_args[] = {{"self", ArgType::kTensor, false, fa
                                              ArgDefault::kFloat, {.f = 1e-15}}};
 static constexpr OpSchema pinverse_schema = {.name = "pinverse", .call = "pinverse",
     .text = "pinverse(self: Tensor, rcond: Float = 1e-15) -> Tensor", .args = pinverse_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double)> op_pinverse = make_op<TensorRef, const Tensor&,
     double>(&pinverse_schema, impl::pinverse, nullptr);
 
@@ -1850,7 +1879,7 @@ static constexpr OpSchema linalg_lstsq_schema = {.name = "linalg_lstsq", .call =
     .text = "linalg_lstsq(self: Tensor, other: Tensor, rcond: Float? = None, driver: "
     "Enum<LeastSquares> = \"gelsy\") -> (solution: Tensor, residuals: Tensor, rank: IndexTensor, "
     "singular_values: PlainTensor)", .args = linalg_lstsq_args, .n_args = 4, .n_outs = 4,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorQuad(const Tensor&, const Tensor&, Opt<double>, int64_t)> op_linalg_lstsq =
     make_op<TensorQuad, const Tensor&, const Tensor&, Opt<double>, int64_t>(&linalg_lstsq_schema,
     impl::linalg_lstsq, nullptr);
@@ -1868,7 +1897,8 @@ static constexpr OpSchema linalg_lstsq_into_schema = {.name = "linalg_lstsq_into
     .text = "linalg_lstsq(self: Tensor, other: Tensor, rcond: Float? = None, driver: "
     "Enum<LeastSquares> = \"gelsy\") -> (solution: Tensor, residuals: Tensor, rank: IndexTensor, "
     "singular_values: PlainTensor)", .args = linalg_lstsq_args, .n_args = 8, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Opt<double>, int64_t, Tensor&, Tensor&, Tensor&,
                   Tensor&)> op_linalg_lstsq_into = make_op<void, const Tensor&, const Tensor&,
     Opt<double>, int64_t, Tensor&, Tensor&, Tensor&, Tensor&>(&linalg_lstsq_into_schema,
@@ -1881,7 +1911,8 @@ static constexpr ArgInfo linalg_matrix_power_args[] = {{"self", ArgType::kTensor
 static constexpr OpSchema linalg_matrix_power_schema = {.name = "linalg_matrix_power",
                                                         .call = "linalg_matrix_power",
     .text = "linalg_matrix_power(self: Tensor, n: Int) -> Tensor", .args = linalg_matrix_power_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_matrix_power =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_matrix_power_schema,
                                                impl::linalg_matrix_power, nullptr);
@@ -1892,7 +1923,8 @@ static void linalg_matrix_power_into_autograd(Call c, const Tensor& self, int64_
 static constexpr OpSchema linalg_matrix_power_into_schema = {.name = "linalg_matrix_power_into",
     .call = "linalg_matrix_power_into",
     .text = "linalg_matrix_power(self: Tensor, n: Int) -> Tensor", .args = linalg_matrix_power_args,
-    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_matrix_power_into =
     make_op<void, const Tensor&, int64_t, Tensor&>(&linalg_matrix_power_into_schema,
                                                    linalg_matrix_power_into_impl,
@@ -1904,7 +1936,8 @@ static constexpr ArgInfo matrix_power_args[] = {{"self", ArgType::kTensor, false
                                                 {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema matrix_power_schema = {.name = "matrix_power", .call = "matrix_power",
     .text = "matrix_power(self: Tensor, n: Int) -> Tensor", .args = matrix_power_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .structural = true, .kind = OpKind::kComposite};
+    .n_outs = 1, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_matrix_power = make_op<TensorRef, const Tensor&,
     int64_t>(&matrix_power_schema, matrix_power_impl, nullptr);
 static void matrix_power_into_autograd(Call c, const Tensor& self, int64_t n, Tensor& dst) {
@@ -1915,7 +1948,7 @@ static constexpr OpSchema matrix_power_into_schema = {.name = "matrix_power_into
                                                       .call = "matrix_power_into",
     .text = "matrix_power(self: Tensor, n: Int) -> Tensor", .args = matrix_power_args, .n_args = 3,
     .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_matrix_power_into =
     make_op<void, const Tensor&, int64_t, Tensor&>(&matrix_power_into_schema,
                                                    matrix_power_into_impl,
@@ -1926,7 +1959,8 @@ static constexpr ArgInfo matrix_exp_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema matrix_exp_schema = {.name = "matrix_exp", .call = "matrix_exp",
                                                .text = "matrix_exp(self: Tensor) -> Tensor",
                                                .args = matrix_exp_args, .n_args = 1, .n_outs = 1,
-                                               .structural = true, .kind = OpKind::kComposite};
+                                               .structural = true, .kind = OpKind::kComposite,
+                                               .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_matrix_exp =
     make_op<TensorRef, const Tensor&>(&matrix_exp_schema, impl::matrix_exp, nullptr);
 
@@ -1936,7 +1970,8 @@ static constexpr ArgInfo linalg_multi_dot_args[] = {{"tensors", ArgType::kTensor
 static constexpr OpSchema linalg_multi_dot_schema = {.name = "linalg_multi_dot",
                                                      .call = "linalg_multi_dot",
     .text = "linalg_multi_dot(tensors: Tensor[]) -> Tensor", .args = linalg_multi_dot_args,
-    .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(TensorSpan)> op_linalg_multi_dot =
     make_op<TensorRef, TensorSpan>(&linalg_multi_dot_schema, impl::linalg_multi_dot, nullptr);
 static void linalg_multi_dot_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
@@ -1946,7 +1981,7 @@ static void linalg_multi_dot_into_autograd(Call c, TensorSpan tensors, Tensor& d
 static constexpr OpSchema linalg_multi_dot_into_schema = {.name = "linalg_multi_dot_into",
     .call = "linalg_multi_dot_into", .text = "linalg_multi_dot(tensors: Tensor[]) -> Tensor",
     .args = linalg_multi_dot_args, .n_args = 2, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(TensorSpan, Tensor&)> op_linalg_multi_dot_into = make_op<void, TensorSpan,
     Tensor&>(&linalg_multi_dot_into_schema, linalg_multi_dot_into_impl,
              linalg_multi_dot_into_autograd);
@@ -1960,7 +1995,7 @@ static constexpr ArgInfo linalg_vecdot_args[] = {{"self", ArgType::kTensor, fals
 static constexpr OpSchema linalg_vecdot_schema = {.name = "linalg_vecdot", .call = "linalg_vecdot",
     .text = "linalg_vecdot(self: Tensor, other: Tensor, dim: Dim = -1) -> Tensor",
     .args = linalg_vecdot_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_linalg_vecdot =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&linalg_vecdot_schema,
     impl::linalg_vecdot, nullptr);
@@ -1973,7 +2008,7 @@ static constexpr OpSchema linalg_vecdot_into_schema = {.name = "linalg_vecdot_in
                                                        .call = "linalg_vecdot_into",
     .text = "linalg_vecdot(self: Tensor, other: Tensor, dim: Dim = -1) -> Tensor",
     .args = linalg_vecdot_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, int64_t, Tensor&)> op_linalg_vecdot_into =
     make_op<void, const Tensor&, const Tensor&, int64_t, Tensor&>(&linalg_vecdot_into_schema,
     linalg_vecdot_into_impl, linalg_vecdot_into_autograd);
@@ -1984,7 +2019,7 @@ static constexpr ArgInfo linalg_vander_args[] = {{"x", ArgType::kTensor, false, 
 static constexpr OpSchema linalg_vander_schema = {.name = "linalg_vander", .call = "linalg_vander",
     .text = "linalg_vander(x: Tensor, N: Int? = None) -> Tensor", .args = linalg_vander_args,
     .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>)> op_linalg_vander =
     make_op<TensorRef, const Tensor&, Opt<int64_t>>(&linalg_vander_schema, linalg_vander_impl,
                                                     nullptr);
@@ -1997,7 +2032,8 @@ static constexpr ArgInfo linalg_tensorinv_args[] = {{"self", ArgType::kTensor, f
 static constexpr OpSchema linalg_tensorinv_schema = {.name = "linalg_tensorinv",
                                                      .call = "linalg_tensorinv",
     .text = "linalg_tensorinv(self: Tensor, ind: Int = 2) -> Tensor", .args = linalg_tensorinv_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_tensorinv =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_tensorinv_schema, impl::linalg_tensorinv,
                                                nullptr);
@@ -2008,7 +2044,8 @@ static void linalg_tensorinv_into_autograd(Call c, const Tensor& self, int64_t i
 static constexpr OpSchema linalg_tensorinv_into_schema = {.name = "linalg_tensorinv_into",
     .call = "linalg_tensorinv_into",
     .text = "linalg_tensorinv(self: Tensor, ind: Int = 2) -> Tensor", .args = linalg_tensorinv_args,
-    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_tensorinv_into =
     make_op<void, const Tensor&, int64_t, Tensor&>(&linalg_tensorinv_into_schema,
                                                    linalg_tensorinv_into_impl,
@@ -2023,7 +2060,7 @@ static constexpr OpSchema linalg_tensorsolve_schema = {.name = "linalg_tensorsol
                                                        .call = "linalg_tensorsolve",
     .text = "linalg_tensorsolve(self: Tensor, other: Tensor, dims: Dims? = None) -> Tensor",
     .args = linalg_tensorsolve_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<Ints>)> op_linalg_tensorsolve =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<Ints>>(&linalg_tensorsolve_schema,
     impl::linalg_tensorsolve, nullptr);
@@ -2036,7 +2073,7 @@ static constexpr OpSchema linalg_tensorsolve_into_schema = {.name = "linalg_tens
     .call = "linalg_tensorsolve_into",
     .text = "linalg_tensorsolve(self: Tensor, other: Tensor, dims: Dims? = None) -> Tensor",
     .args = linalg_tensorsolve_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Opt<Ints>, Tensor&)> op_linalg_tensorsolve_into =
     make_op<void, const Tensor&, const Tensor&, Opt<Ints>, Tensor&>(&linalg_tensorsolve_into_schema,
     linalg_tensorsolve_into_impl, linalg_tensorsolve_into_autograd);
@@ -2085,7 +2122,7 @@ static constexpr OpSchema linalg_ldl_factor_schema = {.name = "linalg_ldl_factor
                                                       .call = "linalg_ldl_factor",
     .text = "linalg_ldl_factor(self: Tensor, hermitian: Bool = false) -> (LD: Tensor, pivots: "
     "IndexTensor)", .args = linalg_ldl_factor_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, bool)> op_linalg_ldl_factor =
     make_op<TensorPair, const Tensor&, bool>(&linalg_ldl_factor_schema, impl::linalg_ldl_factor,
                                              nullptr);
@@ -2099,7 +2136,7 @@ static constexpr OpSchema linalg_ldl_factor_into_schema = {.name = "linalg_ldl_f
     .call = "linalg_ldl_factor_into",
     .text = "linalg_ldl_factor(self: Tensor, hermitian: Bool = false) -> (LD: Tensor, pivots: "
     "IndexTensor)", .args = linalg_ldl_factor_args, .n_args = 4, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_ldl_factor_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&>(&linalg_ldl_factor_into_schema,
     linalg_ldl_factor_into_impl, linalg_ldl_factor_into_autograd);
@@ -2141,7 +2178,8 @@ static constexpr OpSchema orgqr_schema = {.name = "orgqr", .call = "orgqr",
                                           .text = "orgqr(self: Tensor, input2: Tensor) -> Tensor",
                                           .args = orgqr_args, .n_args = 2, .n_outs = 1,
                                           .differentiable = true, .structural = true,
-                                          .kind = OpKind::kComposite};
+                                          .kind = OpKind::kComposite,
+                                          .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_orgqr = make_op<TensorRef, const Tensor&,
     const Tensor&>(&orgqr_schema, orgqr_impl, nullptr);
 static void orgqr_into_autograd(Call c, const Tensor& self, const Tensor& input2, Tensor& dst) {
@@ -2151,7 +2189,7 @@ static void orgqr_into_autograd(Call c, const Tensor& self, const Tensor& input2
 static constexpr OpSchema orgqr_into_schema = {.name = "orgqr_into", .call = "orgqr_into",
     .text = "orgqr(self: Tensor, input2: Tensor) -> Tensor", .args = orgqr_args, .n_args = 3,
     .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_orgqr_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&orgqr_into_schema, orgqr_into_impl,
     orgqr_into_autograd);
@@ -2164,7 +2202,7 @@ static constexpr ArgInfo lu_solve_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema lu_solve_schema = {.name = "lu_solve", .call = "lu_solve",
     .text = "lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor",
     .args = lu_solve_args, .n_args = 3, .n_outs = 1, .differentiable = true, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_lu_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&lu_solve_schema, lu_solve_impl,
     nullptr);
@@ -2177,7 +2215,7 @@ static void lu_solve_into_autograd(Call c, const Tensor& self, const Tensor& LU_
 static constexpr OpSchema lu_solve_into_schema = {.name = "lu_solve_into", .call = "lu_solve_into",
     .text = "lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor",
     .args = lu_solve_args, .n_args = 4, .n_outs = 0, .differentiable = true, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_lu_solve_into =
     make_op<void, const Tensor&, const Tensor&, const Tensor&, Tensor&>(&lu_solve_into_schema,
     lu_solve_into_impl, lu_solve_into_autograd);
@@ -2196,7 +2234,7 @@ static constexpr OpSchema triangular_solve_schema = {.name = "triangular_solve",
     .text = "triangular_solve(self: Tensor, A: Tensor, upper: Bool = true, transpose: Bool = "
     "false, unitriangular: Bool = false) -> (solution: Tensor, cloned_coefficient: Tensor)",
     .args = triangular_solve_args, .n_args = 5, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, const Tensor&, bool, bool, bool)> op_triangular_solve =
     make_op<TensorPair, const Tensor&, const Tensor&, bool, bool, bool>(&triangular_solve_schema,
     impl::triangular_solve, nullptr);

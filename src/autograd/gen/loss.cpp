@@ -60,7 +60,7 @@ static constexpr OpSchema absolute_difference_schema = {.name = "absolute_differ
     .text = "absolute_difference(self: Tensor, other: Tensor) -> Tensor",
     .args = absolute_difference_args, .n_args = 2, .n_outs = 1, .differentiable = true,
     .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_absolute_difference};
+    .kernel = &kernel_absolute_difference, .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_absolute_difference =
     make_op<TensorRef, const Tensor&, const Tensor&>(&absolute_difference_schema,
                                                      absolute_difference_impl,
@@ -124,7 +124,7 @@ static constexpr OpSchema absolute_difference_backward_schema =
      .text = "absolute_difference_backward(grad: Tensor, self: Tensor, other: Tensor) -> Tensor",
      .args = absolute_difference_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
      .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-     .kernel = &kernel_absolute_difference_backward};
+     .kernel = &kernel_absolute_difference_backward, .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&, const Tensor&,
                        const Tensor&)> op_absolute_difference_backward =
     make_op<TensorRef, const Tensor&, const Tensor&,
@@ -182,7 +182,7 @@ static constexpr OpSchema squared_difference_schema = {.name = "squared_differen
     .text = "squared_difference(self: Tensor, other: Tensor) -> Tensor",
     .args = squared_difference_args, .n_args = 2, .n_outs = 1, .differentiable = true,
     .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_squared_difference};
+    .kernel = &kernel_squared_difference, .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_squared_difference =
     make_op<TensorRef, const Tensor&, const Tensor&>(&squared_difference_schema,
                                                      squared_difference_impl,
@@ -245,7 +245,8 @@ static constexpr OpSchema smooth_difference_schema = {.name = "smooth_difference
                                                       .call = "smooth_difference",
     .text = "smooth_difference(self: Tensor, other: Tensor, beta: Float) -> Tensor",
     .args = smooth_difference_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_smooth_l1};
+    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_smooth_l1,
+    .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_smooth_difference =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&smooth_difference_schema,
     smooth_difference_impl, smooth_difference_autograd);
@@ -327,7 +328,7 @@ static constexpr OpSchema smooth_difference_backward_schema = {.name = "smooth_d
     .text = "smooth_difference_backward(grad: Tensor, self: Tensor, other: Tensor, beta: Float) "
     "-> Tensor", .args = smooth_difference_backward_args, .n_args = 4, .n_outs = 1,
     .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_smooth_l1_backward};
+    .kernel = &kernel_smooth_l1_backward, .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&,
                        double)> op_smooth_difference_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double>(&smooth_difference_backward_schema,
@@ -390,7 +391,8 @@ static constexpr OpSchema huber_difference_schema = {.name = "huber_difference",
                                                      .call = "huber_difference",
     .text = "huber_difference(self: Tensor, other: Tensor, delta: Float) -> Tensor",
     .args = huber_difference_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_huber};
+    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_huber,
+    .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_huber_difference =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&huber_difference_schema,
     huber_difference_impl, huber_difference_autograd);
@@ -472,7 +474,7 @@ static constexpr OpSchema huber_difference_backward_schema = {.name = "huber_dif
     .text = "huber_difference_backward(grad: Tensor, self: Tensor, other: Tensor, delta: Float) "
     "-> Tensor", .args = huber_difference_backward_args, .n_args = 4, .n_outs = 1,
     .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_huber_backward};
+    .kernel = &kernel_huber_backward, .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&,
                        double)> op_huber_difference_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double>(&huber_difference_backward_schema,
@@ -528,7 +530,7 @@ static constexpr OpSchema bernoulli_entropy_schema = {.name = "bernoulli_entropy
     .text = "bernoulli_entropy(self: Tensor, target: Tensor) -> Tensor",
     .args = bernoulli_entropy_args, .n_args = 2, .n_outs = 1, .differentiable = true,
     .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_binary_cross_entropy};
+    .kernel = &kernel_binary_cross_entropy, .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bernoulli_entropy =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bernoulli_entropy_schema,
                                                      bernoulli_entropy_impl,
@@ -603,7 +605,7 @@ static constexpr OpSchema bernoulli_entropy_backward_schema = {.name = "bernoull
     .text = "bernoulli_entropy_backward(grad: Tensor, self: Tensor, target: Tensor) -> Tensor",
     .args = bernoulli_entropy_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
     .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_binary_cross_entropy_backward};
+    .kernel = &kernel_binary_cross_entropy_backward, .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_bernoulli_entropy_backward =
     make_op<TensorRef, const Tensor&, const Tensor&,
             const Tensor&>(&bernoulli_entropy_backward_schema, bernoulli_entropy_backward_impl,
@@ -618,7 +620,8 @@ static constexpr ArgInfo l1_loss_args[] = {{"input", ArgType::kTensor, false, fa
 static constexpr OpSchema l1_loss_schema = {.name = "l1_loss", .call = "l1_loss",
     .text = "l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
     "weight: Tensor? = None) -> Tensor", .args = l1_loss_args, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32}};
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_l1_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&l1_loss_schema,
     impl::l1_loss, nullptr);
@@ -632,7 +635,8 @@ static constexpr ArgInfo mse_loss_args[] = {{"input", ArgType::kTensor, false, f
 static constexpr OpSchema mse_loss_schema = {.name = "mse_loss", .call = "mse_loss",
     .text = "mse_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
     "weight: Tensor? = None) -> Tensor", .args = mse_loss_args, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32}};
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_mse_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&mse_loss_schema,
     impl::mse_loss, nullptr);
@@ -648,7 +652,8 @@ static constexpr OpSchema smooth_l1_loss_schema = {.name = "smooth_l1_loss",
                                                    .call = "smooth_l1_loss",
     .text = "smooth_l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
     "beta: Float = 1.0) -> Tensor", .args = smooth_l1_loss_args, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32}};
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_smooth_l1_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double>(&smooth_l1_loss_schema,
     impl::smooth_l1_loss, nullptr);
@@ -665,7 +670,7 @@ static constexpr OpSchema huber_loss_schema = {.name = "huber_loss", .call = "hu
     .text = "huber_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
     "delta: Float = 1.0, weight: Tensor? = None) -> Tensor", .args = huber_loss_args, .n_args = 5,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}};
+    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double,
                        const Tensor*)> op_huber_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, int64_t, double, const Tensor*>(&huber_loss_schema, impl::huber_loss, nullptr);
@@ -681,7 +686,7 @@ static constexpr OpSchema binary_cross_entropy_schema = {.name = "binary_cross_e
     .text = "binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, "
     "reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = binary_cross_entropy_args,
     .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*,
                        int64_t)> op_binary_cross_entropy = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t>(&binary_cross_entropy_schema, impl::binary_cross_entropy,
@@ -698,7 +703,8 @@ static constexpr OpSchema binary_cross_entropy_with_logits_schema =
     .text = "binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor? = "
     "None, reduction: Enum<Reduction> = \"mean\", pos_weight: Tensor? = None) -> Tensor",
     .args = binary_cross_entropy_with_logits_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32}};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t,
                        const Tensor*)> op_binary_cross_entropy_with_logits =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t,
@@ -715,7 +721,8 @@ static constexpr ArgInfo kl_div_args[] = {{"input", ArgType::kTensor, false, fal
 static constexpr OpSchema kl_div_schema = {.name = "kl_div", .call = "kl_div",
     .text = "kl_div(input: Tensor, target: Tensor, reduction: Enum<KlReduction> = \"mean\", "
     "log_target: Bool = false) -> Tensor", .args = kl_div_args, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32}};
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, bool)> op_kl_div =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, bool>(&kl_div_schema, impl::kl_div,
     nullptr);
@@ -732,7 +739,7 @@ static constexpr OpSchema nll_loss_schema = {.name = "nll_loss", .call = "nll_lo
     .text = "nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = "
     "-100, reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = nll_loss_args, .n_args = 5,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}};
+    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_nll_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t,
             int64_t>(&nll_loss_schema, impl::nll_loss, nullptr);
@@ -879,7 +886,8 @@ static constexpr OpSchema cross_entropy_schema = {.name = "cross_entropy", .call
     .text = "cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: "
     "Int = -100, reduction: Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor",
     .args = cross_entropy_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32}};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t,
                        double)> op_cross_entropy = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, int64_t, int64_t, double>(&cross_entropy_schema, impl::cross_entropy, nullptr);
@@ -1048,7 +1056,7 @@ static constexpr OpSchema poisson_nll_loss_schema = {.name = "poisson_nll_loss",
     .text = "poisson_nll_loss(input: Tensor, target: Tensor, log_input: Bool = true, full: Bool = "
     "false, eps: Float = 1e-8, reduction: Enum<Reduction> = \"mean\") -> Tensor",
     .args = poisson_nll_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool, double,
                        int64_t)> op_poisson_nll_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, bool, bool, double, int64_t>(&poisson_nll_loss_schema, impl::poisson_nll_loss,
@@ -1070,7 +1078,7 @@ static constexpr OpSchema gaussian_nll_loss_schema = {.name = "gaussian_nll_loss
     .text = "gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: Bool = false, "
     "eps: Float = 1e-6, reduction: Enum<Reduction> = \"mean\") -> Tensor",
     .args = gaussian_nll_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool, double,
                        int64_t)> op_gaussian_nll_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, bool, double, int64_t>(&gaussian_nll_loss_schema,
@@ -1086,7 +1094,8 @@ static constexpr OpSchema hinge_embedding_loss_schema = {.name = "hinge_embeddin
     .call = "hinge_embedding_loss",
     .text = "hinge_embedding_loss(input: Tensor, target: Tensor, margin: Float = 1.0, reduction: "
     "Enum<Reduction> = \"mean\") -> Tensor", .args = hinge_embedding_loss_args, .n_args = 4,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_hinge_embedding_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, double, int64_t>(&hinge_embedding_loss_schema,
     impl::hinge_embedding_loss, nullptr);
@@ -1100,7 +1109,8 @@ static constexpr OpSchema cosine_embedding_loss_schema = {.name = "cosine_embedd
     .call = "cosine_embedding_loss",
     .text = "cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float "
     "= 0.0, reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = cosine_embedding_loss_args,
-    .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
                        int64_t)> op_cosine_embedding_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, int64_t>(&cosine_embedding_loss_schema,
@@ -1119,7 +1129,8 @@ static constexpr OpSchema margin_ranking_loss_schema = {.name = "margin_ranking_
                                                         .call = "margin_ranking_loss",
     .text = "margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float = "
     "0.0, reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = margin_ranking_loss_args,
-    .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
                        int64_t)> op_margin_ranking_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, int64_t>(&margin_ranking_loss_schema,
@@ -1173,7 +1184,7 @@ static constexpr OpSchema soft_margin_loss_schema = {.name = "soft_margin_loss",
                                                      .call = "soft_margin_loss",
     .text = "soft_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "
     "\"mean\") -> Tensor", .args = soft_margin_loss_args, .n_args = 3, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_soft_margin_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&soft_margin_loss_schema,
     impl::soft_margin_loss, nullptr);
@@ -1198,7 +1209,8 @@ static constexpr OpSchema triplet_margin_loss_schema = {.name = "triplet_margin_
     .text = "triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: "
     "Float = 1.0, p: Float = 2.0, eps: Float = 1e-6, swap: Bool = false, reduction: "
     "Enum<Reduction> = \"mean\") -> Tensor", .args = triplet_margin_loss_args, .n_args = 8,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double, double, double, bool,
                        int64_t)> op_triplet_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, double, double, bool,
@@ -1220,7 +1232,7 @@ static constexpr OpSchema multi_margin_loss_schema = {.name = "multi_margin_loss
     .text = "multi_margin_loss(input: Tensor, target: Tensor, p: Int = 1, margin: Float = 1.0, "
     "weight: Tensor? = None, reduction: Enum<Reduction> = \"mean\") -> Tensor",
     .args = multi_margin_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double, const Tensor*,
                        int64_t)> op_multi_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, int64_t, double, const Tensor*, int64_t>(&multi_margin_loss_schema,
@@ -1234,7 +1246,7 @@ static constexpr OpSchema multilabel_margin_loss_schema = {.name = "multilabel_m
     .call = "multilabel_margin_loss",
     .text = "multilabel_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "
     "\"mean\") -> Tensor", .args = multilabel_margin_loss_args, .n_args = 3, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_multilabel_margin_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&multilabel_margin_loss_schema,
     impl::multilabel_margin_loss, nullptr);
@@ -1248,7 +1260,8 @@ static constexpr OpSchema multilabel_soft_margin_loss_schema =
     {.name = "multilabel_soft_margin_loss", .call = "multilabel_soft_margin_loss",
     .text = "multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor? = None, "
     "reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = multilabel_soft_margin_loss_args,
-    .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*,
                        int64_t)> op_multilabel_soft_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t>(&multilabel_soft_margin_loss_schema,
@@ -1268,7 +1281,7 @@ static constexpr OpSchema linear_cross_entropy_schema = {.name = "linear_cross_e
     "linear_bias: Tensor? = None, weight: Tensor? = None, ignore_index: Int? = None, reduction: "
     "Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor",
     .args = linear_cross_entropy_args, .n_args = 8, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*,
                        Opt<int64_t>, int64_t, double)> op_linear_cross_entropy =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*,
@@ -1290,7 +1303,7 @@ static constexpr OpSchema ctc_loss_schema = {.name = "ctc_loss", .call = "ctc_lo
     .text = "ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: "
     "Tensor, blank: Int = 0, reduction: Enum<Reduction> = \"mean\", zero_infinity: Bool = false) "
     "-> Tensor", .args = ctc_loss_args, .n_args = 7, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
                        bool)> op_ctc_loss = make_op<TensorRef, const Tensor&, const Tensor&,
                                                     const Tensor&, const Tensor&, int64_t, int64_t,

@@ -17,7 +17,8 @@ static constexpr ArgInfo matmul_args[] = {{"self", ArgType::kTensor, false, fals
 static constexpr OpSchema matmul_schema = {.name = "matmul", .call = "matmul",
                                            .text = "matmul(self: Tensor, other: Tensor) -> Tensor",
                                            .args = matmul_args, .n_args = 2, .n_outs = 1,
-                                           .structural = true, .kind = OpKind::kComposite};
+                                           .structural = true, .kind = OpKind::kComposite,
+                                           .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul = make_op<TensorRef, const Tensor&,
     const Tensor&>(&matmul_schema, impl::matmul, nullptr);
 static void matmul_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -26,7 +27,8 @@ static void matmul_into_autograd(Call c, const Tensor& self, const Tensor& other
 }
 static constexpr OpSchema matmul_into_schema = {.name = "matmul_into", .call = "matmul_into",
     .text = "matmul(self: Tensor, other: Tensor) -> Tensor", .args = matmul_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_matmul_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&matmul_into_schema, matmul_into_impl,
     matmul_into_autograd);
@@ -96,7 +98,8 @@ static constexpr ArgInfo linear_args[] = {{"input", ArgType::kTensor, false, fal
                                           {"bias", ArgType::kOptTensor, false, true}};
 static constexpr OpSchema linear_schema = {.name = "linear", .call = "linear",
     .text = "linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor",
-    .args = linear_args, .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .args = linear_args, .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_schema, impl::linear,
     nullptr);
@@ -439,7 +442,8 @@ static constexpr ArgInfo mm_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema mm_schema = {.name = "mm", .call = "mm",
                                        .text = "mm(self: Tensor, mat2: Tensor) -> Tensor",
                                        .args = mm_args, .n_args = 2, .n_outs = 1,
-                                       .structural = true, .kind = OpKind::kComposite};
+                                       .structural = true, .kind = OpKind::kComposite,
+                                       .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mm = make_op<TensorRef, const Tensor&,
     const Tensor&>(&mm_schema, impl::mm, nullptr);
 static void mm_into_autograd(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst) {
@@ -450,7 +454,8 @@ static constexpr OpSchema mm_into_schema = {.name = "mm_into", .call = "mm_into"
                                             .text = "mm(self: Tensor, mat2: Tensor) -> Tensor",
                                             .args = mm_args, .n_args = 3, .n_outs = 0,
                                             .structural = true, .leaf = true,
-                                            .kind = OpKind::kComposite};
+                                            .kind = OpKind::kComposite,
+                                            .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mm_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&mm_into_schema, mm_into_impl, mm_into_autograd);
 
@@ -461,7 +466,8 @@ static constexpr ArgInfo bmm_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema bmm_schema = {.name = "bmm", .call = "bmm",
                                         .text = "bmm(self: Tensor, mat2: Tensor) -> Tensor",
                                         .args = bmm_args, .n_args = 2, .n_outs = 1,
-                                        .structural = true, .kind = OpKind::kComposite};
+                                        .structural = true, .kind = OpKind::kComposite,
+                                        .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bmm = make_op<TensorRef, const Tensor&,
     const Tensor&>(&bmm_schema, impl::bmm, nullptr);
 static void bmm_into_autograd(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst) {
@@ -472,7 +478,8 @@ static constexpr OpSchema bmm_into_schema = {.name = "bmm_into", .call = "bmm_in
                                              .text = "bmm(self: Tensor, mat2: Tensor) -> Tensor",
                                              .args = bmm_args, .n_args = 3, .n_outs = 0,
                                              .structural = true, .leaf = true,
-                                             .kind = OpKind::kComposite};
+                                             .kind = OpKind::kComposite,
+                                             .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bmm_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&bmm_into_schema, bmm_into_impl, bmm_into_autograd);
 
@@ -483,7 +490,8 @@ static constexpr ArgInfo mv_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema mv_schema = {.name = "mv", .call = "mv",
                                        .text = "mv(self: Tensor, vec: Tensor) -> Tensor",
                                        .args = mv_args, .n_args = 2, .n_outs = 1,
-                                       .structural = true, .kind = OpKind::kComposite};
+                                       .structural = true, .kind = OpKind::kComposite,
+                                       .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mv = make_op<TensorRef, const Tensor&,
     const Tensor&>(&mv_schema, impl::mv, nullptr);
 static void mv_into_autograd(Call c, const Tensor& self, const Tensor& vec, Tensor& dst) {
@@ -494,7 +502,8 @@ static constexpr OpSchema mv_into_schema = {.name = "mv_into", .call = "mv_into"
                                             .text = "mv(self: Tensor, vec: Tensor) -> Tensor",
                                             .args = mv_args, .n_args = 3, .n_outs = 0,
                                             .structural = true, .leaf = true,
-                                            .kind = OpKind::kComposite};
+                                            .kind = OpKind::kComposite,
+                                            .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mv_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&mv_into_schema, mv_into_impl, mv_into_autograd);
 
@@ -505,7 +514,8 @@ static constexpr ArgInfo dot_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema dot_schema = {.name = "dot", .call = "dot",
                                         .text = "dot(self: Tensor, tensor: Tensor) -> Tensor",
                                         .args = dot_args, .n_args = 2, .n_outs = 1,
-                                        .structural = true, .kind = OpKind::kComposite};
+                                        .structural = true, .kind = OpKind::kComposite,
+                                        .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_dot = make_op<TensorRef, const Tensor&,
     const Tensor&>(&dot_schema, impl::dot, nullptr);
 static void dot_into_autograd(Call c, const Tensor& self, const Tensor& tensor, Tensor& dst) {
@@ -516,7 +526,8 @@ static constexpr OpSchema dot_into_schema = {.name = "dot_into", .call = "dot_in
                                              .text = "dot(self: Tensor, tensor: Tensor) -> Tensor",
                                              .args = dot_args, .n_args = 3, .n_outs = 0,
                                              .structural = true, .leaf = true,
-                                             .kind = OpKind::kComposite};
+                                             .kind = OpKind::kComposite,
+                                             .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_dot_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&dot_into_schema, dot_into_impl, dot_into_autograd);
 
@@ -527,7 +538,8 @@ static constexpr ArgInfo outer_args[] = {{"self", ArgType::kTensor, false, false
 static constexpr OpSchema outer_schema = {.name = "outer", .call = "outer",
                                           .text = "outer(self: Tensor, vec2: Tensor) -> Tensor",
                                           .args = outer_args, .n_args = 2, .n_outs = 1,
-                                          .structural = true, .kind = OpKind::kComposite};
+                                          .structural = true, .kind = OpKind::kComposite,
+                                          .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_outer = make_op<TensorRef, const Tensor&,
     const Tensor&>(&outer_schema, impl::outer, nullptr);
 static void outer_into_autograd(Call c, const Tensor& self, const Tensor& vec2, Tensor& dst) {
@@ -536,7 +548,8 @@ static void outer_into_autograd(Call c, const Tensor& self, const Tensor& vec2, 
 }
 static constexpr OpSchema outer_into_schema = {.name = "outer_into", .call = "outer_into",
     .text = "outer(self: Tensor, vec2: Tensor) -> Tensor", .args = outer_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_outer_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&outer_into_schema, outer_into_impl,
     outer_into_autograd);
@@ -546,7 +559,8 @@ static constexpr ArgInfo einsum_args[] = {{"equation", ArgType::kStr, false, fal
                                           {"operands", ArgType::kTensorList, false, false}};
 static constexpr OpSchema einsum_schema = {.name = "einsum", .call = "einsum",
     .text = "einsum(equation: Str, operands: Tensor[]) -> Tensor", .args = einsum_args, .n_args = 2,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(Str, TensorSpan)> op_einsum = make_op<TensorRef, Str,
     TensorSpan>(&einsum_schema, impl::einsum, nullptr);
 
@@ -562,7 +576,7 @@ static constexpr ArgInfo addmv_args[] = {{"self", ArgType::kTensor, false, false
 static constexpr OpSchema addmv_schema = {.name = "addmv", .call = "addmv",
     .text = "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
     "-> Tensor", .args = addmv_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addmv = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addmv_schema, impl::addmv, nullptr);
@@ -576,7 +590,7 @@ static constexpr ArgInfo addmv__args[] = {{"self", ArgType::kTensor, true, false
 static constexpr OpSchema addmv__schema = {.name = "addmv_", .call = "addmv_",
     .text = "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
     "-> Tensor", .args = addmv__args, .n_args = 5, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmv_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addmv__schema, addmv__impl, nullptr);
@@ -588,7 +602,7 @@ static void addmv_into_autograd(Call c, const Tensor& self, const Tensor& mat, c
 static constexpr OpSchema addmv_into_schema = {.name = "addmv_into", .call = "addmv_into",
     .text = "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
     "-> Tensor", .args = addmv_args, .n_args = 6, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_addmv_into = make_op<void, const Tensor&, const Tensor&,
                                                     const Tensor&, const Scalar&, const Scalar&,
@@ -606,7 +620,7 @@ static constexpr ArgInfo addr_args[] = {{"self", ArgType::kTensor, false, false}
 static constexpr OpSchema addr_schema = {.name = "addr", .call = "addr",
     .text = "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
     "-> Tensor", .args = addr_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addr = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addr_schema, impl::addr, nullptr);
@@ -620,7 +634,7 @@ static constexpr ArgInfo addr__args[] = {{"self", ArgType::kTensor, true, false}
 static constexpr OpSchema addr__schema = {.name = "addr_", .call = "addr_",
     .text = "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
     "-> Tensor", .args = addr__args, .n_args = 5, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addr_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addr__schema, addr__impl, nullptr);
@@ -632,7 +646,7 @@ static void addr_into_autograd(Call c, const Tensor& self, const Tensor& vec1, c
 static constexpr OpSchema addr_into_schema = {.name = "addr_into", .call = "addr_into",
     .text = "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
     "-> Tensor", .args = addr_args, .n_args = 6, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_addr_into = make_op<void, const Tensor&, const Tensor&,
                                                    const Tensor&, const Scalar&, const Scalar&,
@@ -651,7 +665,7 @@ static constexpr ArgInfo addbmm_args[] = {{"self", ArgType::kTensor, false, fals
 static constexpr OpSchema addbmm_schema = {.name = "addbmm", .call = "addbmm",
     .text = "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar "
     "= 1) -> Tensor", .args = addbmm_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addbmm = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addbmm_schema, impl::addbmm, nullptr);
@@ -665,7 +679,7 @@ static constexpr ArgInfo addbmm__args[] = {{"self", ArgType::kTensor, true, fals
 static constexpr OpSchema addbmm__schema = {.name = "addbmm_", .call = "addbmm_",
     .text = "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar "
     "= 1) -> Tensor", .args = addbmm__args, .n_args = 5, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addbmm_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addbmm__schema, addbmm__impl, nullptr);
@@ -679,7 +693,7 @@ static void addbmm_into_autograd(Call c, const Tensor& self, const Tensor& batch
 static constexpr OpSchema addbmm_into_schema = {.name = "addbmm_into", .call = "addbmm_into",
     .text = "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar "
     "= 1) -> Tensor", .args = addbmm_args, .n_args = 6, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_addbmm_into = make_op<void, const Tensor&, const Tensor&,
                                                      const Tensor&, const Scalar&, const Scalar&,
@@ -693,7 +707,8 @@ static constexpr ArgInfo vdot_args[] = {{"self", ArgType::kTensor, false, false}
 static constexpr OpSchema vdot_schema = {.name = "vdot", .call = "vdot",
                                          .text = "vdot(self: Tensor, other: Tensor) -> Tensor",
                                          .args = vdot_args, .n_args = 2, .n_outs = 1,
-                                         .structural = true, .kind = OpKind::kComposite};
+                                         .structural = true, .kind = OpKind::kComposite,
+                                         .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_vdot = make_op<TensorRef, const Tensor&,
     const Tensor&>(&vdot_schema, impl::vdot, nullptr);
 static void vdot_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -704,7 +719,8 @@ static constexpr OpSchema vdot_into_schema = {.name = "vdot_into", .call = "vdot
                                               .text = "vdot(self: Tensor, other: Tensor) -> Tensor",
                                               .args = vdot_args, .n_args = 3, .n_outs = 0,
                                               .structural = true, .leaf = true,
-                                              .kind = OpKind::kComposite};
+                                              .kind = OpKind::kComposite,
+                                              .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_vdot_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&vdot_into_schema, vdot_into_impl,
     vdot_into_autograd);
@@ -716,7 +732,8 @@ static constexpr ArgInfo inner_args[] = {{"self", ArgType::kTensor, false, false
 static constexpr OpSchema inner_schema = {.name = "inner", .call = "inner",
                                           .text = "inner(self: Tensor, other: Tensor) -> Tensor",
                                           .args = inner_args, .n_args = 2, .n_outs = 1,
-                                          .structural = true, .kind = OpKind::kComposite};
+                                          .structural = true, .kind = OpKind::kComposite,
+                                          .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_inner = make_op<TensorRef, const Tensor&,
     const Tensor&>(&inner_schema, impl::inner, nullptr);
 static void inner_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -725,7 +742,8 @@ static void inner_into_autograd(Call c, const Tensor& self, const Tensor& other,
 }
 static constexpr OpSchema inner_into_schema = {.name = "inner_into", .call = "inner_into",
     .text = "inner(self: Tensor, other: Tensor) -> Tensor", .args = inner_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_inner_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&inner_into_schema, inner_into_impl,
     inner_into_autograd);
@@ -739,7 +757,7 @@ static constexpr ArgInfo tensordot_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema tensordot_schema = {.name = "tensordot", .call = "tensordot",
     .text = "tensordot(self: Tensor, other: Tensor, dims_self: Dims, dims_other: Dims) -> Tensor",
     .args = tensordot_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints)> op_tensordot =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints>(&tensordot_schema, impl::tensordot,
     nullptr);
@@ -752,7 +770,7 @@ static constexpr OpSchema tensordot_into_schema = {.name = "tensordot_into",
                                                    .call = "tensordot_into",
     .text = "tensordot(self: Tensor, other: Tensor, dims_self: Dims, dims_other: Dims) -> Tensor",
     .args = tensordot_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Ints, Ints, Tensor&)> op_tensordot_into =
     make_op<void, const Tensor&, const Tensor&, Ints, Ints, Tensor&>(&tensordot_into_schema,
     tensordot_into_impl, tensordot_into_autograd);
@@ -764,7 +782,8 @@ static constexpr ArgInfo kron_args[] = {{"self", ArgType::kTensor, false, false}
 static constexpr OpSchema kron_schema = {.name = "kron", .call = "kron",
                                          .text = "kron(self: Tensor, other: Tensor) -> Tensor",
                                          .args = kron_args, .n_args = 2, .n_outs = 1,
-                                         .structural = true, .kind = OpKind::kComposite};
+                                         .structural = true, .kind = OpKind::kComposite,
+                                         .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_kron = make_op<TensorRef, const Tensor&,
     const Tensor&>(&kron_schema, impl::kron, nullptr);
 static void kron_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -775,7 +794,8 @@ static constexpr OpSchema kron_into_schema = {.name = "kron_into", .call = "kron
                                               .text = "kron(self: Tensor, other: Tensor) -> Tensor",
                                               .args = kron_args, .n_args = 3, .n_outs = 0,
                                               .structural = true, .leaf = true,
-                                              .kind = OpKind::kComposite};
+                                              .kind = OpKind::kComposite,
+                                              .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_kron_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&kron_into_schema, kron_into_impl,
     kron_into_autograd);
@@ -787,7 +807,8 @@ static constexpr ArgInfo cross_args[] = {{"self", ArgType::kTensor, false, false
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema cross_schema = {.name = "cross", .call = "cross",
     .text = "cross(self: Tensor, other: Tensor, dim: Dim? = None) -> Tensor", .args = cross_args,
-    .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_cross =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&cross_schema, impl::cross,
     nullptr);
@@ -798,7 +819,8 @@ static void cross_into_autograd(Call c, const Tensor& self, const Tensor& other,
 }
 static constexpr OpSchema cross_into_schema = {.name = "cross_into", .call = "cross_into",
     .text = "cross(self: Tensor, other: Tensor, dim: Dim? = None) -> Tensor", .args = cross_args,
-    .n_args = 4, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_args = 4, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_cross_into =
     make_op<void, const Tensor&, const Tensor&, Opt<int64_t>, Tensor&>(&cross_into_schema,
     cross_into_impl, cross_into_autograd);
@@ -807,7 +829,8 @@ constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_cross
 static constexpr ArgInfo chain_matmul_args[] = {{"matrices", ArgType::kTensorList, false, false}};
 static constexpr OpSchema chain_matmul_schema = {.name = "chain_matmul", .call = "chain_matmul",
     .text = "chain_matmul(matrices: Tensor[]) -> Tensor", .args = chain_matmul_args, .n_args = 1,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(TensorSpan)> op_chain_matmul =
     make_op<TensorRef, TensorSpan>(&chain_matmul_schema, impl::chain_matmul, nullptr);
 
@@ -819,7 +842,7 @@ static constexpr ArgInfo bilinear_args[] = {{"input1", ArgType::kTensor, false, 
 static constexpr OpSchema bilinear_schema = {.name = "bilinear", .call = "bilinear",
     .text = "bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor? = None) -> "
     "Tensor", .args = bilinear_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*)> op_bilinear =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*>(&bilinear_schema,
     impl::bilinear, nullptr);

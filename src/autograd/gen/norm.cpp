@@ -25,7 +25,7 @@ static constexpr OpSchema batch_norm_schema = {.name = "batch_norm", .call = "ba
     .text = "batch_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = "
     "None, weight: Tensor? = None, bias: Tensor? = None, training: Bool = false, momentum: Float "
     "= 0.1, eps: Float = 1e-5) -> Tensor", .args = batch_norm_args, .n_args = 8, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double,
                        double)> op_batch_norm = make_op<TensorRef, const Tensor&, Tensor*, Tensor*,
                                                         const Tensor*, const Tensor*, bool, double,
@@ -202,7 +202,8 @@ static constexpr ArgInfo group_norm_args[] = {{"input", ArgType::kTensor, false,
 static constexpr OpSchema group_norm_schema = {.name = "group_norm", .call = "group_norm",
     .text = "group_norm(input: Tensor, num_groups: Int, weight: Tensor? = None, bias: Tensor? = "
     "None, eps: Float = 1e-5) -> Tensor", .args = group_norm_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32}};
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*,
                        double)> op_group_norm = make_op<TensorRef, const Tensor&, int64_t,
                                                         const Tensor*, const Tensor*,
@@ -225,7 +226,8 @@ static constexpr OpSchema instance_norm_schema = {.name = "instance_norm", .call
     .text = "instance_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = "
     "None, weight: Tensor? = None, bias: Tensor? = None, use_input_stats: Bool = true, momentum: "
     "Float = 0.1, eps: Float = 1e-5) -> Tensor", .args = instance_norm_args, .n_args = 8,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double,
                        double)> op_instance_norm = make_op<TensorRef, const Tensor&, Tensor*,
     Tensor*, const Tensor*, const Tensor*, bool, double, double>(&instance_norm_schema,
@@ -239,7 +241,7 @@ static constexpr ArgInfo rms_norm_args[] = {{"input", ArgType::kTensor, false, f
 static constexpr OpSchema rms_norm_schema = {.name = "rms_norm", .call = "rms_norm",
     .text = "rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, eps: Float? "
     "= None) -> Tensor", .args = rms_norm_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, Opt<double>)> op_rms_norm =
     make_op<TensorRef, const Tensor&, Ints, const Tensor*, Opt<double>>(&rms_norm_schema,
     impl::rms_norm, nullptr);
@@ -255,7 +257,7 @@ static constexpr OpSchema layer_norm_schema = {.name = "layer_norm", .call = "la
     .text = "layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, bias: "
     "Tensor? = None, eps: Float = 1e-5) -> Tensor", .args = layer_norm_args, .n_args = 5,
     .n_outs = 1, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kNone, Autocast::kFp32}};
+    .autocast = {Autocast::kNone, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_layer_norm =
     make_op<TensorRef, const Tensor&, Ints, const Tensor*, const Tensor*,
             double>(&layer_norm_schema, layer_norm_impl, nullptr);
@@ -436,7 +438,7 @@ static constexpr OpSchema local_response_norm_schema = {.name = "local_response_
                                                         .call = "local_response_norm",
     .text = "local_response_norm(input: Tensor, size: Int, alpha: Float = 1e-4, beta: Float = "
     "0.75, k: Float = 1.0) -> Tensor", .args = local_response_norm_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, double, double, double)> op_local_response_norm =
     make_op<TensorRef, const Tensor&, int64_t, double, double, double>(&local_response_norm_schema,
     impl::local_response_norm, nullptr);

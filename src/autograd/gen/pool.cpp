@@ -20,7 +20,8 @@ static constexpr ArgInfo max_pool1d_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema max_pool1d_schema = {.name = "max_pool1d", .call = "max_pool1d",
     .text = "max_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
     "0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", .args = max_pool1d_args,
-    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool1d_schema,
     impl::max_pool1d, nullptr);
@@ -35,7 +36,7 @@ static constexpr OpSchema max_pool1d_with_indices_schema = {.name = "max_pool1d_
     .text = "max_pool1d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, "
     "padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
     "IndexTensor)", .args = max_pool1d_with_indices_args, .n_args = 6, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d_with_indices =
     make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints,
             bool>(&max_pool1d_with_indices_schema, impl::max_pool1d_with_indices, nullptr);
@@ -249,7 +250,7 @@ static constexpr OpSchema adaptive_max_pool1d_schema = {.name = "adaptive_max_po
                                                         .call = "adaptive_max_pool1d",
     .text = "adaptive_max_pool1d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: "
     "IndexTensor)", .args = adaptive_max_pool1d_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool1d =
     make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool1d_schema, impl::adaptive_max_pool1d,
                                              nullptr);
@@ -367,7 +368,7 @@ static constexpr OpSchema avg_pool1d_schema = {.name = "avg_pool1d", .call = "av
     .text = "avg_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
     "0, ceil_mode: Bool = false, count_include_pad: Bool = true) -> Tensor",
     .args = avg_pool1d_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool)> op_avg_pool1d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool>(&avg_pool1d_schema,
     impl::avg_pool1d, nullptr);
@@ -527,7 +528,7 @@ static constexpr OpSchema adaptive_avg_pool1d_schema = {.name = "adaptive_avg_po
                                                         .call = "adaptive_avg_pool1d",
     .text = "adaptive_avg_pool1d(self: Tensor, output_size: Int[]) -> Tensor",
     .args = adaptive_avg_pool1d_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool1d =
     make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool1d_schema, impl::adaptive_avg_pool1d,
                                             nullptr);
@@ -639,7 +640,8 @@ static constexpr ArgInfo max_pool3d_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema max_pool3d_schema = {.name = "max_pool3d", .call = "max_pool3d",
     .text = "max_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
     "0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", .args = max_pool3d_args,
-    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool3d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool3d_schema,
     impl::max_pool3d, nullptr);
@@ -654,7 +656,7 @@ static constexpr OpSchema max_pool3d_with_indices_schema = {.name = "max_pool3d_
     .text = "max_pool3d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, "
     "padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
     "IndexTensor)", .args = max_pool3d_with_indices_args, .n_args = 6, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool3d_with_indices =
     make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints,
             bool>(&max_pool3d_with_indices_schema, impl::max_pool3d_with_indices, nullptr);
@@ -673,7 +675,7 @@ static constexpr OpSchema avg_pool3d_schema = {.name = "avg_pool3d", .call = "av
     .text = "avg_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
     "0, ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) "
     "-> Tensor", .args = avg_pool3d_args, .n_args = 7, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool3d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool,
             Opt<int64_t>>(&avg_pool3d_schema, impl::avg_pool3d, nullptr);
@@ -686,7 +688,7 @@ static constexpr OpSchema adaptive_max_pool3d_schema = {.name = "adaptive_max_po
                                                         .call = "adaptive_max_pool3d",
     .text = "adaptive_max_pool3d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: "
     "IndexTensor)", .args = adaptive_max_pool3d_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool3d =
     make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool3d_schema, impl::adaptive_max_pool3d,
                                              nullptr);
@@ -699,7 +701,7 @@ static constexpr OpSchema adaptive_avg_pool3d_schema = {.name = "adaptive_avg_po
                                                         .call = "adaptive_avg_pool3d",
     .text = "adaptive_avg_pool3d(self: Tensor, output_size: Int[]) -> Tensor",
     .args = adaptive_avg_pool3d_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool3d =
     make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool3d_schema, impl::adaptive_avg_pool3d,
                                             nullptr);
@@ -714,7 +716,7 @@ static constexpr ArgInfo lp_pool1d_args[] = {{"input", ArgType::kTensor, false, 
 static constexpr OpSchema lp_pool1d_schema = {.name = "lp_pool1d", .call = "lp_pool1d",
     .text = "lp_pool1d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
     "ceil_mode: Bool = false) -> Tensor", .args = lp_pool1d_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool1d =
     make_op<TensorRef, const Tensor&, double, Ints, Ints, bool>(&lp_pool1d_schema, impl::lp_pool1d,
     nullptr);
@@ -729,7 +731,7 @@ static constexpr ArgInfo lp_pool2d_args[] = {{"input", ArgType::kTensor, false, 
 static constexpr OpSchema lp_pool2d_schema = {.name = "lp_pool2d", .call = "lp_pool2d",
     .text = "lp_pool2d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
     "ceil_mode: Bool = false) -> Tensor", .args = lp_pool2d_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool2d =
     make_op<TensorRef, const Tensor&, double, Ints, Ints, bool>(&lp_pool2d_schema, impl::lp_pool2d,
     nullptr);
@@ -744,7 +746,7 @@ static constexpr ArgInfo lp_pool3d_args[] = {{"input", ArgType::kTensor, false, 
 static constexpr OpSchema lp_pool3d_schema = {.name = "lp_pool3d", .call = "lp_pool3d",
     .text = "lp_pool3d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
     "ceil_mode: Bool = false) -> Tensor", .args = lp_pool3d_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool3d =
     make_op<TensorRef, const Tensor&, double, Ints, Ints, bool>(&lp_pool3d_schema, impl::lp_pool3d,
     nullptr);
@@ -759,7 +761,7 @@ static constexpr OpSchema fractional_max_pool2d_schema = {.name = "fractional_ma
     .text = "fractional_max_pool2d(input: Tensor, kernel_size: Int[], output_size: Int[], "
     "random_samples: Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: "
     "IndexTensor)", .args = fractional_max_pool2d_args, .n_args = 5, .n_outs = 2, .random = true,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
                         Generator*)> op_fractional_max_pool2d = make_op<TensorPair, const Tensor&,
     Ints, Ints, const Tensor*, Generator*>(&fractional_max_pool2d_schema,
@@ -775,7 +777,7 @@ static constexpr OpSchema fractional_max_pool3d_schema = {.name = "fractional_ma
     .text = "fractional_max_pool3d(input: Tensor, kernel_size: Int[], output_size: Int[], "
     "random_samples: Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: "
     "IndexTensor)", .args = fractional_max_pool3d_args, .n_args = 5, .n_outs = 2, .random = true,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
                         Generator*)> op_fractional_max_pool3d = make_op<TensorPair, const Tensor&,
     Ints, Ints, const Tensor*, Generator*>(&fractional_max_pool3d_schema,
@@ -887,7 +889,8 @@ static constexpr ArgInfo max_unpool1d_args[] = {{"input", ArgType::kTensor, fals
 static constexpr OpSchema max_unpool1d_schema = {.name = "max_unpool1d", .call = "max_unpool1d",
     .text = "max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = "
     "None, padding: Int[] = 0, output_size: Int[] = None) -> Tensor", .args = max_unpool1d_args,
-    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool1d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool1d_schema,
     impl::max_unpool1d, nullptr);
@@ -902,7 +905,8 @@ static constexpr ArgInfo max_unpool2d_args[] = {{"input", ArgType::kTensor, fals
 static constexpr OpSchema max_unpool2d_schema = {.name = "max_unpool2d", .call = "max_unpool2d",
     .text = "max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = "
     "None, padding: Int[] = 0, output_size: Int[] = None) -> Tensor", .args = max_unpool2d_args,
-    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool2d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool2d_schema,
     impl::max_unpool2d, nullptr);
@@ -917,7 +921,8 @@ static constexpr ArgInfo max_unpool3d_args[] = {{"input", ArgType::kTensor, fals
 static constexpr OpSchema max_unpool3d_schema = {.name = "max_unpool3d", .call = "max_unpool3d",
     .text = "max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = "
     "None, padding: Int[] = 0, output_size: Int[] = None) -> Tensor", .args = max_unpool3d_args,
-    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool3d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool3d_schema,
     impl::max_unpool3d, nullptr);

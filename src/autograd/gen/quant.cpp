@@ -19,7 +19,8 @@ static constexpr OpSchema fake_quantize_per_tensor_affine_schema =
     {.name = "fake_quantize_per_tensor_affine", .call = "fake_quantize_per_tensor_affine",
     .text = "fake_quantize_per_tensor_affine(input: Tensor, scale: Float, zero_point: Int, "
     "quant_min: Int, quant_max: Int) -> Tensor", .args = fake_quantize_per_tensor_affine_args,
-    .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double, int64_t, int64_t,
                        int64_t)> op_fake_quantize_per_tensor_affine =
     make_op<TensorRef, const Tensor&, double, int64_t, int64_t,
@@ -37,7 +38,7 @@ static constexpr OpSchema fake_quantize_per_tensor_affine_tensor_schema =
     .text = "fake_quantize_per_tensor_affine_tensor(input: Tensor, scale: Tensor, zero_point: "
     "Tensor, quant_min: Int, quant_max: Int) -> Tensor",
     .args = fake_quantize_per_tensor_affine_tensor_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t,
                        int64_t)> op_fake_quantize_per_tensor_affine_tensor =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, int64_t,
@@ -54,7 +55,7 @@ static constexpr OpSchema fake_quantize_per_channel_affine_schema =
     .text = "fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: Tensor, "
     "axis: Dim, quant_min: Int, quant_max: Int) -> Tensor",
     .args = fake_quantize_per_channel_affine_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
                        int64_t)> op_fake_quantize_per_channel_affine =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,

@@ -176,7 +176,7 @@ static constexpr ArgInfo randint_args[] = {{"low", ArgType::kInt, false, false},
 static constexpr OpSchema randint_schema = {.name = "randint", .call = "randint",
     .text = "randint(low: Int, high: Int, size: Size, dtype: DType? = None, device: Device? = "
     "None, generator: Generator = None) -> Tensor", .args = randint_args, .n_args = 6, .n_outs = 1,
-    .random = true, .leaf = true, .kind = OpKind::kRandom};
+    .random = true, .leaf = true, .kind = OpKind::kRandom, .wide_unsigned = WideUnsigned::kInteger};
 constinit Op<TensorRef(int64_t, int64_t, Ints, Dtype, Opt<Device>, Generator*)> op_randint =
     make_op<TensorRef, int64_t, int64_t, Ints, Dtype, Opt<Device>, Generator*>(&randint_schema,
     impl::randint, nullptr);
@@ -191,7 +191,8 @@ static constexpr ArgInfo randint_like_args[] = {{"self", ArgType::kTensor, false
 static constexpr OpSchema randint_like_schema = {.name = "randint_like", .call = "randint_like",
     .text = "randint_like(self: Tensor, low: Int, high: Int, dtype: DType? = None, device: "
     "Device? = None, generator: Generator = None) -> Tensor", .args = randint_like_args,
-    .n_args = 6, .n_outs = 1, .random = true, .leaf = true, .kind = OpKind::kRandom};
+    .n_args = 6, .n_outs = 1, .random = true, .leaf = true, .kind = OpKind::kRandom,
+    .wide_unsigned = WideUnsigned::kInteger};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, Dtype, Opt<Device>,
                        Generator*)> op_randint_like = make_op<TensorRef, const Tensor&, int64_t,
     int64_t, Dtype, Opt<Device>, Generator*>(&randint_like_schema, impl::randint_like, nullptr);
@@ -231,7 +232,7 @@ static constexpr ArgInfo random__args[] = {{"self", ArgType::kTensor, true, fals
 static constexpr OpSchema random__schema = {.name = "random_", .call = "random_",
     .text = "random_(self: Tensor!, low: Int = 0, high: Int? = None, generator: Generator = None) "
     "-> ()", .args = random__args, .n_args = 4, .n_outs = 0, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom};
+    .leaf = true, .kind = OpKind::kRandom, .wide_unsigned = WideUnsigned::kInteger};
 constinit Op<void(Tensor&, int64_t, Opt<int64_t>, Generator*)> op_random_ = make_op<void, Tensor&,
     int64_t, Opt<int64_t>, Generator*>(&random__schema, impl::random_, random__autograd);
 
@@ -732,7 +733,8 @@ static constexpr ArgInfo mask_scale_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema mask_scale_schema = {.name = "mask_scale", .call = "mask_scale",
     .text = "mask_scale(self: Tensor, mask: Tensor, scale: Float) -> Tensor",
     .args = mask_scale_args, .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_mask_scale};
+    .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_mask_scale,
+    .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_mask_scale =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&mask_scale_schema, mask_scale_impl,
     mask_scale_autograd);
@@ -747,7 +749,7 @@ static constexpr ArgInfo dropout_args[] = {{"input", ArgType::kTensor, false, fa
 static constexpr OpSchema dropout_schema = {.name = "dropout", .call = "dropout",
     .text = "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
     "None) -> Tensor", .args = dropout_args, .n_args = 4, .n_outs = 1, .random = true,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout_schema, impl::dropout,
     nullptr);
@@ -760,7 +762,7 @@ static constexpr ArgInfo dropout__args[] = {{"input", ArgType::kTensor, true, fa
 static constexpr OpSchema dropout__schema = {.name = "dropout_", .call = "dropout_",
     .text = "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
     "None) -> Tensor", .args = dropout__args, .n_args = 4, .n_outs = 0, .random = true,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout__schema, dropout__impl, nullptr);
 
@@ -816,7 +818,7 @@ static constexpr ArgInfo dropout1d_args[] = {{"input", ArgType::kTensor, false, 
 static constexpr OpSchema dropout1d_schema = {.name = "dropout1d", .call = "dropout1d",
     .text = "dropout1d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
     "None) -> Tensor", .args = dropout1d_args, .n_args = 4, .n_outs = 1, .random = true,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout1d =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout1d_schema, impl::dropout1d,
     nullptr);
@@ -829,7 +831,7 @@ static constexpr ArgInfo dropout1d__args[] = {{"input", ArgType::kTensor, true, 
 static constexpr OpSchema dropout1d__schema = {.name = "dropout1d_", .call = "dropout1d_",
     .text = "dropout1d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
     "None) -> Tensor", .args = dropout1d__args, .n_args = 4, .n_outs = 0, .random = true,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout1d_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout1d__schema, dropout1d__impl, nullptr);
 
@@ -843,7 +845,7 @@ static constexpr ArgInfo dropout2d_args[] = {{"input", ArgType::kTensor, false, 
 static constexpr OpSchema dropout2d_schema = {.name = "dropout2d", .call = "dropout2d",
     .text = "dropout2d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
     "None) -> Tensor", .args = dropout2d_args, .n_args = 4, .n_outs = 1, .random = true,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout2d =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout2d_schema, impl::dropout2d,
     nullptr);
@@ -856,7 +858,7 @@ static constexpr ArgInfo dropout2d__args[] = {{"input", ArgType::kTensor, true, 
 static constexpr OpSchema dropout2d__schema = {.name = "dropout2d_", .call = "dropout2d_",
     .text = "dropout2d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
     "None) -> Tensor", .args = dropout2d__args, .n_args = 4, .n_outs = 0, .random = true,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout2d_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout2d__schema, dropout2d__impl, nullptr);
 
@@ -870,7 +872,7 @@ static constexpr ArgInfo dropout3d_args[] = {{"input", ArgType::kTensor, false, 
 static constexpr OpSchema dropout3d_schema = {.name = "dropout3d", .call = "dropout3d",
     .text = "dropout3d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
     "None) -> Tensor", .args = dropout3d_args, .n_args = 4, .n_outs = 1, .random = true,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout3d =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout3d_schema, impl::dropout3d,
     nullptr);
@@ -883,7 +885,7 @@ static constexpr ArgInfo dropout3d__args[] = {{"input", ArgType::kTensor, true, 
 static constexpr OpSchema dropout3d__schema = {.name = "dropout3d_", .call = "dropout3d_",
     .text = "dropout3d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
     "None) -> Tensor", .args = dropout3d__args, .n_args = 4, .n_outs = 0, .random = true,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout3d_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout3d__schema, dropout3d__impl, nullptr);
 
@@ -897,7 +899,8 @@ static constexpr ArgInfo alpha_dropout_args[] = {{"input", ArgType::kTensor, fal
 static constexpr OpSchema alpha_dropout_schema = {.name = "alpha_dropout", .call = "alpha_dropout",
     .text = "alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: "
     "Generator = None) -> Tensor", .args = alpha_dropout_args, .n_args = 4, .n_outs = 1,
-    .random = true, .structural = true, .kind = OpKind::kComposite};
+    .random = true, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_alpha_dropout =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&alpha_dropout_schema,
     impl::alpha_dropout, nullptr);
@@ -911,7 +914,8 @@ static constexpr OpSchema alpha_dropout__schema = {.name = "alpha_dropout_",
                                                    .call = "alpha_dropout_",
     .text = "alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: "
     "Generator = None) -> Tensor", .args = alpha_dropout__args, .n_args = 4, .n_outs = 0,
-    .random = true, .structural = true, .kind = OpKind::kComposite};
+    .random = true, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_alpha_dropout_ = make_op<void, Tensor&,
     double, bool, Generator*>(&alpha_dropout__schema, alpha_dropout__impl, nullptr);
 
@@ -924,7 +928,8 @@ static constexpr OpSchema feature_alpha_dropout_schema = {.name = "feature_alpha
     .call = "feature_alpha_dropout",
     .text = "feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: "
     "Generator = None) -> Tensor", .args = feature_alpha_dropout_args, .n_args = 4, .n_outs = 1,
-    .random = true, .structural = true, .kind = OpKind::kComposite};
+    .random = true, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_feature_alpha_dropout =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&feature_alpha_dropout_schema,
     impl::feature_alpha_dropout, nullptr);
@@ -936,7 +941,8 @@ static constexpr OpSchema feature_alpha_dropout__schema = {.name = "feature_alph
     .call = "feature_alpha_dropout_",
     .text = "feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: "
     "Generator = None) -> Tensor", .args = feature_alpha_dropout__args, .n_args = 4, .n_outs = 0,
-    .random = true, .structural = true, .kind = OpKind::kComposite};
+    .random = true, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_feature_alpha_dropout_ =
     make_op<void, Tensor&, double, bool, Generator*>(&feature_alpha_dropout__schema,
                                                      feature_alpha_dropout__impl, nullptr);

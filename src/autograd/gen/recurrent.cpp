@@ -24,7 +24,8 @@ static constexpr OpSchema lstm_schema = {.name = "lstm", .call = "lstm",
     .text = "lstm(input: Tensor, hx: Tensor[], params: Tensor[], has_biases: Bool, num_layers: "
     "Int, dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] "
     "= None) -> (output: Tensor, h_n: Tensor, c_n: Tensor)", .args = lstm_args, .n_args = 10,
-    .n_outs = 3, .structural = true, .kind = OpKind::kComposite};
+    .n_outs = 3, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorTriple(const Tensor&, TensorSpan, TensorSpan, bool, int64_t, double, bool, bool,
                           bool, Ints)> op_lstm = make_op<TensorTriple, const Tensor&, TensorSpan,
     TensorSpan, bool, int64_t, double, bool, bool, bool, Ints>(&lstm_schema, impl::lstm, nullptr);
@@ -44,7 +45,7 @@ static constexpr OpSchema gru_schema = {.name = "gru", .call = "gru",
     .text = "gru(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: Int, "
     "dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] = "
     "None) -> (output: Tensor, h_n: Tensor)", .args = gru_args, .n_args = 10, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
                         bool, Ints)> op_gru = make_op<TensorPair, const Tensor&, const Tensor&,
                                                       TensorSpan, bool, int64_t, double, bool, bool,
@@ -65,7 +66,7 @@ static constexpr OpSchema rnn_tanh_schema = {.name = "rnn_tanh", .call = "rnn_ta
     .text = "rnn_tanh(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: "
     "Int, dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] "
     "= None) -> (output: Tensor, h_n: Tensor)", .args = rnn_tanh_args, .n_args = 10, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
                         bool, Ints)> op_rnn_tanh = make_op<TensorPair, const Tensor&, const Tensor&,
     TensorSpan, bool, int64_t, double, bool, bool, bool, Ints>(&rnn_tanh_schema, impl::rnn_tanh,
@@ -86,7 +87,7 @@ static constexpr OpSchema rnn_relu_schema = {.name = "rnn_relu", .call = "rnn_re
     .text = "rnn_relu(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: "
     "Int, dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] "
     "= None) -> (output: Tensor, h_n: Tensor)", .args = rnn_relu_args, .n_args = 10, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
                         bool, Ints)> op_rnn_relu = make_op<TensorPair, const Tensor&, const Tensor&,
     TensorSpan, bool, int64_t, double, bool, bool, bool, Ints>(&rnn_relu_schema, impl::rnn_relu,
@@ -102,7 +103,8 @@ static constexpr ArgInfo lstm_cell_args[] = {{"input", ArgType::kTensor, false, 
 static constexpr OpSchema lstm_cell_schema = {.name = "lstm_cell", .call = "lstm_cell",
     .text = "lstm_cell(input: Tensor, hx: Tensor[], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
     "None, b_hh: Tensor? = None) -> (h_1: Tensor, c_1: Tensor)", .args = lstm_cell_args,
-    .n_args = 6, .n_outs = 2, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 6, .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, TensorSpan, const Tensor&, const Tensor&, const Tensor*,
                         const Tensor*)> op_lstm_cell = make_op<TensorPair, const Tensor&,
     TensorSpan, const Tensor&, const Tensor&, const Tensor*, const Tensor*>(&lstm_cell_schema,
@@ -118,7 +120,7 @@ static constexpr ArgInfo gru_cell_args[] = {{"input", ArgType::kTensor, false, f
 static constexpr OpSchema gru_cell_schema = {.name = "gru_cell", .call = "gru_cell",
     .text = "gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
     "None, b_hh: Tensor? = None) -> Tensor", .args = gru_cell_args, .n_args = 6, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                        const Tensor*)> op_gru_cell = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*>(&gru_cell_schema,
@@ -134,7 +136,7 @@ static constexpr ArgInfo rnn_tanh_cell_args[] = {{"input", ArgType::kTensor, fal
 static constexpr OpSchema rnn_tanh_cell_schema = {.name = "rnn_tanh_cell", .call = "rnn_tanh_cell",
     .text = "rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
     "None, b_hh: Tensor? = None) -> Tensor", .args = rnn_tanh_cell_args, .n_args = 6, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                        const Tensor*)> op_rnn_tanh_cell = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*,
@@ -150,7 +152,7 @@ static constexpr ArgInfo rnn_relu_cell_args[] = {{"input", ArgType::kTensor, fal
 static constexpr OpSchema rnn_relu_cell_schema = {.name = "rnn_relu_cell", .call = "rnn_relu_cell",
     .text = "rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
     "None, b_hh: Tensor? = None) -> Tensor", .args = rnn_relu_cell_args, .n_args = 6, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                        const Tensor*)> op_rnn_relu_cell = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*,

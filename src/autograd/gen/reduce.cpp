@@ -42,7 +42,8 @@ static constexpr OpSchema sum_schema = {.name = "sum", .call = "sum",
                                         .text = "sum(self: Tensor, dtype: DType? = None) -> Tensor",
                                         .args = sum_args, .n_args = 2, .n_outs = 1,
                                         .differentiable = true, .leaf = true,
-                                        .kind = OpKind::kReduce};
+                                        .kind = OpKind::kReduce,
+                                        .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<TensorRef(const Tensor&, Dtype)> op_sum = make_op<TensorRef, const Tensor&,
     Dtype>(&sum_schema, impl::sum, sum_autograd);
 
@@ -88,7 +89,7 @@ static constexpr ArgInfo sum_dim_args[] = {{"self", ArgType::kTensor, false, fal
 static constexpr OpSchema sum_dim_schema = {.name = "sum_dim", .call = "sum_dim",
     .text = "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> "
     "Tensor", .args = sum_dim_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kReduce};
+    .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_sum_dim =
     make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&sum_dim_schema, impl::sum_dim,
     sum_dim_autograd);
@@ -100,7 +101,7 @@ static void sum_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool kee
 static constexpr OpSchema sum_dim_into_schema = {.name = "sum_dim_into", .call = "sum_dim_into",
     .text = "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> "
     "Tensor", .args = sum_dim_args, .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kReduce};
+    .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_sum_dim_into =
     make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&sum_dim_into_schema,
     sum_dim_into_impl, sum_dim_into_autograd);
@@ -110,7 +111,8 @@ static constexpr ArgInfo sum_to_size_args[] = {{"self", ArgType::kTensor, false,
                                                {"size", ArgType::kSize, false, false}};
 static constexpr OpSchema sum_to_size_schema = {.name = "sum_to_size", .call = "sum_to_size",
     .text = "sum_to_size(self: Tensor, size: Size) -> Tensor", .args = sum_to_size_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints)> op_sum_to_size = make_op<TensorRef, const Tensor&,
     Ints>(&sum_to_size_schema, impl::sum_to_size, nullptr);
 
@@ -446,7 +448,8 @@ static constexpr ArgInfo any_args[] = {{"self", ArgType::kTensor, false, false}}
 static constexpr OpSchema any_schema = {.name = "any", .call = "any",
                                         .text = "any(self: Tensor) -> BoolTensor", .args = any_args,
                                         .n_args = 1, .n_outs = 1, .leaf = true,
-                                        .kind = OpKind::kReduce};
+                                        .kind = OpKind::kReduce,
+                                        .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<TensorRef(const Tensor&)> op_any = make_op<TensorRef, const Tensor&>(&any_schema,
     impl::any, nullptr);
 
@@ -458,7 +461,8 @@ static constexpr ArgInfo any_dim_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema any_dim_schema = {.name = "any_dim", .call = "any_dim",
     .text = "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
-    .args = any_dim_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kReduce};
+    .args = any_dim_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kReduce,
+    .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_any_dim = make_op<TensorRef, const Tensor&,
     Ints, bool>(&any_dim_schema, impl::any_dim, nullptr);
 static void any_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
@@ -467,7 +471,8 @@ static void any_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool kee
 }
 static constexpr OpSchema any_dim_into_schema = {.name = "any_dim_into", .call = "any_dim_into",
     .text = "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
-    .args = any_dim_args, .n_args = 4, .n_outs = 0, .leaf = true, .kind = OpKind::kReduce};
+    .args = any_dim_args, .n_args = 4, .n_outs = 0, .leaf = true, .kind = OpKind::kReduce,
+    .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_any_dim_into =
     make_op<void, const Tensor&, Ints, bool, Tensor&>(&any_dim_into_schema, any_dim_into_impl,
                                                       any_dim_into_autograd);
@@ -477,7 +482,8 @@ static constexpr ArgInfo all_args[] = {{"self", ArgType::kTensor, false, false}}
 static constexpr OpSchema all_schema = {.name = "all", .call = "all",
                                         .text = "all(self: Tensor) -> BoolTensor", .args = all_args,
                                         .n_args = 1, .n_outs = 1, .leaf = true,
-                                        .kind = OpKind::kReduce};
+                                        .kind = OpKind::kReduce,
+                                        .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<TensorRef(const Tensor&)> op_all = make_op<TensorRef, const Tensor&>(&all_schema,
     impl::all, nullptr);
 
@@ -489,7 +495,8 @@ static constexpr ArgInfo all_dim_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema all_dim_schema = {.name = "all_dim", .call = "all_dim",
     .text = "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
-    .args = all_dim_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kReduce};
+    .args = all_dim_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kReduce,
+    .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_all_dim = make_op<TensorRef, const Tensor&,
     Ints, bool>(&all_dim_schema, impl::all_dim, nullptr);
 static void all_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
@@ -498,7 +505,8 @@ static void all_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool kee
 }
 static constexpr OpSchema all_dim_into_schema = {.name = "all_dim_into", .call = "all_dim_into",
     .text = "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
-    .args = all_dim_args, .n_args = 4, .n_outs = 0, .leaf = true, .kind = OpKind::kReduce};
+    .args = all_dim_args, .n_args = 4, .n_outs = 0, .leaf = true, .kind = OpKind::kReduce,
+    .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_all_dim_into =
     make_op<void, const Tensor&, Ints, bool, Tensor&>(&all_dim_into_schema, all_dim_into_impl,
                                                       all_dim_into_autograd);
@@ -701,7 +709,7 @@ static constexpr ArgInfo var_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema var_schema = {.name = "var", .call = "var",
     .text = "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
     "Tensor", .args = var_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_var =
     make_op<TensorRef, const Tensor&, Ints, double, bool>(&var_schema, impl::var, nullptr);
 static void var_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim,
@@ -712,7 +720,7 @@ static void var_into_autograd(Call c, const Tensor& self, Ints dim, double corre
 static constexpr OpSchema var_into_schema = {.name = "var_into", .call = "var_into",
     .text = "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
     "Tensor", .args = var_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_var_into =
     make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&var_into_schema, var_into_impl,
     var_into_autograd);
@@ -728,7 +736,7 @@ static constexpr ArgInfo std_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema std_schema = {.name = "std", .call = "std",
     .text = "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
     "Tensor", .args = std_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_std =
     make_op<TensorRef, const Tensor&, Ints, double, bool>(&std_schema, impl::std, nullptr);
 static void std_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim,
@@ -739,7 +747,7 @@ static void std_into_autograd(Call c, const Tensor& self, Ints dim, double corre
 static constexpr OpSchema std_into_schema = {.name = "std_into", .call = "std_into",
     .text = "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
     "Tensor", .args = std_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_std_into =
     make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&std_into_schema, std_into_impl,
     std_into_autograd);
@@ -754,7 +762,7 @@ static constexpr ArgInfo var_mean_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema var_mean_schema = {.name = "var_mean", .call = "var_mean",
     .text = "var_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = "
     "false) -> (var: Tensor, mean: Tensor)", .args = var_mean_args, .n_args = 4, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, Ints, double, bool)> op_var_mean =
     make_op<TensorPair, const Tensor&, Ints, double, bool>(&var_mean_schema, impl::var_mean,
     nullptr);
@@ -797,7 +805,7 @@ static constexpr ArgInfo prod_args[] = {{"self", ArgType::kTensor, false, false}
 static constexpr OpSchema prod_schema = {.name = "prod", .call = "prod",
     .text = "prod(self: Tensor, dtype: DType? = None) -> Tensor", .args = prod_args, .n_args = 2,
     .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kReduce,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}};
+    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<TensorRef(const Tensor&, Dtype)> op_prod = make_op<TensorRef, const Tensor&,
     Dtype>(&prod_schema, impl::prod, prod_autograd);
 
@@ -851,7 +859,8 @@ static constexpr ArgInfo prod_dim_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema prod_dim_schema = {.name = "prod_dim", .call = "prod_dim",
     .text = "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> "
     "Tensor", .args = prod_dim_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kReduce, .autocast = {Autocast::kFp32, Autocast::kFp32}};
+    .kind = OpKind::kReduce, .autocast = {Autocast::kFp32, Autocast::kFp32},
+    .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<TensorRef(const Tensor&, int64_t, bool, Dtype)> op_prod_dim =
     make_op<TensorRef, const Tensor&, int64_t, bool, Dtype>(&prod_dim_schema, impl::prod_dim,
     prod_dim_autograd);
@@ -863,7 +872,7 @@ static void prod_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool
 static constexpr OpSchema prod_dim_into_schema = {.name = "prod_dim_into", .call = "prod_dim_into",
     .text = "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> "
     "Tensor", .args = prod_dim_args, .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kReduce};
+    .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<void(const Tensor&, int64_t, bool, Dtype, Tensor&)> op_prod_dim_into =
     make_op<void, const Tensor&, int64_t, bool, Dtype, Tensor&>(&prod_dim_into_schema,
     prod_dim_into_impl, prod_dim_into_autograd);
@@ -967,9 +976,24 @@ static constexpr ArgInfo count_nonzero_args[] = {{"self", ArgType::kTensor, fals
 static constexpr OpSchema count_nonzero_schema = {.name = "count_nonzero", .call = "count_nonzero",
     .text = "count_nonzero(self: Tensor, dim: Dims = []) -> IndexTensor",
     .args = count_nonzero_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints)> op_count_nonzero = make_op<TensorRef, const Tensor&,
     Ints>(&count_nonzero_schema, impl::count_nonzero, nullptr);
+
+// ---- hash_tensor ----
+static constexpr ArgInfo hash_tensor_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"dim", ArgType::kDims, false, true},
+                                               {"keepdim", ArgType::kBool, false, true, 0,
+                                                ArgDefault::kBool, {.i = 0}},
+                                               {"mode", ArgType::kInt, false, true, 0,
+                                                ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema hash_tensor_schema = {.name = "hash_tensor", .call = "hash_tensor",
+    .text = "hash_tensor(self: Tensor, dim: Dims = [], keepdim: Bool = false, mode: Int = 0) -> "
+    "IndexTensor", .args = hash_tensor_args, .n_args = 4, .n_outs = 1, .leaf = true,
+    .kind = OpKind::kReduce};
+constinit Op<TensorRef(const Tensor&, Ints, bool, int64_t)> op_hash_tensor =
+    make_op<TensorRef, const Tensor&, Ints, bool, int64_t>(&hash_tensor_schema, impl::hash_tensor,
+    nullptr);
 
 // ---- aminmax ----
 static constexpr ArgInfo aminmax_args[] = {{"self", ArgType::kTensor, false, false},
@@ -981,7 +1005,7 @@ static constexpr ArgInfo aminmax_args[] = {{"self", ArgType::kTensor, false, fal
 static constexpr OpSchema aminmax_schema = {.name = "aminmax", .call = "aminmax",
     .text = "aminmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> (min: Tensor, max: "
     "Tensor)", .args = aminmax_args, .n_args = 3, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, Opt<int64_t>, bool)> op_aminmax =
     make_op<TensorPair, const Tensor&, Opt<int64_t>, bool>(&aminmax_schema, impl::aminmax, nullptr);
 static void aminmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim,
@@ -992,7 +1016,7 @@ static void aminmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, 
 static constexpr OpSchema aminmax_into_schema = {.name = "aminmax_into", .call = "aminmax_into",
     .text = "aminmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> (min: Tensor, max: "
     "Tensor)", .args = aminmax_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&, Tensor&)> op_aminmax_into =
     make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&, Tensor&>(&aminmax_into_schema,
     aminmax_into_impl, aminmax_into_autograd);
@@ -1007,7 +1031,7 @@ static constexpr ArgInfo std_mean_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema std_mean_schema = {.name = "std_mean", .call = "std_mean",
     .text = "std_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = "
     "false) -> (std: Tensor, mean: Tensor)", .args = std_mean_args, .n_args = 4, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, Ints, double, bool)> op_std_mean =
     make_op<TensorPair, const Tensor&, Ints, double, bool>(&std_mean_schema, impl::std_mean,
     nullptr);
@@ -1022,7 +1046,7 @@ static constexpr ArgInfo nansum_args[] = {{"self", ArgType::kTensor, false, fals
 static constexpr OpSchema nansum_schema = {.name = "nansum", .call = "nansum",
     .text = "nansum(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> "
     "Tensor", .args = nansum_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_nansum =
     make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&nansum_schema, impl::nansum, nullptr);
 static void nansum_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
@@ -1033,7 +1057,7 @@ static void nansum_into_autograd(Call c, const Tensor& self, Ints dim, bool keep
 static constexpr OpSchema nansum_into_schema = {.name = "nansum_into", .call = "nansum_into",
     .text = "nansum(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> "
     "Tensor", .args = nansum_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_nansum_into =
     make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&nansum_into_schema, nansum_into_impl,
     nansum_into_autograd);
@@ -1048,7 +1072,7 @@ static constexpr ArgInfo nanmean_args[] = {{"self", ArgType::kTensor, false, fal
 static constexpr OpSchema nanmean_schema = {.name = "nanmean", .call = "nanmean",
     .text = "nanmean(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) "
     "-> Tensor", .args = nanmean_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_nanmean =
     make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&nanmean_schema, impl::nanmean, nullptr);
 static void nanmean_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
@@ -1059,7 +1083,7 @@ static void nanmean_into_autograd(Call c, const Tensor& self, Ints dim, bool kee
 static constexpr OpSchema nanmean_into_schema = {.name = "nanmean_into", .call = "nanmean_into",
     .text = "nanmean(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) "
     "-> Tensor", .args = nanmean_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_nanmean_into =
     make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&nanmean_into_schema,
     nanmean_into_impl, nanmean_into_autograd);
@@ -1073,7 +1097,7 @@ static constexpr ArgInfo cov_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema cov_schema = {.name = "cov", .call = "cov",
     .text = "cov(self: Tensor, correction: Int = 1, fweights: Tensor? = None, aweights: Tensor? = "
     "None) -> Tensor", .args = cov_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*)> op_cov =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor*, const Tensor*>(&cov_schema, impl::cov,
     nullptr);
@@ -1083,7 +1107,8 @@ static constexpr ArgInfo corrcoef_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema corrcoef_schema = {.name = "corrcoef", .call = "corrcoef",
                                              .text = "corrcoef(self: Tensor) -> Tensor",
                                              .args = corrcoef_args, .n_args = 1, .n_outs = 1,
-                                             .structural = true, .kind = OpKind::kComposite};
+                                             .structural = true, .kind = OpKind::kComposite,
+                                             .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_corrcoef =
     make_op<TensorRef, const Tensor&>(&corrcoef_schema, impl::corrcoef, nullptr);
 
@@ -1095,7 +1120,7 @@ static constexpr ArgInfo dist_args[] = {{"self", ArgType::kTensor, false, false}
 static constexpr OpSchema dist_schema = {.name = "dist", .call = "dist",
     .text = "dist(self: Tensor, other: Tensor, p: Float = 2.0) -> Tensor", .args = dist_args,
     .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kNone, Autocast::kFp32}};
+    .autocast = {Autocast::kNone, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_dist =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&dist_schema, impl::dist, nullptr);
 
@@ -1112,7 +1137,7 @@ static constexpr OpSchema pairwise_distance_schema = {.name = "pairwise_distance
                                                       .call = "pairwise_distance",
     .text = "pairwise_distance(x1: Tensor, x2: Tensor, p: Float = 2.0, eps: Float = 1e-6, "
     "keepdim: Bool = false) -> Tensor", .args = pairwise_distance_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, double, bool)> op_pairwise_distance =
     make_op<TensorRef, const Tensor&, const Tensor&, double, double,
             bool>(&pairwise_distance_schema, impl::pairwise_distance, nullptr);
@@ -1128,7 +1153,8 @@ static constexpr OpSchema cosine_similarity_schema = {.name = "cosine_similarity
                                                       .call = "cosine_similarity",
     .text = "cosine_similarity(x1: Tensor, x2: Tensor, dim: Dim = 1, eps: Float = 1e-8) -> Tensor",
     .args = cosine_similarity_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32}};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_cosine_similarity =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double>(&cosine_similarity_schema,
     impl::cosine_similarity, nullptr);
@@ -1145,7 +1171,7 @@ static constexpr ArgInfo normalize_args[] = {{"input", ArgType::kTensor, false, 
 static constexpr OpSchema normalize_schema = {.name = "normalize", .call = "normalize",
     .text = "normalize(input: Tensor, p: Float = 2.0, dim: Dim = 1, eps: Float = 1e-12) -> Tensor",
     .args = normalize_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double, int64_t, double)> op_normalize =
     make_op<TensorRef, const Tensor&, double, int64_t, double>(&normalize_schema, impl::normalize,
     nullptr);
@@ -1158,7 +1184,7 @@ static constexpr OpSchema normalize_into_schema = {.name = "normalize_into",
                                                    .call = "normalize_into",
     .text = "normalize(input: Tensor, p: Float = 2.0, dim: Dim = 1, eps: Float = 1e-12) -> Tensor",
     .args = normalize_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, double, int64_t, double, Tensor&)> op_normalize_into =
     make_op<void, const Tensor&, double, int64_t, double, Tensor&>(&normalize_into_schema,
     normalize_into_impl, normalize_into_autograd);
@@ -1172,7 +1198,7 @@ static constexpr ArgInfo renorm_args[] = {{"self", ArgType::kTensor, false, fals
 static constexpr OpSchema renorm_schema = {.name = "renorm", .call = "renorm",
     .text = "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor",
     .args = renorm_args, .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kNone, Autocast::kFp32}};
+    .autocast = {Autocast::kNone, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double, int64_t, double)> op_renorm =
     make_op<TensorRef, const Tensor&, double, int64_t, double>(&renorm_schema, impl::renorm,
     nullptr);
@@ -1188,7 +1214,8 @@ static constexpr ArgInfo renorm__args[] = {{"self", ArgType::kTensor, true, fals
                                            {"maxnorm", ArgType::kFloat, false, false}};
 static constexpr OpSchema renorm__schema = {.name = "renorm_", .call = "renorm_",
     .text = "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor",
-    .args = renorm__args, .n_args = 4, .n_outs = 0, .structural = true, .kind = OpKind::kComposite};
+    .args = renorm__args, .n_args = 4, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, double, int64_t, double)> op_renorm_ = make_op<void, Tensor&, double,
     int64_t, double>(&renorm__schema, renorm__impl, renorm__autograd);
 static void renorm_into_autograd(Call c, const Tensor& self, double p, int64_t dim, double maxnorm,
@@ -1199,7 +1226,7 @@ static void renorm_into_autograd(Call c, const Tensor& self, double p, int64_t d
 static constexpr OpSchema renorm_into_schema = {.name = "renorm_into", .call = "renorm_into",
     .text = "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor",
     .args = renorm_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, double, int64_t, double, Tensor&)> op_renorm_into =
     make_op<void, const Tensor&, double, int64_t, double, Tensor&>(&renorm_into_schema,
     renorm_into_impl, renorm_into_autograd);
@@ -1215,7 +1242,7 @@ static constexpr OpSchema cdist_schema = {.name = "cdist", .call = "cdist",
     .text = "cdist(x1: Tensor, x2: Tensor, p: Float = 2.0, compute_mode: Enum<CdistMode> = "
     "\"use_mm_for_euclid_dist_if_necessary\") -> Tensor", .args = cdist_args, .n_args = 4,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}};
+    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_cdist =
     make_op<TensorRef, const Tensor&, const Tensor&, double, int64_t>(&cdist_schema, impl::cdist,
     nullptr);
@@ -1228,7 +1255,8 @@ static constexpr OpSchema pdist_schema = {.name = "pdist", .call = "pdist",
                                           .text = "pdist(self: Tensor, p: Float = 2.0) -> Tensor",
                                           .args = pdist_args, .n_args = 2, .n_outs = 1,
                                           .structural = true, .kind = OpKind::kComposite,
-                                          .autocast = {Autocast::kNone, Autocast::kFp32}};
+                                          .autocast = {Autocast::kNone, Autocast::kFp32},
+                                          .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double)> op_pdist = make_op<TensorRef, const Tensor&,
     double>(&pdist_schema, impl::pdist, nullptr);
 
@@ -1238,7 +1266,8 @@ static constexpr OpSchema trace_schema = {.name = "trace", .call = "trace",
                                           .text = "trace(self: Tensor) -> Tensor",
                                           .args = trace_args, .n_args = 1, .n_outs = 1,
                                           .structural = true, .kind = OpKind::kComposite,
-                                          .autocast = {Autocast::kFp32, Autocast::kNone}};
+                                          .autocast = {Autocast::kFp32, Autocast::kNone},
+                                          .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_trace = make_op<TensorRef, const Tensor&>(&trace_schema,
     impl::trace, nullptr);
 

@@ -27,7 +27,8 @@ static constexpr OpSchema interpolate_schema = {.name = "interpolate", .call = "
     "Enum<Interpolation> = \"nearest\", align_corners: Bool? = None, recompute_scale_factor: "
     "Bool? = None, antialias: Bool = false, scale_d: Float? = None, scale_h: Float? = None, "
     "scale_w: Float? = None) -> Tensor", .args = interpolate_args, .n_args = 10, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32}};
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool,
                        Opt<double>, Opt<double>, Opt<double>)> op_interpolate =
     make_op<TensorRef, const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool,

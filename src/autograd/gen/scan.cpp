@@ -44,7 +44,7 @@ static constexpr ArgInfo cumsum_args[] = {{"self", ArgType::kTensor, false, fals
 static constexpr OpSchema cumsum_schema = {.name = "cumsum", .call = "cumsum",
     .text = "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = cumsum_args,
     .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
-    .autocast = {Autocast::kNone, Autocast::kFp32}};
+    .autocast = {Autocast::kNone, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumsum = make_op<TensorRef, const Tensor&,
     int64_t, Dtype>(&cumsum_schema, impl::cumsum, cumsum_autograd);
 static void cumsum__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
@@ -66,7 +66,8 @@ static constexpr ArgInfo cumsum__args[] = {{"self", ArgType::kTensor, true, fals
                                            {"dtype", ArgType::kDtype, false, true}};
 static constexpr OpSchema cumsum__schema = {.name = "cumsum_", .call = "cumsum_",
     .text = "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = cumsum__args,
-    .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow};
+    .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
+    .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<void(Tensor&, int64_t, Dtype)> op_cumsum_ = make_op<void, Tensor&, int64_t,
     Dtype>(&cumsum__schema, cumsum__impl, cumsum__autograd);
 static void cumsum_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype,
@@ -76,7 +77,8 @@ static void cumsum_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype 
 }
 static constexpr OpSchema cumsum_into_schema = {.name = "cumsum_into", .call = "cumsum_into",
     .text = "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = cumsum_args,
-    .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow};
+    .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
+    .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumsum_into =
     make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&cumsum_into_schema, cumsum_into_impl,
     cumsum_into_autograd);
@@ -125,7 +127,7 @@ static constexpr ArgInfo cumprod_args[] = {{"self", ArgType::kTensor, false, fal
 static constexpr OpSchema cumprod_schema = {.name = "cumprod", .call = "cumprod",
     .text = "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = cumprod_args,
     .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
-    .autocast = {Autocast::kNone, Autocast::kFp32}};
+    .autocast = {Autocast::kNone, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumprod =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&cumprod_schema, impl::cumprod,
                                                       cumprod_autograd);
@@ -152,7 +154,7 @@ static constexpr ArgInfo cumprod__args[] = {{"self", ArgType::kTensor, true, fal
 static constexpr OpSchema cumprod__schema = {.name = "cumprod_", .call = "cumprod_",
     .text = "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
     .args = cumprod__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kRow};
+    .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<void(Tensor&, int64_t, Dtype)> op_cumprod_ = make_op<void, Tensor&, int64_t,
     Dtype>(&cumprod__schema, cumprod__impl, cumprod__autograd);
 static void cumprod_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype,
@@ -162,7 +164,8 @@ static void cumprod_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype
 }
 static constexpr OpSchema cumprod_into_schema = {.name = "cumprod_into", .call = "cumprod_into",
     .text = "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = cumprod_args,
-    .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow};
+    .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
+    .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumprod_into =
     make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&cumprod_into_schema, cumprod_into_impl,
     cumprod_into_autograd);
@@ -178,7 +181,7 @@ static constexpr ArgInfo diff_args[] = {{"self", ArgType::kTensor, false, false}
 static constexpr OpSchema diff_schema = {.name = "diff", .call = "diff",
     .text = "diff(self: Tensor, n: Int = 1, dim: Dim = -1, prepend: Tensor? = None, append: "
     "Tensor? = None) -> Tensor", .args = diff_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*)> op_diff =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*>(&diff_schema,
     impl::diff, nullptr);
@@ -191,7 +194,7 @@ static void diff_into_autograd(Call c, const Tensor& self, int64_t n, int64_t di
 static constexpr OpSchema diff_into_schema = {.name = "diff_into", .call = "diff_into",
     .text = "diff(self: Tensor, n: Int = 1, dim: Dim = -1, prepend: Tensor? = None, append: "
     "Tensor? = None) -> Tensor", .args = diff_args, .n_args = 6, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*,
                   Tensor&)> op_diff_into = make_op<void, const Tensor&, int64_t, int64_t,
                                                    const Tensor*, const Tensor*,
@@ -208,7 +211,7 @@ static constexpr ArgInfo trapezoid_args[] = {{"y", ArgType::kTensor, false, fals
 static constexpr OpSchema trapezoid_schema = {.name = "trapezoid", .call = "trapezoid",
     .text = "trapezoid(y: Tensor, x: Tensor? = None, dx: Scalar = 1, dim: Dim = -1) -> Tensor",
     .args = trapezoid_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Scalar&, int64_t)> op_trapezoid =
     make_op<TensorRef, const Tensor&, const Tensor*, const Scalar&, int64_t>(&trapezoid_schema,
     impl::trapezoid, nullptr);
@@ -223,7 +226,7 @@ static constexpr OpSchema cumulative_trapezoid_schema = {.name = "cumulative_tra
     .call = "cumulative_trapezoid",
     .text = "cumulative_trapezoid(y: Tensor, x: Tensor? = None, dx: Scalar = 1, dim: Dim = -1) -> "
     "Tensor", .args = cumulative_trapezoid_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Scalar&,
                        int64_t)> op_cumulative_trapezoid = make_op<TensorRef, const Tensor&,
     const Tensor*, const Scalar&, int64_t>(&cumulative_trapezoid_schema, impl::cumulative_trapezoid,
@@ -236,7 +239,8 @@ static constexpr ArgInfo vander_args[] = {{"x", ArgType::kTensor, false, false},
                                            ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema vander_schema = {.name = "vander", .call = "vander",
     .text = "vander(x: Tensor, N: Int? = None, increasing: Bool = false) -> Tensor",
-    .args = vander_args, .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .args = vander_args, .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_vander =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&vander_schema, impl::vander, nullptr);
 
@@ -422,7 +426,7 @@ static constexpr ArgInfo gradient_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema gradient_schema = {.name = "gradient", .call = "gradient",
     .text = "gradient(self: Tensor, spacing: Scalar = 1, dim: Dims = [], edge_order: Int = 1) -> "
     "Tensor[]", .args = gradient_args, .n_args = 4, .n_outs = -1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorList(const Tensor&, const Scalar&, Ints, int64_t)> op_gradient =
     make_op<TensorList, const Tensor&, const Scalar&, Ints, int64_t>(&gradient_schema,
     impl::gradient, nullptr);
@@ -437,7 +441,7 @@ static constexpr OpSchema gradient_points_schema = {.name = "gradient_points",
                                                     .call = "gradient_points",
     .text = "gradient_points(self: Tensor, spacing: Tensor[], dim: Dims = [], edge_order: Int = "
     "1) -> Tensor[]", .args = gradient_points_args, .n_args = 4, .n_outs = -1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorList(const Tensor&, TensorSpan, Ints, int64_t)> op_gradient_points =
     make_op<TensorList, const Tensor&, TensorSpan, Ints, int64_t>(&gradient_points_schema,
     impl::gradient_points, nullptr);

@@ -17,7 +17,7 @@ static constexpr ArgInfo softmax_args[] = {{"self", ArgType::kTensor, false, fal
 static constexpr OpSchema softmax_schema = {.name = "softmax", .call = "softmax",
     .text = "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = softmax_args,
     .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kNone, Autocast::kFp32}};
+    .autocast = {Autocast::kNone, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmax =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&softmax_schema, impl::softmax, nullptr);
 static void softmax_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype,
@@ -27,7 +27,8 @@ static void softmax_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype
 }
 static constexpr OpSchema softmax_into_schema = {.name = "softmax_into", .call = "softmax_into",
     .text = "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = softmax_args,
-    .n_args = 4, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_args = 4, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_softmax_into =
     make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&softmax_into_schema, softmax_into_impl,
     softmax_into_autograd);
@@ -39,7 +40,8 @@ static constexpr ArgInfo softmin_args[] = {{"input", ArgType::kTensor, false, fa
 static constexpr OpSchema softmin_schema = {.name = "softmin", .call = "softmin",
     .text = "softmin(input: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
     .args = softmin_args, .n_args = 3, .n_outs = 1, .differentiable = true, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32}};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmin =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&softmin_schema, softmin_impl, nullptr);
 
@@ -153,7 +155,8 @@ static constexpr ArgInfo log_softmax_args[] = {{"self", ArgType::kTensor, false,
 static constexpr OpSchema log_softmax_schema = {.name = "log_softmax", .call = "log_softmax",
     .text = "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
     .args = log_softmax_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32}};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_log_softmax =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&log_softmax_schema, impl::log_softmax,
                                                       nullptr);
@@ -166,7 +169,7 @@ static constexpr OpSchema log_softmax_into_schema = {.name = "log_softmax_into",
                                                      .call = "log_softmax_into",
     .text = "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
     .args = log_softmax_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_log_softmax_into =
     make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&log_softmax_into_schema,
     log_softmax_into_impl, log_softmax_into_autograd);

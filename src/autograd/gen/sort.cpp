@@ -55,7 +55,8 @@ static constexpr ArgInfo sort_args[] = {{"self", ArgType::kTensor, false, false}
 static constexpr OpSchema sort_schema = {.name = "sort", .call = "sort",
     .text = "sort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> "
     "(values: Tensor, indices: IndexTensor)", .args = sort_args, .n_args = 4, .n_outs = 2,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow};
+    .differentiable = true, .leaf = true, .kind = OpKind::kRow,
+    .wide_unsigned = WideUnsigned::kOrder};
 constinit Op<TensorPair(const Tensor&, int64_t, bool, bool)> op_sort =
     make_op<TensorPair, const Tensor&, int64_t, bool, bool>(&sort_schema, impl::sort,
     sort_autograd);
@@ -68,7 +69,8 @@ static void sort_into_autograd(Call c, const Tensor& self, int64_t dim, bool des
 static constexpr OpSchema sort_into_schema = {.name = "sort_into", .call = "sort_into",
     .text = "sort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> "
     "(values: Tensor, indices: IndexTensor)", .args = sort_args, .n_args = 6, .n_outs = 0,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow};
+    .differentiable = true, .leaf = true, .kind = OpKind::kRow,
+    .wide_unsigned = WideUnsigned::kOrder};
 constinit Op<void(const Tensor&, int64_t, bool, bool, Tensor&, Tensor&)> op_sort_into =
     make_op<void, const Tensor&, int64_t, bool, bool, Tensor&, Tensor&>(&sort_into_schema,
     sort_into_impl, sort_into_autograd);
@@ -82,7 +84,7 @@ static constexpr ArgInfo argsort_args[] = {{"self", ArgType::kTensor, false, fal
 static constexpr OpSchema argsort_schema = {.name = "argsort", .call = "argsort",
     .text = "argsort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) "
     "-> IndexTensor", .args = argsort_args, .n_args = 4, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kRow};
+    .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kRank};
 constinit Op<TensorRef(const Tensor&, int64_t, bool, bool)> op_argsort =
     make_op<TensorRef, const Tensor&, int64_t, bool, bool>(&argsort_schema, impl::argsort, nullptr);
 
@@ -199,7 +201,7 @@ static constexpr ArgInfo bucketize_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema bucketize_schema = {.name = "bucketize", .call = "bucketize",
     .text = "bucketize(self: Tensor, boundaries: Tensor, out_int32: Bool = false, right: Bool = "
     "false) -> IndexTensor", .args = bucketize_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool)> op_bucketize =
     make_op<TensorRef, const Tensor&, const Tensor&, bool, bool>(&bucketize_schema, impl::bucketize,
     nullptr);
@@ -212,7 +214,7 @@ static constexpr OpSchema bucketize_into_schema = {.name = "bucketize_into",
                                                    .call = "bucketize_into",
     .text = "bucketize(self: Tensor, boundaries: Tensor, out_int32: Bool = false, right: Bool = "
     "false) -> IndexTensor", .args = bucketize_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&)> op_bucketize_into =
     make_op<void, const Tensor&, const Tensor&, bool, bool, Tensor&>(&bucketize_into_schema,
     bucketize_into_impl, bucketize_into_autograd);
@@ -230,7 +232,7 @@ static constexpr OpSchema unique_schema = {.name = "unique", .call = "unique",
     .text = "unique(self: Tensor, sorted: Bool = true, return_inverse: Bool = false, "
     "return_counts: Bool = false, dim: Dim? = None) -> (values: PlainTensor, inverse: "
     "IndexTensor, counts: IndexTensor)", .args = unique_args, .n_args = 5, .n_outs = 3,
-    .leaf = true, .kind = OpKind::kRow};
+    .leaf = true, .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kOrder};
 constinit Op<TensorTriple(const Tensor&, bool, bool, bool, Opt<int64_t>)> op_unique =
     make_op<TensorTriple, const Tensor&, bool, bool, bool, Opt<int64_t>>(&unique_schema,
     impl::unique, nullptr);
@@ -241,7 +243,8 @@ static constexpr ArgInfo msort_args[] = {{"self", ArgType::kTensor, false, false
 static constexpr OpSchema msort_schema = {.name = "msort", .call = "msort",
                                           .text = "msort(self: Tensor) -> Tensor",
                                           .args = msort_args, .n_args = 1, .n_outs = 1,
-                                          .structural = true, .kind = OpKind::kComposite};
+                                          .structural = true, .kind = OpKind::kComposite,
+                                          .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_msort = make_op<TensorRef, const Tensor&>(&msort_schema,
     impl::msort, nullptr);
 static void msort_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -252,7 +255,8 @@ static constexpr OpSchema msort_into_schema = {.name = "msort_into", .call = "ms
                                                .text = "msort(self: Tensor) -> Tensor",
                                                .args = msort_args, .n_args = 2, .n_outs = 0,
                                                .structural = true, .leaf = true,
-                                               .kind = OpKind::kComposite};
+                                               .kind = OpKind::kComposite,
+                                               .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Tensor&)> op_msort_into = make_op<void, const Tensor&,
     Tensor&>(&msort_into_schema, msort_into_impl, msort_into_autograd);
 
@@ -658,7 +662,8 @@ static constexpr ArgInfo quantile_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema quantile_schema = {.name = "quantile", .call = "quantile",
     .text = "quantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = quantile_args, .n_args = 5,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t)> op_quantile =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t>(&quantile_schema,
     impl::quantile, nullptr);
@@ -670,7 +675,8 @@ static void quantile_into_autograd(Call c, const Tensor& self, const Tensor& q, 
 static constexpr OpSchema quantile_into_schema = {.name = "quantile_into", .call = "quantile_into",
     .text = "quantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = quantile_args, .n_args = 6,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t,
                   Tensor&)> op_quantile_into = make_op<void, const Tensor&, const Tensor&,
                                                        Opt<int64_t>, bool, int64_t,
@@ -690,7 +696,8 @@ static constexpr OpSchema quantile_scalar_schema = {.name = "quantile_scalar",
                                                     .call = "quantile_scalar",
     .text = "quantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = quantile_scalar_args,
-    .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double, Opt<int64_t>, bool, int64_t)> op_quantile_scalar =
     make_op<TensorRef, const Tensor&, double, Opt<int64_t>, bool, int64_t>(&quantile_scalar_schema,
     impl::quantile_scalar, nullptr);
@@ -704,7 +711,8 @@ static constexpr OpSchema quantile_scalar_into_schema = {.name = "quantile_scala
     .call = "quantile_scalar_into",
     .text = "quantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = quantile_scalar_args,
-    .n_args = 6, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_args = 6, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, double, Opt<int64_t>, bool, int64_t,
                   Tensor&)> op_quantile_scalar_into = make_op<void, const Tensor&, double,
     Opt<int64_t>, bool, int64_t, Tensor&>(&quantile_scalar_into_schema, quantile_scalar_into_impl,
@@ -722,7 +730,8 @@ static constexpr ArgInfo nanquantile_args[] = {{"self", ArgType::kTensor, false,
 static constexpr OpSchema nanquantile_schema = {.name = "nanquantile", .call = "nanquantile",
     .text = "nanquantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = nanquantile_args, .n_args = 5,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t)> op_nanquantile =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>, bool,
             int64_t>(&nanquantile_schema, impl::nanquantile, nullptr);
@@ -736,7 +745,8 @@ static constexpr OpSchema nanquantile_into_schema = {.name = "nanquantile_into",
                                                      .call = "nanquantile_into",
     .text = "nanquantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = nanquantile_args, .n_args = 6,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t,
                   Tensor&)> op_nanquantile_into = make_op<void, const Tensor&, const Tensor&,
     Opt<int64_t>, bool, int64_t, Tensor&>(&nanquantile_into_schema, nanquantile_into_impl,
@@ -755,7 +765,8 @@ static constexpr OpSchema nanquantile_scalar_schema = {.name = "nanquantile_scal
                                                        .call = "nanquantile_scalar",
     .text = "nanquantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = nanquantile_scalar_args,
-    .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double, Opt<int64_t>, bool, int64_t)> op_nanquantile_scalar =
     make_op<TensorRef, const Tensor&, double, Opt<int64_t>, bool,
             int64_t>(&nanquantile_scalar_schema, impl::nanquantile_scalar, nullptr);
@@ -769,7 +780,8 @@ static constexpr OpSchema nanquantile_scalar_into_schema = {.name = "nanquantile
     .call = "nanquantile_scalar_into",
     .text = "nanquantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = nanquantile_scalar_args,
-    .n_args = 6, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_args = 6, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, double, Opt<int64_t>, bool, int64_t,
                   Tensor&)> op_nanquantile_scalar_into = make_op<void, const Tensor&, double,
     Opt<int64_t>, bool, int64_t, Tensor&>(&nanquantile_scalar_into_schema,
@@ -787,7 +799,8 @@ static constexpr OpSchema unique_consecutive_schema = {.name = "unique_consecuti
                                                        .call = "unique_consecutive",
     .text = "unique_consecutive(self: Tensor, return_inverse: Bool = false, return_counts: Bool = "
     "false, dim: Dim? = None) -> (values: PlainTensor, inverse: IndexTensor, counts: IndexTensor)",
-    .args = unique_consecutive_args, .n_args = 4, .n_outs = 3, .leaf = true, .kind = OpKind::kRow};
+    .args = unique_consecutive_args, .n_args = 4, .n_outs = 3, .leaf = true, .kind = OpKind::kRow,
+    .wide_unsigned = WideUnsigned::kOrder};
 constinit Op<TensorTriple(const Tensor&, bool, bool, Opt<int64_t>)> op_unique_consecutive =
     make_op<TensorTriple, const Tensor&, bool, bool, Opt<int64_t>>(&unique_consecutive_schema,
     impl::unique_consecutive, nullptr);

@@ -45,7 +45,8 @@ static constexpr OpSchema exp_schema = {.name = "exp", .call = "exp",
                                         .n_args = 1, .n_outs = 1, .differentiable = true,
                                         .leaf = true, .kind = OpKind::kElementwise,
                                         .kernel = &kernel_exp,
-                                        .autocast = {Autocast::kNone, Autocast::kFp32}};
+                                        .autocast = {Autocast::kNone, Autocast::kFp32},
+                                        .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_exp = make_op<TensorRef, const Tensor&>(&exp_schema,
     exp_impl, exp_autograd);
 static void exp__autograd(Call c, Tensor& self) {
@@ -68,7 +69,8 @@ static constexpr OpSchema exp__schema = {.name = "exp_", .call = "exp_",
                                          .text = "exp(self: Tensor) -> Tensor", .args = exp__args,
                                          .n_args = 1, .n_outs = 0, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_exp};
+                                         .kernel = &kernel_exp,
+                                         .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_exp_ = make_op<void, Tensor&>(&exp__schema, exp__impl,
     exp__autograd);
 static void exp_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -79,7 +81,8 @@ static constexpr OpSchema exp_into_schema = {.name = "exp_into", .call = "exp_in
                                              .text = "exp(self: Tensor) -> Tensor",
                                              .args = exp_args, .n_args = 2, .n_outs = 0,
                                              .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_exp};
+                                             .kind = OpKind::kElementwise, .kernel = &kernel_exp,
+                                             .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_exp_into = make_op<void, const Tensor&,
     Tensor&>(&exp_into_schema, exp_into_impl, exp_into_autograd);
 
@@ -119,7 +122,8 @@ static constexpr OpSchema log_schema = {.name = "log", .call = "log",
                                         .n_args = 1, .n_outs = 1, .differentiable = true,
                                         .leaf = true, .kind = OpKind::kElementwise,
                                         .kernel = &kernel_log,
-                                        .autocast = {Autocast::kNone, Autocast::kFp32}};
+                                        .autocast = {Autocast::kNone, Autocast::kFp32},
+                                        .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_log = make_op<TensorRef, const Tensor&>(&log_schema,
     log_impl, log_autograd);
 static void log__autograd(Call c, Tensor& self) {
@@ -141,7 +145,8 @@ static constexpr OpSchema log__schema = {.name = "log_", .call = "log_",
                                          .text = "log(self: Tensor) -> Tensor", .args = log__args,
                                          .n_args = 1, .n_outs = 0, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_log};
+                                         .kernel = &kernel_log,
+                                         .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_log_ = make_op<void, Tensor&>(&log__schema, log__impl,
     log__autograd);
 static void log_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -152,7 +157,8 @@ static constexpr OpSchema log_into_schema = {.name = "log_into", .call = "log_in
                                              .text = "log(self: Tensor) -> Tensor",
                                              .args = log_args, .n_args = 2, .n_outs = 0,
                                              .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_log};
+                                             .kind = OpKind::kElementwise, .kernel = &kernel_log,
+                                             .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_log_into = make_op<void, const Tensor&,
     Tensor&>(&log_into_schema, log_into_impl, log_into_autograd);
 
@@ -191,7 +197,8 @@ static constexpr OpSchema tanh_schema = {.name = "tanh", .call = "tanh",
                                          .text = "tanh(self: Tensor) -> Tensor", .args = tanh_args,
                                          .n_args = 1, .n_outs = 1, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_tanh};
+                                         .kernel = &kernel_tanh,
+                                         .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_tanh = make_op<TensorRef, const Tensor&>(&tanh_schema,
     tanh_impl, tanh_autograd);
 static void tanh__autograd(Call c, Tensor& self) {
@@ -214,7 +221,8 @@ static constexpr OpSchema tanh__schema = {.name = "tanh_", .call = "tanh_",
                                           .text = "tanh(self: Tensor) -> Tensor",
                                           .args = tanh__args, .n_args = 1, .n_outs = 0,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_tanh};
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_tanh,
+                                          .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_tanh_ = make_op<void, Tensor&>(&tanh__schema, tanh__impl,
     tanh__autograd);
 static void tanh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -225,7 +233,8 @@ static constexpr OpSchema tanh_into_schema = {.name = "tanh_into", .call = "tanh
                                               .text = "tanh(self: Tensor) -> Tensor",
                                               .args = tanh_args, .n_args = 2, .n_outs = 0,
                                               .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_tanh};
+                                              .kind = OpKind::kElementwise, .kernel = &kernel_tanh,
+                                              .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_tanh_into = make_op<void, const Tensor&,
     Tensor&>(&tanh_into_schema, tanh_into_impl, tanh_into_autograd);
 
@@ -276,7 +285,8 @@ static constexpr ArgInfo tanh_backward_args[] = {{"grad", ArgType::kTensor, fals
 static constexpr OpSchema tanh_backward_schema = {.name = "tanh_backward", .call = "tanh_backward",
     .text = "tanh_backward(grad: Tensor, y: Tensor) -> Tensor", .args = tanh_backward_args,
     .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_tanh_backward};
+    .kind = OpKind::kElementwise, .kernel = &kernel_tanh_backward,
+    .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_tanh_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&tanh_backward_schema, tanh_backward_impl,
                                                      tanh_backward_autograd);
@@ -317,8 +327,8 @@ static constexpr OpSchema sigmoid_schema = {.name = "sigmoid", .call = "sigmoid"
                                             .text = "sigmoid(self: Tensor) -> Tensor",
                                             .args = sigmoid_args, .n_args = 1, .n_outs = 1,
                                             .differentiable = true, .leaf = true,
-                                            .kind = OpKind::kElementwise,
-                                            .kernel = &kernel_sigmoid};
+                                            .kind = OpKind::kElementwise, .kernel = &kernel_sigmoid,
+                                            .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_sigmoid =
     make_op<TensorRef, const Tensor&>(&sigmoid_schema, sigmoid_impl, sigmoid_autograd);
 static void sigmoid__autograd(Call c, Tensor& self) {
@@ -342,7 +352,8 @@ static constexpr OpSchema sigmoid__schema = {.name = "sigmoid_", .call = "sigmoi
                                              .args = sigmoid__args, .n_args = 1, .n_outs = 0,
                                              .differentiable = true, .leaf = true,
                                              .kind = OpKind::kElementwise,
-                                             .kernel = &kernel_sigmoid};
+                                             .kernel = &kernel_sigmoid,
+                                             .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_sigmoid_ = make_op<void, Tensor&>(&sigmoid__schema, sigmoid__impl,
     sigmoid__autograd);
 static void sigmoid_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -354,7 +365,8 @@ static constexpr OpSchema sigmoid_into_schema = {.name = "sigmoid_into", .call =
                                                  .args = sigmoid_args, .n_args = 2, .n_outs = 0,
                                                  .differentiable = true, .leaf = true,
                                                  .kind = OpKind::kElementwise,
-                                                 .kernel = &kernel_sigmoid};
+                                                 .kernel = &kernel_sigmoid,
+                                                 .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_sigmoid_into = make_op<void, const Tensor&,
     Tensor&>(&sigmoid_into_schema, sigmoid_into_impl, sigmoid_into_autograd);
 
@@ -405,7 +417,8 @@ static constexpr OpSchema sigmoid_backward_schema = {.name = "sigmoid_backward",
                                                      .call = "sigmoid_backward",
     .text = "sigmoid_backward(grad: Tensor, y: Tensor) -> Tensor", .args = sigmoid_backward_args,
     .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_sigmoid_backward};
+    .kind = OpKind::kElementwise, .kernel = &kernel_sigmoid_backward,
+    .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_sigmoid_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&sigmoid_backward_schema,
                                                      sigmoid_backward_impl,
@@ -446,7 +459,8 @@ static constexpr OpSchema abs_schema = {.name = "abs", .call = "abs",
                                         .text = "abs(self: Tensor) -> Tensor", .args = abs_args,
                                         .n_args = 1, .n_outs = 1, .differentiable = true,
                                         .leaf = true, .kind = OpKind::kElementwise,
-                                        .kernel = &kernel_abs};
+                                        .kernel = &kernel_abs,
+                                        .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&)> op_abs = make_op<TensorRef, const Tensor&>(&abs_schema,
     abs_impl, abs_autograd);
 static void abs__autograd(Call c, Tensor& self) {
@@ -468,7 +482,8 @@ static constexpr OpSchema abs__schema = {.name = "abs_", .call = "abs_",
                                          .text = "abs(self: Tensor) -> Tensor", .args = abs__args,
                                          .n_args = 1, .n_outs = 0, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_abs};
+                                         .kernel = &kernel_abs,
+                                         .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(Tensor&)> op_abs_ = make_op<void, Tensor&>(&abs__schema, abs__impl,
     abs__autograd);
 static void abs_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -479,7 +494,8 @@ static constexpr OpSchema abs_into_schema = {.name = "abs_into", .call = "abs_in
                                              .text = "abs(self: Tensor) -> Tensor",
                                              .args = abs_args, .n_args = 2, .n_outs = 0,
                                              .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_abs};
+                                             .kind = OpKind::kElementwise, .kernel = &kernel_abs,
+                                             .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(const Tensor&, Tensor&)> op_abs_into = make_op<void, const Tensor&,
     Tensor&>(&abs_into_schema, abs_into_impl, abs_into_autograd);
 
@@ -522,7 +538,8 @@ static constexpr OpSchema sgn_schema = {.name = "sgn", .call = "sgn",
                                         .text = "sgn(self: Tensor) -> Tensor", .args = sgn_args,
                                         .n_args = 1, .n_outs = 1, .differentiable = true,
                                         .leaf = true, .kind = OpKind::kElementwise,
-                                        .kernel = &kernel_sgn};
+                                        .kernel = &kernel_sgn,
+                                        .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&)> op_sgn = make_op<TensorRef, const Tensor&>(&sgn_schema,
     sgn_impl, sgn_autograd);
 static void sgn__autograd(Call c, Tensor& self) {
@@ -546,7 +563,8 @@ static constexpr OpSchema sgn__schema = {.name = "sgn_", .call = "sgn_",
                                          .text = "sgn(self: Tensor) -> Tensor", .args = sgn__args,
                                          .n_args = 1, .n_outs = 0, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_sgn};
+                                         .kernel = &kernel_sgn,
+                                         .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(Tensor&)> op_sgn_ = make_op<void, Tensor&>(&sgn__schema, sgn__impl,
     sgn__autograd);
 static void sgn_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -557,7 +575,8 @@ static constexpr OpSchema sgn_into_schema = {.name = "sgn_into", .call = "sgn_in
                                              .text = "sgn(self: Tensor) -> Tensor",
                                              .args = sgn_args, .n_args = 2, .n_outs = 0,
                                              .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_sgn};
+                                             .kind = OpKind::kElementwise, .kernel = &kernel_sgn,
+                                             .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(const Tensor&, Tensor&)> op_sgn_into = make_op<void, const Tensor&,
     Tensor&>(&sgn_into_schema, sgn_into_impl, sgn_into_autograd);
 
@@ -592,7 +611,8 @@ static constexpr OpSchema sign_schema = {.name = "sign", .call = "sign",
                                          .text = "sign(self: Tensor) -> Tensor", .args = sign_args,
                                          .n_args = 1, .n_outs = 1, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_sign};
+                                         .kernel = &kernel_sign,
+                                         .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&)> op_sign = make_op<TensorRef, const Tensor&>(&sign_schema,
     sign_impl, sign_autograd);
 static void sign__autograd(Call c, Tensor& self) {
@@ -613,7 +633,8 @@ static constexpr OpSchema sign__schema = {.name = "sign_", .call = "sign_",
                                           .text = "sign(self: Tensor) -> Tensor",
                                           .args = sign__args, .n_args = 1, .n_outs = 0,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_sign};
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_sign,
+                                          .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(Tensor&)> op_sign_ = make_op<void, Tensor&>(&sign__schema, sign__impl,
     sign__autograd);
 static void sign_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -624,7 +645,8 @@ static constexpr OpSchema sign_into_schema = {.name = "sign_into", .call = "sign
                                               .text = "sign(self: Tensor) -> Tensor",
                                               .args = sign_args, .n_args = 2, .n_outs = 0,
                                               .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_sign};
+                                              .kind = OpKind::kElementwise, .kernel = &kernel_sign,
+                                              .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(const Tensor&, Tensor&)> op_sign_into = make_op<void, const Tensor&,
     Tensor&>(&sign_into_schema, sign_into_impl, sign_into_autograd);
 
@@ -663,7 +685,8 @@ static constexpr OpSchema sqrt_schema = {.name = "sqrt", .call = "sqrt",
                                          .text = "sqrt(self: Tensor) -> Tensor", .args = sqrt_args,
                                          .n_args = 1, .n_outs = 1, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_sqrt};
+                                         .kernel = &kernel_sqrt,
+                                         .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_sqrt = make_op<TensorRef, const Tensor&>(&sqrt_schema,
     sqrt_impl, sqrt_autograd);
 static void sqrt__autograd(Call c, Tensor& self) {
@@ -686,7 +709,8 @@ static constexpr OpSchema sqrt__schema = {.name = "sqrt_", .call = "sqrt_",
                                           .text = "sqrt(self: Tensor) -> Tensor",
                                           .args = sqrt__args, .n_args = 1, .n_outs = 0,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_sqrt};
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_sqrt,
+                                          .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_sqrt_ = make_op<void, Tensor&>(&sqrt__schema, sqrt__impl,
     sqrt__autograd);
 static void sqrt_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -697,7 +721,8 @@ static constexpr OpSchema sqrt_into_schema = {.name = "sqrt_into", .call = "sqrt
                                               .text = "sqrt(self: Tensor) -> Tensor",
                                               .args = sqrt_args, .n_args = 2, .n_outs = 0,
                                               .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_sqrt};
+                                              .kind = OpKind::kElementwise, .kernel = &kernel_sqrt,
+                                              .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_sqrt_into = make_op<void, const Tensor&,
     Tensor&>(&sqrt_into_schema, sqrt_into_impl, sqrt_into_autograd);
 
@@ -737,7 +762,8 @@ static constexpr OpSchema rsqrt_schema = {.name = "rsqrt", .call = "rsqrt",
                                           .args = rsqrt_args, .n_args = 1, .n_outs = 1,
                                           .differentiable = true, .leaf = true,
                                           .kind = OpKind::kElementwise, .kernel = &kernel_rsqrt,
-                                          .autocast = {Autocast::kNone, Autocast::kFp32}};
+                                          .autocast = {Autocast::kNone, Autocast::kFp32},
+                                          .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_rsqrt = make_op<TensorRef, const Tensor&>(&rsqrt_schema,
     rsqrt_impl, rsqrt_autograd);
 static void rsqrt__autograd(Call c, Tensor& self) {
@@ -760,7 +786,8 @@ static constexpr OpSchema rsqrt__schema = {.name = "rsqrt_", .call = "rsqrt_",
                                            .text = "rsqrt(self: Tensor) -> Tensor",
                                            .args = rsqrt__args, .n_args = 1, .n_outs = 0,
                                            .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_rsqrt};
+                                           .kind = OpKind::kElementwise, .kernel = &kernel_rsqrt,
+                                           .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_rsqrt_ = make_op<void, Tensor&>(&rsqrt__schema, rsqrt__impl,
     rsqrt__autograd);
 static void rsqrt_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -772,7 +799,8 @@ static constexpr OpSchema rsqrt_into_schema = {.name = "rsqrt_into", .call = "rs
                                                .args = rsqrt_args, .n_args = 2, .n_outs = 0,
                                                .differentiable = true, .leaf = true,
                                                .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_rsqrt};
+                                               .kernel = &kernel_rsqrt,
+                                               .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_rsqrt_into = make_op<void, const Tensor&,
     Tensor&>(&rsqrt_into_schema, rsqrt_into_impl, rsqrt_into_autograd);
 
@@ -783,7 +811,8 @@ static constexpr OpSchema square_schema = {.name = "square", .call = "square",
                                            .text = "square(self: Tensor) -> Tensor",
                                            .args = square_args, .n_args = 1, .n_outs = 1,
                                            .differentiable = true, .structural = true,
-                                           .kind = OpKind::kComposite};
+                                           .kind = OpKind::kComposite,
+                                           .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_square = make_op<TensorRef, const Tensor&>(&square_schema,
     square_impl, nullptr);
 static void square__autograd(Call c, Tensor& self) {
@@ -796,7 +825,8 @@ static constexpr OpSchema square__schema = {.name = "square_", .call = "square_"
                                             .text = "square(self: Tensor) -> Tensor",
                                             .args = square__args, .n_args = 1, .n_outs = 0,
                                             .differentiable = true, .structural = true,
-                                            .kind = OpKind::kComposite};
+                                            .kind = OpKind::kComposite,
+                                            .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&)> op_square_ = make_op<void, Tensor&>(&square__schema, square__impl,
     square__autograd);
 static void square_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -807,7 +837,8 @@ static constexpr OpSchema square_into_schema = {.name = "square_into", .call = "
                                                 .text = "square(self: Tensor) -> Tensor",
                                                 .args = square_args, .n_args = 2, .n_outs = 0,
                                                 .differentiable = true, .structural = true,
-                                                .leaf = true, .kind = OpKind::kComposite};
+                                                .leaf = true, .kind = OpKind::kComposite,
+                                                .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Tensor&)> op_square_into = make_op<void, const Tensor&,
     Tensor&>(&square_into_schema, square_into_impl, square_into_autograd);
 
@@ -849,7 +880,8 @@ static constexpr OpSchema reciprocal_schema = {.name = "reciprocal", .call = "re
                                                .differentiable = true, .leaf = true,
                                                .kind = OpKind::kElementwise,
                                                .kernel = &kernel_reciprocal,
-                                               .autocast = {Autocast::kNone, Autocast::kFp32}};
+                                               .autocast = {Autocast::kNone, Autocast::kFp32},
+                                               .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_reciprocal =
     make_op<TensorRef, const Tensor&>(&reciprocal_schema, reciprocal_impl, reciprocal_autograd);
 static void reciprocal__autograd(Call c, Tensor& self) {
@@ -873,7 +905,8 @@ static constexpr OpSchema reciprocal__schema = {.name = "reciprocal_", .call = "
                                                 .args = reciprocal__args, .n_args = 1, .n_outs = 0,
                                                 .differentiable = true, .leaf = true,
                                                 .kind = OpKind::kElementwise,
-                                                .kernel = &kernel_reciprocal};
+                                                .kernel = &kernel_reciprocal,
+                                                .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_reciprocal_ = make_op<void, Tensor&>(&reciprocal__schema,
     reciprocal__impl, reciprocal__autograd);
 static void reciprocal_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -886,7 +919,8 @@ static constexpr OpSchema reciprocal_into_schema = {.name = "reciprocal_into",
                                                     .args = reciprocal_args, .n_args = 2,
                                                     .n_outs = 0, .differentiable = true,
                                                     .leaf = true, .kind = OpKind::kElementwise,
-                                                    .kernel = &kernel_reciprocal};
+                                                    .kernel = &kernel_reciprocal,
+                                                    .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_reciprocal_into = make_op<void, const Tensor&,
     Tensor&>(&reciprocal_into_schema, reciprocal_into_impl, reciprocal_into_autograd);
 
@@ -925,7 +959,8 @@ static constexpr OpSchema exp2_schema = {.name = "exp2", .call = "exp2",
                                          .text = "exp2(self: Tensor) -> Tensor", .args = exp2_args,
                                          .n_args = 1, .n_outs = 1, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_exp2};
+                                         .kernel = &kernel_exp2,
+                                         .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_exp2 = make_op<TensorRef, const Tensor&>(&exp2_schema,
     exp2_impl, exp2_autograd);
 static void exp2__autograd(Call c, Tensor& self) {
@@ -948,7 +983,8 @@ static constexpr OpSchema exp2__schema = {.name = "exp2_", .call = "exp2_",
                                           .text = "exp2(self: Tensor) -> Tensor",
                                           .args = exp2__args, .n_args = 1, .n_outs = 0,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_exp2};
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_exp2,
+                                          .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_exp2_ = make_op<void, Tensor&>(&exp2__schema, exp2__impl,
     exp2__autograd);
 static void exp2_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -959,7 +995,8 @@ static constexpr OpSchema exp2_into_schema = {.name = "exp2_into", .call = "exp2
                                               .text = "exp2(self: Tensor) -> Tensor",
                                               .args = exp2_args, .n_args = 2, .n_outs = 0,
                                               .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_exp2};
+                                              .kind = OpKind::kElementwise, .kernel = &kernel_exp2,
+                                              .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_exp2_into = make_op<void, const Tensor&,
     Tensor&>(&exp2_into_schema, exp2_into_impl, exp2_into_autograd);
 
@@ -999,7 +1036,8 @@ static constexpr OpSchema expm1_schema = {.name = "expm1", .call = "expm1",
                                           .args = expm1_args, .n_args = 1, .n_outs = 1,
                                           .differentiable = true, .leaf = true,
                                           .kind = OpKind::kElementwise, .kernel = &kernel_expm1,
-                                          .autocast = {Autocast::kNone, Autocast::kFp32}};
+                                          .autocast = {Autocast::kNone, Autocast::kFp32},
+                                          .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_expm1 = make_op<TensorRef, const Tensor&>(&expm1_schema,
     expm1_impl, expm1_autograd);
 static void expm1__autograd(Call c, Tensor& self) {
@@ -1022,7 +1060,8 @@ static constexpr OpSchema expm1__schema = {.name = "expm1_", .call = "expm1_",
                                            .text = "expm1(self: Tensor) -> Tensor",
                                            .args = expm1__args, .n_args = 1, .n_outs = 0,
                                            .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_expm1};
+                                           .kind = OpKind::kElementwise, .kernel = &kernel_expm1,
+                                           .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_expm1_ = make_op<void, Tensor&>(&expm1__schema, expm1__impl,
     expm1__autograd);
 static void expm1_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1034,7 +1073,8 @@ static constexpr OpSchema expm1_into_schema = {.name = "expm1_into", .call = "ex
                                                .args = expm1_args, .n_args = 2, .n_outs = 0,
                                                .differentiable = true, .leaf = true,
                                                .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_expm1};
+                                               .kernel = &kernel_expm1,
+                                               .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_expm1_into = make_op<void, const Tensor&,
     Tensor&>(&expm1_into_schema, expm1_into_impl, expm1_into_autograd);
 
@@ -1074,7 +1114,8 @@ static constexpr OpSchema log2_schema = {.name = "log2", .call = "log2",
                                          .n_args = 1, .n_outs = 1, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
                                          .kernel = &kernel_log2,
-                                         .autocast = {Autocast::kNone, Autocast::kFp32}};
+                                         .autocast = {Autocast::kNone, Autocast::kFp32},
+                                         .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_log2 = make_op<TensorRef, const Tensor&>(&log2_schema,
     log2_impl, log2_autograd);
 static void log2__autograd(Call c, Tensor& self) {
@@ -1096,7 +1137,8 @@ static constexpr OpSchema log2__schema = {.name = "log2_", .call = "log2_",
                                           .text = "log2(self: Tensor) -> Tensor",
                                           .args = log2__args, .n_args = 1, .n_outs = 0,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_log2};
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_log2,
+                                          .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_log2_ = make_op<void, Tensor&>(&log2__schema, log2__impl,
     log2__autograd);
 static void log2_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1107,7 +1149,8 @@ static constexpr OpSchema log2_into_schema = {.name = "log2_into", .call = "log2
                                               .text = "log2(self: Tensor) -> Tensor",
                                               .args = log2_args, .n_args = 2, .n_outs = 0,
                                               .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_log2};
+                                              .kind = OpKind::kElementwise, .kernel = &kernel_log2,
+                                              .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_log2_into = make_op<void, const Tensor&,
     Tensor&>(&log2_into_schema, log2_into_impl, log2_into_autograd);
 
@@ -1147,7 +1190,8 @@ static constexpr OpSchema log10_schema = {.name = "log10", .call = "log10",
                                           .args = log10_args, .n_args = 1, .n_outs = 1,
                                           .differentiable = true, .leaf = true,
                                           .kind = OpKind::kElementwise, .kernel = &kernel_log10,
-                                          .autocast = {Autocast::kNone, Autocast::kFp32}};
+                                          .autocast = {Autocast::kNone, Autocast::kFp32},
+                                          .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_log10 = make_op<TensorRef, const Tensor&>(&log10_schema,
     log10_impl, log10_autograd);
 static void log10__autograd(Call c, Tensor& self) {
@@ -1169,7 +1213,8 @@ static constexpr OpSchema log10__schema = {.name = "log10_", .call = "log10_",
                                            .text = "log10(self: Tensor) -> Tensor",
                                            .args = log10__args, .n_args = 1, .n_outs = 0,
                                            .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_log10};
+                                           .kind = OpKind::kElementwise, .kernel = &kernel_log10,
+                                           .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_log10_ = make_op<void, Tensor&>(&log10__schema, log10__impl,
     log10__autograd);
 static void log10_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1181,7 +1226,8 @@ static constexpr OpSchema log10_into_schema = {.name = "log10_into", .call = "lo
                                                .args = log10_args, .n_args = 2, .n_outs = 0,
                                                .differentiable = true, .leaf = true,
                                                .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_log10};
+                                               .kernel = &kernel_log10,
+                                               .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_log10_into = make_op<void, const Tensor&,
     Tensor&>(&log10_into_schema, log10_into_impl, log10_into_autograd);
 
@@ -1221,7 +1267,8 @@ static constexpr OpSchema log1p_schema = {.name = "log1p", .call = "log1p",
                                           .args = log1p_args, .n_args = 1, .n_outs = 1,
                                           .differentiable = true, .leaf = true,
                                           .kind = OpKind::kElementwise, .kernel = &kernel_log1p,
-                                          .autocast = {Autocast::kNone, Autocast::kFp32}};
+                                          .autocast = {Autocast::kNone, Autocast::kFp32},
+                                          .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_log1p = make_op<TensorRef, const Tensor&>(&log1p_schema,
     log1p_impl, log1p_autograd);
 static void log1p__autograd(Call c, Tensor& self) {
@@ -1243,7 +1290,8 @@ static constexpr OpSchema log1p__schema = {.name = "log1p_", .call = "log1p_",
                                            .text = "log1p(self: Tensor) -> Tensor",
                                            .args = log1p__args, .n_args = 1, .n_outs = 0,
                                            .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_log1p};
+                                           .kind = OpKind::kElementwise, .kernel = &kernel_log1p,
+                                           .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_log1p_ = make_op<void, Tensor&>(&log1p__schema, log1p__impl,
     log1p__autograd);
 static void log1p_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1255,7 +1303,8 @@ static constexpr OpSchema log1p_into_schema = {.name = "log1p_into", .call = "lo
                                                .args = log1p_args, .n_args = 2, .n_outs = 0,
                                                .differentiable = true, .leaf = true,
                                                .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_log1p};
+                                               .kernel = &kernel_log1p,
+                                               .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_log1p_into = make_op<void, const Tensor&,
     Tensor&>(&log1p_into_schema, log1p_into_impl, log1p_into_autograd);
 
@@ -1294,7 +1343,8 @@ static constexpr OpSchema sin_schema = {.name = "sin", .call = "sin",
                                         .text = "sin(self: Tensor) -> Tensor", .args = sin_args,
                                         .n_args = 1, .n_outs = 1, .differentiable = true,
                                         .leaf = true, .kind = OpKind::kElementwise,
-                                        .kernel = &kernel_sin};
+                                        .kernel = &kernel_sin,
+                                        .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_sin = make_op<TensorRef, const Tensor&>(&sin_schema,
     sin_impl, sin_autograd);
 static void sin__autograd(Call c, Tensor& self) {
@@ -1316,7 +1366,8 @@ static constexpr OpSchema sin__schema = {.name = "sin_", .call = "sin_",
                                          .text = "sin(self: Tensor) -> Tensor", .args = sin__args,
                                          .n_args = 1, .n_outs = 0, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_sin};
+                                         .kernel = &kernel_sin,
+                                         .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_sin_ = make_op<void, Tensor&>(&sin__schema, sin__impl,
     sin__autograd);
 static void sin_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1327,7 +1378,8 @@ static constexpr OpSchema sin_into_schema = {.name = "sin_into", .call = "sin_in
                                              .text = "sin(self: Tensor) -> Tensor",
                                              .args = sin_args, .n_args = 2, .n_outs = 0,
                                              .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_sin};
+                                             .kind = OpKind::kElementwise, .kernel = &kernel_sin,
+                                             .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_sin_into = make_op<void, const Tensor&,
     Tensor&>(&sin_into_schema, sin_into_impl, sin_into_autograd);
 
@@ -1366,7 +1418,8 @@ static constexpr OpSchema cos_schema = {.name = "cos", .call = "cos",
                                         .text = "cos(self: Tensor) -> Tensor", .args = cos_args,
                                         .n_args = 1, .n_outs = 1, .differentiable = true,
                                         .leaf = true, .kind = OpKind::kElementwise,
-                                        .kernel = &kernel_cos};
+                                        .kernel = &kernel_cos,
+                                        .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_cos = make_op<TensorRef, const Tensor&>(&cos_schema,
     cos_impl, cos_autograd);
 static void cos__autograd(Call c, Tensor& self) {
@@ -1388,7 +1441,8 @@ static constexpr OpSchema cos__schema = {.name = "cos_", .call = "cos_",
                                          .text = "cos(self: Tensor) -> Tensor", .args = cos__args,
                                          .n_args = 1, .n_outs = 0, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_cos};
+                                         .kernel = &kernel_cos,
+                                         .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_cos_ = make_op<void, Tensor&>(&cos__schema, cos__impl,
     cos__autograd);
 static void cos_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1399,7 +1453,8 @@ static constexpr OpSchema cos_into_schema = {.name = "cos_into", .call = "cos_in
                                              .text = "cos(self: Tensor) -> Tensor",
                                              .args = cos_args, .n_args = 2, .n_outs = 0,
                                              .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_cos};
+                                             .kind = OpKind::kElementwise, .kernel = &kernel_cos,
+                                             .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_cos_into = make_op<void, const Tensor&,
     Tensor&>(&cos_into_schema, cos_into_impl, cos_into_autograd);
 
@@ -1439,7 +1494,8 @@ static constexpr OpSchema tan_schema = {.name = "tan", .call = "tan",
                                         .n_args = 1, .n_outs = 1, .differentiable = true,
                                         .leaf = true, .kind = OpKind::kElementwise,
                                         .kernel = &kernel_tan,
-                                        .autocast = {Autocast::kNone, Autocast::kFp32}};
+                                        .autocast = {Autocast::kNone, Autocast::kFp32},
+                                        .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_tan = make_op<TensorRef, const Tensor&>(&tan_schema,
     tan_impl, tan_autograd);
 static void tan__autograd(Call c, Tensor& self) {
@@ -1462,7 +1518,8 @@ static constexpr OpSchema tan__schema = {.name = "tan_", .call = "tan_",
                                          .text = "tan(self: Tensor) -> Tensor", .args = tan__args,
                                          .n_args = 1, .n_outs = 0, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_tan};
+                                         .kernel = &kernel_tan,
+                                         .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_tan_ = make_op<void, Tensor&>(&tan__schema, tan__impl,
     tan__autograd);
 static void tan_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1473,7 +1530,8 @@ static constexpr OpSchema tan_into_schema = {.name = "tan_into", .call = "tan_in
                                              .text = "tan(self: Tensor) -> Tensor",
                                              .args = tan_args, .n_args = 2, .n_outs = 0,
                                              .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_tan};
+                                             .kind = OpKind::kElementwise, .kernel = &kernel_tan,
+                                             .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_tan_into = make_op<void, const Tensor&,
     Tensor&>(&tan_into_schema, tan_into_impl, tan_into_autograd);
 
@@ -1513,7 +1571,8 @@ static constexpr OpSchema asin_schema = {.name = "asin", .call = "asin",
                                          .n_args = 1, .n_outs = 1, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
                                          .kernel = &kernel_asin,
-                                         .autocast = {Autocast::kNone, Autocast::kFp32}};
+                                         .autocast = {Autocast::kNone, Autocast::kFp32},
+                                         .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_asin = make_op<TensorRef, const Tensor&>(&asin_schema,
     asin_impl, asin_autograd);
 static void asin__autograd(Call c, Tensor& self) {
@@ -1535,7 +1594,8 @@ static constexpr OpSchema asin__schema = {.name = "asin_", .call = "asin_",
                                           .text = "asin(self: Tensor) -> Tensor",
                                           .args = asin__args, .n_args = 1, .n_outs = 0,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_asin};
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_asin,
+                                          .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_asin_ = make_op<void, Tensor&>(&asin__schema, asin__impl,
     asin__autograd);
 static void asin_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1546,7 +1606,8 @@ static constexpr OpSchema asin_into_schema = {.name = "asin_into", .call = "asin
                                               .text = "asin(self: Tensor) -> Tensor",
                                               .args = asin_args, .n_args = 2, .n_outs = 0,
                                               .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_asin};
+                                              .kind = OpKind::kElementwise, .kernel = &kernel_asin,
+                                              .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_asin_into = make_op<void, const Tensor&,
     Tensor&>(&asin_into_schema, asin_into_impl, asin_into_autograd);
 
@@ -1586,7 +1647,8 @@ static constexpr OpSchema acos_schema = {.name = "acos", .call = "acos",
                                          .n_args = 1, .n_outs = 1, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
                                          .kernel = &kernel_acos,
-                                         .autocast = {Autocast::kNone, Autocast::kFp32}};
+                                         .autocast = {Autocast::kNone, Autocast::kFp32},
+                                         .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_acos = make_op<TensorRef, const Tensor&>(&acos_schema,
     acos_impl, acos_autograd);
 static void acos__autograd(Call c, Tensor& self) {
@@ -1608,7 +1670,8 @@ static constexpr OpSchema acos__schema = {.name = "acos_", .call = "acos_",
                                           .text = "acos(self: Tensor) -> Tensor",
                                           .args = acos__args, .n_args = 1, .n_outs = 0,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_acos};
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_acos,
+                                          .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_acos_ = make_op<void, Tensor&>(&acos__schema, acos__impl,
     acos__autograd);
 static void acos_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1619,7 +1682,8 @@ static constexpr OpSchema acos_into_schema = {.name = "acos_into", .call = "acos
                                               .text = "acos(self: Tensor) -> Tensor",
                                               .args = acos_args, .n_args = 2, .n_outs = 0,
                                               .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_acos};
+                                              .kind = OpKind::kElementwise, .kernel = &kernel_acos,
+                                              .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_acos_into = make_op<void, const Tensor&,
     Tensor&>(&acos_into_schema, acos_into_impl, acos_into_autograd);
 
@@ -1658,7 +1722,8 @@ static constexpr OpSchema atan_schema = {.name = "atan", .call = "atan",
                                          .text = "atan(self: Tensor) -> Tensor", .args = atan_args,
                                          .n_args = 1, .n_outs = 1, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_atan};
+                                         .kernel = &kernel_atan,
+                                         .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_atan = make_op<TensorRef, const Tensor&>(&atan_schema,
     atan_impl, atan_autograd);
 static void atan__autograd(Call c, Tensor& self) {
@@ -1680,7 +1745,8 @@ static constexpr OpSchema atan__schema = {.name = "atan_", .call = "atan_",
                                           .text = "atan(self: Tensor) -> Tensor",
                                           .args = atan__args, .n_args = 1, .n_outs = 0,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_atan};
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_atan,
+                                          .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_atan_ = make_op<void, Tensor&>(&atan__schema, atan__impl,
     atan__autograd);
 static void atan_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1691,7 +1757,8 @@ static constexpr OpSchema atan_into_schema = {.name = "atan_into", .call = "atan
                                               .text = "atan(self: Tensor) -> Tensor",
                                               .args = atan_args, .n_args = 2, .n_outs = 0,
                                               .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_atan};
+                                              .kind = OpKind::kElementwise, .kernel = &kernel_atan,
+                                              .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_atan_into = make_op<void, const Tensor&,
     Tensor&>(&atan_into_schema, atan_into_impl, atan_into_autograd);
 
@@ -1731,7 +1798,8 @@ static constexpr OpSchema sinh_schema = {.name = "sinh", .call = "sinh",
                                          .n_args = 1, .n_outs = 1, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
                                          .kernel = &kernel_sinh,
-                                         .autocast = {Autocast::kNone, Autocast::kFp32}};
+                                         .autocast = {Autocast::kNone, Autocast::kFp32},
+                                         .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_sinh = make_op<TensorRef, const Tensor&>(&sinh_schema,
     sinh_impl, sinh_autograd);
 static void sinh__autograd(Call c, Tensor& self) {
@@ -1753,7 +1821,8 @@ static constexpr OpSchema sinh__schema = {.name = "sinh_", .call = "sinh_",
                                           .text = "sinh(self: Tensor) -> Tensor",
                                           .args = sinh__args, .n_args = 1, .n_outs = 0,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_sinh};
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_sinh,
+                                          .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_sinh_ = make_op<void, Tensor&>(&sinh__schema, sinh__impl,
     sinh__autograd);
 static void sinh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1764,7 +1833,8 @@ static constexpr OpSchema sinh_into_schema = {.name = "sinh_into", .call = "sinh
                                               .text = "sinh(self: Tensor) -> Tensor",
                                               .args = sinh_args, .n_args = 2, .n_outs = 0,
                                               .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_sinh};
+                                              .kind = OpKind::kElementwise, .kernel = &kernel_sinh,
+                                              .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_sinh_into = make_op<void, const Tensor&,
     Tensor&>(&sinh_into_schema, sinh_into_impl, sinh_into_autograd);
 
@@ -1804,7 +1874,8 @@ static constexpr OpSchema cosh_schema = {.name = "cosh", .call = "cosh",
                                          .n_args = 1, .n_outs = 1, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
                                          .kernel = &kernel_cosh,
-                                         .autocast = {Autocast::kNone, Autocast::kFp32}};
+                                         .autocast = {Autocast::kNone, Autocast::kFp32},
+                                         .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_cosh = make_op<TensorRef, const Tensor&>(&cosh_schema,
     cosh_impl, cosh_autograd);
 static void cosh__autograd(Call c, Tensor& self) {
@@ -1826,7 +1897,8 @@ static constexpr OpSchema cosh__schema = {.name = "cosh_", .call = "cosh_",
                                           .text = "cosh(self: Tensor) -> Tensor",
                                           .args = cosh__args, .n_args = 1, .n_outs = 0,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_cosh};
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_cosh,
+                                          .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_cosh_ = make_op<void, Tensor&>(&cosh__schema, cosh__impl,
     cosh__autograd);
 static void cosh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1837,7 +1909,8 @@ static constexpr OpSchema cosh_into_schema = {.name = "cosh_into", .call = "cosh
                                               .text = "cosh(self: Tensor) -> Tensor",
                                               .args = cosh_args, .n_args = 2, .n_outs = 0,
                                               .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_cosh};
+                                              .kind = OpKind::kElementwise, .kernel = &kernel_cosh,
+                                              .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_cosh_into = make_op<void, const Tensor&,
     Tensor&>(&cosh_into_schema, cosh_into_impl, cosh_into_autograd);
 
@@ -1876,7 +1949,8 @@ static constexpr OpSchema asinh_schema = {.name = "asinh", .call = "asinh",
                                           .text = "asinh(self: Tensor) -> Tensor",
                                           .args = asinh_args, .n_args = 1, .n_outs = 1,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_asinh};
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_asinh,
+                                          .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_asinh = make_op<TensorRef, const Tensor&>(&asinh_schema,
     asinh_impl, asinh_autograd);
 static void asinh__autograd(Call c, Tensor& self) {
@@ -1898,7 +1972,8 @@ static constexpr OpSchema asinh__schema = {.name = "asinh_", .call = "asinh_",
                                            .text = "asinh(self: Tensor) -> Tensor",
                                            .args = asinh__args, .n_args = 1, .n_outs = 0,
                                            .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_asinh};
+                                           .kind = OpKind::kElementwise, .kernel = &kernel_asinh,
+                                           .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_asinh_ = make_op<void, Tensor&>(&asinh__schema, asinh__impl,
     asinh__autograd);
 static void asinh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1910,7 +1985,8 @@ static constexpr OpSchema asinh_into_schema = {.name = "asinh_into", .call = "as
                                                .args = asinh_args, .n_args = 2, .n_outs = 0,
                                                .differentiable = true, .leaf = true,
                                                .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_asinh};
+                                               .kernel = &kernel_asinh,
+                                               .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_asinh_into = make_op<void, const Tensor&,
     Tensor&>(&asinh_into_schema, asinh_into_impl, asinh_into_autograd);
 
@@ -1949,7 +2025,8 @@ static constexpr OpSchema acosh_schema = {.name = "acosh", .call = "acosh",
                                           .text = "acosh(self: Tensor) -> Tensor",
                                           .args = acosh_args, .n_args = 1, .n_outs = 1,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_acosh};
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_acosh,
+                                          .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_acosh = make_op<TensorRef, const Tensor&>(&acosh_schema,
     acosh_impl, acosh_autograd);
 static void acosh__autograd(Call c, Tensor& self) {
@@ -1971,7 +2048,8 @@ static constexpr OpSchema acosh__schema = {.name = "acosh_", .call = "acosh_",
                                            .text = "acosh(self: Tensor) -> Tensor",
                                            .args = acosh__args, .n_args = 1, .n_outs = 0,
                                            .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_acosh};
+                                           .kind = OpKind::kElementwise, .kernel = &kernel_acosh,
+                                           .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_acosh_ = make_op<void, Tensor&>(&acosh__schema, acosh__impl,
     acosh__autograd);
 static void acosh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1983,7 +2061,8 @@ static constexpr OpSchema acosh_into_schema = {.name = "acosh_into", .call = "ac
                                                .args = acosh_args, .n_args = 2, .n_outs = 0,
                                                .differentiable = true, .leaf = true,
                                                .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_acosh};
+                                               .kernel = &kernel_acosh,
+                                               .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_acosh_into = make_op<void, const Tensor&,
     Tensor&>(&acosh_into_schema, acosh_into_impl, acosh_into_autograd);
 
@@ -2022,7 +2101,8 @@ static constexpr OpSchema atanh_schema = {.name = "atanh", .call = "atanh",
                                           .text = "atanh(self: Tensor) -> Tensor",
                                           .args = atanh_args, .n_args = 1, .n_outs = 1,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_atanh};
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_atanh,
+                                          .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_atanh = make_op<TensorRef, const Tensor&>(&atanh_schema,
     atanh_impl, atanh_autograd);
 static void atanh__autograd(Call c, Tensor& self) {
@@ -2044,7 +2124,8 @@ static constexpr OpSchema atanh__schema = {.name = "atanh_", .call = "atanh_",
                                            .text = "atanh(self: Tensor) -> Tensor",
                                            .args = atanh__args, .n_args = 1, .n_outs = 0,
                                            .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_atanh};
+                                           .kind = OpKind::kElementwise, .kernel = &kernel_atanh,
+                                           .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_atanh_ = make_op<void, Tensor&>(&atanh__schema, atanh__impl,
     atanh__autograd);
 static void atanh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2056,7 +2137,8 @@ static constexpr OpSchema atanh_into_schema = {.name = "atanh_into", .call = "at
                                                .args = atanh_args, .n_args = 2, .n_outs = 0,
                                                .differentiable = true, .leaf = true,
                                                .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_atanh};
+                                               .kernel = &kernel_atanh,
+                                               .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_atanh_into = make_op<void, const Tensor&,
     Tensor&>(&atanh_into_schema, atanh_into_impl, atanh_into_autograd);
 
@@ -2098,7 +2180,7 @@ static constexpr ArgInfo logit_args[] = {{"self", ArgType::kTensor, false, false
 static constexpr OpSchema logit_schema = {.name = "logit", .call = "logit",
     .text = "logit(self: Tensor, eps: Float? = None) -> Tensor", .args = logit_args, .n_args = 2,
     .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logit};
+    .kernel = &kernel_logit, .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&, Opt<double>)> op_logit = make_op<TensorRef, const Tensor&,
     Opt<double>>(&logit_schema, logit_impl, logit_autograd);
 static void logit__autograd(Call c, Tensor& self, Opt<double> eps) {
@@ -2121,7 +2203,7 @@ static constexpr ArgInfo logit__args[] = {{"self", ArgType::kTensor, true, false
 static constexpr OpSchema logit__schema = {.name = "logit_", .call = "logit_",
     .text = "logit(self: Tensor, eps: Float? = None) -> Tensor", .args = logit__args, .n_args = 2,
     .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logit};
+    .kernel = &kernel_logit, .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&, Opt<double>)> op_logit_ = make_op<void, Tensor&,
     Opt<double>>(&logit__schema, logit__impl, logit__autograd);
 static void logit_into_autograd(Call c, const Tensor& self, Opt<double> eps, Tensor& dst) {
@@ -2131,7 +2213,7 @@ static void logit_into_autograd(Call c, const Tensor& self, Opt<double> eps, Ten
 static constexpr OpSchema logit_into_schema = {.name = "logit_into", .call = "logit_into",
     .text = "logit(self: Tensor, eps: Float? = None) -> Tensor", .args = logit_args, .n_args = 3,
     .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logit};
+    .kernel = &kernel_logit, .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Opt<double>, Tensor&)> op_logit_into = make_op<void, const Tensor&,
     Opt<double>, Tensor&>(&logit_into_schema, logit_into_impl, logit_into_autograd);
 
@@ -2189,7 +2271,8 @@ static constexpr OpSchema logit_backward_schema = {.name = "logit_backward",
                                                    .call = "logit_backward",
     .text = "logit_backward(grad: Tensor, input: Tensor, eps: Float?) -> Tensor",
     .args = logit_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_logit_backward};
+    .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_logit_backward,
+    .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<double>)> op_logit_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<double>>(&logit_backward_schema,
     logit_backward_impl, logit_backward_autograd);
@@ -2201,7 +2284,8 @@ static constexpr OpSchema deg2rad_schema = {.name = "deg2rad", .call = "deg2rad"
                                             .text = "deg2rad(self: Tensor) -> Tensor",
                                             .args = deg2rad_args, .n_args = 1, .n_outs = 1,
                                             .differentiable = true, .structural = true,
-                                            .kind = OpKind::kComposite};
+                                            .kind = OpKind::kComposite,
+                                            .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_deg2rad =
     make_op<TensorRef, const Tensor&>(&deg2rad_schema, deg2rad_impl, nullptr);
 static constexpr ArgInfo deg2rad__args[] = {{"self", ArgType::kTensor, true, false}};
@@ -2209,7 +2293,8 @@ static constexpr OpSchema deg2rad__schema = {.name = "deg2rad_", .call = "deg2ra
                                              .text = "deg2rad(self: Tensor) -> Tensor",
                                              .args = deg2rad__args, .n_args = 1, .n_outs = 0,
                                              .differentiable = true, .structural = true,
-                                             .kind = OpKind::kComposite};
+                                             .kind = OpKind::kComposite,
+                                             .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&)> op_deg2rad_ = make_op<void, Tensor&>(&deg2rad__schema, deg2rad__impl,
     nullptr);
 static void deg2rad_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2220,7 +2305,8 @@ static constexpr OpSchema deg2rad_into_schema = {.name = "deg2rad_into", .call =
                                                  .text = "deg2rad(self: Tensor) -> Tensor",
                                                  .args = deg2rad_args, .n_args = 2, .n_outs = 0,
                                                  .differentiable = true, .structural = true,
-                                                 .leaf = true, .kind = OpKind::kComposite};
+                                                 .leaf = true, .kind = OpKind::kComposite,
+                                                 .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Tensor&)> op_deg2rad_into = make_op<void, const Tensor&,
     Tensor&>(&deg2rad_into_schema, deg2rad_into_impl, deg2rad_into_autograd);
 
@@ -2231,7 +2317,8 @@ static constexpr OpSchema rad2deg_schema = {.name = "rad2deg", .call = "rad2deg"
                                             .text = "rad2deg(self: Tensor) -> Tensor",
                                             .args = rad2deg_args, .n_args = 1, .n_outs = 1,
                                             .differentiable = true, .structural = true,
-                                            .kind = OpKind::kComposite};
+                                            .kind = OpKind::kComposite,
+                                            .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_rad2deg =
     make_op<TensorRef, const Tensor&>(&rad2deg_schema, rad2deg_impl, nullptr);
 static constexpr ArgInfo rad2deg__args[] = {{"self", ArgType::kTensor, true, false}};
@@ -2239,7 +2326,8 @@ static constexpr OpSchema rad2deg__schema = {.name = "rad2deg_", .call = "rad2de
                                              .text = "rad2deg(self: Tensor) -> Tensor",
                                              .args = rad2deg__args, .n_args = 1, .n_outs = 0,
                                              .differentiable = true, .structural = true,
-                                             .kind = OpKind::kComposite};
+                                             .kind = OpKind::kComposite,
+                                             .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&)> op_rad2deg_ = make_op<void, Tensor&>(&rad2deg__schema, rad2deg__impl,
     nullptr);
 static void rad2deg_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2250,7 +2338,8 @@ static constexpr OpSchema rad2deg_into_schema = {.name = "rad2deg_into", .call =
                                                  .text = "rad2deg(self: Tensor) -> Tensor",
                                                  .args = rad2deg_args, .n_args = 2, .n_outs = 0,
                                                  .differentiable = true, .structural = true,
-                                                 .leaf = true, .kind = OpKind::kComposite};
+                                                 .leaf = true, .kind = OpKind::kComposite,
+                                                 .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Tensor&)> op_rad2deg_into = make_op<void, const Tensor&,
     Tensor&>(&rad2deg_into_schema, rad2deg_into_impl, rad2deg_into_autograd);
 
@@ -2289,7 +2378,8 @@ static constexpr OpSchema erf_schema = {.name = "erf", .call = "erf",
                                         .text = "erf(self: Tensor) -> Tensor", .args = erf_args,
                                         .n_args = 1, .n_outs = 1, .differentiable = true,
                                         .leaf = true, .kind = OpKind::kElementwise,
-                                        .kernel = &kernel_erf};
+                                        .kernel = &kernel_erf,
+                                        .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_erf = make_op<TensorRef, const Tensor&>(&erf_schema,
     erf_impl, erf_autograd);
 static void erf__autograd(Call c, Tensor& self) {
@@ -2311,7 +2401,8 @@ static constexpr OpSchema erf__schema = {.name = "erf_", .call = "erf_",
                                          .text = "erf(self: Tensor) -> Tensor", .args = erf__args,
                                          .n_args = 1, .n_outs = 0, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_erf};
+                                         .kernel = &kernel_erf,
+                                         .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_erf_ = make_op<void, Tensor&>(&erf__schema, erf__impl,
     erf__autograd);
 static void erf_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2322,7 +2413,8 @@ static constexpr OpSchema erf_into_schema = {.name = "erf_into", .call = "erf_in
                                              .text = "erf(self: Tensor) -> Tensor",
                                              .args = erf_args, .n_args = 2, .n_outs = 0,
                                              .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_erf};
+                                             .kind = OpKind::kElementwise, .kernel = &kernel_erf,
+                                             .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_erf_into = make_op<void, const Tensor&,
     Tensor&>(&erf_into_schema, erf_into_impl, erf_into_autograd);
 
@@ -2361,7 +2453,8 @@ static constexpr OpSchema erfc_schema = {.name = "erfc", .call = "erfc",
                                          .text = "erfc(self: Tensor) -> Tensor", .args = erfc_args,
                                          .n_args = 1, .n_outs = 1, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_erfc};
+                                         .kernel = &kernel_erfc,
+                                         .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<TensorRef(const Tensor&)> op_erfc = make_op<TensorRef, const Tensor&>(&erfc_schema,
     erfc_impl, erfc_autograd);
 static void erfc__autograd(Call c, Tensor& self) {
@@ -2383,7 +2476,8 @@ static constexpr OpSchema erfc__schema = {.name = "erfc_", .call = "erfc_",
                                           .text = "erfc(self: Tensor) -> Tensor",
                                           .args = erfc__args, .n_args = 1, .n_outs = 0,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_erfc};
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_erfc,
+                                          .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(Tensor&)> op_erfc_ = make_op<void, Tensor&>(&erfc__schema, erfc__impl,
     erfc__autograd);
 static void erfc_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2394,7 +2488,8 @@ static constexpr OpSchema erfc_into_schema = {.name = "erfc_into", .call = "erfc
                                               .text = "erfc(self: Tensor) -> Tensor",
                                               .args = erfc_args, .n_args = 2, .n_outs = 0,
                                               .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_erfc};
+                                              .kind = OpKind::kElementwise, .kernel = &kernel_erfc,
+                                              .wide_unsigned = WideUnsigned::kFloat};
 constinit Op<void(const Tensor&, Tensor&)> op_erfc_into = make_op<void, const Tensor&,
     Tensor&>(&erfc_into_schema, erfc_into_impl, erfc_into_autograd);
 
@@ -2429,7 +2524,8 @@ static constexpr OpSchema floor_schema = {.name = "floor", .call = "floor",
                                           .text = "floor(self: Tensor) -> Tensor",
                                           .args = floor_args, .n_args = 1, .n_outs = 1,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_floor};
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_floor,
+                                          .wide_unsigned = WideUnsigned::kInteger};
 constinit Op<TensorRef(const Tensor&)> op_floor = make_op<TensorRef, const Tensor&>(&floor_schema,
     floor_impl, floor_autograd);
 static void floor__autograd(Call c, Tensor& self) {
@@ -2450,7 +2546,8 @@ static constexpr OpSchema floor__schema = {.name = "floor_", .call = "floor_",
                                            .text = "floor(self: Tensor) -> Tensor",
                                            .args = floor__args, .n_args = 1, .n_outs = 0,
                                            .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_floor};
+                                           .kind = OpKind::kElementwise, .kernel = &kernel_floor,
+                                           .wide_unsigned = WideUnsigned::kInteger};
 constinit Op<void(Tensor&)> op_floor_ = make_op<void, Tensor&>(&floor__schema, floor__impl,
     floor__autograd);
 static void floor_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2462,7 +2559,8 @@ static constexpr OpSchema floor_into_schema = {.name = "floor_into", .call = "fl
                                                .args = floor_args, .n_args = 2, .n_outs = 0,
                                                .differentiable = true, .leaf = true,
                                                .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_floor};
+                                               .kernel = &kernel_floor,
+                                               .wide_unsigned = WideUnsigned::kInteger};
 constinit Op<void(const Tensor&, Tensor&)> op_floor_into = make_op<void, const Tensor&,
     Tensor&>(&floor_into_schema, floor_into_impl, floor_into_autograd);
 
@@ -2497,7 +2595,8 @@ static constexpr OpSchema ceil_schema = {.name = "ceil", .call = "ceil",
                                          .text = "ceil(self: Tensor) -> Tensor", .args = ceil_args,
                                          .n_args = 1, .n_outs = 1, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_ceil};
+                                         .kernel = &kernel_ceil,
+                                         .wide_unsigned = WideUnsigned::kInteger};
 constinit Op<TensorRef(const Tensor&)> op_ceil = make_op<TensorRef, const Tensor&>(&ceil_schema,
     ceil_impl, ceil_autograd);
 static void ceil__autograd(Call c, Tensor& self) {
@@ -2518,7 +2617,8 @@ static constexpr OpSchema ceil__schema = {.name = "ceil_", .call = "ceil_",
                                           .text = "ceil(self: Tensor) -> Tensor",
                                           .args = ceil__args, .n_args = 1, .n_outs = 0,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_ceil};
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_ceil,
+                                          .wide_unsigned = WideUnsigned::kInteger};
 constinit Op<void(Tensor&)> op_ceil_ = make_op<void, Tensor&>(&ceil__schema, ceil__impl,
     ceil__autograd);
 static void ceil_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2529,7 +2629,8 @@ static constexpr OpSchema ceil_into_schema = {.name = "ceil_into", .call = "ceil
                                               .text = "ceil(self: Tensor) -> Tensor",
                                               .args = ceil_args, .n_args = 2, .n_outs = 0,
                                               .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_ceil};
+                                              .kind = OpKind::kElementwise, .kernel = &kernel_ceil,
+                                              .wide_unsigned = WideUnsigned::kInteger};
 constinit Op<void(const Tensor&, Tensor&)> op_ceil_into = make_op<void, const Tensor&,
     Tensor&>(&ceil_into_schema, ceil_into_impl, ceil_into_autograd);
 
@@ -2564,7 +2665,8 @@ static constexpr OpSchema trunc_schema = {.name = "trunc", .call = "trunc",
                                           .text = "trunc(self: Tensor) -> Tensor",
                                           .args = trunc_args, .n_args = 1, .n_outs = 1,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_trunc};
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_trunc,
+                                          .wide_unsigned = WideUnsigned::kInteger};
 constinit Op<TensorRef(const Tensor&)> op_trunc = make_op<TensorRef, const Tensor&>(&trunc_schema,
     trunc_impl, trunc_autograd);
 static void trunc__autograd(Call c, Tensor& self) {
@@ -2585,7 +2687,8 @@ static constexpr OpSchema trunc__schema = {.name = "trunc_", .call = "trunc_",
                                            .text = "trunc(self: Tensor) -> Tensor",
                                            .args = trunc__args, .n_args = 1, .n_outs = 0,
                                            .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_trunc};
+                                           .kind = OpKind::kElementwise, .kernel = &kernel_trunc,
+                                           .wide_unsigned = WideUnsigned::kInteger};
 constinit Op<void(Tensor&)> op_trunc_ = make_op<void, Tensor&>(&trunc__schema, trunc__impl,
     trunc__autograd);
 static void trunc_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2597,7 +2700,8 @@ static constexpr OpSchema trunc_into_schema = {.name = "trunc_into", .call = "tr
                                                .args = trunc_args, .n_args = 2, .n_outs = 0,
                                                .differentiable = true, .leaf = true,
                                                .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_trunc};
+                                               .kernel = &kernel_trunc,
+                                               .wide_unsigned = WideUnsigned::kInteger};
 constinit Op<void(const Tensor&, Tensor&)> op_trunc_into = make_op<void, const Tensor&,
     Tensor&>(&trunc_into_schema, trunc_into_impl, trunc_into_autograd);
 
@@ -2632,7 +2736,8 @@ static constexpr OpSchema frac_schema = {.name = "frac", .call = "frac",
                                          .text = "frac(self: Tensor) -> Tensor", .args = frac_args,
                                          .n_args = 1, .n_outs = 1, .differentiable = true,
                                          .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_frac};
+                                         .kernel = &kernel_frac,
+                                         .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&)> op_frac = make_op<TensorRef, const Tensor&>(&frac_schema,
     frac_impl, frac_autograd);
 static void frac__autograd(Call c, Tensor& self) {
@@ -2653,7 +2758,8 @@ static constexpr OpSchema frac__schema = {.name = "frac_", .call = "frac_",
                                           .text = "frac(self: Tensor) -> Tensor",
                                           .args = frac__args, .n_args = 1, .n_outs = 0,
                                           .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_frac};
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_frac,
+                                          .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(Tensor&)> op_frac_ = make_op<void, Tensor&>(&frac__schema, frac__impl,
     frac__autograd);
 static void frac_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2664,7 +2770,8 @@ static constexpr OpSchema frac_into_schema = {.name = "frac_into", .call = "frac
                                               .text = "frac(self: Tensor) -> Tensor",
                                               .args = frac_args, .n_args = 2, .n_outs = 0,
                                               .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_frac};
+                                              .kind = OpKind::kElementwise, .kernel = &kernel_frac,
+                                              .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(const Tensor&, Tensor&)> op_frac_into = make_op<void, const Tensor&,
     Tensor&>(&frac_into_schema, frac_into_impl, frac_into_autograd);
 
@@ -2673,7 +2780,8 @@ static constexpr ArgInfo positive_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema positive_schema = {.name = "positive", .call = "positive",
                                              .text = "positive(self: Tensor) -> Tensor",
                                              .args = positive_args, .n_args = 1, .n_outs = 1,
-                                             .structural = true, .kind = OpKind::kComposite};
+                                             .structural = true, .kind = OpKind::kComposite,
+                                             .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_positive =
     make_op<TensorRef, const Tensor&>(&positive_schema, impl::positive, nullptr);
 
@@ -2684,7 +2792,8 @@ static constexpr ArgInfo round_args[] = {{"self", ArgType::kTensor, false, false
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema round_schema = {.name = "round", .call = "round",
     .text = "round(self: Tensor, decimals: Int = 0) -> Tensor", .args = round_args, .n_args = 2,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_round = make_op<TensorRef, const Tensor&,
     int64_t>(&round_schema, impl::round, nullptr);
 static constexpr ArgInfo round__args[] = {{"self", ArgType::kTensor, true, false},
@@ -2692,7 +2801,8 @@ static constexpr ArgInfo round__args[] = {{"self", ArgType::kTensor, true, false
                                            ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema round__schema = {.name = "round_", .call = "round_",
     .text = "round(self: Tensor, decimals: Int = 0) -> Tensor", .args = round__args, .n_args = 2,
-    .n_outs = 0, .structural = true, .kind = OpKind::kComposite};
+    .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, int64_t)> op_round_ = make_op<void, Tensor&, int64_t>(&round__schema,
     round__impl, nullptr);
 static void round_into_autograd(Call c, const Tensor& self, int64_t decimals, Tensor& dst) {
@@ -2701,7 +2811,8 @@ static void round_into_autograd(Call c, const Tensor& self, int64_t decimals, Te
 }
 static constexpr OpSchema round_into_schema = {.name = "round_into", .call = "round_into",
     .text = "round(self: Tensor, decimals: Int = 0) -> Tensor", .args = round_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_round_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&round_into_schema, round_into_impl, round_into_autograd);
 
@@ -2737,7 +2848,8 @@ static constexpr OpSchema round_even_schema = {.name = "round_even", .call = "ro
                                                .args = round_even_args, .n_args = 1, .n_outs = 1,
                                                .differentiable = true, .internal = true,
                                                .leaf = true, .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_round_even};
+                                               .kernel = &kernel_round_even,
+                                               .wide_unsigned = WideUnsigned::kInteger};
 constinit Op<TensorRef(const Tensor&)> op_round_even =
     make_op<TensorRef, const Tensor&>(&round_even_schema, round_even_impl, round_even_autograd);
 
@@ -2773,7 +2885,8 @@ static constexpr OpSchema round_decimals_schema = {.name = "round_decimals",
                                                    .call = "round_decimals",
     .text = "round_decimals(self: Tensor, power: Float) -> Tensor", .args = round_decimals_args,
     .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_round_decimals};
+    .kind = OpKind::kElementwise, .kernel = &kernel_round_decimals,
+    .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&, double)> op_round_decimals = make_op<TensorRef, const Tensor&,
     double>(&round_decimals_schema, round_decimals_impl, round_decimals_autograd);
 
@@ -2808,7 +2921,8 @@ static constexpr ArgInfo round_up_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema round_up_schema = {.name = "round_up", .call = "round_up",
     .text = "round_up(self: Tensor, power: Float) -> Tensor", .args = round_up_args, .n_args = 2,
     .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_round_up};
+    .kind = OpKind::kElementwise, .kernel = &kernel_round_up,
+    .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&, double)> op_round_up = make_op<TensorRef, const Tensor&,
     double>(&round_up_schema, round_up_impl, round_up_autograd);
 
@@ -2818,7 +2932,8 @@ static constexpr OpSchema isnan_schema = {.name = "isnan", .call = "isnan",
                                           .text = "isnan(self: Tensor) -> BoolTensor",
                                           .args = isnan_args, .n_args = 1, .n_outs = 1,
                                           .leaf = true, .kind = OpKind::kElementwise,
-                                          .kernel = &kernel_isnan};
+                                          .kernel = &kernel_isnan,
+                                          .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<TensorRef(const Tensor&)> op_isnan = make_op<TensorRef, const Tensor&>(&isnan_schema,
     isnan_impl, nullptr);
 
@@ -2828,7 +2943,8 @@ static constexpr OpSchema isinf_schema = {.name = "isinf", .call = "isinf",
                                           .text = "isinf(self: Tensor) -> BoolTensor",
                                           .args = isinf_args, .n_args = 1, .n_outs = 1,
                                           .leaf = true, .kind = OpKind::kElementwise,
-                                          .kernel = &kernel_isinf};
+                                          .kernel = &kernel_isinf,
+                                          .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<TensorRef(const Tensor&)> op_isinf = make_op<TensorRef, const Tensor&>(&isinf_schema,
     isinf_impl, nullptr);
 
@@ -2838,7 +2954,8 @@ static constexpr OpSchema isfinite_schema = {.name = "isfinite", .call = "isfini
                                              .text = "isfinite(self: Tensor) -> BoolTensor",
                                              .args = isfinite_args, .n_args = 1, .n_outs = 1,
                                              .leaf = true, .kind = OpKind::kElementwise,
-                                             .kernel = &kernel_isfinite};
+                                             .kernel = &kernel_isfinite,
+                                             .wide_unsigned = WideUnsigned::kInt64};
 constinit Op<TensorRef(const Tensor&)> op_isfinite =
     make_op<TensorRef, const Tensor&>(&isfinite_schema, isfinite_impl, nullptr);
 
@@ -2849,7 +2966,8 @@ static constexpr OpSchema isposinf_schema = {.name = "isposinf", .call = "isposi
                                              .text = "isposinf(self: Tensor) -> BoolTensor",
                                              .args = isposinf_args, .n_args = 1, .n_outs = 1,
                                              .leaf = true, .kind = OpKind::kElementwise,
-                                             .kernel = &kernel_isposinf};
+                                             .kernel = &kernel_isposinf,
+                                             .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&)> op_isposinf =
     make_op<TensorRef, const Tensor&>(&isposinf_schema, isposinf_impl, nullptr);
 static void isposinf_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2860,7 +2978,8 @@ static constexpr OpSchema isposinf_into_schema = {.name = "isposinf_into", .call
                                                   .text = "isposinf(self: Tensor) -> BoolTensor",
                                                   .args = isposinf_args, .n_args = 2, .n_outs = 0,
                                                   .leaf = true, .kind = OpKind::kElementwise,
-                                                  .kernel = &kernel_isposinf};
+                                                  .kernel = &kernel_isposinf,
+                                                  .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(const Tensor&, Tensor&)> op_isposinf_into = make_op<void, const Tensor&,
     Tensor&>(&isposinf_into_schema, isposinf_into_impl, isposinf_into_autograd);
 
@@ -2871,7 +2990,8 @@ static constexpr OpSchema isneginf_schema = {.name = "isneginf", .call = "isnegi
                                              .text = "isneginf(self: Tensor) -> BoolTensor",
                                              .args = isneginf_args, .n_args = 1, .n_outs = 1,
                                              .leaf = true, .kind = OpKind::kElementwise,
-                                             .kernel = &kernel_isneginf};
+                                             .kernel = &kernel_isneginf,
+                                             .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&)> op_isneginf =
     make_op<TensorRef, const Tensor&>(&isneginf_schema, isneginf_impl, nullptr);
 static void isneginf_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2882,7 +3002,8 @@ static constexpr OpSchema isneginf_into_schema = {.name = "isneginf_into", .call
                                                   .text = "isneginf(self: Tensor) -> BoolTensor",
                                                   .args = isneginf_args, .n_args = 2, .n_outs = 0,
                                                   .leaf = true, .kind = OpKind::kElementwise,
-                                                  .kernel = &kernel_isneginf};
+                                                  .kernel = &kernel_isneginf,
+                                                  .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(const Tensor&, Tensor&)> op_isneginf_into = make_op<void, const Tensor&,
     Tensor&>(&isneginf_into_schema, isneginf_into_impl, isneginf_into_autograd);
 
@@ -2892,7 +3013,8 @@ static constexpr OpSchema isreal_schema = {.name = "isreal", .call = "isreal",
                                            .text = "isreal(self: Tensor) -> BoolTensor",
                                            .args = isreal_args, .n_args = 1, .n_outs = 1,
                                            .leaf = true, .kind = OpKind::kElementwise,
-                                           .kernel = &kernel_isreal};
+                                           .kernel = &kernel_isreal,
+                                           .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&)> op_isreal = make_op<TensorRef, const Tensor&>(&isreal_schema,
     isreal_impl, nullptr);
 
@@ -2903,7 +3025,8 @@ static constexpr OpSchema signbit_schema = {.name = "signbit", .call = "signbit"
                                             .text = "signbit(self: Tensor) -> BoolTensor",
                                             .args = signbit_args, .n_args = 1, .n_outs = 1,
                                             .leaf = true, .kind = OpKind::kElementwise,
-                                            .kernel = &kernel_signbit};
+                                            .kernel = &kernel_signbit,
+                                            .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&)> op_signbit =
     make_op<TensorRef, const Tensor&>(&signbit_schema, signbit_impl, nullptr);
 static void signbit_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2914,7 +3037,8 @@ static constexpr OpSchema signbit_into_schema = {.name = "signbit_into", .call =
                                                  .text = "signbit(self: Tensor) -> BoolTensor",
                                                  .args = signbit_args, .n_args = 2, .n_outs = 0,
                                                  .leaf = true, .kind = OpKind::kElementwise,
-                                                 .kernel = &kernel_signbit};
+                                                 .kernel = &kernel_signbit,
+                                                 .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<void(const Tensor&, Tensor&)> op_signbit_into = make_op<void, const Tensor&,
     Tensor&>(&signbit_into_schema, signbit_into_impl, signbit_into_autograd);
 
@@ -2927,7 +3051,7 @@ static constexpr ArgInfo nan_to_num_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema nan_to_num_schema = {.name = "nan_to_num", .call = "nan_to_num",
     .text = "nan_to_num(self: Tensor, nan: Float? = None, posinf: Float? = None, neginf: Float? = "
     "None) -> Tensor", .args = nan_to_num_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Opt<double>, Opt<double>, Opt<double>)> op_nan_to_num =
     make_op<TensorRef, const Tensor&, Opt<double>, Opt<double>, Opt<double>>(&nan_to_num_schema,
     impl::nan_to_num, nullptr);
@@ -2945,7 +3069,7 @@ static constexpr ArgInfo nan_to_num__args[] = {{"self", ArgType::kTensor, true, 
 static constexpr OpSchema nan_to_num__schema = {.name = "nan_to_num_", .call = "nan_to_num_",
     .text = "nan_to_num(self: Tensor, nan: Float? = None, posinf: Float? = None, neginf: Float? = "
     "None) -> Tensor", .args = nan_to_num__args, .n_args = 4, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, Opt<double>, Opt<double>, Opt<double>)> op_nan_to_num_ =
     make_op<void, Tensor&, Opt<double>, Opt<double>, Opt<double>>(&nan_to_num__schema,
     nan_to_num__impl, nan_to_num__autograd);
@@ -2958,7 +3082,7 @@ static constexpr OpSchema nan_to_num_into_schema = {.name = "nan_to_num_into",
                                                     .call = "nan_to_num_into",
     .text = "nan_to_num(self: Tensor, nan: Float? = None, posinf: Float? = None, neginf: Float? = "
     "None) -> Tensor", .args = nan_to_num_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(const Tensor&, Opt<double>, Opt<double>, Opt<double>,
                   Tensor&)> op_nan_to_num_into = make_op<void, const Tensor&, Opt<double>,
     Opt<double>, Opt<double>, Tensor&>(&nan_to_num_into_schema, nan_to_num_into_impl,
@@ -2999,7 +3123,8 @@ static constexpr ArgInfo replace_nan_args[] = {{"self", ArgType::kTensor, false,
 static constexpr OpSchema replace_nan_schema = {.name = "replace_nan", .call = "replace_nan",
     .text = "replace_nan(self: Tensor, value: Float) -> Tensor", .args = replace_nan_args,
     .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_replace_nan};
+    .kind = OpKind::kElementwise, .kernel = &kernel_replace_nan,
+    .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&, double)> op_replace_nan = make_op<TensorRef, const Tensor&,
     double>(&replace_nan_schema, replace_nan_impl, replace_nan_autograd);
 
@@ -3039,7 +3164,8 @@ static constexpr ArgInfo replace_inf_args[] = {{"self", ArgType::kTensor, false,
 static constexpr OpSchema replace_inf_schema = {.name = "replace_inf", .call = "replace_inf",
     .text = "replace_inf(self: Tensor, posinf: Float, neginf: Float) -> Tensor",
     .args = replace_inf_args, .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_replace_inf};
+    .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_replace_inf,
+    .wide_unsigned = WideUnsigned::kMixed};
 constinit Op<TensorRef(const Tensor&, double, double)> op_replace_inf =
     make_op<TensorRef, const Tensor&, double, double>(&replace_inf_schema, replace_inf_impl,
                                                       replace_inf_autograd);

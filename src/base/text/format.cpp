@@ -27,10 +27,10 @@ struct Sink {
 };
 
 const char* dtype_text(int64_t dtype) {
-  static const char* const names[] = {"no dtype", "bool",      "uint8",     "int8",     "int16",
-                                      "int32",    "int64",     "float16",   "bfloat16", "float32",
-                                      "float64",  "complex64", "complex128"};
-  return dtype >= 0 && dtype <= TT_C128 ? names[dtype] : "unknown dtype";
+  static const char* const names[] = {
+      "no dtype", "bool",    "uint8",   "int8",      "int16",      "int32",  "int64",  "float16",
+      "bfloat16", "float32", "float64", "complex64", "complex128", "uint16", "uint32", "uint64"};
+  return dtype >= 0 && dtype <= TT_U64 ? names[dtype] : "unknown dtype";
 }
 
 void put_device(Sink* s, int64_t device) {

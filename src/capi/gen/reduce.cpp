@@ -380,6 +380,18 @@ tt_status tt_count_nonzero(tt_ctx *c, const tt_tensor *self, const int64_t *dim,
   return call_for_one<const tt_tensor*, IntsArg>(c, self, IntsArg{dim, n_dim}, out,
                                                  op_count_nonzero);
 }
+tt_status tt_hash_tensor(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                         const tt_hash_tensor_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "hash_tensor", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    const int64_t o_mode = opts_has(opts, 1) ? int64_t(opts->mode) : int64_t(0);
+    give(ctx, out, op::hash_tensor(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                                   o_keepdim, o_mode));
+  });
+}
 tt_status tt_aminmax(tt_ctx *c, const tt_tensor *self, const tt_aminmax_opts *opts, tt_tensor **min,
                      tt_tensor **max) {
   clear_out(min);clear_out(max);

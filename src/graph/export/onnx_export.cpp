@@ -27,6 +27,9 @@ int32_t onnx_type(Dtype d) {
     case Dtype::kBF16: return 16;
     case Dtype::kF32: return 1;
     case Dtype::kF64: return 11;
+    case Dtype::kU16: return 4;
+    case Dtype::kU32: return 12;
+    case Dtype::kU64: return 13;
     default: return 0;
   }
 }

@@ -52,6 +52,8 @@ enum class PickleName : uint8_t {
   kDevice,
   kTensor,
   kParameter,
+  kTypedTensor,  // over an untyped storage
+  kUntyped,
   kStorage,
   kDtype
 };
@@ -61,14 +63,16 @@ constexpr const char* kPickleNames[] = {"",
                                         "torch\nSize\n",
                                         "torch\ndevice\n",
                                         "torch._utils\n_rebuild_tensor_v2\n",
-                                        "torch._utils\n_rebuild_parameter\n"};
+                                        "torch._utils\n_rebuild_parameter\n",
+                                        "torch._utils\n_rebuild_tensor_v3\n",
+                                        "torch.storage\nUntypedStorage\n"};
 // PyTorch's names by Dtype: torch.FloatStorage, torch.float32
 constexpr const char* kStorageNames[kNumDtypes] = {
-    "",     "Bool",     "Byte",  "Char",   "Short",        "Int",          "Long",
-    "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
+    "",         "Bool",  "Byte",   "Char",         "Short",         "Int", "Long", "Half",
+    "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble", "",    "",     ""};
 constexpr const char* kDtypeNames[kNumDtypes] = {
-    "",        "bool",     "uint8",   "int8",    "int16",     "int32",     "int64",
-    "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
+    "",         "bool",    "uint8",   "int8",      "int16",      "int32",  "int64",  "float16",
+    "bfloat16", "float32", "float64", "complex64", "complex128", "uint16", "uint32", "uint64"};
 Dtype dtype_named(Span<const char> name);  // "float32"; kNone: unknown name
 
 }  // namespace TT_NS

@@ -78,14 +78,16 @@ void Pickler::rebuild(int64_t i, bool requires_grad) {
   char key[24];
   Shape strides(t.strides());
   if (!whole) contiguous_strides(t.sizes(), strides.data());
-  name(PickleName::kTensor);
+  const bool untyped = is_wide_unsigned(t.dtype);
+  name(untyped ? PickleName::kTypedTensor : PickleName::kTensor);
   op(PickleOp::kMark);
   op(PickleOp::kMark);
   text({"storage", 7});
-  name("torch\n", kStorageNames[int(t.dtype)], "Storage\n");
+  if (untyped) name(PickleName::kUntyped);
+  else name("torch\n", kStorageNames[int(t.dtype)], "Storage\n");
   text({key, format_int(key, layout_.key(i))});
   text({"cpu", 3});
-  integer(layout_.numel(i));
+  integer(untyped ? layout_.numel(i) * t.item_size() : layout_.numel(i));
   op(PickleOp::kTuple);
   op(PickleOp::kPersistent);
   integer(whole ? t.offset() : 0);
@@ -93,6 +95,7 @@ void Pickler::rebuild(int64_t i, bool requires_grad) {
   ints(strides);
   truth(requires_grad);
   ordered();
+  if (untyped) name("torch\n", kDtypeNames[int(t.dtype)], "\n");
   call(PickleOp::kTuple);
 }
 

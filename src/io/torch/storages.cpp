@@ -67,7 +67,22 @@ void TorchStorages::check_view(int64_t at, const Tensor& flat, int64_t offset, I
 
 int32_t TorchStorages::tensor(int64_t at, int32_t storage, int64_t offset, Ints sizes, Ints strides,
                               bool requires_grad) {
-  const Tensor& flat = storages_[storage];
+  return view(at, *storages_[storage], offset, sizes, strides, requires_grad);
+}
+
+int32_t TorchStorages::typed_tensor(int64_t at, int32_t storage, Dtype dtype, int64_t offset,
+                                    Ints sizes, Ints strides, bool requires_grad) {
+  const Tensor& bytes = *storages_[storage];
+  if (big_endian_ || bytes.dtype != Dtype::kU8 || dtype == Dtype::kBool)
+    archive_.bad(at, "a tensor of {} over a storage of {} is not supported", fmt(dtype),
+                 fmt(bytes.dtype));
+  const int64_t n = bytes.numel / item_size(dtype);
+  const TensorRef flat = new_alias(bytes, Ints(&n, 1), {}, bytes.data, dtype);
+  return view(at, *flat, offset, sizes, strides, requires_grad);
+}
+
+int32_t TorchStorages::view(int64_t at, const Tensor& flat, int64_t offset, Ints sizes,
+                            Ints strides, bool requires_grad) {
   check_view(at, flat, offset, sizes, strides);
   return keep(at,
               new_alias(flat, sizes, strides, flat.data + offset * flat.item_size(), flat.dtype),

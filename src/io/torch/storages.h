@@ -13,6 +13,9 @@ class TorchStorages {
   int32_t storage(int64_t at, Dtype dtype, Span<const char> key, int64_t numel);
   int32_t tensor(int64_t at, int32_t storage, int64_t offset, Ints sizes, Ints strides,
                  bool requires_grad);
+  // The same over a storage of bytes.
+  int32_t typed_tensor(int64_t at, int32_t storage, Dtype dtype, int64_t offset, Ints sizes,
+                       Ints strides, bool requires_grad);
   int32_t parameter(int64_t at, int32_t tensor,
                     bool requires_grad);  // another tensor over the same memory
   const Tensor& tensor_at(int32_t i) const { return tensors_[i]; }
@@ -20,6 +23,8 @@ class TorchStorages {
 
  private:
   void check_view(int64_t at, const Tensor& flat, int64_t offset, Ints sizes, Ints strides) const;
+  int32_t view(int64_t at, const Tensor& flat, int64_t offset, Ints sizes, Ints strides,
+               bool requires_grad);
   int32_t keep(int64_t at, TensorRef t, bool requires_grad);
   void read(int64_t entry, Tensor& flat) const;
 

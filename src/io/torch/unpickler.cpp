@@ -85,7 +85,7 @@ PickleName Unpickler::name(PickleValue v, Dtype* dtype) const {
   const Span<const char> last(begin + 6, all.n - 7);
   *dtype = dtype_named(last);
   if (*dtype != Dtype::kNone) return PickleName::kDtype;
-  for (int d = 1; d < kNumDtypes && last.n > 7; d++)
+  for (int d = 1; d <= TT_C128 && last.n > 7; d++)
     if (equal(last.slice(0, last.n - 7), kStorageNames[d]) &&
         memcmp(last.end() - 7, "Storage", 7) == 0) {
       *dtype = Dtype(d);
@@ -302,7 +302,7 @@ void Unpickler::reduce() {
   Dtype dtype = Dtype::kNone;
   const PickleName what =
       is(callee, PickleOp::kGlobal) ? name(callee, &dtype) : PickleName::kUnknown;
-  const Items args = items(tuple, 7);
+  const Items args = items(tuple, 8);
   const PickleValue first = args.empty() ? 0 : args[0];
   if (what == PickleName::kOrdered && args.empty())
     return stack_.push_back(make(PickleKind::kOrdered, 0));
@@ -317,7 +317,9 @@ void Unpickler::reduce() {
     if (args.size() == 2) numbers(tuple, 1);
     return stack_.push_back(wrap(PickleKind::kDevice, tuple, true));
   }
-  if (what == PickleName::kTensor && args.size() >= 6) return stack_.push_back(tensor(args));
+  if (what == PickleName::kTensor && args.size() >= 6) return stack_.push_back(tensor(args, false));
+  if (what == PickleName::kTypedTensor && args.size() >= 7)
+    return stack_.push_back(tensor(args, true));
   if (what == PickleName::kParameter && args.size() >= 2 && args.size() <= 3 &&
       is(first, PickleKind::kTensor)) {
     const int32_t made =
@@ -341,25 +343,36 @@ PickleValue Unpickler::persistent() {
   const Items row = items(pop(), 5);
   Dtype dtype = Dtype::kNone;
   int64_t numel;
-  if (row.size() != 5 || !is(row[1], PickleOp::kGlobal) ||
-      name(row[1], &dtype) != PickleName::kStorage || !is(row[2], PickleOp::kText) ||
-      !number(row[4], &numel))
+  const PickleName type = row.size() == 5 && is(row[1], PickleOp::kGlobal) ? name(row[1], &dtype)
+                                                                           : PickleName::kUnknown;
+  if (type == PickleName::kUntyped) dtype = Dtype::kU8;
+  if ((type != PickleName::kStorage && type != PickleName::kUntyped) ||
+      !is(row[2], PickleOp::kText) || !number(row[4], &numel))
     bad(at_, "invalid reference to a storage");
   return numbered(PickleKind::kStorage,
                   storages_.storage(begin_ + at_, dtype, text(row[2]), numel));
 }
 
-// Storage, offset, sizes, strides, requires_grad, hooks, and metadata, which must be empty.
-PickleValue Unpickler::tensor(const Items& args) {
+// Storage, offset, sizes, strides, requires_grad, hooks, the dtype over an untyped storage, and
+// metadata, which must be empty.
+PickleValue Unpickler::tensor(const Items& args, bool typed) {
   int64_t offset;
-  const bool no_more = args.size() == 6 || is(args[6], PickleOp::kNone) ||
-                       (is(args[6], PickleKind::kDict) && object(args[6]).first < 0);
+  Dtype dtype = Dtype::kNone;
+  const int64_t last = typed ? 7 : 6;
+  const bool no_more = args.size() == last || is(args[last], PickleOp::kNone) ||
+                       (is(args[last], PickleKind::kDict) && object(args[last]).first < 0);
+  if (typed && (!is(args[6], PickleOp::kGlobal) || name(args[6], &dtype) != PickleName::kDtype))
+    bad(at_, "invalid dtype of a tensor");
   if (!is(args[0], PickleKind::kStorage) || !number(args[1], &offset) || !no_more)
     bad(at_, "invalid sizes, strides or offset of a tensor");
   const Shape sizes = numbers(args[2]);
   const Shape strides = numbers(args[3]);
-  const int32_t made = storages_.tensor(begin_ + at_, object(args[0]).first, offset, sizes, strides,
-                                        is(args[4], PickleOp::kTrue));
+  const int32_t storage = object(args[0]).first;
+  const bool requires_grad = is(args[4], PickleOp::kTrue);
+  const int32_t made =
+      typed ? storages_.typed_tensor(begin_ + at_, storage, dtype, offset, sizes, strides,
+                                     requires_grad)
+            : storages_.tensor(begin_ + at_, storage, offset, sizes, strides, requires_grad);
   return numbered(PickleKind::kTensor, made);
 }
 

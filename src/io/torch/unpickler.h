@@ -83,7 +83,7 @@ class Unpickler {
   PickleValue wrap(PickleKind kind, PickleValue around, bool hashable);
   PickleValue numbered(PickleKind kind, int32_t number);
   PickleValue persistent();
-  PickleValue tensor(const Items& args);
+  PickleValue tensor(const Items& args, bool typed);
   Items items(PickleValue tuple, int64_t max_items) const;
   Shape numbers(PickleValue tuple, int64_t from = 0) const;
 

@@ -640,6 +640,7 @@ TensorRef prod_dim(Call c, const Tensor& self, int64_t dim, bool keepdim, Dtype 
 TensorRef argmin(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim);
 TensorRef norm(Call c, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype);
 TensorRef count_nonzero(Call c, const Tensor& self, Ints dim);
+TensorRef hash_tensor(Call c, const Tensor& self, Ints dim, bool keepdim, int64_t mode);
 TensorPair aminmax(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim);
 TensorPair std_mean(Call c, const Tensor& self, Ints dim, double correction, bool keepdim);
 TensorRef nansum(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype);

@@ -990,6 +990,7 @@ extern Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmin_into;
 extern Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_norm;
 extern Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_norm_into;
 extern Op<TensorRef(const Tensor&, Ints)> op_count_nonzero;
+extern Op<TensorRef(const Tensor&, Ints, bool, int64_t)> op_hash_tensor;
 extern Op<TensorPair(const Tensor&, Opt<int64_t>, bool)> op_aminmax;
 extern Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&, Tensor&)> op_aminmax_into;
 extern Op<TensorPair(const Tensor&, Ints, double, bool)> op_std_mean;
@@ -4465,6 +4466,10 @@ inline void norm_into(const Tensor& self, double p, Ints dim, bool keepdim, Dtyp
 }
 inline TensorRef count_nonzero(const Tensor& self, Ints dim = {}) {
   return dispatch(op_count_nonzero, self, dim);
+}
+inline TensorRef hash_tensor(const Tensor& self, Ints dim = {}, bool keepdim = false,
+                             int64_t mode = 0) {
+  return dispatch(op_hash_tensor, self, dim, keepdim, mode);
 }
 inline TensorPair aminmax(const Tensor& self, Opt<int64_t> dim = {}, bool keepdim = false) {
   return dispatch(op_aminmax, self, dim, keepdim);

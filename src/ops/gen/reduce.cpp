@@ -148,6 +148,8 @@ void norm_into_impl(Call c, const Tensor& self, double p, Ints dim, bool keepdim
 
 // count_nonzero(self: Tensor, dim: Dims = []) -> IndexTensor
 
+// hash_tensor(self: Tensor, dim: Dims = [], keepdim: Bool = false, mode: Int = 0) -> IndexTensor
+
 // aminmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> (min: Tensor, max: Tensor)
 void aminmax_into_impl(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst_min,
                        Tensor& dst_max) {

@@ -4,6 +4,7 @@
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
+#include "plan/elementwise_build.h"
 #include "plan/reduce_build.h"
 
 namespace TT_NS::impl {
@@ -207,6 +208,57 @@ TensorRef argmax(Call, const Tensor& self, Opt<int64_t> dim, bool keepdim) {
 }
 TensorRef argmin(Call, const Tensor& self, Opt<int64_t> dim, bool keepdim) {
   return position(kernel_reduce_min_index, self, dim, keepdim);
+}
+
+// ---- hash_tensor ----
+
+// A copy of self as [kept, reduced] elements of dtype d.
+static TensorRef in_rows(const Tensor& self, uint64_t mask, Dtype d) {
+  Shape sizes;
+  Shape strides;
+  int64_t kept = 1;
+  for (bool reduced : {false, true})
+    for (int64_t k = 0; k < self.ndim; k++) {
+      if ((mask >> k & 1) != uint64_t(reduced)) continue;
+      sizes.push_back(self.size(k));
+      strides.push_back(self.stride(k));
+      if (!reduced) kept *= self.size(k);
+    }
+  TensorRef rows = new_tensor(sizes, d, self.device);
+  copy_elements(*rows, *new_alias(self, sizes, strides));
+  const int64_t shape[2] = {kept, kept ? self.numel / kept : 0};
+  return new_alias(*rows, Ints(shape, 2), {}, rows->data, rows->dtype);
+}
+
+TensorRef hash_tensor(Call, const Tensor& self, Ints dim, bool keepdim, int64_t mode) {
+  check_real(self);
+  if (mode != 0) fail_arg(TT_INVALID_ARG, "mode", "mode is {}: must be 0", mode);
+  const uint64_t mask = dim_mask(dim, self.ndim, true);
+  for (int64_t d = 0; d < self.ndim; d++)
+    if ((mask >> d & 1) && self.size(d) == 0)
+      fail_arg(TT_INDEX, "self", "self is {}: dimension {} has size 0 and no hash", self.sizes(),
+               d);
+  TensorRef out = new_tensor(reduced_shape(self, mask, keepdim), Dtype::kU64, self.device);
+  const TensorRef rows = in_rows(self, mask, is_float(self.dtype) ? Dtype::kF64 : Dtype::kI64);
+  // halves are combined until a column is left
+  for (int64_t n = rows->size(1); n > 1; n -= n / 2) {
+    const int64_t sizes[2] = {rows->size(0), n / 2};
+    const int64_t strides[2] = {rows->size(1), 1};
+    char* second = rows->data + 8 * (n - n / 2);
+    const ElementOperand ops[3] = {{rows->data, sizes, strides, 2, TT_I64},
+                                   {rows->data, sizes, strides, 2, TT_I64},
+                                   {second, sizes, strides, 2, TT_I64}};
+    ElementPlan plan;
+    plan.param[0].kind = plan.param[1].kind = 0;
+    build_element_plan(plan, ops, 3, TT_I64, kBoolNone);
+    if (plan.n) launch(kernel_bitwise_xor, self.device, &plan, plan.n);
+  }
+  const int64_t kept = rows->size(0);
+  const int64_t step = rows->size(1);
+  const int64_t one = 1;
+  const TensorRef hashes = new_alias(*rows, Ints(&kept, 1), Ints(&step, 1), rows->data, out->dtype);
+  copy_elements(*new_alias(*out, Ints(&kept, 1), Ints(&one, 1)), *hashes);
+  return out;
 }
 
 // ---- any, all ----

@@ -44,6 +44,22 @@ static const Array* begin_reduction(const Inputs* in, double start, Array* out, 
   return x;
 }
 
+static int ref_hash_tensor(const Inputs* in, Array* out) {
+  unsigned mask;
+  const Array* x = begin_reduction(in, 0, out, &mask);
+  uint64_t* hash = calloc((size_t)out->n + 1, sizeof *hash);
+  const int floating = dtype_of(in, "self") >= TT_F16;
+  for (int64_t i = 0; i < x->n; i++) {
+    const int64_t whole = floating ? 0 : (int64_t)x->data[i];
+    uint64_t bits;
+    memcpy(&bits, floating ? (const void*)&x->data[i] : (const void*)&whole, sizeof bits);
+    hash[result_of(x, i, mask)] ^= bits;
+  }
+  for (int64_t i = 0; i < out->n; i++) out->data[i] = (double)hash[i];
+  free(hash);
+  return 1;
+}
+
 /* ---- sums, products, logic ---- */
 
 static int ref_sum(const Inputs* in, Array* out) {
@@ -424,6 +440,7 @@ static const Reference kReduce[] = {
     {"min", .whole = ref_min, .exact = 1},
     {"amax", .whole = ref_amax, .exact = 1},
     {"amin", .whole = ref_amin, .exact = 1},
+    {"hash_tensor", .whole = ref_hash_tensor, .exact = 1},
     {"argmax", .whole = ref_argmax, .exact = 1},
     {"argmin", .whole = ref_argmin, .exact = 1},
     {"logsumexp", .whole = ref_logsumexp},

@@ -10487,6 +10487,26 @@ function count_nonzero(input::Tensor, dim_=nothing; dims=nothing,
 end
 
 """
+    TT.hash_tensor(input, dim=nothing; dims=nothing, keepdim=false, mode=0)
+
+Returns hashes over dim, as uint64: the exclusive or of the bits of the elements as float64, or
+int64 for integers and bool.
+
+- `dim`: dimensions to reduce; an empty list: all dimensions
+- `keepdim`: whether the reduced dimensions are kept with size 1
+- `mode`: 0, the exclusive or
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function hash_tensor(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), mode::Integer=0)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_hash_tensor_opts(UInt64(3), flag(keepdim), i64(mode)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve dim_v C.tt_hash_tensor(ctx(), input, dim_v, length(dim_v), opts, o))
+    return wrap(o[])
+end
+
+"""
     TT.aminmax(input; dims=nothing, dim=nothing, keepdim=false, out=nothing)
 
 Returns the minima and the maxima over dim; nan if any element is nan. Equal extremes share the

@@ -39,6 +39,7 @@ tt_cosine_similarity = lib.tt_cosine_similarity
 tt_count_nonzero = lib.tt_count_nonzero
 tt_cov = lib.tt_cov
 tt_dist = lib.tt_dist
+tt_hash_tensor = lib.tt_hash_tensor
 tt_logsumexp = lib.tt_logsumexp
 tt_logsumexp_into = lib.tt_logsumexp_into
 tt_max = lib.tt_max
@@ -103,6 +104,7 @@ _o_prod = Struct("Qi0q").pack
 _o_prod_dim = Struct("Qii0q").pack
 _o_argmin = Struct("Qqi0q").pack
 _o_norm = Struct("Qii0q").pack
+_o_hash_tensor = Struct("Qiq0q").pack
 _o_aminmax = Struct("Qqi0q").pack
 _r_aminmax = result_class("aminmax", "min max")
 _o_std_mean = Struct("Qdi0q").pack
@@ -843,6 +845,37 @@ def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None, *,
     dim_c, dim_n = int_list(dim, "count_nonzero", "dim")
     h = TensorHandle()
     if tt_count_nonzero(local.ctx, input, dim_c, dim_n, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False,
+                mode: int = 0, *, axis: int | Sequence[int] | None = None,
+                keepdims: bool | None = None) -> Tensor:
+    """hash_tensor(input, dim=None, keepdim=False, mode=0, *, axis=None, keepdims=None)
+
+    Returns hashes over dim, as uint64: the exclusive or of the bits of the elements as float64, or
+    int64 for integers and bool.
+      dim: dimensions to reduce; an empty list: all dimensions
+      keepdim: whether the reduced dimensions are kept with size 1
+      mode: 0, the exclusive or
+    """
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(hash_tensor(input.as_subclass(Tensor), dim, keepdim, mode), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("hash_tensor", "input", "Tensor", input)
+    dim_c, dim_n = int_list(dim, "hash_tensor", "dim")
+    opts = None
+    if keepdim is not False or mode != 0 or type(mode) is not int:
+        opts = _o_hash_tensor(3, boolean(keepdim, "hash_tensor", "keepdim"),
+                              integer(mode, "hash_tensor", "mode"))
+    h = TensorHandle()
+    if tt_hash_tensor(local.ctx, input, dim_c, dim_n, opts, byref(h)):
         fail()
     return wrap(h)
 

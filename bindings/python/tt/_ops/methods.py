@@ -1719,6 +1719,19 @@ class TensorMethods(TensorFacts):
         """
         return _ops.hardshrink(self, lambd, out=out)
 
+    def hash_tensor(self, dim: int | Sequence[int] | None = None, keepdim: bool = False,
+                    mode: int = 0, *, axis: int | Sequence[int] | None = None,
+                    keepdims: bool | None = None) -> Tensor:
+        """hash_tensor(self, dim=None, keepdim=False, mode=0, *, axis=None, keepdims=None)
+
+        Returns hashes over dim, as uint64: the exclusive or of the bits of the elements as float64,
+        or int64 for integers and bool.
+          dim: dimensions to reduce; an empty list: all dimensions
+          keepdim: whether the reduced dimensions are kept with size 1
+          mode: 0, the exclusive or
+        """
+        return _ops.hash_tensor(self, dim, keepdim, mode, axis=axis, keepdims=keepdims)
+
     def heaviside(self, values: Tensor, *, out: Tensor | None = None) -> Tensor:
         """heaviside(self, values, *, out=None)
 

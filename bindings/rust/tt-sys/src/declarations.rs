@@ -2038,6 +2038,13 @@ pub struct tt_norm_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_hash_tensor_opts {
+    pub set: u64,
+    pub keepdim: i32,
+    pub mode: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_aminmax_opts {
     pub set: u64,
     pub dim: i64,
@@ -4018,19 +4025,19 @@ zeroed! {
     tt_rnn_tanh_opts tt_rnn_relu_opts tt_sum_opts tt_sum_dim_opts tt_mean_opts tt_mean_dim_opts
     tt_max_dim_opts tt_min_dim_opts tt_argmax_opts tt_any_dim_opts tt_all_dim_opts tt_amax_opts
     tt_amin_opts tt_logsumexp_opts tt_var_opts tt_std_opts tt_var_mean_opts tt_prod_opts
-    tt_prod_dim_opts tt_argmin_opts tt_norm_opts tt_aminmax_opts tt_std_mean_opts tt_nansum_opts
-    tt_nanmean_opts tt_cov_opts tt_pairwise_distance_opts tt_cosine_similarity_opts
-    tt_normalize_opts tt_cdist_opts tt_pdist_opts tt_interpolate_opts tt_cumsum_opts tt_cumprod_opts
-    tt_diff_opts tt_trapezoid_opts tt_cumulative_trapezoid_opts tt_vander_opts tt_gradient_opts
-    tt_gradient_points_opts tt_softmax_opts tt_softmin_opts tt_log_softmax_opts tt_sort_opts
-    tt_argsort_opts tt_topk_opts tt_searchsorted_opts tt_bucketize_opts tt_unique_opts
-    tt_kthvalue_opts tt_median_dim_opts tt_nanmedian_dim_opts tt_mode_opts tt_quantile_opts
-    tt_quantile_scalar_opts tt_nanquantile_opts tt_nanquantile_scalar_opts
-    tt_unique_consecutive_opts tt_bincount_opts tt_histc_opts tt_histogram_opts
-    tt_histogram_edges_opts tt_logit_opts tt_round_opts tt_nan_to_num_opts tt_slice_opts
-    tt_as_strided_opts tt_flatten_opts tt_unbind_opts tt_diagonal_opts tt_slice_scatter_opts
-    tt_as_strided_scatter_opts tt_diagonal_scatter_opts tt_nn_prelu_opts tt_nn_selu_opts
-    tt_nn_celu_opts tt_nn_hardshrink_opts tt_nn_softshrink_opts tt_nn_threshold_opts
+    tt_prod_dim_opts tt_argmin_opts tt_norm_opts tt_hash_tensor_opts tt_aminmax_opts
+    tt_std_mean_opts tt_nansum_opts tt_nanmean_opts tt_cov_opts tt_pairwise_distance_opts
+    tt_cosine_similarity_opts tt_normalize_opts tt_cdist_opts tt_pdist_opts tt_interpolate_opts
+    tt_cumsum_opts tt_cumprod_opts tt_diff_opts tt_trapezoid_opts tt_cumulative_trapezoid_opts
+    tt_vander_opts tt_gradient_opts tt_gradient_points_opts tt_softmax_opts tt_softmin_opts
+    tt_log_softmax_opts tt_sort_opts tt_argsort_opts tt_topk_opts tt_searchsorted_opts
+    tt_bucketize_opts tt_unique_opts tt_kthvalue_opts tt_median_dim_opts tt_nanmedian_dim_opts
+    tt_mode_opts tt_quantile_opts tt_quantile_scalar_opts tt_nanquantile_opts
+    tt_nanquantile_scalar_opts tt_unique_consecutive_opts tt_bincount_opts tt_histc_opts
+    tt_histogram_opts tt_histogram_edges_opts tt_logit_opts tt_round_opts tt_nan_to_num_opts
+    tt_slice_opts tt_as_strided_opts tt_flatten_opts tt_unbind_opts tt_diagonal_opts
+    tt_slice_scatter_opts tt_as_strided_scatter_opts tt_diagonal_scatter_opts tt_nn_prelu_opts
+    tt_nn_selu_opts tt_nn_celu_opts tt_nn_hardshrink_opts tt_nn_softshrink_opts tt_nn_threshold_opts
     tt_nn_softmin_opts tt_nn_rrelu_opts tt_nn_dropout1d_opts tt_nn_dropout2d_opts
     tt_nn_dropout3d_opts tt_nn_alpha_dropout_opts tt_nn_feature_alpha_dropout_opts
     tt_nn_bilinear_opts tt_nn_embedding_bag_opts tt_nn_ctc_loss_opts tt_nn_gaussian_nll_loss_opts
@@ -4106,6 +4113,9 @@ pub const TT_F32: tt_dtype = 9;
 pub const TT_F64: tt_dtype = 10;
 pub const TT_C64: tt_dtype = 11;
 pub const TT_C128: tt_dtype = 12;
+pub const TT_U16: tt_dtype = 13;
+pub const TT_U32: tt_dtype = 14;
+pub const TT_U64: tt_dtype = 15;
 pub const TT_CPU: tt_device_type = 1;
 pub const TT_CUDA: tt_device_type = 2;
 pub const TT_META: tt_device_type = 3;
@@ -4768,6 +4778,8 @@ pub const TT_ARGMIN_DIM: u64 = 1;
 pub const TT_ARGMIN_KEEPDIM: u64 = 2;
 pub const TT_NORM_KEEPDIM: u64 = 1;
 pub const TT_NORM_DTYPE: u64 = 2;
+pub const TT_HASH_TENSOR_KEEPDIM: u64 = 1;
+pub const TT_HASH_TENSOR_MODE: u64 = 2;
 pub const TT_AMINMAX_DIM: u64 = 1;
 pub const TT_AMINMAX_KEEPDIM: u64 = 2;
 pub const TT_STD_MEAN_CORRECTION: u64 = 1;
@@ -7390,6 +7402,8 @@ extern "C" {
         n_dim: i64, opts: *const tt_norm_opts, dst: *mut tt_tensor) -> tt_status;
     pub fn tt_count_nonzero(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
         out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_hash_tensor(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_hash_tensor_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_aminmax(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_aminmax_opts,
         min: *mut *mut tt_tensor, max: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_aminmax_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_aminmax_opts,

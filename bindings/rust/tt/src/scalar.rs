@@ -44,6 +44,9 @@ elements!(
     f64: F64,
     Complex<f32>: C64,
     Complex<f64>: C128,
+    u16: U16,
+    u32: U32,
+    u64: U64,
 );
 
 impl<T> Complex<T> {

@@ -15,6 +15,17 @@ pub fn scalar(value: impl Into<Scalar>, dtype: Option<DType>) -> Result<Tensor> 
     unsafe { call1(|c, out| sys::tt_scalar_tensor(c, &value, dtype.map_or(0, |d| d as i32), out)) }
 }
 
+// A uint64 that is no i64: as a floating-point number, if that is its value.
+#[cold]
+fn large(value: u64) -> Result<Scalar> {
+    let near = value as f64;
+    if near as u128 == u128::from(value) {
+        return Ok(Scalar::Float(near));
+    }
+    let why = format!("{} is neither an i64 nor an f64: read it by to_vec::<u64>()", value);
+    Err(Error::new(Status::Dtype, why))
+}
+
 /// # Data and properties
 impl Tensor {
     /// Makes a tensor from a copy of row-major data.
@@ -138,6 +149,9 @@ impl Tensor {
         let mut value = sys::tt_scalar::default();
         // SAFETY: the handle is live.
         unsafe { call(|c| sys::tt_item(c, self.raw(), &mut value))? };
+        if value.i < 0 && self.dtype() == DType::U64 {
+            return large(value.i as u64);
+        }
         Ok(Scalar::of_raw(&value))
     }
     /// Borrows the memory of a contiguous tensor on the CPU.

@@ -286,6 +286,7 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_prod_dim_opts, set, keepdim, dtype);
     layout!(out, tt_argmin_opts, set, dim, keepdim);
     layout!(out, tt_norm_opts, set, keepdim, dtype);
+    layout!(out, tt_hash_tensor_opts, set, keepdim, mode);
     layout!(out, tt_aminmax_opts, set, dim, keepdim);
     layout!(out, tt_std_mean_opts, set, correction, keepdim);
     layout!(out, tt_nansum_opts, set, keepdim, dtype);
@@ -588,6 +589,9 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_F64);
     constant!(out, TT_C64);
     constant!(out, TT_C128);
+    constant!(out, TT_U16);
+    constant!(out, TT_U32);
+    constant!(out, TT_U64);
     constant!(out, TT_CPU);
     constant!(out, TT_CUDA);
     constant!(out, TT_META);
@@ -1250,6 +1254,8 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_ARGMIN_KEEPDIM);
     constant!(out, TT_NORM_KEEPDIM);
     constant!(out, TT_NORM_DTYPE);
+    constant!(out, TT_HASH_TENSOR_KEEPDIM);
+    constant!(out, TT_HASH_TENSOR_MODE);
     constant!(out, TT_AMINMAX_DIM);
     constant!(out, TT_AMINMAX_KEEPDIM);
     constant!(out, TT_STD_MEAN_CORRECTION);

@@ -11847,6 +11847,27 @@ impl Tensor {
             call1(|c, o0| sys::tt_count_nonzero(c, self.raw(), dim.as_ptr(), dim.len() as i64, o0))
         }
     }
+    /// Returns hashes over dim, as uint64: the exclusive or of the bits of the elements as float64,
+    /// or int64 for integers and bool.
+    ///
+    /// - `dim`: dimensions to reduce; an empty list: all dimensions
+    #[inline]
+    pub fn hash_tensor(&self, dim: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_hash_tensor(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`hash_tensor`](Tensor::hash_tensor) with options.
+    #[inline]
+    pub fn hash_tensor_with(&self, dim: &[i64], opts: HashTensorOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_hash_tensor(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                &opts.0, o0))
+        }
+    }
     /// Returns the minima and the maxima over dim; nan if any element is nan. Equal extremes share
     /// the gradient equally.
     #[inline]

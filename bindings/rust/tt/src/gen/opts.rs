@@ -6475,6 +6475,30 @@ impl NormOpts {
     }
 }
 
+/// Options of `hash_tensor`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HashTensorOpts(pub(crate) sys::tt_hash_tensor_opts);
+impl HashTensorOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> HashTensorOpts {
+        Self::default()
+    }
+    /// Whether the reduced dimensions are kept with size 1; default: false.
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> HashTensorOpts {
+        self.0.set |= sys::TT_HASH_TENSOR_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+    /// 0, the exclusive or; default: 0.
+    #[must_use]
+    pub fn mode(mut self, value: i64) -> HashTensorOpts {
+        self.0.set |= sys::TT_HASH_TENSOR_MODE;
+        self.0.mode = value;
+        self
+    }
+}
+
 /// Options of `aminmax`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AminmaxOpts(pub(crate) sys::tt_aminmax_opts);

@@ -101,6 +101,13 @@ pub enum DType {
     C64 = 11,
     /// Complex numbers of two `f64`.
     C128 = 12,
+    /// Stored, moved, converted and compared, with bit operations and products: no other
+    /// arithmetic, and no common dtype with other integers.
+    U16 = 13,
+    /// .
+    U32 = 14,
+    /// .
+    U64 = 15,
 }
 impl DType {
     /// Returns None for a value that a later library may have added.
@@ -118,6 +125,9 @@ impl DType {
             10 => DType::F64,
             11 => DType::C64,
             12 => DType::C128,
+            13 => DType::U16,
+            14 => DType::U32,
+            15 => DType::U64,
             _ => return None,
         })
     }
