@@ -851,6 +851,28 @@ const char *tt_safetensors_metadata_key(const tt_safetensors *f, int64_t i);
    @borrowed until the file is released */
 const char *tt_safetensors_metadata_value(const tt_safetensors *f, int64_t i);
 
+/* ---- arrays of other programs: NumPy, IDX, CSV ----
+   A file is checked whole: TT_FORMAT names the byte or the line and the reason. Tensors are on the
+   CPU. */
+
+/* Loads the array of a NumPy file (.npy). Its order in memory and its dtype are kept; arrays of
+   records and of Python objects are refused. */
+tt_status tt_npy_load(tt_ctx *c, const char *path, tt_tensor **out);
+
+/* Loads the arrays of an archive of np.savez (.npz) by their names. Compressed archives, of
+   np.savez_compressed, are refused. */
+tt_status tt_npz_load(tt_ctx *c, const char *path, tt_state_dict **out);
+
+/* Loads the array of an IDX file, such as those of MNIST, decompressed. */
+tt_status tt_idx_load(tt_ctx *c, const char *path, tt_tensor **out);
+
+/* Loads a text of rows of numbers as [rows, columns]. Every row must have as many fields; empty
+   lines do not count. skip_rows: lines at the start that are no numbers. dtype: real, 0: that of
+   floating-point numbers.
+   @null delimiter: a comma */
+tt_status tt_csv_load(tt_ctx *c, const char *path, const char *delimiter, int64_t skip_rows,
+                      tt_dtype dtype, tt_tensor **out);
+
 /* ---- files of torch.save: .pt, .pth ----
    Such a file holds named tensors and a structure, which is JSON: null, true, false, integers,
    text; {"tensor": name}, {"parameter": name} (an nn.Parameter); {"list": […]}, {"tuple": […]},
@@ -1310,6 +1332,63 @@ tt_status tt_clip_grad_value_(tt_ctx *c, tt_tensor *const *params, int64_t n, do
    multiplied by 1 / factor. Parameters without a gradient are skipped. */
 tt_status tt_unscale_grads_(tt_ctx *c, tt_tensor *const *params, int64_t n, double factor,
                             int32_t *found_inf);
+
+/* ---- gradient scaling: for losses in float16 ---- */
+
+/* Multiplies losses by a scale and divides gradients by it before a step. A step whose gradients
+   have inf or nan is skipped and lowers the scale; steps in a row that are not raise it. */
+typedef struct tt_grad_scaler tt_grad_scaler;
+
+typedef struct tt_grad_scaler_new_opts {
+  uint64_t set;
+  double init_scale;       /* default 65536 */
+  double growth_factor;    /* of the scale after growth_interval steps; above 1; default 2 */
+  double backoff_factor;   /* of the scale after inf or nan; below 1; default 0.5 */
+  int64_t growth_interval; /* steps; default 2000 */
+  int32_t disabled;        /* 1: losses are not scaled and no step is skipped; default 0 */
+} tt_grad_scaler_new_opts;
+#define TT_GRAD_SCALER_NEW_INIT_SCALE (UINT64_C(1) << 0)
+#define TT_GRAD_SCALER_NEW_GROWTH_FACTOR (UINT64_C(1) << 1)
+#define TT_GRAD_SCALER_NEW_BACKOFF_FACTOR (UINT64_C(1) << 2)
+#define TT_GRAD_SCALER_NEW_GROWTH_INTERVAL (UINT64_C(1) << 3)
+#define TT_GRAD_SCALER_NEW_DISABLED (UINT64_C(1) << 4)
+
+/* Makes a gradient scaler. */
+tt_status tt_grad_scaler_new(tt_ctx *c, const tt_grad_scaler_new_opts *opts, tt_grad_scaler **out);
+
+/* Adds and drops a reference. */
+void tt_grad_scaler_retain(tt_grad_scaler *s);
+void tt_grad_scaler_release(tt_grad_scaler *s);
+
+/* Returns a loss multiplied by the scale: call backward on it. */
+tt_status tt_grad_scaler_scale(tt_ctx *c, tt_grad_scaler *s, const tt_tensor *loss,
+                               tt_tensor **out);
+
+/* Divides the gradients of the optimizer's parameters by the scale, for example before clipping;
+   the step does it otherwise. Once per optimizer between two updates. */
+tt_status tt_grad_scaler_unscale(tt_ctx *c, tt_grad_scaler *s, tt_optimizer *opt);
+
+/* Divides the gradients of parameters by the scale, for an optimizer of the application's own.
+   Returns whether one of them has inf or nan. */
+tt_status tt_grad_scaler_unscale_list(tt_ctx *c, tt_grad_scaler *s, tt_tensor *const *params,
+                                      int64_t n, int32_t *out);
+
+/* Takes the optimizer's step unless a gradient has inf or nan. Returns whether it was taken. */
+tt_status tt_grad_scaler_step(tt_ctx *c, tt_grad_scaler *s, tt_optimizer *opt, int32_t *out);
+
+/* Ends an iteration: the scale follows from what its gradients were. new_scale: the scale from now
+   on; 0: none is given. */
+tt_status tt_grad_scaler_update(tt_ctx *c, tt_grad_scaler *s, double new_scale);
+
+/* Returns the scale; 1 if scaling is disabled. */
+double tt_grad_scaler_get_scale(const tt_grad_scaler *s);
+
+/* Returns scale, growth factor, backoff factor, growth interval and the number of steps since the
+   scale changed. */
+tt_status tt_grad_scaler_state(tt_ctx *c, tt_grad_scaler *s, double state[5]);
+
+/* Sets what tt_grad_scaler_state returned. */
+tt_status tt_grad_scaler_set_state(tt_ctx *c, tt_grad_scaler *s, const double state[5]);
 
 /* ---- schedulers of learning rates: tt_optim.h has the constructors. They hold their optimizer
    ---- */

@@ -13,6 +13,7 @@ HANDLES = {
     "tt_node": ("Node", "node"),
     "tt_optimizer": ("Optimizer", "optim"),
     "tt_scheduler": ("Scheduler", "scheduler"),
+    "tt_grad_scaler": ("GradScaler", "grad_scaler"),
     "tt_dataset": ("Dataset", "dataset"),
     "tt_sampler": ("Sampler", "sampler"),
     "tt_loader": ("Loader", "loader"),

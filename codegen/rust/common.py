@@ -273,6 +273,7 @@ def header_opts(api, declared):
     """Builders of the options that tt.h declares by hand, so not of what is declared. Their ints
     are flags."""
     constants = {c.name for c in api.constants}
+    functions = {fn.name for fn in api.functions}
     out = []
     for s in api.structs:
         stem = re.sub(r"^tt_(.*)_opts$", r"\1", s.name)
@@ -298,6 +299,8 @@ def header_opts(api, declared):
                 kind, body = "bool", f"self.0.{f.name} = value as i32;"
             elif t == cheader.Named("double"):
                 kind = "f64"
+            elif t == cheader.Named("int64_t") and f"tt_{stem}" in functions:
+                kind = "i64"
             else:
                 fields = None
                 break

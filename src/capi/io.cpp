@@ -1,5 +1,6 @@
 #include "capi/api.h"
 #include "capi/module.h"
+#include "io/arrays.h"
 #include "io/dlpack.h"
 #include "io/safetensors.h"
 #include "io/torch/file.h"
@@ -104,6 +105,56 @@ tt_status tt_torch_save(tt_ctx* h, const char* path, const tt_state_dict* tensor
   return api_call(h, "torch_save", [&](Ctx&) {
     str_arg(path, "path", 1);
     save_torch(path, state_dict_arg(tensors, "tensors", 2), structure);
+  });
+}
+
+tt_status tt_npy_load(tt_ctx* h, const char* path, tt_tensor** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "npy_load", [&](Ctx& c) {
+    str_arg(path, "path", 1);
+    out_arg(out, "out", 2);
+    give(c, out, load_npy(path));
+  });
+}
+tt_status tt_npz_load(tt_ctx* h, const char* path, tt_state_dict** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "npz_load", [&](Ctx&) {
+    str_arg(path, "path", 1);
+    out_arg(out, "out", 2);
+    *out = reinterpret_cast<tt_state_dict*>(load_npz(path).leak());
+  });
+}
+tt_status tt_idx_load(tt_ctx* h, const char* path, tt_tensor** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "idx_load", [&](Ctx& c) {
+    str_arg(path, "path", 1);
+    out_arg(out, "out", 2);
+    give(c, out, load_idx(path));
+  });
+}
+static CsvOptions csv_options(const char* delimiter, int64_t skip_rows, tt_dtype dtype) {
+  CsvOptions o;
+  if (delimiter) o.delimiter = delimiter[0];
+  const bool one = !delimiter || (delimiter[0] && !delimiter[1]);
+  if (!one || o.delimiter == '\n' || o.delimiter == '.')
+    fail_arg(TT_INVALID_ARG, "delimiter", "delimiter is \"{}\": must be one character", delimiter);
+  if (skip_rows < 0)
+    fail_arg(TT_INVALID_ARG, "skip_rows", "skip_rows is {}: must not be negative", skip_rows);
+  o.skip_rows = skip_rows;
+  if (dtype) o.dtype = dtype_arg(dtype, "dtype", 4);
+  if (is_complex(o.dtype) || is_wide_unsigned(o.dtype))
+    fail_arg(TT_DTYPE, "dtype", "dtype is {}: must be bool, a signed integer, uint8 or floating",
+             fmt(o.dtype));
+  return o;
+}
+tt_status tt_csv_load(tt_ctx* h, const char* path, const char* delimiter, int64_t skip_rows,
+                      tt_dtype dtype, tt_tensor** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "csv_load", [&](Ctx& c) {
+    str_arg(path, "path", 1);
+    const CsvOptions o = csv_options(delimiter, skip_rows, dtype);
+    out_arg(out, "out", 5);
+    give(c, out, load_csv(path, o));
   });
 }
 

@@ -16,7 +16,7 @@ constexpr uint64_t kTopBit = uint64_t(1) << 63;
 
 TensorRef cast(const Tensor& t, Dtype d) {
   TensorRef to = new_ordered_like(t, d, t.device);
-  copy_elements(*to, t);
+  if (t.device.type != TT_META) copy_elements(*to, t);
   return to;
 }
 TensorRef reinterpret(const Tensor& t, Dtype d) {
@@ -41,7 +41,7 @@ class Replaced {
   void find();
   void choose(Dtype common);
   void replace(int32_t i);
-  TensorRef replacement(const Tensor& t) const;
+  TensorRef replacement(const Tensor& t, const char* arg) const;
   void replace_number(Value& v);
   void flip(Tensor& t) const;
   TensorRef restored(Tensor& t) const;
@@ -131,16 +131,16 @@ void Replaced::replace(int32_t i) {
     fail_arg(TT_DTYPE, arg.name, "{} is {}: the result's dtype {} cannot be cast to it in place",
              arg.name, fmt(t.dtype), fmt(as_));
   if (arg.mutates) check_writable(t, arg.name);
-  owned_.push_back(replacement(t));
+  owned_.push_back(replacement(t, arg.name));
   if (arg.mutates && !same_bits_) written_.push_back({&t, owned_.size() - 1});
   v.tensor = owned_.back().get();
 }
 
-TensorRef Replaced::replacement(const Tensor& t) const {
+TensorRef Replaced::replacement(const Tensor& t, const char* arg) const {
   if (same_bits_ && t.dtype == given_) return reinterpret(t, as_);
-  if (!t.is_cpu())
-    fail(TT_NOT_IMPLEMENTED, "{} of {} on {}: convert the tensor first", schema_.call, fmt(t.dtype),
-         fmt(t.device));
+  if (!t.is_cpu() && t.device.type != TT_META)
+    fail_arg(TT_NOT_IMPLEMENTED, arg, "{} is {} on {}: {} converts it on the CPU only", arg,
+             fmt(t.dtype), fmt(t.device), schema_.call);
   if (same_bits_) return reinterpret(*cast(t, given_), as_);
   TensorRef to = cast(t, as_);
   if (flips_) flip(*to);
@@ -159,7 +159,8 @@ void Replaced::replace_number(Value& v) {
 }
 
 void Replaced::flip(Tensor& t) const {
-  for (int64_t i = 0; i < t.numel; i++) t.as<uint64_t>()[i] ^= kTopBit;
+  const int64_t n = t.is_cpu() ? t.numel : 0;
+  for (int64_t i = 0; i < n; i++) t.as<uint64_t>()[i] ^= kTopBit;
 }
 
 TensorRef Replaced::restored(Tensor& t) const {
@@ -173,7 +174,7 @@ void Replaced::finish(TensorList& outs) {
   for (const Written& w : written_) {
     Tensor& copy = *owned_[w.copy];
     if (flips_) flip(copy);
-    copy_elements(const_cast<Tensor&>(*w.tensor), copy);
+    if (copy.is_cpu()) copy_elements(const_cast<Tensor&>(*w.tensor), copy);
     const_cast<Tensor*>(w.tensor)->bump_version();
   }
 }
@@ -186,7 +187,8 @@ void wide_unsigned_slot(Call c, const Value* args, TensorList& outs) {
   if (schema.wide_unsigned == WideUnsigned::kMoves) return c.op->call_boxed(c, args, outs);
   Replaced call(schema, args);
   if (c.keys & bit(kKeyCapture))
-    fail(TT_NOT_IMPLEMENTED, "{} of uint16, uint32 or uint64 cannot be captured", schema.call);
+    fail_arg(TT_NOT_IMPLEMENTED, schema.args[0].name,
+             "{} of uint16, uint32 or uint64 cannot be captured", schema.call);
   c.op->call_boxed(c, call.args(), outs);
   call.finish(outs);
 }

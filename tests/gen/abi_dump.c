@@ -2378,6 +2378,13 @@ int main(void) {
   F(tt_clip_grad_norm_opts, set);
   F(tt_clip_grad_norm_opts, norm_type);
   F(tt_clip_grad_norm_opts, error_if_nonfinite);
+  S(tt_grad_scaler_new_opts);
+  F(tt_grad_scaler_new_opts, set);
+  F(tt_grad_scaler_new_opts, init_scale);
+  F(tt_grad_scaler_new_opts, growth_factor);
+  F(tt_grad_scaler_new_opts, backoff_factor);
+  F(tt_grad_scaler_new_opts, growth_interval);
+  F(tt_grad_scaler_new_opts, disabled);
   S(tt_loader_opts);
   F(tt_loader_opts, set);
   F(tt_loader_opts, batch_size);
@@ -3833,6 +3840,11 @@ int main(void) {
   C(TT_VMAP_RANDOMNESS);
   C(TT_CLIP_GRAD_NORM_NORM_TYPE);
   C(TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE);
+  C(TT_GRAD_SCALER_NEW_INIT_SCALE);
+  C(TT_GRAD_SCALER_NEW_GROWTH_FACTOR);
+  C(TT_GRAD_SCALER_NEW_BACKOFF_FACTOR);
+  C(TT_GRAD_SCALER_NEW_GROWTH_INTERVAL);
+  C(TT_GRAD_SCALER_NEW_DISABLED);
   C(TT_LOADER_BATCH_SIZE);
   C(TT_LOADER_WORKERS);
   C(TT_LOADER_PREFETCH);

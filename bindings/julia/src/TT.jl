@@ -54,7 +54,8 @@ export Tensor, tensor, typed, free!, backward, no_grad, nn, optim
 # What else is for users. `public` is a keyword from Julia 1.11 on.
 const PUBLIC = (OPERATORS..., ALIASES...,
     :.., :BFloat16, :Device, :Error, :CustomFunction, :CancelToken, :Compiled, :Generator,
-    :Graph, :Module, :Optimizer, :Plan, :Value, :Dataset, :Ddp, :Event, :Group, :Loader, :Work,
+    :Graph, :Module, :Optimizer, :Plan, :Value, :Dataset, :Ddp, :Event, :GradScaler, :Group,
+    :Loader, :Work,
     :all_gather!, :all_reduce!, :all_to_all!, :barrier, :compile, :compile_info, :reset!,
     :capture, :export_c, :export_onnx, :graphviz,
     :load_graph, :load_onnx, :optimize, :quantize, :run!,
@@ -83,7 +84,8 @@ const PUBLIC = (OPERATORS..., ALIASES...,
     :save_file, :save_for_backward, :saved_tensors, :saved_tensors_hooks, :scope,
     :set_memory_limit!, :set_num_threads!,
     :set_poll!, :set_state!, :state_dict, :step!, :structure, :synchronize, :to!, :to_dlpack,
-    :torch_load, :torch_save, :trace, :train!, :trim, :with_cancel, :withgradient, :zero_grad!)
+    :torch_load, :torch_save, :csv_load, :idx_load, :npy_load, :npz_load, :get_scale, :scale,
+    :unscale!, :update!, :trace, :train!, :trim, :with_cancel, :withgradient, :zero_grad!)
 VERSION >= v"1.11" && eval(Expr(:public, PUBLIC...))
 
 function __init__()

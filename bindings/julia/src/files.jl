@@ -113,6 +113,18 @@ end
 "All tensors of a safetensors file, by name."
 load_file(path; mapped::Bool=false) = Dict(pairs_of(SafeTensors(path; mapped=mapped)))
 
+# ---- arrays of other programs ----
+
+"""
+    TT.csv_load(path; delimiter=',', skip_rows=0, dtype=nothing)
+
+A text of rows of numbers as a tensor of rows and columns. skip_rows: lines at the start that are no
+numbers. dtype: Float32 if it is nothing.
+"""
+csv_load(path; delimiter::AbstractChar=',', skip_rows::Integer=0, dtype=nothing) =
+    wrap(handle_out(o -> C.tt_csv_load(ctx(), String(path), string(delimiter), skip_rows,
+        dtype_code(dtype), o)))
+
 # ---- PyTorch's files ----
 
 """

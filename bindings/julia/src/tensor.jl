@@ -15,6 +15,9 @@ for (name, release, what) in [
          "`TT.step!(opt)`, `TT.zero_grad!(opt)`."),
         (:Scheduler, C.tt_scheduler_release,
          "A schedule of learning rates: `TT.step!(s)` after the optimizer's."),
+        (:GradScaler, C.tt_grad_scaler_release,
+         "Scales losses and skips steps with inf or nan: `TT.GradScaler()`, " *
+         "`TT.scale(s, loss)`, `TT.step!(s, opt)`, `TT.update!(s)`."),
         (:StateDict, C.tt_state_dict_release,
          "Tensors by name, in order: `s[\"fc.weight\"]`, `keys(s)`, `pairs(s)`."),
         (:SafeTensors, C.tt_safetensors_release,

@@ -161,6 +161,28 @@ function autocast(f; dtype=nothing, device::Symbol=:cpu, enabled::Bool=true, cac
 end
 
 """
+    TT.GradScaler(; init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000,
+        enabled=true)
+
+A gradient scaler: `backward(TT.scale(s, loss))`, `TT.step!(s, opt)`, `TT.update!(s)`. A step
+whose gradients have inf or nan is skipped, and the scale follows. `TT.get_state(s)` and
+`TT.set_state!(s, state)` keep it.
+"""
+function GradScaler(; init_scale::Real=65536, growth_factor::Real=2, backoff_factor::Real=0.5,
+        growth_interval::Integer=2000, enabled::Bool=true)
+    opts = Ref(C.tt_grad_scaler_new_opts(0x1f, init_scale, growth_factor, backoff_factor,
+        growth_interval, !enabled))
+    return own(GradScaler, handle_out(o -> C.tt_grad_scaler_new(ctx(), opts, o)))
+end
+function get_state(s::GradScaler)
+    state = zeros(Float64, 5)
+    check(C.tt_grad_scaler_state(ctx(), s, state))
+    return (state...,)
+end
+set_state!(s::GradScaler, state) =
+    (check(C.tt_grad_scaler_set_state(ctx(), s, Float64[state...])); s)
+
+"""
     TT.unscale_grads!(params, factor)
 
 Multiplies the gradients of params by factor. Returns whether an element of them is inf or nan.

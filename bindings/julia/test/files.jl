@@ -28,6 +28,10 @@ mktempdir() do folder
 
     @testset "PyTorch's files" begin
         file = joinpath(folder, "x.pt")
+        write(file * ".csv", "a;b\n1.5;2\n3;4")
+        @test Array(TT.csv_load(file * ".csv"; delimiter=';', skip_rows=1)) == [1.5 2; 3 4]
+        write(file * ".idx", UInt8[0, 0, 8, 1, 0, 0, 0, 2, 7, 9])
+        @test TT.idx_load(file * ".idx")[2][] === 0x09
         s = torch_load(joinpath(@__DIR__,
             "../../../tests/python/conformance-training/files/good/training.pt"))
         @test length(s) == 27

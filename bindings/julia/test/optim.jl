@@ -149,3 +149,14 @@ end
     @test TT.last_epoch(s) == 4 && opt.param_groups[1].lr ≈ 0.01 && state_dict(s)["last_epoch"] == 4
     @test TT.last_epoch(load_state_dict!(optim.StepLR(opt, 2), state_dict(s))) == 4
 end
+
+@testset "gradient scaler" begin
+    x = tensor([1.0]; requires_grad=true)
+    opt = optim.SGD([x]; lr=0.5)
+    s = TT.GradScaler(; init_scale=8, growth_interval=1)
+    backward(TT.scale(s, sum(x)))
+    @test step!(s, opt) && x[1][] == 0.5
+    TT.update!(s)
+    @test TT.get_scale(s) == 16 && TT.get_state(s) == (16.0, 2.0, 0.5, 1.0, 0.0)
+    @test TT.get_scale(TT.set_state!(TT.GradScaler(), TT.get_state(s))) == 16
+end

@@ -13,15 +13,18 @@ FUNCTIONS = {
         "tt_stream_retain tt_stream_release tt_event_retain tt_event_release tt_tensor_retain "
         "tt_tensor_release tt_tensor_get_info tt_state_dict_retain tt_state_dict_release "
         "tt_module_retain tt_module_release tt_safetensors_retain tt_safetensors_release "
-        "tt_node_retain tt_node_release tt_optim_retain tt_optim_release tt_scheduler_retain "
-        "tt_scheduler_release tt_dataset_retain tt_dataset_release tt_sampler_retain "
-        "tt_sampler_release tt_loader_retain tt_loader_release tt_graph_retain tt_graph_release "
-        "tt_group_retain tt_group_release tt_work_retain tt_work_release tt_ddp_retain "
-        "tt_ddp_release tt_plan_retain tt_plan_release tt_compiled_retain tt_compiled_release",
+        "tt_node_retain tt_node_release tt_optim_retain tt_optim_release tt_grad_scaler_retain "
+        "tt_grad_scaler_release tt_scheduler_retain tt_scheduler_release tt_dataset_retain "
+        "tt_dataset_release tt_sampler_retain tt_sampler_release tt_loader_retain "
+        "tt_loader_release tt_graph_retain tt_graph_release tt_group_retain tt_group_release "
+        "tt_work_retain tt_work_release tt_ddp_retain tt_ddp_release tt_plan_retain "
+        "tt_plan_release tt_compiled_retain tt_compiled_release",
     "I":
         "tt_tensor_version",
     "P":
         "tt_ctx_error tt_stream_handle tt_tensor_data tt_tensor_storage_data",
+    "d":
+        "tt_grad_scaler_get_scale",
     "q":
         "tt_dtype_size tt_runtime_poll tt_tensor_ndim tt_tensor_numel tt_tensor_size "
         "tt_tensor_offset tt_tensor_storage_bytes tt_state_dict_size tt_module_num_children "

@@ -3,11 +3,11 @@ include/tt.h. Do not edit."""
 from __future__ import annotations
 
 import os
-from ctypes import byref, c_int32, c_int64, c_uint64, c_void_p
+from ctypes import byref, c_double, c_int32, c_int64, c_uint64, c_void_p
 from struct import Struct
 from ._callbacks import tt_accumulate_hook, tt_grad_hook, tt_node_hook
 from ._convert import (
-    gradients_of, integer, length, optional_tensor, place, pointers, several, tensor_list,
+    gradients_of, integer, length, optional_tensor, place, pointers, real, several, tensor_list,
     tensors_field, text, texts, texts_field, uint64
 )
 from ._hooks import HookHandle, registered
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _tt_backward_opts = Struct("QPiiPq0q").pack
 _tt_grad_opts = Struct("QPqiii0q").pack
+_tt_grad_scaler_new_opts = Struct("Qdddqi0q").pack
 _tt_profiler_start_opts = Struct("Qqiiii0q").pack
 _tt_safetensors_save_opts = Struct("QPq0q").pack
 
@@ -137,6 +138,23 @@ def safetensors_save(path: str | bytes | os.PathLike[str], names: Sequence[str],
     call("tt_safetensors_save", os.fsencode(path), texts(names, "safetensors_save", "names"),
          pointers(tensor_list(tensors, "safetensors_save", "tensors")), length(names, tensors),
          opts)
+
+
+def npy_load(path: str | bytes | os.PathLike[str]) -> Tensor:
+    """Loads the array of a NumPy file (.npy). Its order in memory and its dtype are kept; arrays
+    of records and of Python objects are refused."""
+    return tensor_result("tt_npy_load", os.fsencode(path))
+
+
+def npz_load(path: str | bytes | os.PathLike[str]) -> StateDictHandle:
+    """Loads the arrays of an archive of np.savez (.npz) by their names. Compressed archives, of
+    np.savez_compressed, are refused."""
+    return result(StateDictHandle, "tt_npz_load", os.fsencode(path))
+
+
+def idx_load(path: str | bytes | os.PathLike[str]) -> Tensor:
+    """Loads the array of an IDX file, such as those of MNIST, decompressed."""
+    return tensor_result("tt_idx_load", os.fsencode(path))
 
 
 def torch_load(path: str | bytes | os.PathLike[str]) -> StateDictHandle:
@@ -411,6 +429,50 @@ class NodeHandle(Handle):
         call("tt_node_register_hook", self, c_int32(0), *registered(tt_node_hook, fn),
              byref(number))
         return HookHandle(lambda: call("tt_node_remove_hook", self, number))
+
+
+class GradScalerHandle(Handle):
+    """Multiplies losses by a scale and divides gradients by it before a step. A step whose
+    gradients have inf or nan is skipped and lowers the scale; steps in a row that are not raise
+    it."""
+    __slots__ = ()
+    __del__ = finalizer(quick.tt_grad_scaler_release)
+
+    def __init__(self, init_scale: float | None = None, growth_factor: float | None = None,
+                 backoff_factor: float | None = None, growth_interval: int | None = None,
+                 disabled: bool | None = None) -> None:
+        """Makes a gradient scaler."""
+        opts = _tt_grad_scaler_new_opts((init_scale is not None) | (growth_factor is not None) << 1
+                                        | (backoff_factor is not None) << 2
+                                        | (growth_interval is not None) << 3
+                                        | (disabled is not None) << 4,
+                                        0.0 if init_scale is None else real(init_scale, "__init__",
+            "init_scale"), 0.0 if growth_factor is None else real(growth_factor, "__init__",
+            "growth_factor"), 0.0 if backoff_factor is None else real(backoff_factor, "__init__",
+            "backoff_factor"), 0 if growth_interval is None else integer(growth_interval,
+            "__init__", "growth_interval"), bool(disabled))
+        call("tt_grad_scaler_new", opts, byref(self))
+
+    def scale(self, loss: Tensor) -> Tensor:
+        """Returns a loss multiplied by the scale: call backward on it."""
+        return tensor_result("tt_grad_scaler_scale", self, optional_tensor(loss, "scale", "loss"))
+
+    def unscale_list(self, params: Sequence[Tensor]) -> int:
+        """Divides the gradients of parameters by the scale, for an optimizer of the
+        application's own. Returns whether one of them has inf or nan."""
+        found = c_int32()
+        call("tt_grad_scaler_unscale_list", self,
+             pointers(tensor_list(params, "unscale_list", "params")), length(params), byref(found))
+        return found.value
+
+    def update(self, new_scale: float) -> None:
+        """Ends an iteration: the scale follows from what its gradients were. new_scale: the
+        scale from now on; 0: none is given."""
+        call("tt_grad_scaler_update", self, c_double(real(new_scale, "update", "new_scale")))
+
+    def get_scale(self) -> float:
+        """Returns the scale; 1 if scaling is disabled."""
+        return quick.tt_grad_scaler_get_scale(self)
 
 
 class OpHandle(Handle):

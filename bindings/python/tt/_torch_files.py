@@ -247,8 +247,14 @@ def rebuild_tensor(
 
 
 def rebuild_typed_tensor(
-    storage: Storage, offset: int, size: Any, stride: Any, requires_grad: bool, hooks: Any,
-    dtype: _types.dtype, *rest: Any,
+    storage: Storage,
+    offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    hooks: Any,
+    dtype: _types.dtype,
+    *rest: Any,
 ) -> Tensor:
     """Implements PyTorch's _rebuild_tensor_v3, over a storage of bytes."""
     typed = Storage(storage.elements.view(dtype))

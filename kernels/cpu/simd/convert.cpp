@@ -52,6 +52,13 @@ template <class D, class S> void wide_pass(void* dst, const void* src, int64_t n
 template <class S> void to_bool_pass(void* dst, const void* src, int64_t n) {
   auto* TT_RESTRICT d = static_cast<uint8_t*>(dst);
   const auto* TT_RESTRICT s = static_cast<const S*>(src);
+  if constexpr (kIsComplex<S>) {
+    for (int64_t i = 0; i < n; i++) {
+      d[i] = s[i] != S{};
+      TT_SCALAR_LOOP;
+    }
+    return;
+  }
   TT_VECTORIZE for (int64_t i = 0; i < n; i++) d[i] = s[i] != S{};
 }
 

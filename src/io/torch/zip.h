@@ -27,7 +27,8 @@ struct ZipEntry {
 // directory, do not overlap, and match their local headers. Fails with IO or FORMAT.
 class ZipReader {
  public:
-  explicit ZipReader(const char* path);
+  // what: of the archive, for messages.
+  explicit ZipReader(const char* path, const char* what = "a torch.save file");
   ~ZipReader();
   ZipReader(const ZipReader&) = delete;
   int64_t size() const { return entries_.size(); }
@@ -63,6 +64,7 @@ class ZipReader {
   void check_names();
 
   const char* path_;
+  const char* what_;
   Open open_;
   int64_t file_bytes_ = 0, directory_at_ = 0;
   SmallVec<char, 24> directory_;

@@ -35,10 +35,10 @@ ZipReader::Open::~Open() {
 ZipReader::~ZipReader() = default;
 
 void ZipReader::bad_at(int64_t at, const char* why) const {
-  fail_arg(TT_FORMAT, "path", "\"{}\" is not a torch.save file: byte {}: {}", path_, at, why);
+  fail_arg(TT_FORMAT, "path", "\"{}\" is not {}: byte {}: {}", path_, what_, at, why);
 }
 
-ZipReader::ZipReader(const char* path) : path_(path) {
+ZipReader::ZipReader(const char* path, const char* what) : path_(path), what_(what) {
   open_.file = os_file_open(path);
   if (open_.file < 0) fail_io(path, "cannot be opened", open_.file);
   file_bytes_ = os_file_size(open_.file);

@@ -321,6 +321,52 @@ static void test_unscale(void** state) {
   assert_int_equal(found, 1);
 }
 
+/* Scales, skipped steps and growth as PyTorch 2.15's GradScaler. */
+static void test_grad_scaler(void** state) {
+  const double values[] = {1, 2};
+  const tt_grad_scaler_new_opts opts = {
+      .set = TT_GRAD_SCALER_NEW_INIT_SCALE | TT_GRAD_SCALER_NEW_GROWTH_INTERVAL,
+      .init_scale = 8,
+      .growth_interval = 2};
+  const double scales[] = {8, 16, 8, 8, 16};
+  const tt_optim_sgd_opts sgd = {.set = TT_OPTIM_SGD_LR, .lr = 0.5};
+  tt_tensor *x = leaf(values, 2), *loss;
+  tt_optimizer* opt;
+  tt_grad_scaler* s;
+  double kept[5];
+  int32_t took;
+  int k;
+  (void)state;
+  OK(tt_optim_sgd(c, &x, 1, &sgd, &opt));
+  OK(tt_grad_scaler_new(c, &opts, &s));
+  FAILS(tt_grad_scaler_update(c, s, 0), TT_INVALID_ARG, "no gradients");
+  for (k = 0; k < 5; k++) {
+    OK(tt_optim_zero_grad(c, opt, 1));
+    OK(tt_sum(c, x, NULL, &loss));
+    OK(tt_grad_scaler_scale(c, s, loss, &loss));
+    OK(tt_backward(c, loss, NULL));
+    if (k == 2) OK(tt_tensor_set_grad(c, x, numbers(TT_F64, DATA(1, 1.0 / 0.0))));
+    if (k == 3) {
+      OK(tt_grad_scaler_unscale(c, s, opt));
+      VALUES(grad_of(x), 1, 1);
+      FAILS(tt_grad_scaler_unscale(c, s, opt), TT_INVALID_ARG, "unscaled");
+    }
+    OK(tt_grad_scaler_step(c, s, opt, &took));
+    assert_int_equal(took, k != 2);
+    FAILS(tt_grad_scaler_step(c, s, opt, &took), TT_INVALID_ARG, "its step");
+    OK(tt_grad_scaler_update(c, s, 0));
+    assert_true(tt_grad_scaler_get_scale(s) == scales[k]);
+  }
+  VALUES(x, -1, 0);
+  OK(tt_grad_scaler_state(c, s, kept));
+  assert_true(kept[0] == 16 && kept[1] == 2 && kept[2] == 0.5 && kept[3] == 2 && kept[4] == 0);
+  OK(tt_grad_scaler_update(c, s, 4));
+  OK(tt_grad_scaler_set_state(c, s, kept));
+  assert_true(tt_grad_scaler_get_scale(s) == 16);
+  tt_grad_scaler_release(s);
+  tt_optim_release(opt);
+}
+
 /* Whatever allocation fails, nothing leaks and the modes are as before. */
 static void test_out_of_memory(void** state) {
   int k;
@@ -357,7 +403,7 @@ int main(void) {
       SCOPED(test_functional_call),  SCOPED(test_functions_that_misbehave),
       SCOPED(test_saved_tensors),    SCOPED(test_autocast),
       SCOPED(test_casts_of_weights), SCOPED(test_unscale),
-      SCOPED(test_out_of_memory),
+      SCOPED(test_grad_scaler),      SCOPED(test_out_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,7 +81,7 @@ static const struct {
     {B("NQ"), "expected a tuple"},
     {B("N\x85Q"), "reference to a storage"},
     {B("(NNNNNNtQ"), "at most 5"},
-    {B("ctorch\nSize\n(NNNNNNNNtR"), "at most 7"},
+    {B("ctorch\nSize\n(NNNNNNNNNtR"), "at most 8"},
     {B("N" STORAGE), "STOP"},
     {B("(" STORAGE "t"), "STOP with 1"},
     {B(TENSOR "NN\x86R"), "not allowed"},

@@ -46,9 +46,9 @@ def test_conversions_of_every_dtype(dtype):
     for other in ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64"):
         for numbers in ([0, 1, 2, 200, HIGH[dtype] // 2], [HIGH[dtype], HIGH[dtype] - 1]):
             there = np.array(numbers, name)
-            assert tt.from_numpy(there).to(getattr(tt, other)).tolist() == there.astype(
-                other
-            ).tolist(), (other, numbers)
+            assert (
+                tt.from_numpy(there).to(getattr(tt, other)).tolist() == there.astype(other).tolist()
+            ), (other, numbers)
         if other != "bool":
             back = np.array([0, 1, 100], other)
             assert tt.from_numpy(back).to(dtype).tolist() == [0, 1, 100]
@@ -63,9 +63,10 @@ def test_uint64_is_rounded_once():
     odd = 2**63 + 2**39 + 1  # to float64 and then to float32 it would be rounded twice
     x = tt.tensor([odd, 2**64 - 1, 2**53 + 1], dtype=tt.uint64)
     for dtype in ("float32", "float64"):
-        assert x.to(getattr(tt, dtype)).tolist() == np.array(x.tolist(), "uint64").astype(
-            dtype
-        ).tolist()
+        assert (
+            x.to(getattr(tt, dtype)).tolist()
+            == np.array(x.tolist(), "uint64").astype(dtype).tolist()
+        )
     assert x.float().to(tt.uint64).tolist()[0] == 9223373136366403584
     assert tt.tensor([1.5 * 2**63], dtype=tt.float64).to(tt.uint64).tolist() == [3 * 2**62]
     assert x.to(tt.complex64).real.tolist() == x.float().tolist()

@@ -249,6 +249,24 @@ Replaces a state of a parameter by a copy of value, in the parameter's dtype, de
 set_state!(opt::Optimizer, param::Integer, name::Union{AbstractString, Symbol},
     value::Union{Tensor, Nothing}) = check(C.tt_optim_set_state(ctx(), opt, param - 1, String(name),
     optional(value)))
+"Returns a loss multiplied by the scale: call backward on it."
+scale(s::GradScaler,
+    loss::Tensor) = wrap(handle_out(o -> C.tt_grad_scaler_scale(ctx(), s, loss, o)))
+"""
+Divides the gradients of the optimizer's parameters by the scale, for example before clipping; the
+step does it otherwise. Once per optimizer between two updates.
+"""
+unscale!(s::GradScaler, opt::Optimizer) = check(C.tt_grad_scaler_unscale(ctx(), s, opt))
+"Takes the optimizer's step unless a gradient has inf or nan. Returns whether it was taken."
+step!(s::GradScaler, opt::Optimizer) = (o = Ref(Int32(0));
+    check(C.tt_grad_scaler_step(ctx(), s, opt, o)); o[] != 0)
+"""
+Ends an iteration: the scale follows from what its gradients were. `new_scale`: the scale from now
+on; 0: none is given.
+"""
+update!(s::GradScaler, new_scale::Bool=0) = check(C.tt_grad_scaler_update(ctx(), s, new_scale))
+"Returns the scale; 1 if scaling is disabled."
+get_scale(s::GradScaler) = C.tt_grad_scaler_get_scale(s)
 "Advances to the next epoch. Call it after the step of the optimizer."
 step!(s::Scheduler) = check(C.tt_scheduler_step(ctx(), s))
 "Moves to a given epoch, by the closed form if the schedule has one."
@@ -286,6 +304,21 @@ No code of the file is run; FormatError names the byte and the reason.
 """
 torch_load(path::Union{AbstractString, Symbol}) = own(StateDict,
     handle_out(o -> C.tt_torch_load(ctx(), String(path), o)))
+"""
+Loads the array of a NumPy file (.npy). Its order in memory and its dtype are kept; arrays of
+records and of Python objects are refused.
+"""
+npy_load(path::Union{AbstractString, Symbol}) = wrap(handle_out(o -> C.tt_npy_load(ctx(),
+    String(path), o)))
+"""
+Loads the arrays of an archive of np.savez (.npz) by their names. Compressed archives, of
+`np.savez_compressed`, are refused.
+"""
+npz_load(path::Union{AbstractString, Symbol}) = own(StateDict,
+    handle_out(o -> C.tt_npz_load(ctx(), String(path), o)))
+"Loads the array of an IDX file, such as those of MNIST, decompressed."
+idx_load(path::Union{AbstractString, Symbol}) = wrap(handle_out(o -> C.tt_idx_load(ctx(),
+    String(path), o)))
 "Makes a generator with a seed."
 Generator(seed::Integer) = own(Generator,
     handle_out(o -> C.tt_generator_new(ctx(), seed % UInt64, o)))

@@ -851,8 +851,8 @@ def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None, *,
 
 def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False,
                 mode: int = 0, *, axis: int | Sequence[int] | None = None,
-                keepdims: bool | None = None) -> Tensor:
-    """hash_tensor(input, dim=None, keepdim=False, mode=0, *, axis=None, keepdims=None)
+                keepdims: bool | None = None, out: Tensor | None = None) -> Tensor:
+    """hash_tensor(input, dim=None, keepdim=False, mode=0, *, axis=None, keepdims=None, out=None)
 
     Returns hashes over dim, as uint64: the exclusive or of the bits of the elements as float64, or
     int64 for integers and bool.
@@ -865,10 +865,12 @@ def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: 
     if keepdims is not None:
         keepdim = keepdims
     if type(input) is not Tensor:
-        if keeps(input):
+        if keeps(input) and out is None:
             return classed(hash_tensor(input.as_subclass(Tensor), dim, keepdim, mode), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("hash_tensor", "input", "Tensor", input)
+    if out is not None:
+        return written(hash_tensor(input, dim, keepdim, mode), out, "hash_tensor")
     dim_c, dim_n = int_list(dim, "hash_tensor", "dim")
     opts = None
     if keepdim is not False or mode != 0 or type(mode) is not int:

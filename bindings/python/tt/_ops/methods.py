@@ -1721,8 +1721,8 @@ class TensorMethods(TensorFacts):
 
     def hash_tensor(self, dim: int | Sequence[int] | None = None, keepdim: bool = False,
                     mode: int = 0, *, axis: int | Sequence[int] | None = None,
-                    keepdims: bool | None = None) -> Tensor:
-        """hash_tensor(self, dim=None, keepdim=False, mode=0, *, axis=None, keepdims=None)
+                    keepdims: bool | None = None, out: Tensor | None = None) -> Tensor:
+        """hash_tensor(self, dim=None, keepdim=False, mode=0, *, axis=None, keepdims=None, out=None)
 
         Returns hashes over dim, as uint64: the exclusive or of the bits of the elements as float64,
         or int64 for integers and bool.
@@ -1730,7 +1730,7 @@ class TensorMethods(TensorFacts):
           keepdim: whether the reduced dimensions are kept with size 1
           mode: 0, the exclusive or
         """
-        return _ops.hash_tensor(self, dim, keepdim, mode, axis=axis, keepdims=keepdims)
+        return _ops.hash_tensor(self, dim, keepdim, mode, axis=axis, keepdims=keepdims, out=out)
 
     def heaviside(self, values: Tensor, *, out: Tensor | None = None) -> Tensor:
         """heaviside(self, values, *, out=None)

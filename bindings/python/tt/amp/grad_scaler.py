@@ -1,17 +1,13 @@
 """GradScaler: scales the loss so that small gradients do not underflow in float16."""
 from __future__ import annotations
 
-import math
-import struct
 import warnings
-from ctypes import byref, c_double, c_int32
+from ctypes import c_double
 from weakref import WeakKeyDictionary
 
-from .. import _convert as convert
-from .. import _ops as ops
+from .._handles import GradScalerHandle
 from .._lib import call
 from .._tensor import Tensor
-from .._types import float32
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,12 +22,8 @@ class OptState:
     READY, UNSCALED, STEPPED = 0, 1, 2
 
 
-def as_float32(x: float) -> float:
-    """Returns x rounded to float32."""
-    try:
-        return float(struct.unpack("f", struct.pack("f", x))[0])
-    except OverflowError:
-        return math.inf
+FIELDS = ("scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker")
+State = c_double * len(FIELDS)  # of a tt_grad_scaler
 
 
 class GradScaler:
@@ -68,12 +60,14 @@ class GradScaler:
             raise AssertionError(f"GradScaler: growth_factor is {growth_factor}: must be > 1")
         if backoff_factor >= 1.0:
             raise AssertionError(f"GradScaler: backoff_factor is {backoff_factor}: must be < 1")
+        self._native = GradScalerHandle(
+            init_scale=float(init_scale),
+            growth_factor=float(growth_factor),
+            backoff_factor=float(backoff_factor),
+            growth_interval=int(growth_interval),
+        )
         self._init_scale = float(init_scale)
-        self._growth_factor = growth_factor
-        self._backoff_factor = backoff_factor
-        self._growth_interval = growth_interval
-        self._growth_tracker = 0
-        self._scale: Tensor | None = None
+        self._started = False  # a loss has been scaled
         # optimizer -> (state, whether its gradients had inf or nan)
         self._optimizers: WeakKeyDictionary[Any, tuple[int, bool | None]] = WeakKeyDictionary()
 
@@ -81,22 +75,34 @@ class GradScaler:
         """Returns a tensor, or tensors in a list or tuple, multiplied by the scale."""
         if not self._enabled:
             return outputs
-        if self._scale is None:
-            self._scale = ops.full((), as_float32(self._init_scale), dtype=float32)
+        self._started = True
         if isinstance(outputs, Tensor):
-            return outputs * self._scale.to(outputs.device)
+            return self._native.scale(outputs)
         if isinstance(outputs, (list, tuple)):
             return type(outputs)(map(self.scale, outputs))
         if hasattr(outputs, "__iter__"):
             return map(self.scale, outputs)
         raise ValueError("GradScaler.scale: outputs must be a Tensor or an iterable of Tensors")
 
-    def _known_scale(self, function: str) -> Tensor:
-        if self._scale is None:
+    def _get(self, field: str) -> float:
+        """Returns a number of the native state."""
+        state = State()
+        call("tt_grad_scaler_state", self._native, state)
+        return state[FIELDS.index(field)]
+
+    def _set(self, **values: float) -> None:
+        """Sets numbers of the native state."""
+        state = State()
+        call("tt_grad_scaler_state", self._native, state)
+        for field, value in values.items():
+            state[FIELDS.index(field)] = value
+        call("tt_grad_scaler_set_state", self._native, state)
+
+    def _check_started(self, function: str) -> None:
+        if not self._started:
             raise AssertionError(
                 f"GradScaler.{function}: there is no scale yet: call scale(loss) before backward"
             )
-        return self._scale
 
     def _unscaled(self, optimizer: Any, allow_fp16: bool) -> bool | None:
         """Divides the gradients by the scale. Returns whether one contained inf or nan, or None if
@@ -108,23 +114,14 @@ class GradScaler:
             return None
         if not allow_fp16 and any(p.grad.dtype.name == "float16" for p in params):
             raise ValueError("Attempting to unscale FP16 gradients.")
-        factor = as_float32(1.0 / self.get_scale())
-        found_inf = c_int32()
-        call(
-            "tt_unscale_grads_",
-            convert.pointers(params),
-            convert.length(params),
-            c_double(factor),
-            byref(found_inf),
-        )
-        return bool(found_inf.value)
+        return bool(self._native.unscale_list(params))
 
     def unscale_(self, optimizer: Any) -> None:
         """Divides the gradients of the optimizer's parameters by the scale, for example before
         clipping. step() does it if unscale_() was not called."""
         if not self._enabled:
             return
-        self._known_scale("unscale_")
+        self._check_started("unscale_")
         state, _ = self._optimizers.get(optimizer, (OptState.READY, None))
         if state == OptState.UNSCALED:
             raise RuntimeError(
@@ -142,7 +139,7 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
-        self._known_scale("step")
+        self._check_started("step")
         state, _ = self._optimizers.get(optimizer, (OptState.READY, None))
         if state == OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
@@ -159,59 +156,46 @@ class GradScaler:
         """Updates the scale after the steps of an iteration. new_scale: the scale to set."""
         if not self._enabled:
             return
-        scale = self._known_scale("update")
+        self._check_started("update")
         if new_scale is not None:
             value = new_scale.item() if isinstance(new_scale, Tensor) else new_scale
-            scale.fill_(float(value))
+            self._native.update(1.0)  # forgets what the iteration found
+            self._set(scale=float(value))
+        elif not any(inf is not None for _, inf in self._optimizers.values()):
+            raise AssertionError("No inf checks were recorded prior to update.")
         else:
-            infs = [inf for _, inf in self._optimizers.values() if inf is not None]
-            if not infs:
-                raise AssertionError("No inf checks were recorded prior to update.")
-            self._next_scale(scale, any(infs))
+            self._native.update(0.0)
         self._optimizers = WeakKeyDictionary()
-
-    def _next_scale(self, scale: Tensor, found_inf: bool) -> None:
-        current = scale.item()
-        if found_inf:
-            scale.fill_(as_float32(current * self._backoff_factor))
-            self._growth_tracker = 0
-            return
-        self._growth_tracker += 1
-        if self._growth_tracker == self._growth_interval:
-            grown = as_float32(current * self._growth_factor)
-            if math.isfinite(grown):
-                scale.fill_(grown)
-            self._growth_tracker = 0
 
     def get_scale(self) -> float:
         """Returns the scale; 1.0 if scaling is disabled."""
         if not self._enabled:
             return 1.0
-        return self._init_scale if self._scale is None else float(self._scale.item())
+        return self._get("scale") if self._started else self._init_scale
 
     def get_growth_factor(self) -> float:
         """Returns the factor by which the scale grows after growth_interval steps."""
-        return self._growth_factor
+        return self._get("growth_factor")
 
     def set_growth_factor(self, new_factor: float) -> None:
         """Sets the factor by which the scale grows after growth_interval steps."""
-        self._growth_factor = new_factor
+        self._set(growth_factor=new_factor)
 
     def get_backoff_factor(self) -> float:
         """Returns the factor of the scale after a step with inf or nan."""
-        return self._backoff_factor
+        return self._get("backoff_factor")
 
     def set_backoff_factor(self, new_factor: float) -> None:
         """Sets the factor of the scale after a step with inf or nan."""
-        self._backoff_factor = new_factor
+        self._set(backoff_factor=new_factor)
 
     def get_growth_interval(self) -> int:
         """Returns the number of steps without inf or nan after which the scale grows."""
-        return self._growth_interval
+        return int(self._get("growth_interval"))
 
     def set_growth_interval(self, new_interval: int) -> None:
         """Sets the number of steps without inf or nan after which the scale grows."""
-        self._growth_interval = new_interval
+        self._set(growth_interval=new_interval)
 
     def is_enabled(self) -> bool:
         """Returns whether losses are scaled."""
@@ -223,10 +207,10 @@ class GradScaler:
             return {}
         return {
             "scale": self.get_scale(),
-            "growth_factor": self._growth_factor,
-            "backoff_factor": self._backoff_factor,
-            "growth_interval": self._growth_interval,
-            "_growth_tracker": self._growth_tracker,
+            "growth_factor": self.get_growth_factor(),
+            "backoff_factor": self.get_backoff_factor(),
+            "growth_interval": self.get_growth_interval(),
+            "_growth_tracker": int(self._get("_growth_tracker")),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -239,12 +223,7 @@ class GradScaler:
                 "from a disabled instance of GradScaler."
             )
         self._init_scale = float(state_dict["scale"])
-        if self._scale is not None:
-            self._scale.fill_(self._init_scale)
-        self._growth_factor = state_dict["growth_factor"]
-        self._backoff_factor = state_dict["backoff_factor"]
-        self._growth_interval = state_dict["growth_interval"]
-        self._growth_tracker = state_dict["_growth_tracker"]
+        self._set(**{field: state_dict[field] for field in FIELDS})
 
     def __getstate__(self) -> dict[str, Any]:
         if self._optimizers:
@@ -253,10 +232,14 @@ class GradScaler:
                 "the end after scaler.update()."
             )
         state = dict(self.__dict__)
-        state["_init_scale"], state["_scale"] = self.get_scale(), None
+        state["_init_scale"], state["_started"] = self.get_scale(), False
+        state["_native"] = {field: self._get(field) for field in FIELDS}
         del state["_optimizers"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        native = state.pop("_native")
         self.__dict__.update(state)
+        self._native = GradScalerHandle()
+        self._set(**native)
         self._optimizers = WeakKeyDictionary()

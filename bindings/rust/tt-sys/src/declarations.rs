@@ -8,7 +8,7 @@ pub type tt_memory_format = i32;
 handles! {
     tt_tensor tt_runtime tt_ctx tt_generator tt_node tt_op tt_cancel tt_safetensors tt_state_dict
     tt_module tt_optimizer tt_scheduler tt_dataset tt_sampler tt_loader tt_graph tt_group tt_work
-    tt_ddp tt_plan tt_stream tt_event tt_function tt_compiled
+    tt_ddp tt_plan tt_stream tt_event tt_function tt_grad_scaler tt_compiled
 }
 
 pub type tt_range_fn = Option<unsafe extern "C" fn(body_ctx: *mut c_void, begin: i64, end: i64)>;
@@ -3779,6 +3779,16 @@ pub struct tt_clip_grad_norm_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_grad_scaler_new_opts {
+    pub set: u64,
+    pub init_scale: f64,
+    pub growth_factor: f64,
+    pub backoff_factor: f64,
+    pub growth_interval: i64,
+    pub disabled: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_loader_opts {
     pub set: u64,
     pub batch_size: i64,
@@ -4074,11 +4084,11 @@ zeroed! {
     tt_runtime_opts tt_live_row tt_backend_def tt_tensor_info tt_module_load_state_dict_opts
     tt_module_def tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint
     tt_backward_opts tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def
-    tt_clip_grad_norm_opts tt_loader_opts tt_capture_opts tt_graph_info tt_graph_node tt_graph_arg
-    tt_graph_value tt_graph_storage tt_graph_optimize_opts tt_graph_export_c_opts
-    tt_graph_quantize_opts tt_graph_load_onnx_opts tt_group_opts tt_ddp_opts tt_plan_opts
-    tt_compile_opts tt_compiled_info tt_profile_row tt_profiler_start_opts tt_profile_event
-    tt_profile_sum
+    tt_clip_grad_norm_opts tt_grad_scaler_new_opts tt_loader_opts tt_capture_opts tt_graph_info
+    tt_graph_node tt_graph_arg tt_graph_value tt_graph_storage tt_graph_optimize_opts
+    tt_graph_export_c_opts tt_graph_quantize_opts tt_graph_load_onnx_opts tt_group_opts tt_ddp_opts
+    tt_plan_opts tt_compile_opts tt_compiled_info tt_profile_row tt_profiler_start_opts
+    tt_profile_event tt_profile_sum
 }
 
 pub const TT_OK: tt_status = 0;
@@ -5407,6 +5417,11 @@ pub const TT_VMAP_OUT_DIMS: u64 = 2;
 pub const TT_VMAP_RANDOMNESS: u64 = 4;
 pub const TT_CLIP_GRAD_NORM_NORM_TYPE: u64 = 1;
 pub const TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE: u64 = 2;
+pub const TT_GRAD_SCALER_NEW_INIT_SCALE: u64 = 1;
+pub const TT_GRAD_SCALER_NEW_GROWTH_FACTOR: u64 = 2;
+pub const TT_GRAD_SCALER_NEW_BACKOFF_FACTOR: u64 = 4;
+pub const TT_GRAD_SCALER_NEW_GROWTH_INTERVAL: u64 = 8;
+pub const TT_GRAD_SCALER_NEW_DISABLED: u64 = 16;
 pub const TT_LOADER_BATCH_SIZE: u64 = 1;
 pub const TT_LOADER_WORKERS: u64 = 2;
 pub const TT_LOADER_PREFETCH: u64 = 4;
@@ -8461,6 +8476,12 @@ extern "C" {
     pub fn tt_safetensors_metadata_size(f: *const tt_safetensors) -> i64;
     pub fn tt_safetensors_metadata_key(f: *const tt_safetensors, i: i64) -> *const c_char;
     pub fn tt_safetensors_metadata_value(f: *const tt_safetensors, i: i64) -> *const c_char;
+    pub fn tt_npy_load(c: *mut tt_ctx, path: *const c_char, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_npz_load(c: *mut tt_ctx, path: *const c_char, out: *mut *mut tt_state_dict)
+        -> tt_status;
+    pub fn tt_idx_load(c: *mut tt_ctx, path: *const c_char, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_csv_load(c: *mut tt_ctx, path: *const c_char, delimiter: *const c_char,
+        skip_rows: i64, dtype: tt_dtype, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_torch_load(c: *mut tt_ctx, path: *const c_char, out: *mut *mut tt_state_dict)
         -> tt_status;
     pub fn tt_torch_save(c: *mut tt_ctx, path: *const c_char, tensors: *const tt_state_dict,
@@ -8591,6 +8612,25 @@ extern "C" {
         clip_value: f64) -> tt_status;
     pub fn tt_unscale_grads_(c: *mut tt_ctx, params: *const *mut tt_tensor, n: i64, factor: f64,
         found_inf: *mut i32) -> tt_status;
+    pub fn tt_grad_scaler_new(c: *mut tt_ctx, opts: *const tt_grad_scaler_new_opts,
+        out: *mut *mut tt_grad_scaler) -> tt_status;
+    pub fn tt_grad_scaler_retain(s: *mut tt_grad_scaler);
+    pub fn tt_grad_scaler_release(s: *mut tt_grad_scaler);
+    pub fn tt_grad_scaler_scale(c: *mut tt_ctx, s: *mut tt_grad_scaler, loss: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_grad_scaler_unscale(c: *mut tt_ctx, s: *mut tt_grad_scaler, opt: *mut tt_optimizer)
+        -> tt_status;
+    pub fn tt_grad_scaler_unscale_list(c: *mut tt_ctx, s: *mut tt_grad_scaler,
+        params: *const *mut tt_tensor, n: i64, out: *mut i32) -> tt_status;
+    pub fn tt_grad_scaler_step(c: *mut tt_ctx, s: *mut tt_grad_scaler, opt: *mut tt_optimizer,
+        out: *mut i32) -> tt_status;
+    pub fn tt_grad_scaler_update(c: *mut tt_ctx, s: *mut tt_grad_scaler, new_scale: f64)
+        -> tt_status;
+    pub fn tt_grad_scaler_get_scale(s: *const tt_grad_scaler) -> f64;
+    pub fn tt_grad_scaler_state(c: *mut tt_ctx, s: *mut tt_grad_scaler, state: *mut f64)
+        -> tt_status;
+    pub fn tt_grad_scaler_set_state(c: *mut tt_ctx, s: *mut tt_grad_scaler, state: *const f64)
+        -> tt_status;
     pub fn tt_scheduler_retain(s: *mut tt_scheduler);
     pub fn tt_scheduler_release(s: *mut tt_scheduler);
     pub fn tt_lr_lambda(c: *mut tt_ctx, optimizer: *mut tt_optimizer, fn_: tt_lr_lambda_fn,

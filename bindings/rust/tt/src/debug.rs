@@ -1,8 +1,9 @@
 //! `Debug` implementations of handles, one line each.
 use crate::handle::Handle;
+use crate::Loader;
 use crate::Node;
 use crate::Scheduler;
-use crate::{Cancel, Context, Dataset, Ddp, Event, FunctionCall, Generator, Group, Loader};
+use crate::{Cancel, Context, Dataset, Ddp, Event, FunctionCall, Generator, GradScaler, Group};
 use crate::{ModeGuard, Op, Optimizer, Runtime, Sampler, Stream, Work};
 use std::fmt::{Debug, Formatter, Result};
 
@@ -15,7 +16,7 @@ macro_rules! opaque {
         }
     )* };
 }
-opaque!(Cancel Context Ddp Event FunctionCall Group ModeGuard Stream Work);
+opaque!(Cancel Context Ddp Event FunctionCall GradScaler Group ModeGuard Stream Work);
 
 impl Debug for Runtime {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {

@@ -3,7 +3,7 @@ use crate::callback::{drop_user, user};
 use crate::error::{Error, Result};
 use crate::generated::callbacks;
 use crate::handle::*;
-use crate::{DType, DeviceType, Module, StateDict, Status, Tensor};
+use crate::{DType, DeviceType, GradScaler, Module, Optimizer, StateDict, Status, Tensor};
 use std::borrow::Borrow;
 use std::os::raw::c_void;
 use std::ptr::null_mut;
@@ -305,6 +305,32 @@ pub fn autocast<R>(kind: DeviceType, dtype: DType, f: impl FnOnce() -> Result<R>
     unsafe { call(|c| sys::tt_autocast_push(c, kind as _, 1, dtype as _, 1))? };
     let _pop = Pop;
     f()
+}
+
+impl GradScaler {
+    /// Takes the optimizer's step unless a gradient has inf or nan. Returns whether it was taken.
+    ///
+    /// ```
+    /// let w = tt::Tensor::from([1.0f32]);
+    /// w.set_requires_grad(true)?;
+    /// let opt = tt::optim::sgd(&[&w], 0.5)?;
+    /// let scaler = tt::GradScaler::new()?;
+    /// scaler.scale(&w.mul(&w)?.sum()?)?.backward()?;
+    /// assert!(scaler.step(&opt)?);
+    /// scaler.update(0.0)?;
+    /// assert_eq!((w.item::<f32>()?, scaler.get_scale()), (0.0, 65536.0));
+    /// # Ok::<(), tt::Error>(())
+    /// ```
+    pub fn step(&self, opt: &Optimizer) -> Result<bool> {
+        // SAFETY: the handles are live.
+        Ok(unsafe { call_value(|c, out| sys::tt_grad_scaler_step(c, self.raw(), opt.raw(), out))? }
+            != 0)
+    }
+    /// Sets what [`GradScaler::state`] returned.
+    pub fn set_state(&self, state: &[f64; 5]) -> Result<()> {
+        // SAFETY: the handle is live, and the state has five numbers.
+        unsafe { call(|c| sys::tt_grad_scaler_set_state(c, self.raw(), state.as_ptr())) }
+    }
 }
 
 /// Multiplies the gradients of the parameters by `factor`. Returns whether any element was inf or

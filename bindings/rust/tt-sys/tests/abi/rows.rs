@@ -531,6 +531,8 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_saved_tensors_def, struct_size, user, pack, unpack, drop_packed, drop);
     layout!(out, tt_op_def, struct_size, schema, user, compute, backward, drop);
     layout!(out, tt_clip_grad_norm_opts, set, norm_type, error_if_nonfinite);
+    layout!(out, tt_grad_scaler_new_opts, set, init_scale, growth_factor, backoff_factor,
+        growth_interval, disabled);
     layout!(out, tt_loader_opts, set, batch_size, workers, prefetch, drop_last, pad);
     layout!(out, tt_capture_opts, set, allow_reads, pad);
     layout!(out, tt_graph_info, n_nodes, n_values, n_storages, n_inputs, n_outputs, inputs,
@@ -1883,6 +1885,11 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_VMAP_RANDOMNESS);
     constant!(out, TT_CLIP_GRAD_NORM_NORM_TYPE);
     constant!(out, TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE);
+    constant!(out, TT_GRAD_SCALER_NEW_INIT_SCALE);
+    constant!(out, TT_GRAD_SCALER_NEW_GROWTH_FACTOR);
+    constant!(out, TT_GRAD_SCALER_NEW_BACKOFF_FACTOR);
+    constant!(out, TT_GRAD_SCALER_NEW_GROWTH_INTERVAL);
+    constant!(out, TT_GRAD_SCALER_NEW_DISABLED);
     constant!(out, TT_LOADER_BATCH_SIZE);
     constant!(out, TT_LOADER_WORKERS);
     constant!(out, TT_LOADER_PREFETCH);

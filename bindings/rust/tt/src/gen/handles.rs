@@ -295,6 +295,40 @@ impl Handle for Scheduler {
         self.0.as_ptr()
     }
 }
+/// Multiplies losses by a scale and divides gradients by it before a step. A step whose gradients
+/// have inf or nan is skipped and lowers the scale; steps in a row that are not raise it.
+#[repr(transparent)]
+pub struct GradScaler(std::ptr::NonNull<sys::tt_grad_scaler>);
+// SAFETY: tt guards what threads share of it (tt.h, Threads).
+unsafe impl Send for GradScaler {}
+// SAFETY: as above.
+unsafe impl Sync for GradScaler {}
+impl Clone for GradScaler {
+    fn clone(&self) -> GradScaler {
+        // SAFETY: the handle is live.
+        unsafe { sys::tt_grad_scaler_retain(self.0.as_ptr()) };
+        GradScaler(self.0)
+    }
+}
+impl Drop for GradScaler {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the reference is this handle's own.
+        unsafe { sys::tt_grad_scaler_release(self.0.as_ptr()) }
+    }
+}
+impl Handle for GradScaler {
+    type Raw = sys::tt_grad_scaler;
+    #[inline]
+    unsafe fn from_raw(raw: *mut sys::tt_grad_scaler) -> GradScaler {
+        // SAFETY: the caller gives a live handle, which is not null.
+        GradScaler(unsafe { std::ptr::NonNull::new_unchecked(raw) })
+    }
+    #[inline]
+    fn raw(&self) -> *mut sys::tt_grad_scaler {
+        self.0.as_ptr()
+    }
+}
 /// Samples by index, each a list of tensors.
 #[repr(transparent)]
 pub struct Dataset(std::ptr::NonNull<sys::tt_dataset>);
@@ -637,6 +671,40 @@ pub fn device_reset_peak(device: Option<Device>) -> Result<()> {
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe {
         call(|c| sys::tt_device_reset_peak(c, device.as_ref().map_or(std::ptr::null(), |d| d)))
+    }
+}
+/// Loads the array of a NumPy file (.npy). Its order in memory and its dtype are kept; arrays of
+/// records and of Python objects are refused.
+pub fn npy_load(path: impl AsRef<std::path::Path>) -> Result<Tensor> {
+    let path = c_path(path)?;
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_npy_load(c, path.as_ptr(), out)) }
+}
+/// Loads the arrays of an archive of np.savez (.npz) by their names. Compressed archives, of
+/// np.savez_compressed, are refused.
+pub fn npz_load(path: impl AsRef<std::path::Path>) -> Result<StateDict> {
+    let path = c_path(path)?;
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_npz_load(c, path.as_ptr(), out)) }
+}
+/// Loads the array of an IDX file, such as those of MNIST, decompressed.
+pub fn idx_load(path: impl AsRef<std::path::Path>) -> Result<Tensor> {
+    let path = c_path(path)?;
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_idx_load(c, path.as_ptr(), out)) }
+}
+/// Loads a text of rows of numbers as \[rows, columns\]. Every row must have as many fields; empty
+/// lines do not count. skip_rows: lines at the start that are no numbers. dtype: real, 0: that of
+/// floating-point numbers. If `delimiter` is None: a comma.
+pub fn csv_load(path: impl AsRef<std::path::Path>, delimiter: Option<&str>, skip_rows: i64,
+    dtype: DType) -> Result<Tensor> {
+    let path = c_path(path)?;
+    let delimiter = delimiter.map(c_string).transpose()?;
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_csv_load(c, path.as_ptr(),
+            delimiter.as_ref().map_or(std::ptr::null(), |s| s.as_ptr()), skip_rows, dtype as i32,
+            out))
     }
 }
 /// Loads all tensors of a file of torch.save (.pt, .pth) to the CPU, and its structure. Each tensor
@@ -1464,6 +1532,47 @@ impl Optimizer {
                 Some(callbacks::tt_lr_lambda_fn::<F>), user(Local::new(f, false)),
                 Some(drop_user::<Local<F>>), last_epoch, out))
         }
+    }
+}
+
+impl GradScaler {
+    /// Makes a gradient scaler.
+    pub fn new() -> Result<GradScaler> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, out| sys::tt_grad_scaler_new(c, std::ptr::null(), out)) }
+    }
+    /// Makes a gradient scaler.
+    pub fn new_with(opts: GradScalerNewOpts) -> Result<GradScaler> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, out| sys::tt_grad_scaler_new(c, &opts.0, out)) }
+    }
+    /// Returns a loss multiplied by the scale: call backward on it.
+    pub fn scale(&self, loss: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, out| sys::tt_grad_scaler_scale(c, self.raw(), loss.raw(), out)) }
+    }
+    /// Divides the gradients of the optimizer's parameters by the scale, for example before
+    /// clipping; the step does it otherwise. Once per optimizer between two updates.
+    pub fn unscale(&self, opt: &Optimizer) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call(|c| sys::tt_grad_scaler_unscale(c, self.raw(), opt.raw())) }
+    }
+    /// Ends an iteration: the scale follows from what its gradients were. new_scale: the scale from
+    /// now on; 0: none is given.
+    pub fn update(&self, new_scale: f64) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call(|c| sys::tt_grad_scaler_update(c, self.raw(), new_scale)) }
+    }
+    /// Returns the scale; 1 if scaling is disabled.
+    pub fn get_scale(&self) -> f64 {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { sys::tt_grad_scaler_get_scale(self.raw()) }
+    }
+    /// Returns scale, growth factor, backoff factor, growth interval and the number of steps since
+    /// the scale changed.
+    pub fn state(&self) -> Result<f64> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call_value(|c, out| sys::tt_grad_scaler_state(c, self.raw(), out)) }
     }
 }
 

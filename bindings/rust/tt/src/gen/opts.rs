@@ -8050,6 +8050,51 @@ impl ClipGradNormOpts {
     }
 }
 
+/// Options of `grad_scaler_new`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GradScalerNewOpts(pub(crate) sys::tt_grad_scaler_new_opts);
+impl GradScalerNewOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> GradScalerNewOpts {
+        Self::default()
+    }
+    /// Default 65536.
+    #[must_use]
+    pub fn init_scale(mut self, value: f64) -> GradScalerNewOpts {
+        self.0.set |= sys::TT_GRAD_SCALER_NEW_INIT_SCALE;
+        self.0.init_scale = value;
+        self
+    }
+    /// Of the scale after growth_interval steps; above 1; default 2.
+    #[must_use]
+    pub fn growth_factor(mut self, value: f64) -> GradScalerNewOpts {
+        self.0.set |= sys::TT_GRAD_SCALER_NEW_GROWTH_FACTOR;
+        self.0.growth_factor = value;
+        self
+    }
+    /// Of the scale after inf or nan; below 1; default 0.5.
+    #[must_use]
+    pub fn backoff_factor(mut self, value: f64) -> GradScalerNewOpts {
+        self.0.set |= sys::TT_GRAD_SCALER_NEW_BACKOFF_FACTOR;
+        self.0.backoff_factor = value;
+        self
+    }
+    /// Steps; default 2000.
+    #[must_use]
+    pub fn growth_interval(mut self, value: i64) -> GradScalerNewOpts {
+        self.0.set |= sys::TT_GRAD_SCALER_NEW_GROWTH_INTERVAL;
+        self.0.growth_interval = value;
+        self
+    }
+    /// 1: losses are not scaled and no step is skipped; default 0.
+    #[must_use]
+    pub fn disabled(mut self, value: bool) -> GradScalerNewOpts {
+        self.0.set |= sys::TT_GRAD_SCALER_NEW_DISABLED;
+        self.0.disabled = value as i32;
+        self
+    }
+}
+
 /// Options of `capture`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CaptureOpts(pub(crate) sys::tt_capture_opts);
@@ -8108,6 +8153,86 @@ impl GraphQuantizeOpts {
     pub fn per_row(mut self, value: bool) -> GraphQuantizeOpts {
         self.0.set |= sys::TT_GRAPH_QUANTIZE_PER_ROW;
         self.0.per_row = value as i32;
+        self
+    }
+}
+
+/// Options of `graph_load_onnx`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GraphLoadOnnxOpts(pub(crate) sys::tt_graph_load_onnx_opts);
+impl GraphLoadOnnxOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> GraphLoadOnnxOpts {
+        Self::default()
+    }
+    /// Size of the dimensions of inputs that have no number; default: 1.
+    #[must_use]
+    pub fn dynamic(mut self, value: i64) -> GraphLoadOnnxOpts {
+        self.0.set |= sys::TT_GRAPH_LOAD_ONNX_DYNAMIC;
+        self.0.dynamic = value;
+        self
+    }
+}
+
+/// Options of `compile`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CompileOpts(pub(crate) sys::tt_compile_opts);
+impl CompileOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> CompileOpts {
+        Self::default()
+    }
+    /// Most records; a call that finds none of them and no room runs the function. default: 8.
+    #[must_use]
+    pub fn limit(mut self, value: i64) -> CompileOpts {
+        self.0.set |= sys::TT_COMPILE_LIMIT;
+        self.0.limit = value;
+        self
+    }
+}
+
+/// Options of `profiler_start`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProfilerStartOpts(pub(crate) sys::tt_profiler_start_opts);
+impl ProfilerStartOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> ProfilerStartOpts {
+        Self::default()
+    }
+    /// Number of events that are kept, the latest ones; default 1048576. Twice as many with
+    /// profile_memory.
+    #[must_use]
+    pub fn capacity(mut self, value: i64) -> ProfilerStartOpts {
+        self.0.set |= sys::TT_PROFILER_START_CAPACITY;
+        self.0.capacity = value;
+        self
+    }
+    /// 1: events of operators have the shapes of their arguments; default 0.
+    #[must_use]
+    pub fn record_shapes(mut self, value: bool) -> ProfilerStartOpts {
+        self.0.set |= sys::TT_PROFILER_START_RECORD_SHAPES;
+        self.0.record_shapes = value as i32;
+        self
+    }
+    /// 1: records memory; default 0.
+    #[must_use]
+    pub fn profile_memory(mut self, value: bool) -> ProfilerStartOpts {
+        self.0.set |= sys::TT_PROFILER_START_PROFILE_MEMORY;
+        self.0.profile_memory = value as i32;
+        self
+    }
+    /// 1: counts floating-point operations; default 0.
+    #[must_use]
+    pub fn with_flops(mut self, value: bool) -> ProfilerStartOpts {
+        self.0.set |= sys::TT_PROFILER_START_WITH_FLOPS;
+        self.0.with_flops = value as i32;
+        self
+    }
+    /// 1: records modules; default 0.
+    #[must_use]
+    pub fn with_modules(mut self, value: bool) -> ProfilerStartOpts {
+        self.0.set |= sys::TT_PROFILER_START_WITH_MODULES;
+        self.0.with_modules = value as i32;
         self
     }
 }

@@ -1,0 +1,163 @@
+"""tt.files: arrays of NumPy, IDX and CSV files, also malformed ones."""
+import io
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+import tt
+from tt import files
+
+DTYPES = (
+    *("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
+)
+
+
+def written(tmp_path, data, name="array.npy"):
+    path = tmp_path / name
+    path.write_bytes(data)
+    return path
+
+
+def npy(header, data=b"", version=b"\x01\x00"):
+    text = header.encode()
+    length = struct.pack("<H" if version[0] == 1 else "<I", len(text))
+    return b"\x93NUMPY" + version + length + text + data
+
+
+def test_npy(tmp_path):
+    path = tmp_path / "a.npy"
+    for dtype in DTYPES:
+        for order in "<>":
+            whole = (np.arange(24) % 2 if dtype == "bool" else np.arange(24)).astype(dtype)
+            for array in (whole, whole.reshape(2, 3, 4), whole.reshape(4, 6).T, whole[:1].sum()):
+                array = np.asarray(array, np.dtype(dtype).newbyteorder(order))
+                np.save(path, array)
+                t = files.npy_load(path)
+                assert t.dtype.name == dtype and tuple(t.shape) == array.shape
+                assert t.tolist() == array.tolist(), (dtype, order)
+    np.save(path, np.zeros((0, 3), "float32"))
+    assert files.npy_load(path).shape == (0, 3)
+    assert files.npy_load(str(path)).stride() == (3, 1)
+
+
+@pytest.mark.parametrize(
+    "data, reason",
+    [
+        (b"", "does not begin like"),
+        (b"\x93NUMPX\x01\x00\x00\x00", "does not begin like"),
+        (b"\x93NUMPY\x09\x00\x00\x00", "version"),
+        (b"\x93NUMPY\x01\x00\xff\xff{", "exceeds the file"),
+        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", b"\0" * 7), "ends before"),
+        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 2)}"), "overflow"),
+        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}"), "overflow"),
+        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}"), "overflow"),
+        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}"), "size"),
+        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (" + "1," * 65 + ")}"), "64 dimensions"),
+        (npy("{'descr': '|O', 'fortran_order': False, 'shape': ()}"), "Python objects"),
+        (npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}"), "records"),
+        (npy("{'descr': '<f3', 'fortran_order': False, 'shape': ()}"), "no dtype"),
+        (npy("{'descr': '<f4', 'fortran_order': 0, 'shape': ()}"), "True or False"),
+        (npy("{'descr': '<f4', 'shape': ()}"), "lacks"),
+        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 'more': 1}"), "expected a size"),
+        (npy("{'descr': '<f4"), "does not end"),
+        (npy("{'evil': __import__('os')}"), "unexpected key"),
+        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1)}", b"\0" * 4, b"\x02\x00"), None),
+    ],
+)  # fmt: skip
+def test_malformed_npy(tmp_path, data, reason):
+    path = written(tmp_path, data)
+    if reason is None:
+        assert files.npy_load(path).tolist() == [0.0]
+        return
+    with pytest.raises(tt.errors.FormatError, match=reason):
+        files.npy_load(path)
+
+
+def test_npy_cut_anywhere(tmp_path):
+    file = io.BytesIO()
+    np.save(file, np.arange(5))
+    whole = file.getvalue()
+    for n in range(len(whole)):
+        with pytest.raises(tt.errors.FormatError):
+            files.npy_load(written(tmp_path, whole[:n]))
+
+
+def test_npz(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, x=np.arange(6.0).reshape(2, 3), y=np.array([True, False]), z=np.array(7))
+    loaded = files.npz_load(path)
+    assert list(loaded) == ["x", "y", "z"] and loaded["z"].item() == 7
+    assert loaded["x"].tolist() == [[0, 1, 2], [3, 4, 5]] and loaded["y"].dtype is tt.bool
+    whole = path.read_bytes()
+    for at in range(0, len(whole), 7):
+        broken = written(tmp_path, whole[:at], "b.npz")
+        with pytest.raises(tt.errors.FormatError):
+            files.npz_load(broken)
+    np.savez_compressed(path, x=np.zeros(100))
+    with pytest.raises(tt.errors.FormatError, match="compressed"):
+        files.npz_load(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.txt", "1")
+    with pytest.raises(tt.errors.FormatError, match="no .npy file"):
+        files.npz_load(path)
+    with pytest.raises(OSError):
+        files.npz_load(tmp_path / "missing.npz")
+
+
+def test_idx(tmp_path):
+    codes = {"uint8": 8, "int8": 9, "int16": 11, "int32": 12, "float32": 13, "float64": 14}
+    for dtype, code in codes.items():
+        array = np.arange(24).reshape(2, 3, 4).astype(dtype)
+        head = bytes([0, 0, code, 3]) + struct.pack(">3I", *array.shape)
+        data = head + array.astype(array.dtype.newbyteorder(">")).tobytes()
+        t = files.idx_load(written(tmp_path, data, "a.idx"))
+        assert t.dtype.name == dtype and t.tolist() == array.tolist()
+        for n in range(len(data)):
+            with pytest.raises(tt.errors.FormatError):
+                files.idx_load(written(tmp_path, data[:n], "b.idx"))
+        with pytest.raises(tt.errors.FormatError, match="goes on"):
+            files.idx_load(written(tmp_path, data + b"\0", "b.idx"))
+    for data, reason in (
+        (b"\x1f\x8b\x08\x00", "gzip"),
+        (b"\0\1\x08\1", "does not begin"),
+        (b"\0\0\x07\0", "type"),
+        (b"\0\0\x08\xff", "64 dimensions"),
+        (b"\0\0\x0e\3" + b"\xff" * 12, "overflow"),
+    ):
+        with pytest.raises(tt.errors.FormatError, match=reason):
+            files.idx_load(written(tmp_path, data, "c.idx"))
+
+
+def test_csv(tmp_path):
+    def load(text, **options):
+        return files.csv_load(written(tmp_path, text.encode(), "a.csv"), **options)
+
+    assert load("1,2\n3,4\n").tolist() == [[1, 2], [3, 4]]
+    assert load("\ufeffa;b\r\n 1.5 ;-2e3\r\n\r\nnan;inf", delimiter=";", skip_rows=1).tolist()[
+        0
+    ] == [1.5, -2000.0]
+    assert load("9007199254740993,-5", dtype=tt.int64).tolist() == [[9007199254740993, -5]]
+    digits = [0.1, 0.30000000000000004, 1e-320, 1.7976931348623157e308, 123456789.12345679]
+    assert load(",".join(map(repr, digits)), dtype=tt.float64).tolist() == [digits]
+    assert load("1\t0", delimiter="\t", dtype=tt.bool).tolist() == [[True, False]]
+    assert load("").shape == (0, 0) and load("1").dtype is tt.float32
+    for text, options, reason in (
+        ("1,2\n3", {}, "line 2: the line has 1 fields, the first row 2"),
+        ("1,x", {}, "line 1, field 2: it is no number"),
+        ("1,,2", {}, "line 1, field 2: it is empty"),
+        ("1\n0x10", {}, "line 2, field 1"),
+        ("1.5", {"dtype": tt.int32}, "no integer"),
+        ("300", {"dtype": tt.uint8}, "does not fit"),
+        ("99999999999999999999999", {"dtype": tt.int64}, "64 bits"),
+        ("1" * 5000, {}, "no number"),
+        ('"1","2"', {}, "no number"),
+    ):
+        with pytest.raises(tt.errors.FormatError, match=reason):
+            load(text, **options)
+    for options in ({"delimiter": ""}, {"delimiter": "ab"}, {"skip_rows": -1}):
+        with pytest.raises(ValueError):
+            load("1", **options)
+    with pytest.raises(tt.errors.DtypeError):
+        load("1", dtype=tt.complex64)
