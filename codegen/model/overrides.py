@@ -31,6 +31,7 @@ KEYS = {  # language -> key -> type of its value
         "first_optional": str,
         "takes_out": bool,
         "takes_requires_grad": bool,
+        "takes_memory_format": bool,
         "ignored": list,
         "exact_out": bool,
         "empty_dims_keep": bool,

@@ -222,7 +222,8 @@ class Body:
     def check_tensor(self, p):
         """A parameter that must be a tensor: a subclass of Tensor keeps its class, a number may
         do."""
-        if not (p.required(self.forms) or p.missing) or not p.of_types(TENSOR):
+        given = p.required(self.forms) or p.missing or p.renamed
+        if not given or not p.of_types(TENSOR):
             return []
         only_writes = all(form.op.void for form in self.forms)
         keeps_class = not self.checked and not self.variant and not only_writes

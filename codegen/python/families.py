@@ -286,6 +286,7 @@ class Files:
                 "layout=layout",
                 "requires_grad=requires_grad",
             ]
+            + (["memory_format=memory_format"] if f.like else [])
             + ([f"{f.varargs.name}={f.varargs.name}"] if f.varargs else [])
         )
         signature = f.signature(hinted=True).replace("out: Tensor | None = None, ", "")

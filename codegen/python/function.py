@@ -73,6 +73,9 @@ class Slot:
         return python_default(self.arg)
 
 
+NEVER_NONE = {"Tensor", "Int", "Index", "Float"}  # types of arguments that None is not
+
+
 class Form:
     """One operator as an overload of a function."""
 
@@ -99,7 +102,7 @@ class Parameter:
     others   further names by which it may be given
     moves    it takes the place of the one before if first_optional is left out
     missing  it is left out in a call of the first argument alone
-    renamed  it is required, but may be given by its other name
+    renamed  it is required, but may be given by its other name, or follows one that may
     strings  what strings stand for, if it may be given as one
     """
 
@@ -200,16 +203,20 @@ class Function:
             p.missing = place > 0 and bool(self.alone)
             if self.numpys:
                 p.strings = self.strings_of(p)
-            p.renamed = self.takes_axis(p, place)
+            p.renamed = p.renamed or self.takes_axis(p, place)
+            for q in self.positional[place + 1 :] if p.renamed else ():
+                q.renamed = q.renamed or q.required(self.forms)
             if p.name in self.numpys and not p.required(self.forms):
                 p.others.append(self.numpys[p.name])
 
     def takes_axis(self, p, place):
-        """Whether p is the last required argument and has a name of NumPy's, too."""
+        """Whether p is required and has a name of NumPy's, too. Required arguments behind it are
+        then given by keyword; their kinds must be such that None, if one is missing, is an error.
+        """
         if len(self.forms) > 1 or not place or p.name not in self.numpys:
             return False
-        behind = self.positional[place + 1 :]
-        return p.required(self.forms) and not any(q.required(self.forms) for q in behind)
+        behind = [q for q in self.positional[place + 1 :] if q.required(self.forms)]
+        return p.required(self.forms) and all(q.of_types(NEVER_NONE) for q in behind)
 
     def strings_of(self, p):
         for form, slot in p.slots.items():
@@ -273,8 +280,9 @@ class Function:
 
     @property
     def like(self):
-        """It makes a tensor like another one, and takes memory_format=."""
-        return self.leaf and self.name.endswith("_like")
+        """It takes memory_format=: it makes a tensor like another one, or the overrides say so."""
+        named = self.forms[0].override("takes_memory_format")
+        return self.leaf and bool(named or self.name.endswith("_like"))
 
     @property
     def ignored(self):

@@ -133,7 +133,7 @@ def from_dlpack(
     """
     capsule = ext_tensor
     if hasattr(ext_tensor, "__dlpack__"):
-        options = {} if copy is None else {"copy": copy}
+        options: dict[str, Any] = {} if copy is None else {"copy": copy}
         kind, index = producer_device(ext_tensor)
         if kind == DEVICES["cuda"]:
             from .cuda.streams import current_stream

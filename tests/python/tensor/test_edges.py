@@ -1,5 +1,6 @@
 """Edge values and arguments of operators where PyTorch 2.15 and tt once gave different answers; the
 values are PyTorch's."""
+import inspect
 import math
 
 import numpy
@@ -281,10 +282,40 @@ def test_names_of_numpys():
         and x[None].squeeze(axis=0).shape == (2, 3)
         and x.var(axis=1, keepdims=True).shape == (2, 1)
     )
+    index = tt.tensor([[2], [0]])
+    assert (
+        x.index_select(axis=1, index=index[0]).tolist() == [[2], [5]]
+        and tt.gather(x, axis=1, index=index).tolist() == [[2], [3]]
+        and x.select(axis=0, index=1).tolist() == [3, 4, 5]
+        and x.narrow(axis=1, start=1, length=2).shape == (2, 2)
+        and x.scatter_add(axis=1, index=index, src=tt.ones(2, 1)).sum().item() == 17
+    )
+    for call in (
+        lambda: tt.gather(x, axis=1),
+        lambda: x.index_select(index=index[0]),
+        lambda: x.narrow(axis=1, start=1),
+    ):
+        with pytest.raises(TypeError, match="must be"):
+            call()
     assert all(
         numpy.allclose(getattr(numpy, name)(x, axis=1), getattr(x.numpy(), name)(axis=1))
         for name in ("sum", "mean", "argmin", "prod")
     )
+
+
+def test_empty_takes_a_memory_format():
+    assert tt.empty(2, 3, 4, 5, memory_format=tt.channels_last).stride() == (60, 1, 15, 3)
+    assert tt.empty((2, 3, 4, 5), memory_format=tt.contiguous_format).stride() == (60, 20, 5, 1)
+    other = tt.ones(1).new_empty(2, 3, 4, 5, memory_format=tt.channels_last)
+    assert other.stride() == (60, 1, 15, 3)
+    leaf = tt.empty(2, 3, 4, 5, memory_format=tt.channels_last, requires_grad=True)
+    assert leaf.is_leaf and leaf.requires_grad
+
+
+def test_forms_of_functions_show_their_arguments():
+    shown = inspect.signature(tt.nn.functional.max_pool2d_with_indices).parameters
+    assert "kernel_size" in shown and "return_indices" not in shown
+    assert tt.nn.functional.max_pool2d_with_indices.__name__ == "max_pool2d_with_indices"
 
 
 def test_classes_of_other_libraries_are_named_with_them():

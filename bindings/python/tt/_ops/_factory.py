@@ -61,10 +61,11 @@ _o_kaiser_window = Struct("Qidiii0q").pack
 
 
 def empty(*args: Any, dtype: dtype | None = None, device: device | str | None = None,
-          out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
-          requires_grad: bool = False, size: int | Sequence[int] | None = None) -> Tensor:
-    """empty(*size, dtype=None, device=None, out=None, layout=None, pin_memory=False,
-        requires_grad=False)
+          out: Tensor | None = None, memory_format: Any = None, layout: Any = None,
+          pin_memory: bool = False, requires_grad: bool = False,
+          size: int | Sequence[int] | None = None) -> Tensor:
+    """empty(*size, dtype=None, device=None, out=None, memory_format=None, layout=None,
+        pin_memory=False, requires_grad=False)
 
     Returns an uninitialized tensor.
       dtype: dtype of the result; default: float32
@@ -86,15 +87,18 @@ def empty(*args: Any, dtype: dtype | None = None, device: device | str | None = 
     if tt_empty(local.ctx, size_c, size_n, opts, byref(h)):
         fail()
     t = wrap(h)
+    if memory_format is not None:
+        t = t.to(memory_format=memory_format)
     return t.requires_grad_() if requires_grad else t
 
 
 def new_empty(self: Tensor, *args: Any, dtype: dtype | None = None,
-              device: device | str | None = None, layout: Any = None, pin_memory: bool = False,
-              requires_grad: bool = False, size: int | Sequence[int] | None = None) -> Tensor:
+              device: device | str | None = None, memory_format: Any = None, layout: Any = None,
+              pin_memory: bool = False, requires_grad: bool = False,
+              size: int | Sequence[int] | None = None) -> Tensor:
     """As tt.empty; dtype and device are by default the tensor's."""
     return (empty(*args, dtype=dtype or self.dtype, device=device or self.device, layout=layout,
-                  requires_grad=requires_grad, size=size))
+                  requires_grad=requires_grad, memory_format=memory_format, size=size))
 
 
 def empty_strided(size: int | Sequence[int], stride: int | Sequence[int], *,

@@ -110,9 +110,9 @@ _o_scatter_reduce = Struct("Qi0q").pack
 _o_index_reduce = Struct("Qi0q").pack
 
 
-def gather(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None,
-           sparse_grad: bool = False) -> Tensor:
-    """gather(input, dim, index, *, out=None, sparse_grad=False)
+def gather(input: Tensor, dim: int | None = None, index: Tensor | None = None, *,
+           axis: int | None = None, out: Tensor | None = None, sparse_grad: bool = False) -> Tensor:
+    """gather(input, dim=None, index=None, *, axis=None, out=None, sparse_grad=False)
 
     Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for other
     dimensions. The result has the shape of index.
@@ -120,6 +120,8 @@ def gather(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None,
       index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self;
         it may be smaller than self outside dim
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(gather(input.as_subclass(Tensor), dim, index), type(input))
@@ -138,9 +140,10 @@ def gather(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None,
     return wrap(h)
 
 
-def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *,
+def scatter_add(input: Tensor, dim: int | None = None, index: Tensor | None = None,
+                src: Tensor | None = None, *, axis: int | None = None,
                 out: Tensor | None = None) -> Tensor:
-    """scatter_add(input, dim, index, src, *, out=None)
+    """scatter_add(input, dim=None, index=None, src=None, *, axis=None, out=None)
 
     Returns a copy of self to which src is added along dim: out[index[i][j]][j] += src[i][j] for dim
     0, and likewise for other dimensions. Repeated indices accumulate.
@@ -148,6 +151,8 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *,
       index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
       src: values to add; at least as large as index in every dimension
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(scatter_add(input.as_subclass(Tensor), dim, index, src), type(input))
@@ -166,8 +171,9 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *,
     return wrap(h)
 
 
-def scatter_add_(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """scatter_add_(self, dim, index, src)
+def scatter_add_(self: Tensor, dim: int | None = None, index: Tensor | None = None,
+                 src: Tensor | None = None, *, axis: int | None = None) -> Tensor:
+    """scatter_add_(self, dim=None, index=None, src=None, *, axis=None)
 
     In place: Returns a copy of self to which src is added along dim: out[index[i][j]][j] +=
     src[i][j] for dim 0, and likewise for other dimensions. Repeated indices accumulate.
@@ -176,6 +182,8 @@ def scatter_add_(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
       src: values to add; at least as large as index in every dimension
     """
     input = self
+    if axis is not None:
+        dim = axis
     if not isinstance(input, Tensor):
         raise wrong_kind("scatter_add_", "input", "Tensor", input)
     if not isinstance(index, Tensor):
@@ -187,13 +195,16 @@ def scatter_add_(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     return input
 
 
-def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """index_select(input, dim, index, *, out=None)
+def index_select(input: Tensor, dim: int | None = None, index: Tensor | None = None, *,
+                 axis: int | None = None, out: Tensor | None = None) -> Tensor:
+    """index_select(input, dim=None, index=None, *, axis=None, out=None)
 
     Selects the entries index[0], index[1], … of dimension dim.
       dim: dimension to index
       index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(index_select(input.as_subclass(Tensor), dim, index), type(input))
@@ -214,9 +225,10 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
     return wrap(h)
 
 
-def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: complex = 1,
+def index_add(input: Tensor, dim: int | None = None, index: Tensor | None = None,
+              source: Tensor | None = None, *, axis: int | None = None, alpha: complex = 1,
               out: Tensor | None = None) -> Tensor:
-    """index_add(input, dim, index, source, *, alpha=1, out=None)
+    """index_add(input, dim=None, index=None, source=None, *, axis=None, alpha=1, out=None)
 
     Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim. Repeated
     indices accumulate.
@@ -225,6 +237,8 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
       source: values to add: the shape of self, with size len(index) in dim
       alpha: factor of source
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(index_add(input.as_subclass(Tensor), dim, index, source, alpha=alpha),
@@ -263,9 +277,10 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     return wrap(h)
 
 
-def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *,
+def index_add_(self: Tensor, dim: int | None = None, index: Tensor | None = None,
+               source: Tensor | None = None, *, axis: int | None = None,
                alpha: complex = 1) -> Tensor:
-    """index_add_(self, dim, index, source, *, alpha=1)
+    """index_add_(self, dim=None, index=None, source=None, *, axis=None, alpha=1)
 
     In place: Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim.
     Repeated indices accumulate.
@@ -275,6 +290,8 @@ def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *,
       alpha: factor of source
     """
     input = self
+    if axis is not None:
+        dim = axis
     if not isinstance(input, Tensor):
         raise wrong_kind("index_add_", "input", "Tensor", input)
     if not isinstance(index, Tensor):
@@ -540,15 +557,18 @@ def scatter_(self: Tensor, dim: int, index: Tensor, src: Tensor | complex, *,
     raise no_overload("scatter_", input, dim, index, src)
 
 
-def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *,
+def index_copy(input: Tensor, dim: int | None = None, index: Tensor | None = None,
+               source: Tensor | None = None, *, axis: int | None = None,
                out: Tensor | None = None) -> Tensor:
-    """index_copy(input, dim, index, source, *, out=None)
+    """index_copy(input, dim=None, index=None, source=None, *, axis=None, out=None)
 
     Returns a copy of self in which entry index[i] of dim is replaced by source[i].
       dim: dimension to index
       index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
       source: values to write: the shape of self, with size len(index) in dim
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(index_copy(input.as_subclass(Tensor), dim, index, source), type(input))
@@ -571,8 +591,9 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *,
     return wrap(h)
 
 
-def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """index_copy_(self, dim, index, source)
+def index_copy_(self: Tensor, dim: int | None = None, index: Tensor | None = None,
+                source: Tensor | None = None, *, axis: int | None = None) -> Tensor:
+    """index_copy_(self, dim=None, index=None, source=None, *, axis=None)
 
     In place: Returns a copy of self in which entry index[i] of dim is replaced by source[i].
       dim: dimension to index
@@ -580,6 +601,8 @@ def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
       source: values to write: the shape of self, with size len(index) in dim
     """
     input = self
+    if axis is not None:
+        dim = axis
     if not isinstance(input, Tensor):
         raise wrong_kind("index_copy_", "input", "Tensor", input)
     if not isinstance(index, Tensor):

@@ -1180,15 +1180,17 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, *
     return wrap(h)
 
 
-def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *,
-           out: Tensor | None = None) -> Tensor:
-    """renorm(input, p, dim, maxnorm, *, out=None)
+def renorm(input: Tensor, p: float, dim: int | None = None, maxnorm: float | None = None, *,
+           axis: int | None = None, out: Tensor | None = None) -> Tensor:
+    """renorm(input, p, dim=None, maxnorm=None, *, axis=None, out=None)
 
     Scales every slice of dim whose p-norm exceeds maxnorm to that norm.
       p: order of the norm, positive
       dim: dimension whose slices are scaled
       maxnorm: largest norm of a slice
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(renorm(input.as_subclass(Tensor), p, dim, maxnorm), type(input))
@@ -1209,8 +1211,9 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *,
     return wrap(h)
 
 
-def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """renorm_(self, p, dim, maxnorm)
+def renorm_(self: Tensor, p: float, dim: int | None = None, maxnorm: float | None = None, *,
+            axis: int | None = None) -> Tensor:
+    """renorm_(self, p, dim=None, maxnorm=None, *, axis=None)
 
     In place: Scales every slice of dim whose p-norm exceeds maxnorm to that norm.
       p: order of the norm, positive
@@ -1218,6 +1221,8 @@ def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
       maxnorm: largest norm of a slice
     """
     input = self
+    if axis is not None:
+        dim = axis
     if not isinstance(input, Tensor):
         raise wrong_kind("renorm_", "input", "Tensor", input)
     if tt_renorm_(local.ctx, input, c_double(real(p, "renorm_", "p")),

@@ -261,13 +261,16 @@ def unsqueeze_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return self._become(unsqueeze(self, *args, **kwargs))
 
 
-def select(input: Tensor, dim: int, index: int) -> Tensor:
-    """select(input, dim, index)
+def select(input: Tensor, dim: int | None = None, index: int | None = None, *,
+           axis: int | None = None) -> Tensor:
+    """select(input, dim=None, index=None, *, axis=None)
 
     Returns a view of one index of dim, without that dimension.
       dim: dimension to index
       index: position along dim; negative values count from the end
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input):
             return classed(select(input.as_subclass(Tensor), dim, index), type(input))
@@ -423,14 +426,17 @@ def unbind(input: Tensor, dim: int = 0, *, axis: int | None = None) -> tuple[Ten
     return listed("tt_unbind", input, opts)
 
 
-def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """narrow(input, dim, start, length)
+def narrow(input: Tensor, dim: int | None = None, start: int | None = None,
+           length: int | None = None, *, axis: int | None = None) -> Tensor:
+    """narrow(input, dim=None, start=None, length=None, *, axis=None)
 
     Returns a view of the indices start … start + length - 1 of dim.
       dim: dimension to narrow
       start: first index; negative values count from the end
       length: number of indices
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input):
             return classed(narrow(input.as_subclass(Tensor), dim, start, length), type(input))
@@ -615,15 +621,18 @@ def adjoint(input: Tensor) -> Tensor:
     return wrap(h)
 
 
-def narrow_copy(input: Tensor, dim: int, start: int, length: int, *,
+def narrow_copy(input: Tensor, dim: int | None = None, start: int | None = None,
+                length: int | None = None, *, axis: int | None = None,
                 out: Tensor | None = None) -> Tensor:
-    """narrow_copy(input, dim, start, length, *, out=None)
+    """narrow_copy(input, dim=None, start=None, length=None, *, axis=None, out=None)
 
     Returns a copy of the indices start … start + length - 1 of dim.
       dim: dimension to narrow
       start: first index; negative values count from the end
       length: number of indices
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(narrow_copy(input.as_subclass(Tensor), dim, start, length), type(input))
@@ -666,14 +675,17 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return wrap(h)
 
 
-def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """select_scatter(input, src, dim, index)
+def select_scatter(input: Tensor, src: Tensor, dim: int | None = None, index: int | None = None, *,
+                   axis: int | None = None) -> Tensor:
+    """select_scatter(input, src, dim=None, index=None, *, axis=None)
 
     Returns a copy of self in which index `index` of dim is replaced by src.
       src: values to write: the shape of self without dim
       dim: dimension to index
       index: position along dim; negative values count from the end
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input):
             return classed(select_scatter(input.as_subclass(Tensor), src, dim, index), type(input))

@@ -1599,9 +1599,10 @@ class TensorMethods(TensorFacts):
                               memory_format=memory_format, layout=layout, pin_memory=pin_memory,
                               requires_grad=requires_grad)
 
-    def gather(self, dim: int, index: Tensor, *, out: Tensor | None = None,
+    def gather(self, dim: int | None = None, index: Tensor | None = None, *,
+               axis: int | None = None, out: Tensor | None = None,
                sparse_grad: bool = False) -> Tensor:
-        """gather(self, dim, index, *, out=None, sparse_grad=False)
+        """gather(self, dim=None, index=None, *, axis=None, out=None, sparse_grad=False)
 
         Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for
         other dimensions. The result has the shape of index.
@@ -1609,7 +1610,7 @@ class TensorMethods(TensorFacts):
           index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as
             self; it may be smaller than self outside dim
         """
-        return _ops.gather(self, dim, index, out=out, sparse_grad=sparse_grad)
+        return _ops.gather(self, dim, index, axis=axis, out=out, sparse_grad=sparse_grad)
 
     def gcd(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """gcd(self, other, *, out=None)
@@ -1845,9 +1846,10 @@ class TensorMethods(TensorFacts):
         """
         return _ops.igammac_(self, other)
 
-    def index_add(self, dim: int, index: Tensor, source: Tensor, *, alpha: complex = 1,
+    def index_add(self, dim: int | None = None, index: Tensor | None = None,
+                  source: Tensor | None = None, *, axis: int | None = None, alpha: complex = 1,
                   out: Tensor | None = None) -> Tensor:
-        """index_add(self, dim, index, source, *, alpha=1, out=None)
+        """index_add(self, dim=None, index=None, source=None, *, axis=None, alpha=1, out=None)
 
         Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim.
         Repeated indices accumulate.
@@ -1856,10 +1858,12 @@ class TensorMethods(TensorFacts):
           source: values to add: the shape of self, with size len(index) in dim
           alpha: factor of source
         """
-        return _ops.index_add(self, dim, index, source, alpha=alpha, out=out)
+        return _ops.index_add(self, dim, index, source, axis=axis, alpha=alpha, out=out)
 
-    def index_add_(self, dim: int, index: Tensor, source: Tensor, *, alpha: complex = 1) -> Tensor:
-        """index_add_(self, dim, index, source, *, alpha=1)
+    def index_add_(self, dim: int | None = None, index: Tensor | None = None,
+                   source: Tensor | None = None, *, axis: int | None = None,
+                   alpha: complex = 1) -> Tensor:
+        """index_add_(self, dim=None, index=None, source=None, *, axis=None, alpha=1)
 
         In place: Returns a copy of self in which alpha * source[i] is added to entry index[i] of
         dim. Repeated indices accumulate.
@@ -1868,28 +1872,30 @@ class TensorMethods(TensorFacts):
           source: values to add: the shape of self, with size len(index) in dim
           alpha: factor of source
         """
-        return _ops.index_add_(self, dim, index, source, alpha=alpha)
+        return _ops.index_add_(self, dim, index, source, axis=axis, alpha=alpha)
 
-    def index_copy(self, dim: int, index: Tensor, source: Tensor, *,
+    def index_copy(self, dim: int | None = None, index: Tensor | None = None,
+                   source: Tensor | None = None, *, axis: int | None = None,
                    out: Tensor | None = None) -> Tensor:
-        """index_copy(self, dim, index, source, *, out=None)
+        """index_copy(self, dim=None, index=None, source=None, *, axis=None, out=None)
 
         Returns a copy of self in which entry index[i] of dim is replaced by source[i].
           dim: dimension to index
           index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
           source: values to write: the shape of self, with size len(index) in dim
         """
-        return _ops.index_copy(self, dim, index, source, out=out)
+        return _ops.index_copy(self, dim, index, source, axis=axis, out=out)
 
-    def index_copy_(self, dim: int, index: Tensor, source: Tensor) -> Tensor:
-        """index_copy_(self, dim, index, source)
+    def index_copy_(self, dim: int | None = None, index: Tensor | None = None,
+                    source: Tensor | None = None, *, axis: int | None = None) -> Tensor:
+        """index_copy_(self, dim=None, index=None, source=None, *, axis=None)
 
         In place: Returns a copy of self in which entry index[i] of dim is replaced by source[i].
           dim: dimension to index
           index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
           source: values to write: the shape of self, with size len(index) in dim
         """
-        return _ops.index_copy_(self, dim, index, source)
+        return _ops.index_copy_(self, dim, index, source, axis=axis)
 
     def index_fill(self, dim: int, index: Tensor, value: complex | Tensor) -> Tensor:
         """index_fill(self, dim, index, value)
@@ -1972,14 +1978,15 @@ class TensorMethods(TensorFacts):
         """
         return _ops.index_reduce_(self, dim, index, source, reduce, include_self=include_self)
 
-    def index_select(self, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """index_select(self, dim, index, *, out=None)
+    def index_select(self, dim: int | None = None, index: Tensor | None = None, *,
+                     axis: int | None = None, out: Tensor | None = None) -> Tensor:
+        """index_select(self, dim=None, index=None, *, axis=None, out=None)
 
         Selects the entries index[0], index[1], … of dimension dim.
           dim: dimension to index
           index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
         """
-        return _ops.index_select(self, dim, index, out=out)
+        return _ops.index_select(self, dim, index, axis=axis, out=out)
 
     def inner(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """inner(self, other, *, out=None)
@@ -2784,26 +2791,28 @@ class TensorMethods(TensorFacts):
         """
         return _ops.nansum(self, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype, out=out)
 
-    def narrow(self, dim: int, start: int, length: int) -> Tensor:
-        """narrow(self, dim, start, length)
+    def narrow(self, dim: int | None = None, start: int | None = None, length: int | None = None, *,
+               axis: int | None = None) -> Tensor:
+        """narrow(self, dim=None, start=None, length=None, *, axis=None)
 
         Returns a view of the indices start … start + length - 1 of dim.
           dim: dimension to narrow
           start: first index; negative values count from the end
           length: number of indices
         """
-        return _ops.narrow(self, dim, start, length)
+        return _ops.narrow(self, dim, start, length, axis=axis)
 
-    def narrow_copy(self, dim: int, start: int, length: int, *,
+    def narrow_copy(self, dim: int | None = None, start: int | None = None,
+                    length: int | None = None, *, axis: int | None = None,
                     out: Tensor | None = None) -> Tensor:
-        """narrow_copy(self, dim, start, length, *, out=None)
+        """narrow_copy(self, dim=None, start=None, length=None, *, axis=None, out=None)
 
         Returns a copy of the indices start … start + length - 1 of dim.
           dim: dimension to narrow
           start: first index; negative values count from the end
           length: number of indices
         """
-        return _ops.narrow_copy(self, dim, start, length, out=out)
+        return _ops.narrow_copy(self, dim, start, length, axis=axis, out=out)
 
     def ne(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """ne(self, other, *, out=None)
@@ -2848,11 +2857,12 @@ class TensorMethods(TensorFacts):
         return _ops.neg_(self)
 
     def new_empty(self, *args: Any, dtype: dtype | None = None, device: device | str | None = None,
-                  layout: Any = None, pin_memory: bool = False, requires_grad: bool = False,
-                  size: int | Sequence[int] | None = None) -> Tensor:
+                  memory_format: Any = None, layout: Any = None, pin_memory: bool = False,
+                  requires_grad: bool = False, size: int | Sequence[int] | None = None) -> Tensor:
         """As tt.empty; dtype and device are by default the tensor's."""
-        return _ops.new_empty(self, *args, dtype=dtype, device=device, layout=layout,
-                              pin_memory=pin_memory, requires_grad=requires_grad, size=size)
+        return _ops.new_empty(self, *args, dtype=dtype, device=device, memory_format=memory_format,
+                              layout=layout, pin_memory=pin_memory, requires_grad=requires_grad,
+                              size=size)
 
     def new_empty_strided(self, size: int | Sequence[int], stride: int | Sequence[int], *,
                           dtype: dtype | None = None, device: device | str | None = None,
@@ -3233,25 +3243,27 @@ class TensorMethods(TensorFacts):
         """
         return _ops.remainder_(self, other)
 
-    def renorm(self, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
-        """renorm(self, p, dim, maxnorm, *, out=None)
+    def renorm(self, p: float, dim: int | None = None, maxnorm: float | None = None, *,
+               axis: int | None = None, out: Tensor | None = None) -> Tensor:
+        """renorm(self, p, dim=None, maxnorm=None, *, axis=None, out=None)
 
         Scales every slice of dim whose p-norm exceeds maxnorm to that norm.
           p: order of the norm, positive
           dim: dimension whose slices are scaled
           maxnorm: largest norm of a slice
         """
-        return _ops.renorm(self, p, dim, maxnorm, out=out)
+        return _ops.renorm(self, p, dim, maxnorm, axis=axis, out=out)
 
-    def renorm_(self, p: float, dim: int, maxnorm: float) -> Tensor:
-        """renorm_(self, p, dim, maxnorm)
+    def renorm_(self, p: float, dim: int | None = None, maxnorm: float | None = None, *,
+                axis: int | None = None) -> Tensor:
+        """renorm_(self, p, dim=None, maxnorm=None, *, axis=None)
 
         In place: Scales every slice of dim whose p-norm exceeds maxnorm to that norm.
           p: order of the norm, positive
           dim: dimension whose slices are scaled
           maxnorm: largest norm of a slice
         """
-        return _ops.renorm_(self, p, dim, maxnorm)
+        return _ops.renorm_(self, p, dim, maxnorm, axis=axis)
 
     def repeat(self, *args: Any, repeats: int | Sequence[int] | None = None) -> Tensor:
         """repeat(self, *repeats)
@@ -3408,9 +3420,10 @@ class TensorMethods(TensorFacts):
         """
         return _ops.scatter_(self, dim, index, src, value=value, reduce=reduce)
 
-    def scatter_add(self, dim: int, index: Tensor, src: Tensor, *,
+    def scatter_add(self, dim: int | None = None, index: Tensor | None = None,
+                    src: Tensor | None = None, *, axis: int | None = None,
                     out: Tensor | None = None) -> Tensor:
-        """scatter_add(self, dim, index, src, *, out=None)
+        """scatter_add(self, dim=None, index=None, src=None, *, axis=None, out=None)
 
         Returns a copy of self to which src is added along dim: out[index[i][j]][j] += src[i][j] for
         dim 0, and likewise for other dimensions. Repeated indices accumulate.
@@ -3419,10 +3432,11 @@ class TensorMethods(TensorFacts):
             self
           src: values to add; at least as large as index in every dimension
         """
-        return _ops.scatter_add(self, dim, index, src, out=out)
+        return _ops.scatter_add(self, dim, index, src, axis=axis, out=out)
 
-    def scatter_add_(self, dim: int, index: Tensor, src: Tensor) -> Tensor:
-        """scatter_add_(self, dim, index, src)
+    def scatter_add_(self, dim: int | None = None, index: Tensor | None = None,
+                     src: Tensor | None = None, *, axis: int | None = None) -> Tensor:
+        """scatter_add_(self, dim=None, index=None, src=None, *, axis=None)
 
         In place: Returns a copy of self to which src is added along dim: out[index[i][j]][j] +=
         src[i][j] for dim 0, and likewise for other dimensions. Repeated indices accumulate.
@@ -3431,7 +3445,7 @@ class TensorMethods(TensorFacts):
             self
           src: values to add; at least as large as index in every dimension
         """
-        return _ops.scatter_add_(self, dim, index, src)
+        return _ops.scatter_add_(self, dim, index, src, axis=axis)
 
     def scatter_reduce(self, dim: int, index: Tensor, src: Tensor,
                        reduce: Literal['sum', 'prod', 'mean', 'amax', 'amin'], *,
@@ -3466,24 +3480,26 @@ class TensorMethods(TensorFacts):
         """
         return _ops.scatter_reduce_(self, dim, index, src, reduce, include_self=include_self)
 
-    def select(self, dim: int, index: int) -> Tensor:
-        """select(self, dim, index)
+    def select(self, dim: int | None = None, index: int | None = None, *,
+               axis: int | None = None) -> Tensor:
+        """select(self, dim=None, index=None, *, axis=None)
 
         Returns a view of one index of dim, without that dimension.
           dim: dimension to index
           index: position along dim; negative values count from the end
         """
-        return _ops.select(self, dim, index)
+        return _ops.select(self, dim, index, axis=axis)
 
-    def select_scatter(self, src: Tensor, dim: int, index: int) -> Tensor:
-        """select_scatter(self, src, dim, index)
+    def select_scatter(self, src: Tensor, dim: int | None = None, index: int | None = None, *,
+                       axis: int | None = None) -> Tensor:
+        """select_scatter(self, src, dim=None, index=None, *, axis=None)
 
         Returns a copy of self in which index `index` of dim is replaced by src.
           src: values to write: the shape of self without dim
           dim: dimension to index
           index: position along dim; negative values count from the end
         """
-        return _ops.select_scatter(self, src, dim, index)
+        return _ops.select_scatter(self, src, dim, index, axis=axis)
 
     def sgn(self, *, out: Tensor | None = None) -> Tensor:
         """sgn(self, *, out=None)

@@ -64,13 +64,19 @@ def usual_dim(name: str, input: Tensor, dim: int | None) -> int:
 
 def _form(name: str) -> Callable[..., Any]:
     """Returns the variant of a function that works in place or also returns indices."""
+    from inspect import signature
+
     option = "inplace" if name.endswith("_") else "return_indices"
     function = _ops.find("nn.functional", name.removesuffix("_with_indices").rstrip("_"))
 
     def form(*args: Any, **options: Any) -> Any:
         return function(*args, **{**options, option: True})
 
-    form.__name__ = name
+    shown = signature(function)
+    kept = [p for p in shown.parameters.values() if p.name != option]
+    form.__name__ = form.__qualname__ = name
+    form.__signature__ = shown.replace(parameters=kept)  # type: ignore[attr-defined]
+    form.__doc__ = f"Calls {function.__name__} with {option}=True."
     return form
 
 
