@@ -248,6 +248,19 @@ bool scatters(const Args& a, bool has_source) {
   return !has_source || a.same_dtype("src", "self");
 }
 
+// Where bags start is clamped by the kernel.
+bool reduces_bags(const Args& a) {
+  if (a.ndim("weight") != 2 || a.ndim("indices") != 1 || !is_integral(a.dtype("indices")))
+    return false;
+  const int64_t n = a.numel("indices"), bags = a.integer("bags");
+  const bool has_starts = a.has("starts");
+  if (has_starts && a.dtype("starts") != Dtype::kI64) return false;
+  return a.in("bags", 0, has_starts ? INT32_MAX : n) && a.in("mode", 0, 2) &&
+         a.is_vector("starts", bags + 1) && a.is_vector("per_sample_weights", n) &&
+         (!a.has("per_sample_weights") || a.same_dtype("per_sample_weights", "weight")) &&
+         a.in("skipped", -1, a.sizes("weight")[0] - 1);
+}
+
 bool indexes(const Args& a) {
   const IrArg& list = a.arg("indices");
   if (list.values.size() > a.ndim("self")) return false;
@@ -386,6 +399,9 @@ constexpr Guard kGuards[] = {
     {"index", indexes},
     {"scatter_put", [](const Args& a) { return scatters(a, true); }},
     {"scatter_extreme", [](const Args& a) { return scatters(a, true); }},
+    {"scatter_multiply", [](const Args& a) { return scatters(a, true); }},
+    {"scatter_counts", [](const Args& a) { return scatters(a, false); }},
+    {"bag_reduce", reduces_bags},
     {"scatter_fill", [](const Args& a) { return scatters(a, false); }},
     {"native_nuclear_norm", [](const Args& a) { return a.ndim("self") >= 2; }},
     {"native_svd", [](const Args& a) { return a.ndim("self") >= 2; }},

@@ -129,10 +129,9 @@ template <class T, class Op> TT_NOINLINE void join_columns(T* TT_RESTRICT y, con
   }
 }
 
-// Adjacent windows of 2 x 2 over rows a and b: computes results [j, n), N at a time, and returns
-// the first of the rest, which are fewer than N.
-template <class T, int N>
-TT_INLINE int64_t halve_by(T* y, const T* a, const T* b, int64_t j, int64_t n) {
+// Adjacent windows of 2 x 2 over rows a and b: all of n >= N results, N at a time; the last N again
+// if N does not divide n.
+template <class T, int N> TT_INLINE void halve_by(T* y, const T* a, const T* b, int64_t n) {
   using V = typename Halves<T, N>::Whole;
   auto get = [](const T* p) TT_INLINE_LAMBDA {
     V v;
@@ -143,26 +142,22 @@ TT_INLINE int64_t halve_by(T* y, const T* a, const T* b, int64_t j, int64_t n) {
     const V top = v > m ? v : m;
     return V(v != v ? v : top);
   };
-  for (; j + N <= n; j += N) {
+  for (int64_t j = 0;; j = min(j + N, n - N)) {
     const V low = join(get(a + 2 * j), get(b + 2 * j));
     const V high = join(get(a + 2 * j + N), get(b + 2 * j + N));
     const V r = join(every_second<0, T, N>(low, high), every_second<1, T, N>(low, high));
     __builtin_memcpy(y + j, &r, sizeof r);
+    if (j + N >= n) return;
   }
-  return j;
-}
-// All of n >= N windows: the last N again if N does not divide n.
-template <class T, int N> TT_INLINE void halve_all(T* y, const T* a, const T* b, int64_t n) {
-  if (halve_by<T, N>(y, a, b, 0, n) < n) halve_by<T, N>(y, a, b, n - N, n);
 }
 template <class T, class Op> TT_NOINLINE void halve_rows(T* TT_RESTRICT y, const T* TT_RESTRICT a,
                                                          const T* TT_RESTRICT b, int64_t n) {
   constexpr int L = kLanes<T> < 4 ? 4 : kLanes<T>;
-  if (n >= L) return halve_all<T, L>(y, a, b, n);
+  if (n >= L) return halve_by<T, L>(y, a, b, n);
   if constexpr (L > 8)
-    if (n >= 8) return halve_all<T, 8>(y, a, b, n);
+    if (n >= 8) return halve_by<T, 8>(y, a, b, n);
   if constexpr (L > 4)
-    if (n >= 4) return halve_all<T, 4>(y, a, b, n);
+    if (n >= 4) return halve_by<T, 4>(y, a, b, n);
   for (int64_t j = 0; j < n; j++)
     y[j] = Op::join(Op::join(a[2 * j], b[2 * j]), Op::join(a[2 * j + 1], b[2 * j + 1]));
 }

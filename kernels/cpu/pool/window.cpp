@@ -29,9 +29,9 @@ TT_INLINE typename Halves<T, N>::Whole interleave(typename Halves<T, N>::Whole e
 }
 
 // Adjacent windows of 2 x 2 over rows a and b of x: da and db get g at the largest element of each
-// window, else 0. Windows [j, n), N at a time; returns the first of the rest.
-template <class T, int N> TT_INLINE int64_t halve_backward_by(T* da, T* db, const T* a, const T* b,
-                                                              const T* g, int64_t j, int64_t n) {
+// window, else 0. All of n >= N windows, N at a time: the last N again if N does not divide n.
+template <class T, int N>
+TT_INLINE void halve_backward_by(T* da, T* db, const T* a, const T* b, const T* g, int64_t n) {
   using V = typename Halves<T, N>::Whole;
   auto get = [](const T* p) TT_INLINE_LAMBDA {
     V v;
@@ -40,7 +40,7 @@ template <class T, int N> TT_INLINE int64_t halve_backward_by(T* da, T* db, cons
   };
   auto put = [](T* p, V v) TT_INLINE_LAMBDA { __builtin_memcpy(p, &v, sizeof v); };
   const V none = {};
-  for (; j + N <= n; j += N) {
+  for (int64_t j = 0;; j = min(j + N, n - N)) {
     const V a0 = get(a + 2 * j);
     const V a1 = get(a + 2 * j + N);
     const V b0 = get(b + 2 * j);
@@ -65,8 +65,8 @@ template <class T, int N> TT_INLINE int64_t halve_backward_by(T* da, T* db, cons
     put(da + 2 * j + N, interleave<1, T, N>(g0, g1));
     put(db + 2 * j, interleave<0, T, N>(g2, g3));
     put(db + 2 * j + N, interleave<1, T, N>(g2, g3));
+    if (j + N >= n) return;
   }
-  return j;
 }
 
 // The windows of dimension d that may cover elements [from, to) of a tile of dx.
@@ -78,20 +78,14 @@ template <class T> TT_INLINE void clear_plane(const PoolPlan& p, T* dx, const Po
   else clear_tile(reinterpret_cast<char*>(dx), t, p.in[1], sizeof(T), sizeof(T));
 }
 
-// All of n >= N windows: the last N again if N does not divide n.
-template <class T, int N>
-TT_INLINE void halve_backward_all(T* da, T* db, const T* a, const T* b, const T* g, int64_t n) {
-  if (halve_backward_by<T, N>(da, db, a, b, g, 0, n) < n)
-    halve_backward_by<T, N>(da, db, a, b, g, n - N, n);
-}
 template <class T>
 TT_INLINE void halve_rows_backward(T* da, T* db, const T* a, const T* b, const T* g, int64_t n) {
   constexpr int L = kLanes<T> < 4 ? 4 : kLanes<T>;
-  if (n >= L) return halve_backward_all<T, L>(da, db, a, b, g, n);
+  if (n >= L) return halve_backward_by<T, L>(da, db, a, b, g, n);
   if constexpr (L > 8)
-    if (n >= 8) return halve_backward_all<T, 8>(da, db, a, b, g, n);
+    if (n >= 8) return halve_backward_by<T, 8>(da, db, a, b, g, n);
   if constexpr (L > 4)
-    if (n >= 4) return halve_backward_all<T, 4>(da, db, a, b, g, n);
+    if (n >= 4) return halve_backward_by<T, 4>(da, db, a, b, g, n);
   for (int64_t j = 0; j < n; j++) {
     const T v[4] = {a[2 * j], a[2 * j + 1], b[2 * j], b[2 * j + 1]};
     int at = 0;
