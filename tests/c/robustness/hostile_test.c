@@ -135,6 +135,7 @@ static const char* const kNullable[][2] = {
     {"tt_device_memory_stats", "device"},
     {"tt_device_reset_peak", "device"},
     {"tt_stream_new", "device"},
+    {"tt_stream_import", "device"},
     {"tt_stream_current", "device"},
     {"tt_stream_default", "device"},
     {"tt_event_new", "device"},
