@@ -184,7 +184,7 @@ TensorRef read_tensor(Span<const char> bytes, Name* name) {
 // ---- the nodes ----
 
 struct Attr {
-  Name name;
+  Name name = name_of("");
   float f = 0;
   int64_t i = 0;
   Span<const char> s, tensor;
@@ -194,7 +194,7 @@ struct Attr {
 
 // A tensor of the model.
 struct Item {
-  Name name;
+  Name name = name_of("");
   TensorRef t;
   bool known = false;  // depends on constants only
 };
@@ -452,9 +452,8 @@ bool Importer::elementwise() {
 bool Importer::product() {
   if (is(type_, "MatMul")) {
     // The product with a constant matrix is a linear layer, as tt exports it.
-    const bool linear = item(inputs_.empty() ? Name() : inputs_[0]).t && has(1) &&
-                        item(inputs_[1]).known && in(1).ndim == 2 && in(0).ndim >= 2 &&
-                        is_float(in(0).dtype);
+    const bool linear = has(0) && has(1) && item(inputs_[1]).known && in(1).ndim == 2 &&
+                        in(0).ndim >= 2 && is_float(in(0).dtype);
     if (linear) {
       const int64_t order[] = {1, 0};
       return give(op::linear(in(0), *op::permute(in(1), Ints(order)))), true;
@@ -931,7 +930,7 @@ void Importer::read_node(Span<const char> node) {
 
 // A ValueInfoProto of an input that is no constant.
 void Importer::read_input(Span<const char> info, SmallVec<TensorRef, 4>& inputs) {
-  Name name;
+  Name name = name_of("");
   Span<const char> type, tensor, shape;
   int64_t dtype = 0;
   Field f;
@@ -969,7 +968,7 @@ void Importer::read_graph(Span<const char> graph) {
   for (Message m(graph); m.next(f);) {
     if (f.number == 15) fail(TT_NOT_IMPLEMENTED, "sparse tensors");
     if (f.number != 5) continue;
-    Name name;
+    Name name = name_of("");
     TensorRef t = read_tensor(f.bytes, &name);
     add(name, std::move(t), true);
   }
@@ -1008,7 +1007,7 @@ Ref<Graph> Importer::run() {
   for (Message m(graph); m.next(f);) {
     if (f.number != 12) continue;
     Field v;
-    Name name;
+    Name name = name_of("");
     for (Message info(f.bytes); info.next(v);)
       if (v.number == 1) name = v.bytes;
     keep.push_back(item(name).t);
