@@ -628,8 +628,10 @@ bool Importer::reduction() {
 
 bool Importer::arrangement() {
   const int64_t n = inputs_.empty() || !has(0) ? 0 : in(0).ndim;
-  if (is(type_, "Identity") || is(type_, "Dropout"))
-    return give(TensorRef::share(&in(0)), item(inputs_[0]).known), true;
+  if (is(type_, "Identity") || is(type_, "Dropout")) {
+    TensorRef x = TensorRef::share(&in(0));
+    return give(std::move(x), item(inputs_[0]).known), true;
+  }
   if (is(type_, "Reshape")) {
     Shape sizes = numbers(1, "shape");
     for (int64_t i = 0; i < sizes.size() && !integer("allowzero", 0); i++)
