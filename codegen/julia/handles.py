@@ -17,7 +17,12 @@ HOOKS = {"Tensor": "tt_remove_hook", "Module": "tt_module_remove_hook"}
 OUTPUTS = ("out", "outs", "previous")
 RENAMED = {"Cancel": "CancelToken"}
 # C type of a parameter -> Julia's
-KINDS = {"int64_t": "Integer", "uint64_t": "Integer", "char": "Union{AbstractString, Symbol}"}
+KINDS = {
+    "int64_t": "Integer",
+    "uint64_t": "Integer",
+    "double": "Real",
+    "char": "Union{AbstractString, Symbol}",
+}
 # C type of an output -> its initial value, how it is read
 NUMBERS = {
     "double": ("0.0", "o[]"),

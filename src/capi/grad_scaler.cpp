@@ -71,7 +71,8 @@ tt_status tt_grad_scaler_update(tt_ctx* h, tt_grad_scaler* s, double new_scale) 
 }
 double tt_grad_scaler_get_scale(const tt_grad_scaler* h) {
   const GradScaler* s = scaler_of(h);
-  return s && s->enabled ? double(s->scale) : 1;
+  if (!s) return 0;
+  return s->enabled ? double(s->scale) : 1;
 }
 tt_status tt_grad_scaler_state(tt_ctx* h, tt_grad_scaler* s, double state[5]) {
   return api_call(h, "grad_scaler_state", [&](Ctx&) {

@@ -175,7 +175,7 @@ function GradScaler(; init_scale::Real=65536, growth_factor::Real=2, backoff_fac
     return own(GradScaler, handle_out(o -> C.tt_grad_scaler_new(ctx(), opts, o)))
 end
 function get_state(s::GradScaler)
-    state = zeros(Float64, 5)
+    state = Base.zeros(5)
     check(C.tt_grad_scaler_state(ctx(), s, state))
     return (state...,)
 end

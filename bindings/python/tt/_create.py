@@ -204,8 +204,8 @@ def from_values(data: Any, dtype: DType | None) -> Tensor:
             code, stored = "Q", UINT64
     try:
         result = from_bytes(array(code, items), stored, shape)
-        kind = getattr(DTYPES[dtype_code(dtype, "tensor", "dtype")], "kind", "")
-        if items and kind == "i" and stored is not UINT64:  # array() has checked uint64
+        target = getattr(DTYPES[dtype_code(dtype, "tensor", "dtype")], "kind", "")
+        if items and target == "i" and stored is not UINT64:  # array() has checked uint64
             for extreme in (min(items), max(items)):
                 scalar_tensor(extreme, dtype=dtype)  # raises unless it fits
     except OverflowError:

@@ -654,6 +654,13 @@ static constexpr OpSchema scatter_schema = {.name = "scatter", .call = "scatter"
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&,
             int64_t>(&scatter_schema, impl::scatter, nullptr);
+static void scatter__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index,
+                              const Tensor& src, int64_t reduce) {
+  if (!(needs_grad(self) || needs_grad(src))) return redispatch(op_scatter_,
+      c.keys & kBelowAutograd, self, dim, index, src, reduce);
+  const TensorRef before = overwritten(self);
+  replace_values(self, *dispatch(op_scatter, *before, dim, index, src, reduce));
+}
 static constexpr ArgInfo scatter__args[] = {{"self", ArgType::kTensor, true, false},
                                             {"dim", ArgType::kDim, false, false},
                                             {"index", ArgType::kTensor, false, false},
@@ -666,7 +673,7 @@ static constexpr OpSchema scatter__schema = {.name = "scatter_", .call = "scatte
     .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, int64_t>(&scatter__schema,
-    scatter__impl, nullptr);
+    scatter__impl, scatter__autograd);
 static void scatter_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                                   const Tensor& src, int64_t reduce, Tensor& dst) {
   if (needs_grad(self) || needs_grad(index) || needs_grad(src) || needs_grad(dst)) fail_into_grad();
@@ -697,6 +704,13 @@ static constexpr OpSchema scatter_value_schema = {.name = "scatter_value", .call
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&,
                        int64_t)> op_scatter_value = make_op<TensorRef, const Tensor&, int64_t,
     const Tensor&, const Scalar&, int64_t>(&scatter_value_schema, impl::scatter_value, nullptr);
+static void scatter_value__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index,
+                                    const Scalar& value, int64_t reduce) {
+  if (!(needs_grad(self))) return redispatch(op_scatter_value_, c.keys & kBelowAutograd, self, dim,
+                                             index, value, reduce);
+  const TensorRef before = overwritten(self);
+  replace_values(self, *dispatch(op_scatter_value, *before, dim, index, value, reduce));
+}
 static constexpr ArgInfo scatter_value__args[] = {{"self", ArgType::kTensor, true, false},
                                                   {"dim", ArgType::kDim, false, false},
                                                   {"index", ArgType::kTensor, false, false},
@@ -709,7 +723,7 @@ static constexpr OpSchema scatter_value__schema = {.name = "scatter_value_", .ca
     .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Scalar&, int64_t)> op_scatter_value_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Scalar&, int64_t>(&scatter_value__schema,
-    scatter_value__impl, nullptr);
+    scatter_value__impl, scatter_value__autograd);
 static void scatter_value_into_autograd(Call c, const Tensor& self, int64_t dim,
                                         const Tensor& index, const Scalar& value, int64_t reduce,
                                         Tensor& dst) {

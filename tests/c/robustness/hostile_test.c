@@ -30,6 +30,7 @@ typedef enum Kind {
   kCompiled,
   kStream,
   kEvent,
+  kGradScaler,
   kStateDict, /* handles */
   kMaybeTensor,
   kOptTensor,
@@ -60,6 +61,7 @@ typedef enum Kind {
   kOutCompiled,
   kOutStream,
   kOutEvent,
+  kOutGradScaler,
   kOutStateDict,
   kScalar,
   kMaybeScalar,
@@ -79,7 +81,7 @@ typedef enum Kind {
   kOut,
   kMemory
 } Kind;
-enum { kMaxPlaces = 12, kHandles = 24, kSlots = 8 };
+enum { kMaxPlaces = 12, kHandles = 25, kSlots = 8 };
 typedef enum Result { kStatus, kFact, kVoid } Result;
 typedef struct Place {
   Kind kind;
@@ -131,6 +133,8 @@ static const char* const kNullable[][2] = {
     {"*", "work"},
     {"tt_group_new", "backend"},
     {"tt_group_new", "rendezvous"},
+    {"tt_group_sync_batch_norm", "g"},
+    {"tt_csv_load", "delimiter"},
     {"tt_device_get_properties", "device"},
     {"tt_device_memory_stats", "device"},
     {"tt_device_reset_peak", "device"},
@@ -214,6 +218,7 @@ static struct {
   tt_compiled* compiled;
   tt_stream* stream; /* of the fake device */
   tt_event* event;
+  tt_grad_scaler* grad_scaler;
   tt_state_dict* state;
 } live;
 static const int64_t kShape[1] = {4};
@@ -255,6 +260,7 @@ static void make_live(void) {
   OK(tt_ddp_new(c, live.module, live.group, NULL, &live.ddp));
   OK(tt_plan_new(c, live.graph, NULL, &live.plan));
   OK(tt_compile(c, no_results, NULL, NULL, NULL, &live.compiled));
+  OK(tt_grad_scaler_new(c, NULL, &live.grad_scaler));
   if (fake && *fake) {
     OK(tt_load_cuda(c, fake));
     OK(tt_stream_new(c, NULL, 0, &live.stream));
@@ -283,6 +289,7 @@ static void drop_live(void) {
   tt_compiled_release(live.compiled);
   tt_stream_release(live.stream);
   tt_event_release(live.event);
+  tt_grad_scaler_release(live.grad_scaler);
 }
 static void open_file(void) {
   char path[64];
@@ -318,6 +325,7 @@ static void* handle_of(int kind) {
                                live.compiled,
                                live.stream,
                                live.event,
+                               live.grad_scaler,
                                live.state};
   return all[kind];
 }
@@ -391,6 +399,7 @@ static void* valid(Call* k, const Place* p, int i) {
     case kOutCompiled:
     case kOutStream:
     case kOutEvent:
+    case kOutGradScaler:
     case kOutStateDict: return k->outs[i];
     case kScalar:
     case kMaybeScalar: return &k->scalar;
@@ -400,7 +409,9 @@ static void* valid(Call* k, const Place* p, int i) {
     case kDevice: return &k->device;
     case kIndex: return &k->index;
     case kValues: return &k->value;
-    case kText: return strcmp(p->name, "path") == 0 ? "/nonexistent/tt" : "cpu";
+    case kText:
+      if (strcmp(p->name, "delimiter") == 0) return ",";
+      return strcmp(p->name, "path") == 0 ? "/nonexistent/tt" : "cpu";
     case kTexts: return (void*)kTextList;
     case kFunctionDef: return &k->function;
     case kOpDef: return &k->op;
@@ -479,6 +490,7 @@ static void give_back(const Function* f, Call* k, int bad) {
     if (f->places[i].kind == kOutCompiled) tt_compiled_release(out);
     if (f->places[i].kind == kOutStream) tt_stream_release(out);
     if (f->places[i].kind == kOutEvent) tt_event_release(out);
+    if (f->places[i].kind == kOutGradScaler) tt_grad_scaler_release(out);
     if (f->places[i].kind == kOutStateDict) tt_state_dict_release(out);
   }
 }

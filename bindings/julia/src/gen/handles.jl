@@ -264,7 +264,7 @@ step!(s::GradScaler, opt::Optimizer) = (o = Ref(Int32(0));
 Ends an iteration: the scale follows from what its gradients were. `new_scale`: the scale from now
 on; 0: none is given.
 """
-update!(s::GradScaler, new_scale::Bool=0) = check(C.tt_grad_scaler_update(ctx(), s, new_scale))
+update!(s::GradScaler, new_scale::Real=0) = check(C.tt_grad_scaler_update(ctx(), s, new_scale))
 "Returns the scale; 1 if scaling is disabled."
 get_scale(s::GradScaler) = C.tt_grad_scaler_get_scale(s)
 "Advances to the next epoch. Call it after the step of the optimizer."

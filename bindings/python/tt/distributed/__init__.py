@@ -521,7 +521,7 @@ def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0
     the rank that has sent."""
     work: Any = irecv(tensor, src, group, tag)
     work.wait()
-    return work.source_rank()  # type: ignore[no-any-return]
+    return work.source_rank()
 
 
 class P2POp:

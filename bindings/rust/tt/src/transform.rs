@@ -311,9 +311,9 @@ impl GradScaler {
     /// Takes the optimizer's step unless a gradient has inf or nan. Returns whether it was taken.
     ///
     /// ```
-    /// let w = tt::Tensor::from([1.0f32]);
-    /// w.set_requires_grad(true)?;
-    /// let opt = tt::optim::sgd(&[&w], 0.5)?;
+    /// let w = tt::Tensor::from([1.0f32]).requires_grad_(true)?;
+    /// let opt = tt::optim::sgd([&w])?;
+    /// opt.set_lr(0.5)?;
     /// let scaler = tt::GradScaler::new()?;
     /// scaler.scale(&w.mul(&w)?.sum()?)?.backward()?;
     /// assert!(scaler.step(&opt)?);

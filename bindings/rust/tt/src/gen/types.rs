@@ -101,12 +101,11 @@ pub enum DType {
     C64 = 11,
     /// Complex numbers of two `f64`.
     C128 = 12,
-    /// Stored, moved, converted and compared, with bit operations and products: no other
-    /// arithmetic, and no common dtype with other integers.
+    /// Unsigned 16-bit integers: moved, converted and compared, with bit operations.
     U16 = 13,
-    /// .
+    /// Unsigned 32-bit integers, as `U16`.
     U32 = 14,
-    /// .
+    /// Unsigned 64-bit integers, as `U16`.
     U64 = 15,
 }
 impl DType {

@@ -1,6 +1,6 @@
 // ONNX models as graphs.
 #include "base/os_file.h"
-#include "capi/graph.h"
+#include "capi/graph/graph.h"
 #include "graph/onnx_import.h"
 #include "io/files.h"
 

@@ -1,5 +1,5 @@
 // Graphs as C source, and quantised ones.
-#include "capi/graph.h"
+#include "capi/graph/graph.h"
 #include "graph/export/c_export.h"
 #include "graph/quantize.h"
 #include "io/files.h"

@@ -1,5 +1,5 @@
 // Captured graphs.
-#include "capi/graph.h"
+#include "capi/graph/graph.h"
 #include "graph/capture.h"
 #include "graph/passes/passes.h"
 #include "graph/plan.h"

@@ -1,7 +1,7 @@
 // Edits of graphs.
 #include "graph/edit.h"
 
-#include "capi/graph.h"
+#include "capi/graph/graph.h"
 #include "graph/arg_check.h"
 #include "graph/rewrite.h"
 

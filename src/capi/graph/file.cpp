@@ -1,8 +1,8 @@
-// Files of graphs. Nothing here names the list of all operators (graph_load.cpp does), so a static
+// Files of graphs. Nothing here names the list of all operators (load.cpp does), so a static
 // program that passes its own list has no other operator.
 #include "io/graph_file.h"
 
-#include "capi/graph.h"
+#include "capi/graph/graph.h"
 #include "graph/export/onnx_export.h"
 #include "io/files.h"
 

@@ -1,5 +1,5 @@
 // Loading of graphs with all operators at hand.
-#include "capi/graph.h"
+#include "capi/graph/graph.h"
 #include "dispatch/all_ops.h"
 #include "io/graph_file.h"
 
