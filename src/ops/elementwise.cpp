@@ -287,8 +287,10 @@ static TT_INLINE bool same_dims(const Tensor& a, const Tensor& b) {
 
 // Returns d if the operator computes operands of d without conversion, else kNone.
 static TT_INLINE Dtype unconverted_dtype(const ElementSpec& spec, Dtype d) {
-  const bool native =
-      (d >= Dtype::kF32 && d <= Dtype::kC128) || d == Dtype::kI32 || d == Dtype::kI64;
+  constexpr uint32_t kNative = 1u << int(Dtype::kF32) | 1u << int(Dtype::kF64) |
+                               1u << int(Dtype::kC64) | 1u << int(Dtype::kC128) |
+                               1u << int(Dtype::kI32) | 1u << int(Dtype::kI64);
+  const bool native = kNative >> int(d) & 1;
   const bool changes = (spec.rule == DtypeRule::kFloat && d < Dtype::kF32) ||
                        (spec.rule == DtypeRule::kModulus && is_complex(d)) ||
                        (spec.no_integers && d < Dtype::kF32);
