@@ -75,10 +75,16 @@ def on_devices(order):
     dist.gather(mine, found, dst=1)
     assert found is None or all(tt.equal(a.cpu(), b.cpu()) for a, b in zip(found, items))
     above, below = (rank + 1) % size, (rank - 1) % size
-    sent = dist.isend(tt.full((5000,), float(rank), device="cuda"), above, tag=3)
-    received = dist.irecv(into := tt.zeros(5000, device="cuda"), below, tag=3)
-    received.wait()
-    sent.wait()
+    mine, into = tt.full((5000,), float(rank), device="cuda"), tt.zeros(5000, device="cuda")
+    if order == "0":
+        sent = dist.isend(mine, above, tag=3)
+        dist.irecv(into, below, tag=3).wait()
+        sent.wait()
+    else:  # late work runs one job at a time: two ranks that send at once would wait for ever
+        for sends in (rank % 2 == 0, rank % 2 == 1):
+            work = dist.isend(mine, above, tag=3) if sends else dist.irecv(into, below, tag=3)
+            work.wait()
+            tt.cuda.synchronize()
     assert into[4999].item() == below
     works = [dist.all_reduce(tt.ones(9, device="cuda"), async_op=True) for _ in range(5)]
     assert all(w.wait() for w in works)
