@@ -199,18 +199,12 @@ def compare(args):
         cells = [f"{best[size, what, n]:.2f}" for n in pythons]
         print(f"| {size} | {what} | " + " | ".join(cells) + " |")
     for kind in KINDS:
-        name = f"train_{kind}, ddp"
-        ups = [
-            f"{n} {best[1, f'train_{kind}, without', n] / best[2, name, n]:.2f}" for n in pythons
-        ]
-        over = [
-            f"{n} {100 * (best[1, name, n] / best[1, f'train_{kind}, without', n] - 1):.1f} %"
-            for n in pythons
-        ]
-        bound = [
-            f"{n} {best[1, f'train_{kind}, without', n] / best[2, f'train_{kind}, half without', n]:.2f}"
-            for n in pythons
-        ]
+        ups, over, bound = [], [], []
+        for n in pythons:
+            alone = best[1, f"train_{kind}, without", n]
+            ups.append(f"{n} {alone / best[2, f'train_{kind}, ddp', n]:.2f}")
+            over.append(f"{n} {100 * (best[1, f'train_{kind}, ddp', n] / alone - 1):.1f} %")
+            bound.append(f"{n} {alone / best[2, f'train_{kind}, half without', n]:.2f}")
         print(f"\ntrain_{kind}: speed-up of 2 processes {', '.join(ups)} (without communication "
               f"{', '.join(bound)}); overhead of DDP in one process {', '.join(over)}")  # fmt: skip
 

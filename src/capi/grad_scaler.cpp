@@ -89,10 +89,6 @@ tt_status tt_grad_scaler_set_state(tt_ctx* h, tt_grad_scaler* s, const double st
   return api_call(h, "grad_scaler_set_state", [&](Ctx&) {
     GradScaler& scaler = scaler_arg(s);
     if (!state) fail_null("state", 2);
-    scaler.scale = float(state[0]);
-    scaler.growth_factor = state[1];
-    scaler.backoff_factor = state[2];
-    scaler.growth_interval = int64_t(state[3]);
-    scaler.growth_tracker = int64_t(state[4]);
+    set_scaler_state(scaler, state);
   });
 }

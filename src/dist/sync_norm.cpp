@@ -84,7 +84,9 @@ Statistics statistics_of_ranks(Group& g, const Tensor& x) {
   const Ints ranks = {&over_ranks, 1};
   Statistics s;
   s.count = read_scalar(*op::sum(*counts)).real();
-  if (s.count <= 0) fail_arg(TT_SHAPE, "input", "input is {} on all ranks: it is empty", x.sizes());
+  if (s.count < 2)
+    fail_arg(TT_SHAPE, "input",
+             "input is {}: all ranks together need more than one value per channel", x.sizes());
   s.mean = op::sum_dim(*(means * counts), ranks) * Scalar(1 / s.count);
   const TensorRef apart = op::square(*(means - *s.mean));
   s.variance = op::sum_dim(*(sums + *(apart * counts)), ranks) * Scalar(1 / s.count);

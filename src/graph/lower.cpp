@@ -464,7 +464,7 @@ void Lowering::run() {
   if (final_) return keep_addresses();
   p_.step_times.push_back(time_);
   p_.blob_bytes = blob_used_ + kSlack;
-  // What is kept of conversions adds this part to the arena, or so many bytes.
+  // Kept conversions may enlarge the arena by a fifth, and by 64 kB in any case.
   constexpr int64_t kKeptShare = 5;
   constexpr int64_t kKeptBytes = 1 << 16;
   const int64_t least = place_greedily({p_.placements.data(), p_.placements.size()});

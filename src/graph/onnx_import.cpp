@@ -7,6 +7,7 @@
 #include "graph/capture.h"
 #include "ops/gen/ops.h"
 
+#include <math.h>
 #include <string.h>
 
 namespace TT_NS {
@@ -115,71 +116,89 @@ TensorRef integers(Ints list) {
   return t;
 }
 
-// A TensorProto as a new tensor.
-TensorRef read_tensor(Span<const char> bytes, Name* name) {
-  Shape sizes;
-  int64_t type = 0, n_real = 0;
-  Span<const char> raw;
-  bool has_raw = false;
-  SmallVec<int64_t, 8> numbers;
-  SmallVec<float, 8> reals;
+// A repeated float: one of the field, or several packed.
+template <int N> void add_reals(SmallVec<float, N>& list, const Field& f) {
+  if (f.wire != 2) {
+    list.push_back(f.real());
+    return;
+  }
+  for (int64_t at = 0; at + 4 <= f.bytes.n; at += 4) {
+    float v;
+    memcpy(&v, f.bytes.ptr + at, 4);
+    list.push_back(v);
+  }
+}
+
+// A TensorProto: its elements are bytes, floats (float32) or integers (all but doubles).
+struct TensorMessage {
+  explicit TensorMessage(Span<const char> bytes);
+  TensorRef tensor() const;
+
+  Name name = name_of("");
+
+ private:
+  void store(Tensor& t) const;
+
+  Shape sizes_;
+  int64_t type_ = 0;
+  bool has_raw_ = false;
+  Span<const char> raw_;
+  SmallVec<int64_t, 8> integers_;
+  SmallVec<float, 8> reals_;
+};
+
+TensorMessage::TensorMessage(Span<const char> bytes) {
   Field f;
   for (Message m(bytes); m.next(f);) {
     switch (f.number) {
-      case 1: add_integers(sizes, f); break;
-      case 2: type = f.integer(); break;
-      case 4:
-        if (f.wire != 2) {
-          reals.push_back(f.real());
-          break;
-        }
-        n_real = f.bytes.n / 4;
-        for (int64_t i = 0; i < n_real; i++) {
-          float v;
-          memcpy(&v, f.bytes.ptr + i * 4, 4);
-          reals.push_back(v);
-        }
-        break;
+      case 1: add_integers(sizes_, f); break;
+      case 2: type_ = f.integer(); break;
+      case 4: add_reals(reals_, f); break;
       case 5:
-      case 7: add_integers(numbers, f); break;
-      case 8:
-        if (name) *name = f.bytes;
-        break;
+      case 7: add_integers(integers_, f); break;
+      case 8: name = f.bytes; break;
       case 9:
-        raw = f.bytes;
-        has_raw = true;
-        break;
-      case 10:
-        raw = f.bytes;
-        has_raw = true;
+      case 10:  // packed doubles
+        raw_ = f.bytes;
+        has_raw_ = true;
         break;
       case 13: fail(TT_NOT_IMPLEMENTED, "tensors in other files than the model");
       default: break;
     }
   }
-  const Dtype dtype = dtype_of(type);
-  if (sizes.size() > kMaxDims) fail_format("a tensor has too many dimensions");
-  for (const int64_t size : sizes)
+}
+
+TensorRef TensorMessage::tensor() const {
+  const Dtype dtype = dtype_of(type_);
+  if (sizes_.size() > kMaxDims) fail_format("a tensor has too many dimensions");
+  for (const int64_t size : sizes_)
     if (size < 0) fail_format("a tensor has a negative size");
-  const int64_t numel = checked_numel(sizes, dtype, "a tensor of the model");
-  const int64_t given = has_raw ? raw.n / item_size(dtype) : max(numbers.size(), reals.size());
-  const bool whole = !has_raw || raw.n == numel * item_size(dtype);
-  if (given != numel || !whole) fail_format("a tensor has not the elements of its shape");
-  TensorRef t = new_tensor(sizes, dtype, kCpuDevice);
-  for (int64_t i = 0; i < numel; i++) {
-    char* to = t->data + i * item_size(dtype);
-    if (has_raw) {
-      memcpy(t->data, raw.ptr, size_t(raw.n));
-      break;
-    }
-    if (dtype == Dtype::kF16 || dtype == Dtype::kBF16) memcpy(to, &numbers[i], 2);
-    else if (is_float(dtype) != !reals.empty()) fail_format("a tensor has numbers of another kind");
-    else store_scalar(to, dtype, reals.empty() ? Scalar(numbers[i]) : Scalar(double(reals[i])));
-  }
-  if (dtype == Dtype::kBool)
-    for (int64_t i = 0; i < numel; i++) t->data[i] = t->data[i] != 0;
+  const int64_t numel = checked_numel(sizes_, dtype, "a tensor of the model");
+  int64_t given = dtype == Dtype::kF32 ? reals_.size() : integers_.size();
+  if (dtype == Dtype::kF64) given = 0;
+  const bool whole = has_raw_ ? raw_.n == numel * item_size(dtype) : given == numel;
+  if (!whole) fail_format("a tensor has not the elements of its shape");
+  TensorRef t = new_tensor(sizes_, dtype, kCpuDevice);
+  store(*t);
+  for (int64_t i = 0; dtype == Dtype::kBool && i < numel; i++) t->data[i] = t->data[i] != 0;
   return t;
 }
+
+void TensorMessage::store(Tensor& t) const {
+  if (t.numel == 0) return;
+  if (has_raw_) {
+    memcpy(t.data, raw_.ptr, size_t(raw_.n));
+    return;
+  }
+  const bool bits = t.dtype == Dtype::kF16 || t.dtype == Dtype::kBF16;
+  for (int64_t i = 0; i < t.numel; i++) {
+    char* to = t.data + i * t.item_size();
+    if (bits) memcpy(to, &integers_[i], 2);
+    else if (t.dtype == Dtype::kF32) memcpy(to, &reals_[i], 4);
+    else store_scalar(to, t.dtype, Scalar(integers_[i]));
+  }
+}
+TensorRef read_tensor(Span<const char> bytes) { return TensorMessage(bytes).tensor(); }
 
 // ---- the nodes ----
 
@@ -189,7 +208,6 @@ struct Attr {
   int64_t i = 0;
   Span<const char> s, tensor;
   SmallVec<int64_t, 4> ints;
-  SmallVec<float, 1> floats;
 };
 
 // A tensor of the model.
@@ -227,6 +245,7 @@ class Importer {
   Shape numbers(int64_t i) const;                    // of a known input
   Shape numbers(int64_t i, const char* name) const;  // of an input, or of an attribute
   double number(int64_t i, double missing) const;
+  int64_t whole_number(int64_t i, int64_t missing) const;
   int64_t dim(int64_t d, int64_t ndim) const;
   void give(TensorRef t, bool known = false);
   bool may_compute() const;
@@ -328,6 +347,12 @@ double Importer::number(int64_t i, double missing) const {
   const Item& x = item(inputs_[i]);
   if (!x.known || x.t->numel != 1) refuse("a number that depends on inputs");
   return load_scalar(x.t->data, x.t->dtype).real();
+}
+int64_t Importer::whole_number(int64_t i, int64_t missing) const {
+  if (!has(i)) return missing;
+  const Shape list = numbers(i);
+  if (list.size() != 1) refuse("an input that is no number");
+  return list[0];
 }
 int64_t Importer::dim(int64_t d, int64_t ndim) const { return wrap_dim(d, ndim, "axis"); }
 void Importer::give(TensorRef t, bool known) {
@@ -613,10 +638,10 @@ bool Importer::reduction() {
   }
   if (is(type_, "CumSum")) {
     if (integer("exclusive", 0) || integer("reverse", 0)) refuse("exclusive or reverse sums");
-    return give(op::cumsum(in(0), dim(int64_t(number(1, 0)), n), in(0).dtype)), true;
+    return give(op::cumsum(in(0), dim(whole_number(1, 0), n), in(0).dtype)), true;
   }
   if (is(type_, "TopK")) {
-    TensorPair made = op::topk(in(0), int64_t(number(1, 1)), dim(integer("axis", -1), n),
+    TensorPair made = op::topk(in(0), whole_number(1, 1), dim(integer("axis", -1), n),
                                integer("largest", 1), true);
     give(std::move(made.first));
     return give(std::move(made.second)), true;
@@ -659,7 +684,8 @@ bool Importer::arrangement() {
     for (const int64_t d : axes) named[dim(d, after)] = true;
     Shape sizes;
     for (int64_t i = 0, from = 0; i < after; i++) {
-      const bool one = adds ? named[i] : axes.empty() ? in(0).size(i) == 1 : named[i];
+      const bool drops_all = !adds && axes.empty();  // of size 1
+      const bool one = drops_all ? in(0).size(i) == 1 : named[i];
       if (one && !adds && in(0).size(i) != 1) refuse("an axis whose size is not 1");
       if (one && adds) sizes.push_back(1);
       else if (!one) sizes.push_back(in(0).size(adds ? from++ : i));
@@ -696,7 +722,7 @@ bool Importer::arrangement() {
   }
   if (is(type_, "Tile")) return give(op::repeat(in(0), numbers(1))), true;
   if (is(type_, "Trilu")) {
-    const auto k = int64_t(number(1, 0));
+    const int64_t k = whole_number(1, 0);
     return give(integer("upper", 1) ? op::triu(in(0), k) : op::tril(in(0), k)), true;
   }
   return false;
@@ -782,7 +808,7 @@ bool Importer::constant() {
     return give(t, true), true;
   }
   if (is(type_, "Constant")) {
-    if (const Attr* a = attr("value")) return give(read_tensor(a->tensor, nullptr), true), true;
+    if (const Attr* a = attr("value")) return give(read_tensor(a->tensor), true), true;
     if (const Attr* a = attr("value_ints")) return give(integers(a->ints.span()), true), true;
     const bool whole = attr("value_int") != nullptr;
     if (!whole && !attr("value_float")) refuse("a constant of another kind");
@@ -794,7 +820,7 @@ bool Importer::constant() {
   if (is(type_, "ConstantOfShape")) {
     const Shape sizes = numbers(0);
     TensorRef one;
-    if (const Attr* a = attr("value")) one = read_tensor(a->tensor, nullptr);
+    if (const Attr* a = attr("value")) one = read_tensor(a->tensor);
     if (one && one->numel != 1) refuse("a value that is no number");
     const Dtype dtype = one ? one->dtype : Dtype::kF32;
     if (checked_numel(sizes, dtype, "shape") > kMaxMade) refuse("a large constant");
@@ -806,6 +832,9 @@ bool Importer::constant() {
   if (is(type_, "Range")) {
     const double start = number(0, 0), limit = number(1, 0), step = number(2, 1);
     const double n = step != 0 ? (limit - start) / step : -1;
+    const bool whole = !is_float(in(0).dtype);
+    const double most = max(fabs(start), fabs(limit));
+    if (whole && !(most + fabs(step) < 0x1p53)) refuse("a range of large numbers");
     if (!(n >= 0 && n <= double(kMaxMade))) {
       if (n < 0 && step != 0) return give(new_tensor({}, in(0).dtype, kCpuDevice), true), true;
       refuse("a long range");
@@ -814,7 +843,6 @@ bool Importer::constant() {
     TensorRef t = new_tensor(Ints(&count, 1), in(0).dtype, kCpuDevice);
     for (int64_t i = 0; i < count; i++) {
       const double v = start + double(i) * step;
-      const bool whole = !is_float(t->dtype);
       store_scalar(t->data + i * item_size(t->dtype), t->dtype,
                    whole ? Scalar(int64_t(v)) : Scalar(v));
     }
@@ -970,9 +998,8 @@ void Importer::read_graph(Span<const char> graph) {
   for (Message m(graph); m.next(f);) {
     if (f.number == 15) fail(TT_NOT_IMPLEMENTED, "sparse tensors");
     if (f.number != 5) continue;
-    Name name = name_of("");
-    TensorRef t = read_tensor(f.bytes, &name);
-    add(name, std::move(t), true);
+    const TensorMessage text(f.bytes);
+    add(text.name, text.tensor(), true);
   }
   for (Message m(graph); m.next(f);)
     if (f.number == 11) read_input(f.bytes, inputs);

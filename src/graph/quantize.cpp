@@ -1,5 +1,6 @@
 #include "graph/quantize.h"
 
+#include "graph/args.h"
 #include "graph/edit.h"
 #include "graph/passes/passes.h"
 #include "graph/plan.h"
@@ -30,46 +31,6 @@ struct Site {
   SmallVec<int64_t, 1> bins;  // counts of numbers between low and high
 };
 
-// ---- arguments ----
-
-IrArg none() { return {}; }
-IrArg tensor(int32_t v) {
-  IrArg a;
-  a.kind = v < 0 ? Value::kNone : Value::kTensor;
-  if (v >= 0) a.values.push_back(v);
-  return a;
-}
-IrArg integer(int64_t i) {
-  IrArg a;
-  a.kind = Value::kInt;
-  a.i = i;
-  return a;
-}
-IrArg floating(double f) {
-  IrArg a;
-  a.kind = Value::kFloat;
-  a.f = f;
-  return a;
-}
-IrArg boolean(bool b) {
-  IrArg a;
-  a.kind = Value::kBool;
-  a.i = b;
-  return a;
-}
-IrArg scalar(double v) {
-  IrArg a;
-  a.kind = Value::kScalar;
-  a.scalar = Scalar(v);
-  return a;
-}
-IrArg ints(Ints list) {
-  IrArg a;
-  a.kind = Value::kInts;
-  a.ints = SmallVec<int64_t, 2>(list);
-  return a;
-}
-
 // ---- which nodes ----
 
 class Quantizer {
@@ -88,7 +49,6 @@ class Quantizer {
   void observe_batch(Plan& plan, TensorSpan batch, bool bins);
   void shrink_ranges();
   TensorRef weight_of(const IrNode& n) const;
-  int32_t add_constant(TensorRef t);
   template <class... Args> int32_t insert(const OpInfo& op, Args... args);
   int32_t insert_rows(int32_t x, TensorRef w, TensorRef scales, const IrArg& bias);
   void quantize(const Site& site);
@@ -214,7 +174,7 @@ void Quantizer::observe(TensorSpan samples) {
     const int64_t at = sites_[i].node;
     const int32_t x = watched->nodes[at].args[kInput].values[0];
     SmallVec<int32_t, 4> outs;
-    insert_node(*watched.get(), at, op_clone.info, {tensor(x), integer(TT_CONTIGUOUS)}, outs);
+    insert_node(*watched.get(), at, op_clone.info, {tensor_arg(x), int_arg(TT_CONTIGUOUS)}, outs);
     outputs[--k] = outs[0];
   }
   set_outputs(*watched.get(), outputs);
@@ -234,29 +194,13 @@ void Quantizer::observe(TensorSpan samples) {
 // ---- rewriting ----
 
 TensorRef Quantizer::weight_of(const IrNode& n) const {
-  const IrValue& v = g_->values[n.args[kWeight].values[0]];
-  const Tensor& t = *g_->storages[v.storage].tensor;
-  return op::contiguous(*new_alias(t, v.sizes, v.strides, t.storage->data + v.offset, v.dtype));
-}
-
-// What the next node that is inserted reads: an edit drops what nothing reads.
-int32_t Quantizer::add_constant(TensorRef t) {
-  IrStorage s;
-  s.role = IrRole::kConstant;
-  s.writable = false;
-  s.bytes = t->storage->bytes;
-  const int64_t offset = t->data - t->storage->data;
-  const Shape sizes(t->sizes()), strides(t->strides());
-  const Dtype dtype = t->dtype;
-  s.tensor = std::move(t);
-  g_->storages.push_back(std::move(s));
-  return g_->value(int32_t(g_->storages.size()) - 1, 0, dtype, offset, sizes, strides, -1, -1);
+  return op::contiguous(*constant_of(*g_, n.args[kWeight].values[0]));
 }
 
 template <class... Args> int32_t Quantizer::insert(const OpInfo& op, Args... args) {
   const int64_t before = g_->nodes.size();
   SmallVec<int32_t, 4> outs;
-  insert_node(*g_.get(), at_, op, {args...}, outs);
+  insert_node(*g_, at_, op, {args...}, outs);
   at_ += g_->nodes.size() - before;
   return outs[0];
 }
@@ -268,26 +212,31 @@ int32_t Quantizer::insert_rows(int32_t x, TensorRef w, TensorRef scales, const I
   Shape shape = g_->values[x].sizes;
   shape[shape.size() - 1] = w->size(0);
   const bool flat = shape.size() == 2;
-  const int32_t rows = flat ? x : insert(op_reshape.info, tensor(x), ints(matrix));
-  const int32_t least = insert(op_amin.info, tensor(rows), ints({&columns, 1}), boolean(false));
-  const int32_t most = insert(op_amax.info, tensor(rows), ints({&columns, 1}), boolean(false));
-  const int32_t low = insert(op_clamp.info, tensor(least), none(), scalar(0));
-  const int32_t high = insert(op_clamp.info, tensor(most), scalar(0), none());
-  const int32_t width = insert(op_sub.info, tensor(high), tensor(low), scalar(1));
-  const int32_t steps = insert(op_mul_scalar.info, tensor(width), scalar(1.0 / (kHigh - kLow)));
-  const int32_t scale = insert(op_clamp.info, tensor(steps), scalar(kLeastScale), none());
-  const int32_t inverse = insert(op_reciprocal.info, tensor(scale));
-  const int32_t below = insert(op_mul.info, tensor(low), tensor(inverse));
-  const int32_t whole = insert(op_round.info, tensor(below), integer(0));
-  const int32_t zero = insert(op_neg.info, tensor(whole));
-  const int32_t zeros = insert(op_to_dtype.info, tensor(zero), integer(int64_t(Dtype::kI32)));
-  const int32_t q = insert(op_quantize_per_channel.info, tensor(rows), tensor(scale), tensor(zeros),
-                           integer(0), integer(kLow), integer(kHigh), integer(int64_t(Dtype::kU8)));
-  const int32_t weight = add_constant(std::move(w));
-  const int32_t by_column = add_constant(std::move(scales));
-  const int32_t y = insert(op_quantized_linear.info, tensor(q), tensor(scale), tensor(zeros),
-                           tensor(weight), tensor(by_column), bias);
-  return flat ? y : insert(op_reshape.info, tensor(y), ints(shape));
+  const int32_t rows = flat ? x : insert(op_reshape.info, tensor_arg(x), ints_arg(matrix));
+  const int32_t least =
+      insert(op_amin.info, tensor_arg(rows), ints_arg({&columns, 1}), bool_arg(false));
+  const int32_t most =
+      insert(op_amax.info, tensor_arg(rows), ints_arg({&columns, 1}), bool_arg(false));
+  const int32_t low = insert(op_clamp.info, tensor_arg(least), IrArg(), scalar_arg(0.0));
+  const int32_t high = insert(op_clamp.info, tensor_arg(most), scalar_arg(0.0), IrArg());
+  const int32_t width = insert(op_sub.info, tensor_arg(high), tensor_arg(low), scalar_arg(1.0));
+  const int32_t steps =
+      insert(op_mul_scalar.info, tensor_arg(width), scalar_arg(1.0 / (kHigh - kLow)));
+  const int32_t scale =
+      insert(op_clamp.info, tensor_arg(steps), scalar_arg(double(kLeastScale)), IrArg());
+  const int32_t inverse = insert(op_reciprocal.info, tensor_arg(scale));
+  const int32_t below = insert(op_mul.info, tensor_arg(low), tensor_arg(inverse));
+  const int32_t whole = insert(op_round.info, tensor_arg(below), int_arg(0));
+  const int32_t zero = insert(op_neg.info, tensor_arg(whole));
+  const int32_t zeros = insert(op_to_dtype.info, tensor_arg(zero), int_arg(int64_t(Dtype::kI32)));
+  const int32_t q =
+      insert(op_quantize_per_channel.info, tensor_arg(rows), tensor_arg(scale), tensor_arg(zeros),
+             int_arg(0), int_arg(kLow), int_arg(kHigh), int_arg(int64_t(Dtype::kU8)));
+  const int32_t weight = add_constant(*g_, std::move(w));
+  const int32_t by_column = add_constant(*g_, std::move(scales));
+  const int32_t y = insert(op_quantized_linear.info, tensor_arg(q), tensor_arg(scale),
+                           tensor_arg(zeros), tensor_arg(weight), tensor_arg(by_column), bias);
+  return flat ? y : insert(op_reshape.info, tensor_arg(y), ints_arg(shape));
 }
 
 // Weights get integers in [-127, 127] and a scale for each output.
@@ -313,23 +262,24 @@ void Quantizer::quantize(const Site& site) {
   } else {
     const auto scale = double(site.range.scale());
     const int64_t zero = site.range.zero();
-    const int32_t q = insert(op_quantize_per_tensor.info, tensor(x), floating(scale), integer(zero),
-                             integer(kLow), integer(kHigh), integer(int64_t(Dtype::kU8)));
-    const int32_t integers = add_constant(std::move(weight));
-    const int32_t steps = add_constant(std::move(scales));
+    const int32_t q =
+        insert(op_quantize_per_tensor.info, tensor_arg(x), float_arg(scale), int_arg(zero),
+               int_arg(kLow), int_arg(kHigh), int_arg(int64_t(Dtype::kU8)));
+    const int32_t integers = add_constant(*g_, std::move(weight));
+    const int32_t steps = add_constant(*g_, std::move(scales));
     if (is_linear(n)) {
       const int64_t one[1] = {1};
-      const int32_t s = add_constant(op::full(one, Scalar(scale), Dtype::kF32));
-      const int32_t z = add_constant(op::full(one, Scalar(zero), Dtype::kI32));
-      y = insert(op_quantized_linear.info, tensor(q), tensor(s), tensor(z), tensor(integers),
-                 tensor(steps), n.args[kBias]);
+      const int32_t s = add_constant(*g_, op::full(one, Scalar(scale), Dtype::kF32));
+      const int32_t z = add_constant(*g_, op::full(one, Scalar(zero), Dtype::kI32));
+      y = insert(op_quantized_linear.info, tensor_arg(q), tensor_arg(s), tensor_arg(z),
+                 tensor_arg(integers), tensor_arg(steps), n.args[kBias]);
     } else {
-      y = insert(op_quantized_conv2d.info, tensor(q), floating(scale), integer(zero),
-                 tensor(integers), tensor(steps), n.args[kBias], n.args[kStride], n.args[kPadding],
-                 n.args[kDilation], n.args[kGroups]);
+      y = insert(op_quantized_conv2d.info, tensor_arg(q), float_arg(scale), int_arg(zero),
+                 tensor_arg(integers), tensor_arg(steps), n.args[kBias], n.args[kStride],
+                 n.args[kPadding], n.args[kDilation], n.args[kGroups]);
     }
   }
-  replace_uses(*g_.get(), old, y);
+  replace_uses(*g_, old, y);
 }
 
 Ref<Graph> Quantizer::run(TensorSpan samples) {
@@ -338,7 +288,7 @@ Ref<Graph> Quantizer::run(TensorSpan samples) {
   observe(samples);
   const MaskGuard plain(~kBackendKeys | bit(kKeyCapture));
   for (int64_t i = sites_.size() - 1; i >= 0; i--) quantize(sites_[i]);
-  remove_dead_code(*g_.get());
+  remove_dead_code(*g_);
   verify_graph(*g_);
   return std::move(g_);
 }

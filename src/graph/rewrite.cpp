@@ -39,6 +39,25 @@ Readers storage_readers(const Graph& g) {
   return readers;
 }
 
+TensorRef constant_of(const Graph& g, int32_t value) {
+  const IrValue& v = g.values[value];
+  const Tensor& t = *g.storages[v.storage].tensor;
+  return new_alias(t, v.sizes, v.strides, t.storage->data + v.offset, v.dtype);
+}
+
+int32_t add_constant(Graph& g, TensorRef t) {
+  IrStorage s;
+  s.role = IrRole::kConstant;
+  s.writable = false;
+  s.bytes = t->storage->bytes;
+  const int64_t offset = t->data - t->storage->data;
+  const Shape sizes(t->sizes()), strides(t->strides());
+  const Dtype dtype = t->dtype;
+  s.tensor = std::move(t);
+  g.storages.push_back(std::move(s));
+  return g.value(int32_t(g.storages.size()) - 1, 0, dtype, offset, sizes, strides, -1, -1);
+}
+
 int32_t add_made_value(Graph& g, int64_t bytes, Dtype dtype, Ints sizes, Ints strides,
                        int32_t node) {
   IrStorage s;

@@ -26,6 +26,10 @@ SmallVec<bool, 16> written_storages(const Graph& g);
 // nodes for an output.
 using Readers = SmallVec<SmallVec<int32_t, 2>, 16>;
 Readers storage_readers(const Graph& g);
+// The tensor of a value that is a constant.
+TensorRef constant_of(const Graph& g, int32_t value);
+// A new constant. An edit drops it unless a node reads it.
+int32_t add_constant(Graph& g, TensorRef t);
 // A value of a new storage of `bytes`, as result 0 of a node.
 int32_t add_made_value(Graph& g, int64_t bytes, Dtype dtype, Ints sizes, Ints strides,
                        int32_t node);

@@ -13,12 +13,15 @@ void GradScaler::destroy(GradScaler* s) noexcept {
   mem_free(s, sizeof *s);
 }
 
-Ref<GradScaler> new_grad_scaler(bool enabled, double scale, double growth_factor,
-                                double backoff_factor, int64_t growth_interval) {
+static void check_factors(double growth_factor, double backoff_factor) {
   if (!(growth_factor > 1))
     fail_arg(TT_INVALID_ARG, "growth_factor", "growth_factor is {}: must be > 1", growth_factor);
   if (!(backoff_factor < 1))
     fail_arg(TT_INVALID_ARG, "backoff_factor", "backoff_factor is {}: must be < 1", backoff_factor);
+}
+Ref<GradScaler> new_grad_scaler(bool enabled, double scale, double growth_factor,
+                                double backoff_factor, int64_t growth_interval) {
+  check_factors(growth_factor, backoff_factor);
   return Ref<GradScaler>::adopt(new (mem_alloc(sizeof(GradScaler))) GradScaler{kTagGradScaler,
                                                                                1,
                                                                                enabled,
@@ -30,6 +33,18 @@ Ref<GradScaler> new_grad_scaler(bool enabled, double scale, double growth_factor
                                                                                false,
                                                                                false,
                                                                                {}});
+}
+
+void set_scaler_state(GradScaler& s, const double state[5]) {
+  check_factors(state[1], state[2]);
+  for (const double steps : {state[3], state[4]})
+    if (!(steps >= 0 && steps < 0x1p53))
+      fail_arg(TT_INVALID_ARG, "state", "state has {} steps: must be 0 or more", steps);
+  s.scale = float(state[0]);
+  s.growth_factor = state[1];
+  s.backoff_factor = state[2];
+  s.growth_interval = int64_t(state[3]);
+  s.growth_tracker = int64_t(state[4]);
 }
 
 TensorRef scale_loss(const GradScaler& s, const Tensor& t) {

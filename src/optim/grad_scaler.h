@@ -30,6 +30,8 @@ struct GradScaler {
 
 Ref<GradScaler> new_grad_scaler(bool enabled, double scale, double growth_factor,
                                 double backoff_factor, int64_t growth_interval);
+// scale, growth_factor, backoff_factor, growth_interval, growth_tracker.
+void set_scaler_state(GradScaler& s, const double state[5]);
 // Returns t multiplied by the scale.
 TensorRef scale_loss(const GradScaler& s, const Tensor& t);
 // Divides the gradients by the scale.

@@ -239,8 +239,8 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
 def svd_lowrank(
     A: Tensor, q: int = 6, niter: int = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns U, S, V with A - M ≈ U diag(S) V^H of rank q, computed with random projections (Halko
-    et al. 2009)."""
+    """Returns U, S, V with A - M ≈ U diag(S) V^H of rank q, computed with random projections
+    (Halko et al. 2009)."""
     from . import linalg
 
     a = A if M is None else A - M

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Place:
-    """The placeholder of a leaf that was taken out of a structure. index: the leaf's number."""
+    """Stands for a leaf that was taken out of a structure. index: the number of the leaf."""
 
     def __init__(self, index: int) -> None:
         self.index = index

@@ -4,6 +4,7 @@
 #include "core/shape.h"
 #include "graph/export/c_templates.h"
 #include "graph/gen/c_expressions.h"
+#include "plan/recurrent_plan.h"
 
 namespace TT_NS {
 
@@ -609,7 +610,7 @@ void CExporter::emit_recurrent() {
   const IrArg& batch = arg("batch_sizes");
   const IrValue& w = value(tensor("w_hh"));
   const int64_t mode = integer("mode");
-  const int64_t gates = mode == 2 ? 4 : mode == 3 ? 3 : 1;
+  const int64_t gates = recurrent_gates(int32_t(mode));
   const int64_t hidden = w.sizes[0] / gates;
   if (places_[value(node().outs[2]).storage].first >= 0) refuse("is exported without gradients");
   use("recurrent");
@@ -627,7 +628,7 @@ void CExporter::emit_recurrent() {
   call.add(", ");
   add_address(call, node().outs[0]);
   call.add(", ");
-  add_address(call, mode == 2 ? node().outs[1] : -1);
+  add_address(call, mode == kLstm ? node().outs[1] : -1);
   call.add(", (float *)(scratch + ").add(node_scratch((gates + 1) * hidden * 4)).add("), ");
   add_list(call, {batch.ints.data(), batch.ints.size()});
   call.add(", ").add(batch.ints.size()).add(", ").add(hidden).add(", ").add(w.sizes[1]);
@@ -671,7 +672,8 @@ void CExporter::emit_quantize(bool back) {
   int64_t axis = channels ? integer("axis") : -1;
   if (channels && axis < 0) axis += x.ndim();
   open_loops(y.sizes);
-  add_grid(channels ? "scales" : "scale", channels ? "zero_points" : "zero_point", axis, !back);
+  if (channels) add_grid("scales", "zero_points", axis, !back);
+  else add_grid("scale", "zero_point", axis, !back);
   const auto element = [&](const IrValue& v, int32_t number) {
     add_pointer(body_, number);
     body_.add("[");
@@ -686,11 +688,12 @@ void CExporter::emit_quantize(bool back) {
   } else {
     body_.add("const float v = rintf(");
     element(x, tensor("input"));
-    body_.add(" * s) + z;\n    ");
-    element(y, node().outs[0]);
     const int64_t low = integer("quant_min"), high = integer("quant_max");
-    body_.add(" = (").add(c_type(y.dtype)).add(")(v > ").add(low).add(" ? (v < ").add(high);
-    body_.add(" ? v : ").add(high).add(") : ").add(low).add(");\n");
+    body_.add(" * s) + z;\n    const float u = v > ").add(low).add(" ? v : ").add(low);
+    body_.add(";\n    ");
+    element(y, node().outs[0]);
+    body_.add(" = (").add(c_type(y.dtype)).add(")(u < ").add(high).add(" ? u : ").add(high);
+    body_.add(");\n");
   }
   close_loops(y.ndim());
 }
@@ -714,13 +717,12 @@ void CExporter::emit_fake_quantize() {
   element("zero_point");
   body_.add(", v = rintf(");
   element("input");
-  body_.add(" * (1.0f / s)) + z;\n    ");
+  const int64_t low = integer("quant_min"), high = integer("quant_max");
+  body_.add(" * (1.0f / s)) + z, u = v < ").add(low).add(" ? ").add(low).add(" : v;\n    ");
   add_pointer(body_, node().outs[0]);
   body_.add("[");
   add_index(body_, y.sizes, y.strides, y.ndim());
-  const int64_t low = integer("quant_min"), high = integer("quant_max");
-  body_.add("] = ((v < ").add(low).add(" ? ").add(low).add(" : (v > ").add(high).add(" ? ");
-  body_.add(high).add(" : v)) - z) * s;\n");
+  body_.add("] = ((u > ").add(high).add(" ? ").add(high).add(" : u) - z) * s;\n");
   close_loops(y.ndim());
 }
 

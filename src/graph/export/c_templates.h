@@ -255,7 +255,8 @@ static float recurrent_gate(float x) { return 1.0f / (1.0f + expf(-x)); }
 static void recurrent(const float *x, const float *w, const float *b, const float *wr, float *h,
                       float *c, float *y, float *cells, float *room, const long *batch, long steps,
                       long hidden, long state, int mode, int reverse) {
-  const long n = (mode == 2 ? 4 : mode == 3 ? 3 : 1) * hidden;
+  static const long gates[4] = {1, 1, 4, 3};
+  const long n = gates[mode] * hidden;
   float *const next = room + n;
   long at = 0;
   for (long t = 0; reverse && t < steps; t++) at += batch[t];
@@ -283,8 +284,10 @@ static void recurrent(const float *x, const float *w, const float *b, const floa
           const float z = recurrent_gate(a[hidden + j] + room[hidden + j]);
           const float reset = recurrent_gate(first) * room[2 * hidden + j];
           next[j] = (1.0f - z) * tanhf(a[2 * hidden + j] + reset) + z * before[j];
+        } else if (mode == 1) {
+          next[j] = tanhf(first);
         } else {
-          next[j] = mode ? tanhf(first) : first < 0 ? 0 : first;
+          next[j] = first < 0 ? 0 : first;
         }
       }
       for (long j = 0; j < state; j++) {

@@ -1,5 +1,6 @@
 #include "graph/passes/passes.h"
 
+#include "graph/args.h"
 #include "ops/gen/ops.h"
 
 #include <algorithm>
@@ -181,37 +182,15 @@ int32_t Joining::part(const Piece& p, uint32_t version, int32_t node, int32_t ou
   return v;
 }
 
-IrArg scalar_arg(const Scalar& s) {
-  IrArg a;
-  a.kind = Value::kScalar;
-  a.scalar = s;
-  return a;
-}
-IrArg tensor_arg(int32_t value) {
-  IrArg a;
-  a.kind = Value::kTensor;
-  a.values.push_back(value);
-  return a;
-}
-IrArg ints_arg(Ints list) {
-  IrArg a;
-  a.kind = Value::kInts;
-  a.ints.append(list);
-  return a;
-}
-
 // Node `at` makes the memory of the sum.
 void Joining::make_empty(int32_t at) {
   const IrValue sum = g_.values[sum_];
   IrNode& n = g_.nodes[at];
-  IrArg dtype;
-  dtype.kind = Value::kInt;
-  dtype.i = int64_t(sum.dtype);
   n.op = &op_empty_strided.info;
   n.args = {};
   n.args.push_back(ints_arg(sum.sizes));
   n.args.push_back(ints_arg(sum.strides));
-  n.args.push_back(std::move(dtype));
+  n.args.push_back(int_arg(int64_t(sum.dtype)));
   n.args.push_back(IrArg());
   n.n_results = 1;
   n.outs = {};

@@ -1,5 +1,6 @@
 #include "graph/passes/passes.h"
 
+#include "graph/args.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS {
@@ -59,29 +60,13 @@ bool NormFolding::fits(const IrNode& norm) const {
 
 TensorRef NormFolding::constant(const IrArg& a) const {
   if (a.kind == Value::kNone) return {};
-  const IrValue& v = g_.values[a.values[0]];
-  const Tensor& t = *g_.storages[v.storage].tensor;
-  return new_alias(t, v.sizes, v.strides, t.storage->data + v.offset, v.dtype);
+  return constant_of(g_, a.values[0]);
 }
 
 int32_t NormFolding::add_constant(TensorRef t) {
-  IrStorage s;
-  s.role = IrRole::kConstant;
-  s.writable = false;
-  s.bytes = t->storage->bytes;
-  const int64_t offset = t->data - t->storage->data;
-  const Shape sizes(t->sizes()), strides(t->strides());
-  const Dtype dtype = t->dtype;
-  s.tensor = std::move(t);
-  g_.storages.push_back(std::move(s));
   written_.push_back(false);
   reads_.push_back(1);
-  return g_.value(int32_t(g_.storages.size()) - 1, 0, dtype, offset, sizes, strides, -1, -1);
-}
-
-void set_tensor(IrArg& a, int32_t value) {
-  a.kind = Value::kTensor;
-  a.values = {value};
+  return TT_NS::add_constant(g_, std::move(t));
 }
 
 // factor = weight / sqrt(var + eps); the convolution's weights are multiplied by it in double, its
@@ -109,8 +94,8 @@ void NormFolding::fold(const IrNode& norm) {
   TensorRef weight = op::mul(*op::to_dtype(*old_weight, Dtype::kF64), *op::reshape(*factor, shape));
   const int32_t new_weight = add_constant(op::to_dtype(*weight, dtype));
   const int32_t new_bias = add_constant(op::to_dtype(*bias, dtype));
-  set_tensor(g_.nodes[at].args[kConvWeight], new_weight);
-  set_tensor(g_.nodes[at].args[kConvBias], new_bias);
+  g_.nodes[at].args[kConvWeight] = tensor_arg(new_weight);
+  g_.nodes[at].args[kConvBias] = tensor_arg(new_bias);
   // Every view of the normalization's result becomes one of the convolution's.
   SmallVec<int32_t, 16> stand_in;
   const IrValue made = g_.values[x];

@@ -362,6 +362,12 @@ static void test_grad_scaler(void** state) {
   assert_true(kept[0] == 16 && kept[1] == 2 && kept[2] == 0.5 && kept[3] == 2 && kept[4] == 0);
   OK(tt_grad_scaler_update(c, s, 4));
   OK(tt_grad_scaler_set_state(c, s, kept));
+  for (int k = 3; k < 5; k++) {
+    double bad[5];
+    memcpy(bad, kept, sizeof bad);
+    bad[k] = 0.0 / 0.0;
+    FAILS(tt_grad_scaler_set_state(c, s, bad), TT_INVALID_ARG, "state has nan steps");
+  }
   assert_true(tt_grad_scaler_get_scale(s) == 16);
   tt_grad_scaler_release(s);
   tt_optim_release(opt);

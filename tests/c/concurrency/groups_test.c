@@ -319,8 +319,13 @@ static void normalize_together(Rank* r, tt_ctx* x) {
     TRY(tt_module_get_tensor(x, joint.layer, name, &of_joint));
     expect_near(r, x, of_part, of_joint, 0);
   }
+  /* one value per channel on all ranks has no variance */
+  const int64_t few[2] = {r->rank ? 0 : 1, kChannels};
+  tt_tensor *y, *single;
+  TRY(tt_tensor_from_data(x, rows, TT_F32, few, 2, &single));
+  EXPECT(tt_module_call(x, part.layer, single, &y) == TT_SHAPE);
+  EXPECT(strstr(tt_ctx_error(x)->message, "more than one value per channel"));
   /* without the group, and in evaluation, a rank needs no other one */
-  tt_tensor* y;
   TRY(tt_group_sync_batch_norm(x, NULL, part.layer));
   if (r->rank) TRY(tt_module_call(x, part.layer, part.in, &y));
   TRY(tt_group_sync_batch_norm(x, r->group, part.layer));

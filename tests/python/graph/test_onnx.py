@@ -1,5 +1,7 @@
 """tt.onnx: models that tt reads again, and that onnx and onnxruntime take, where they are
 installed."""
+import struct
+
 import pytest
 import tt
 from tt import nn
@@ -84,6 +86,73 @@ def test_runs_in_onnxruntime(name, tmp_path):
     session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
     [got] = session.run(None, {"in0": x.numpy()})
     assert numpy.allclose(got, m(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def message(*fields):
+    """A message of the wire format: (number, value), where a value is bytes, an integer or, packed,
+    a list of integers."""
+    out = b""
+    for number, value in fields:
+        if isinstance(value, int):
+            out += varint(number << 3) + varint(value)
+            continue
+        if isinstance(value, list):
+            value = b"".join(map(varint, value))
+        out += varint(number << 3 | 2) + varint(len(value)) + value
+    return out
+
+
+def varint(v):
+    out = []
+    while v > 127:
+        out.append(v & 127 | 128)
+        v >>= 7
+    return bytes([*out, v])
+
+
+def load_node(path, op, constants, *attributes):
+    """Loads a model of one node, whose inputs are constants: lists of a TensorProto's fields."""
+    names = [b"c%d" % i for i in range(len(constants))]
+    inputs = [(1, name) for name in names]
+    node = message(*inputs, (2, b"y"), (4, op), *((5, a) for a in attributes))
+    initial = [(5, message(*c, (8, name))) for c, name in zip(constants, names)]
+    graph = message((1, node), *initial, (12, message((1, b"y"))))
+    path.write_bytes(message((7, graph), (8, message((2, 17)))))
+    return tt.onnx.load(path)
+
+
+F32, I64, F16, F64 = 1, 7, 10, 11
+
+
+def test_tensors_whose_lists_have_other_lengths(tmp_path):
+    """The list that a dtype does not use decided that another one was read beyond its end."""
+    path, one, many = tmp_path / "m.onnx", struct.pack("<f", 1), [1] * 4000
+    floats = one * 4000
+    for fields in (
+        [(1, [4000]), (2, F32), (4, one), (5, many)],
+        [(1, [4000]), (2, F16), (4, floats)],
+        [(1, [4000]), (2, I64), (4, floats), (7, [1])],
+        [(1, [4000]), (2, F64), (7, many)],
+        [(1, [4000]), (2, F32), (9, floats[:-1])],
+    ):
+        with pytest.raises(RuntimeError, match="has not the elements of its shape"):
+            load_node(path, b"Neg", [fields])
+    halves = [(1, [2]), (2, F16), (5, [0x3C00, 0xC000])]
+    assert load_node(path, b"Neg", [halves]).run().tolist() == [-1, 2]
+    floats = [(1, [2]), (2, F32), (4, struct.pack("<ff", 0.5, -2))]
+    assert load_node(path, b"Neg", [floats]).run().tolist() == [-0.5, 2]
+
+
+def test_counts_that_are_no_integers(tmp_path):
+    path = tmp_path / "m.onnx"
+    row = [(1, [2]), (2, F32), (9, struct.pack("<ff", 1, 2))]
+    huge = [(2, F32), (9, struct.pack("<f", 1e30))]
+    with pytest.raises(NotImplementedError, match="no integers"):
+        load_node(path, b"TopK", [row, huge])
+    zero, wide = [(2, I64), (7, [0])], [(2, F64), (9, struct.pack("<d", 1e300))]
+    step = [(2, F64), (9, struct.pack("<d", 1e299))]
+    with pytest.raises(NotImplementedError, match="a range of large numbers"):
+        load_node(path, b"Range", [zero, wide, step])
 
 
 def test_refuses(tmp_path):
