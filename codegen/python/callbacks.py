@@ -24,6 +24,7 @@ TYPES = (
     "tt_accumulate_hook",
     "tt_lr_lambda_fn",
     "tt_fn",
+    "tt_optim_closure",
 )  # those that Python registers
 TABLES = ("tt_function_def", "tt_op_def")
 CODES = {"tt_status": "c_int32", "int32_t": "c_int32", "int64_t": "c_int64", "double": "c_double"}

@@ -31,22 +31,27 @@ if TYPE_CHECKING:
 '''
 
 
-def value(a):
+def is_optimizer(cls):
+    return bool(cls.common.get("values"))
+
+
+def value(cls, a):
     """The default of an argument as Python writes it; None for a required one."""
     if a.default is None:
         return None
     text = a.default.strip()
     if a.type == "Float[]":  # one number for all groups
         return repr(ast.literal_eval(text)[0])
-    if a.enum:
+    if a.enum and not (is_optimizer(cls) and text == '"none"'):
         return repr(text.strip('"'))
+    text = text.strip('"')
     return {"true": "True", "false": "False", "none": "None"}.get(text.lower(), text)
 
 
 def hint(cls, a):
     if a.name == "padding" and cls.arg("auto_padding"):  # also by name: "same"
         return f"{INTS} | _str"
-    return kind_of(a, of_class=True)
+    return kind_of(a, of_class=not is_optimizer(cls))
 
 
 INTS_TYPES = {kind for kind, name in TYPES.items() if name == INTS}
@@ -80,13 +85,12 @@ def call(head, parts, tail, indent):
 def documentation(cls, note=""):
     """The docstring of a class: its computation and its arguments."""
     text = " ".join(cls.get("doc").split())
-    lines = textwrap.wrap(text + note, WIDTH - 4)
+    lines = textwrap.wrap(f'"""{text}{note}', WIDTH - 4)
     rows = [(a.name, a.doc) for a in cls.args if a.doc]
     if rows:
         lines.append("")
     for name, doc in rows:
         lines += textwrap.wrap(f"{name}: {doc}", WIDTH - 4, subsequent_indent="    ")
-    lines[0] = '"""' + lines[0]
     if len(lines) == 1:
         lines[0] += '"""'
     else:
@@ -100,7 +104,7 @@ def parameters(cls, more=(), kinds=None):
     parts = {True: [], False: []}
     for a in cls.args:
         kind = (kinds or {}).get(a.type) or hint(cls, a)
-        default = value(a)
+        default = value(cls, a)
         if default == "None":
             kind = optional(kind)
         text = f"{a.name}: {plain(kind)}" + (f" = {default}" if default is not None else "")
@@ -113,7 +117,7 @@ def rows(cls):
     """What C takes of each argument: (name, type, default in a tuple or None, is it a parameter).
     The others form the options."""
     for a in cls.args:
-        default = "None" if a.default is None else f"({value(a)},)"
+        default = "None" if a.default is None else f"({value(cls, a)},)"
         kind = f'"{a.type}"'
         if a.enum:
             kind = "{" + ", ".join(f'"{n}": {v}' for n, v in ENUMS[a.enum].items()) + "}"
@@ -154,7 +158,9 @@ def layer(cls):
             kind = "_int | tuple[_int, ...]" if a.type in INTS_TYPES else kind_of(a, of_class=True)
             if a.name == "padding" and cls.arg("auto_padding"):
                 kind += " | _str"
-            out.append(f"    {a.name}: {plain(optional(kind) if value(a) == 'None' else kind)}")
+            out.append(
+                f"    {a.name}: {plain(optional(kind) if value(cls, a) == 'None' else kind)}"
+            )
     inputs = [name.rstrip("?") for name in of.inputs]
     if out[-1]:
         out.append("")
@@ -175,12 +181,21 @@ def layer(cls):
 # ---- optimizers and schedules ----
 
 
+def value_kind(a):
+    """What a value of a group is in Python: a type, or the names of an enum, None for "none"."""
+    if a.enum:
+        names = sorted(ENUMS[a.enum], key=ENUMS[a.enum].get)
+        return "(" + ", ".join("None" if n == "none" else f'"{n}"' for n in names) + ")"
+    return {"Bool": "bool", "Int": "int", "Int?": "int"}.get(a.type, "float")
+
+
 def group_values(cls):
-    """Keys of a parameter group: (key, C names, is it a flag)."""
+    """Keys of a parameter group: (key, C names, kind)."""
     for a in cls.args[1:]:
-        yield f'("{a.name}", {quoted(cls.get("names", {}).get(a.name, [a.name]))}, {a.type == "Bool"})'
+        names = cls.get("names", {}).get(a.name, [a.name])
+        yield f'("{a.name}", {quoted(names)}, {value_kind(a)})'
     for name, constant in cls.get("constants", {}).items():
-        yield f'("{name}", {quoted([name])}, {isinstance(constant, bool)})'
+        yield f'("{name}", {quoted([name])}, {type(constant).__name__})'
 
 
 def optimizer(cls, absent):
@@ -245,15 +260,13 @@ def absent_arguments(root, classes):
 
 
 def generate(groups, root):
-    own, extended = by_hand(root, "nn")
-    own_optimizers, extended_schedules = by_hand(root, "optim")
-    layers = [cls for cls in groups["nn"] if cls.host not in own]
+    own_layers, extended_layers = by_hand(root, "nn")
+    own_optimizers, extended = by_hand(root, "optim")
+    layers = [cls for cls in groups["nn"] if cls.host not in own_layers]
     optimizers = [
-        cls
-        for cls in groups["optim"]
-        if cls.common.get("values") and cls.host not in own_optimizers
+        cls for cls in groups["optim"] if is_optimizer(cls) and cls.host not in own_optimizers
     ]
-    schedules = [cls for cls in groups["optim"] if not cls.common.get("values")]
+    schedules = [cls for cls in groups["optim"] if not is_optimizer(cls)]
     absent = absent_arguments(root, optimizers)
     tensor = "    from {0}_tensor import Tensor\n    from {0}_types import device, dtype"
     layer_head = HEAD.format(
@@ -278,11 +291,9 @@ def generate(groups, root):
         imports="    from .optimizer import Optimizer\n    from .schedules import LRScheduler",
     )
     return {
-        f"{FOLDER}/nn/_layers.py": text(layer_head, layer, layers, extended),
+        f"{FOLDER}/nn/_layers.py": text(layer_head, layer, layers, extended_layers),
         f"{FOLDER}/optim/_optimizers.py": text(
-            optimizer_head, partial(optimizer, absent=absent), optimizers, set()
+            optimizer_head, partial(optimizer, absent=absent), optimizers, extended
         ),
-        f"{FOLDER}/optim/_schedules.py": text(
-            schedule_head, schedule, schedules, extended_schedules
-        ),
+        f"{FOLDER}/optim/_schedules.py": text(schedule_head, schedule, schedules, extended),
     }

@@ -31,6 +31,11 @@ def tt_fn(user, ctx, inputs, n, outs, cap, n_outs):
                                      "fn"))
 
 
+@CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_void_p))
+def tt_optim_closure(user, ctx, loss):
+    return guarded(lambda: give(kept[user](), loss, 1, "optim_closure"))
+
+
 @CFUNCTYPE(c_int32, c_void_p, c_void_p, c_int64, c_int64, POINTER(c_double))
 def tt_lr_lambda_fn(user, ctx, epoch, group, factor):
     return guarded(lambda: factor.__setitem__(0, kept[user](epoch, group)))

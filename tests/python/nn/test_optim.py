@@ -241,13 +241,49 @@ def test_lbfgs_stops():
     assert len(calls) == 1 and y.tolist() == [1, 1]
 
 
+def test_lbfgs_has_the_state_of_pytorch():
+    (x,) = leaves(1)
+    opt = optim.LBFGS([x], max_iter=3, history_size=2)
+    assert opt.state_dict()["state"] == {} and opt.param_groups[0]["max_eval"] == 3
+    descend_by_closure(opt, [x], 2)
+    state = opt.state[x]
+    assert isinstance(state["n_iter"], int) and isinstance(state["t"], float)
+    assert len(state["old_dirs"]) == len(state["old_stps"]) == len(state["ro"]) == 2
+    assert state["d"].shape == state["old_dirs"][1].shape == (3,)
+    saved = copy.deepcopy(opt.state_dict())
+    saved["state"][0].update(al=[None, None], ro=[tt.tensor(r) for r in saved["state"][0]["ro"]])
+    opt.load_state_dict(saved)  # as PyTorch saves it
+    opt.param_groups[0]["line_search_fn"] = "strong_wolfe"
+    assert "strong_wolfe" in repr(opt)
+    with pytest.raises(ValueError, match="golden"):
+        opt.param_groups[0]["line_search_fn"] = "golden"
+
+
+def test_a_failing_closure_of_lbfgs_changes_nothing():
+    (x,) = leaves(1)
+    opt, calls = optim.LBFGS([x]), []
+
+    def closure():
+        calls.append(x.tolist())
+        if len(calls) == 3:
+            raise KeyError("enough")
+        opt.zero_grad()
+        loss = ((x - 0.3) ** 4).sum()
+        loss.backward()
+        return loss.item()  # a number is enough
+
+    with pytest.raises(KeyError, match="enough"):
+        opt.step(closure)
+    assert calls[0] != calls[2] and x.tolist() == calls[0] and not opt.state_dict()["state"]
+
+
 def test_lbfgs_refuses():
     a, b = leaves()
     with pytest.raises(ValueError, match="one group"):
         optim.LBFGS([{"params": [a]}, {"params": [b]}])
     with pytest.raises(ValueError, match="lr is -1"):
         optim.LBFGS([a], lr=-1)
-    with pytest.raises(ValueError, match="complex"):
+    with pytest.raises(RuntimeError, match="complex"):
         optim.LBFGS([tt.ones(2, dtype=tt.complex64).requires_grad_()])
     with pytest.raises(RuntimeError, match="golden"):
         optim.LBFGS([a], line_search_fn="golden").step(lambda: a.sum())

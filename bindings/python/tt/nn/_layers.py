@@ -303,8 +303,7 @@ class RReLU(Layer):
 
 class Dropout1d(Layer):
     """In training, zeroes each channel of each sample with probability p and scales the others by 1
-    /
-    (1 - p). In evaluation, returns its input.
+    / (1 - p). In evaluation, returns its input.
 
     p: probability of zeroing a channel, in [0, 1]
     inplace: whether to write the result into the input
@@ -333,8 +332,7 @@ class Dropout1d(Layer):
 
 class Dropout2d(Layer):
     """In training, zeroes each channel of each sample with probability p and scales the others by 1
-    /
-    (1 - p). In evaluation, returns its input.
+    / (1 - p). In evaluation, returns its input.
 
     p: probability of zeroing a channel, in [0, 1]
     inplace: whether to write the result into the input
@@ -363,8 +361,7 @@ class Dropout2d(Layer):
 
 class Dropout3d(Layer):
     """In training, zeroes each channel of each sample with probability p and scales the others by 1
-    /
-    (1 - p). In evaluation, returns its input.
+    / (1 - p). In evaluation, returns its input.
 
     p: probability of zeroing a channel, in [0, 1]
     inplace: whether to write the result into the input
@@ -393,8 +390,7 @@ class Dropout3d(Layer):
 
 class AlphaDropout(Layer):
     """In training, sets each element to the negative saturation of SELU with probability p, and
-    scales
-    and shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its input.
+    scales and shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its input.
 
     p: probability of dropping an element, in [0, 1]
     inplace: whether to write the result into the input
@@ -423,8 +419,7 @@ class AlphaDropout(Layer):
 
 class FeatureAlphaDropout(Layer):
     """In training, sets each channel to the negative saturation of SELU with probability p, and
-    scales
-    and shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its input.
+    scales and shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its input.
 
     p: probability of dropping a channel, in [0, 1]
     inplace: whether to write the result into the input
@@ -508,8 +503,7 @@ class Bilinear(ParameterLayer):
 
 class EmbeddingBag(ParameterLayer):
     """Looks up rows of weight by index and combines those of each bag: by their sum, mean or
-    maximum.
-    weight is initialized from the standard normal distribution.
+    maximum. weight is initialized from the standard normal distribution.
 
     num_embeddings: number of rows, so that indices are in [0, num_embeddings)
     embedding_dim: size of a row
@@ -592,8 +586,7 @@ class EmbeddingBag(ParameterLayer):
 
 class CTCLoss(Layer):
     """Connectionist temporal classification: minus the log probability of the target sequence,
-    summed
-    over all its alignments to log_probs: Graves et al., 2006.
+    summed over all its alignments to log_probs: Graves et al., 2006.
 
     blank: class of the blank
     reduction: none: the loss of each sequence; mean: the mean of the losses divided by their
@@ -634,8 +627,7 @@ class CTCLoss(Layer):
 
 class GaussianNLLLoss(Layer):
     """Negative log likelihood of targets from normal distributions with means input and variances
-    var:
-    0.5 * (log(var) + (input - target)^2 / var).
+    var: 0.5 * (log(var) + (input - target)^2 / var).
 
     full: whether to add the constant 0.5 * log(2 pi)
     eps: lower bound of the variances, which are divisors
@@ -673,8 +665,7 @@ class GaussianNLLLoss(Layer):
 
 class PoissonNLLLoss(Layer):
     """Negative log likelihood of targets from Poisson distributions: exp(input) - target * input,
-    or
-    input - target * log(input + eps) without log_input.
+    or input - target * log(input + eps) without log_input.
 
     log_input: whether input is the logarithm of the mean
     full: whether to add Stirling's approximation of log(target!)
@@ -1775,8 +1766,7 @@ class BCELoss(Layer):
 
 class BCEWithLogitsLoss(Layer):
     """Binary cross entropy between logits and targets: a sigmoid and BCELoss in one numerically
-    stable
-    operation.
+    stable operation.
 
     weight: weight of each element, broadcast to input
     reduction: none: the loss of each element; mean: their mean; sum: their sum
@@ -1847,8 +1837,7 @@ class KLDivLoss(Layer):
 
 class NLLLoss(Layer):
     """Negative log likelihood: -weight[t] * input[n, t] for the class t = target[n]. input is (C),
-    (N,
-    C) or (N, C, d1, ...) and holds log-probabilities.
+    (N, C) or (N, C, d1, ...) and holds log-probabilities.
 
     weight: weight of each class, (C)
     ignore_index: targets of this value do not contribute to the loss
@@ -2210,10 +2199,9 @@ class Conv2d(ParameterLayer):
 
 class Conv3d(ParameterLayer):
     """Convolves input (N, C, D, H, W) or (C, D, H, W), C = in_channels, with learned filters.
-    weight
-    is (out_channels, in_channels / groups, kernel_size[0], kernel_size[1], kernel_size[2]) and bias
-    is (out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups /
-    (in_channels * kernel_size[0] * kernel_size[1] * kernel_size[2]).
+    weight is (out_channels, in_channels / groups, kernel_size[0], kernel_size[1], kernel_size[2])
+    and bias is (out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k =
+    groups / (in_channels * kernel_size[0] * kernel_size[1] * kernel_size[2]).
 
     in_channels: number of channels of the input
     out_channels: number of channels of the result
@@ -2485,10 +2473,9 @@ class ConvTranspose2d(ParameterLayer):
 
 class ConvTranspose3d(ParameterLayer):
     """Transposed convolution of input (N, C, D, H, W) or (C, D, H, W), C = in_channels: the
-    gradient
-    of a convolution with respect to its input. weight is (in_channels, out_channels / groups,
-    kernel_size[0], kernel_size[1], kernel_size[2]) and bias is (out_channels); both are initialized
-    uniformly in [-sqrt(k), sqrt(k)] with k = groups / (out_channels * kernel_size[0] *
+    gradient of a convolution with respect to its input. weight is (in_channels, out_channels /
+    groups, kernel_size[0], kernel_size[1], kernel_size[2]) and bias is (out_channels); both are
+    initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (out_channels * kernel_size[0] *
     kernel_size[1] * kernel_size[2]).
 
     in_channels: number of channels of the input
@@ -2650,8 +2637,7 @@ class BatchNorm1d(NormLayer):
 
 class BatchNorm2d(NormLayer):
     """Normalizes each channel of input (N, C, H, W): (x - mean) / sqrt(var + eps) * weight + bias.
-    In
-    training, mean and variance are those of the batch, which also update running_mean and
+    In training, mean and variance are those of the batch, which also update running_mean and
     running_var; in evaluation, the running statistics are used.
 
     num_features: C, the number of channels
@@ -2723,8 +2709,7 @@ class BatchNorm2d(NormLayer):
 
 class BatchNorm3d(NormLayer):
     """Normalizes each channel of input (N, C, D, H, W): (x - mean) / sqrt(var + eps) * weight +
-    bias.
-    In training, mean and variance are those of the batch, which also update running_mean and
+    bias. In training, mean and variance are those of the batch, which also update running_mean and
     running_var; in evaluation, the running statistics are used.
 
     num_features: C, the number of channels
@@ -2796,8 +2781,7 @@ class BatchNorm3d(NormLayer):
 
 class GroupNorm(ParameterLayer):
     """Divides the channels of input (N, C, ...) into groups and normalizes each group of each
-    sample:
-    (x - mean) / sqrt(var + eps) * weight + bias. weight and bias are (C).
+    sample: (x - mean) / sqrt(var + eps) * weight + bias. weight and bias are (C).
 
     num_groups: number of groups; divides num_channels
     num_channels: C, the number of channels
@@ -2858,8 +2842,7 @@ class GroupNorm(ParameterLayer):
 
 class RMSNorm(ParameterLayer):
     """Computes x / sqrt(mean(x^2) + eps) * weight, with the mean over the last dimensions, whose
-    sizes
-    are normalized_shape.
+    sizes are normalized_shape.
 
     normalized_shape: sizes of the last dimensions, over which to normalize
     eps: added to the mean for numerical stability; the machine epsilon of the dtype if absent
@@ -3018,8 +3001,7 @@ class AvgPool1d(Layer):
 
 class AdaptiveAvgPool1d(Layer):
     """Averages input (N, C, L) or (C, L) over windows that cover it and are chosen so that the
-    result
-    has the spatial size output_size.
+    result has the spatial size output_size.
 
     output_size: size of the result; a negative number (None in Python) keeps the size of the input
     """
@@ -3159,8 +3141,7 @@ class AvgPool2d(Layer):
 
 class AdaptiveAvgPool2d(Layer):
     """Averages input (N, C, H, W) or (C, H, W) over windows that cover it and are chosen so that
-    the
-    result has the spatial size output_size.
+    the result has the spatial size output_size.
 
     output_size: (height, width) of the result, or one number for both; a negative number (None in
         Python) keeps the size of the input
@@ -3257,9 +3238,8 @@ class InstanceNorm1d(NormLayer):
 
 class InstanceNorm2d(NormLayer):
     """Normalizes each channel of each sample of input (N, C, H, W) or (C, H, W): (x - mean) /
-    sqrt(var
-    + eps) * weight + bias. Mean and variance are the sample's; with track_running_stats, evaluation
-    uses the running statistics instead.
+    sqrt(var + eps) * weight + bias. Mean and variance are the sample's; with track_running_stats,
+    evaluation uses the running statistics instead.
 
     num_features: C, the number of channels
     eps: added to the variance for numerical stability
@@ -3469,8 +3449,7 @@ class SyncBatchNorm(NormLayer):
 
 class CrossMapLRN2d(Layer):
     """Divides input (N, C, H, W) by (k + alpha / size * s)^beta, where s is the sum of the squares
-    of
-    the channels around each one: equally many on both sides, size in all, or size - 1 if size is
+    of the channels around each one: equally many on both sides, size in all, or size - 1 if size is
     even.
 
     size: number of channels
@@ -3506,8 +3485,7 @@ class CrossMapLRN2d(Layer):
 
 class LocalResponseNorm(Layer):
     """Divides input (N, C, …) by (k + alpha / size * s)^beta, where s is the sum of the squares of
-    the
-    size channels around each one.
+    the size channels around each one.
 
     size: number of channels in a sum
     alpha: factor of the sum
@@ -3968,8 +3946,7 @@ class CircularPad3d(Layer):
 
 class AdaptiveMaxPool1d(Layer):
     """Takes the maximum of input (N, C, L) or (C, L) over windows that cover it and are chosen so
-    that
-    the result has the spatial size output_size.
+    that the result has the spatial size output_size.
 
     output_size: size of the result; a negative number (None in Python) keeps the size of the input
     return_indices: whether to return the indices of the maxima, too
@@ -3998,8 +3975,7 @@ class AdaptiveMaxPool1d(Layer):
 
 class AdaptiveMaxPool2d(Layer):
     """Takes the maximum of input (N, C, H, W) or (C, H, W) over windows that cover it and are
-    chosen
-    so that the result has the spatial size output_size.
+    chosen so that the result has the spatial size output_size.
 
     output_size: (height, width) of the result, or one number for both; a negative number (None in
         Python) keeps the size of the input
@@ -4117,8 +4093,7 @@ class LPPool2d(Layer):
 
 class LPPool3d(Layer):
     """Takes the p-norm of each window of input (N, C, D, H, W) or (C, D, H, W): sum(x^p)^(1/p),
-    with p
-    = norm_type.
+    with p = norm_type.
 
     norm_type: p
     kernel_size: size of the windows: (depth, height, width), or one number for all
@@ -4276,8 +4251,7 @@ class AvgPool3d(Layer):
 
 class AdaptiveAvgPool3d(Layer):
     """Averages input (N, C, D, H, W) or (C, D, H, W) over windows that cover it and are chosen so
-    that
-    the result has the spatial size output_size.
+    that the result has the spatial size output_size.
 
     output_size: (depth, height, width) of the result, or one number for all; a negative number
         (None in Python) keeps the size of the input
@@ -4445,8 +4419,7 @@ class MaxUnpool3d(Layer):
 
 class FractionalMaxPool2d(Layer):
     """Takes the maximum of windows of input (N, C, H, W) or (C, H, W) whose steps are drawn at
-    random,
-    so that the result has the spatial size output_size: Graham, 2014.
+    random, so that the result has the spatial size output_size: Graham, 2014.
 
     kernel_size: size of the windows: (height, width), or one number for both
     output_size: spatial size of the result: (height, width), or one number for both
@@ -4492,8 +4465,7 @@ class FractionalMaxPool2d(Layer):
 
 class FractionalMaxPool3d(Layer):
     """Takes the maximum of windows of input (N, C, D, H, W) or (C, D, H, W) whose steps are drawn
-    at
-    random, so that the result has the spatial size output_size: Graham, 2014.
+    at random, so that the result has the spatial size output_size: Graham, 2014.
 
     kernel_size: size of the windows: (depth, height, width), or one number for all
     output_size: spatial size of the result: (depth, height, width), or one number for all
@@ -4703,13 +4675,12 @@ class LSTM(Layer):
 
 class GRU(Layer):
     """Gated recurrent units (Cho et al. 2014): h = (1 - z) * n + z * h with n = tanh(x_n + r *
-    h_n),
-    where x_r, x_z, x_n are x @ weight_ih.T + bias_ih, h_r, h_z, h_n are h @ weight_hh.T + bias_hh,
-    r = sigmoid(x_r + h_r) and z = sigmoid(x_z + h_z). Returns the states of all steps and the last
-    ones. The parameters of layer k are weight_ih_lk, weight_hh_lk, bias_ih_lk and bias_hh_lk, those
-    of the reverse direction end in _reverse; all are initialized uniformly in [-k, k] with k =
-    1/sqrt(hidden_size). Without h_0 it is zeros. batch_sizes, int64, is the number of rows of each
-    step of packed rows.
+    h_n), where x_r, x_z, x_n are x @ weight_ih.T + bias_ih, h_r, h_z, h_n are h @ weight_hh.T +
+    bias_hh, r = sigmoid(x_r + h_r) and z = sigmoid(x_z + h_z). Returns the states of all steps and
+    the last ones. The parameters of layer k are weight_ih_lk, weight_hh_lk, bias_ih_lk and
+    bias_hh_lk, those of the reverse direction end in _reverse; all are initialized uniformly in
+    [-k, k] with k = 1/sqrt(hidden_size). Without h_0 it is zeros. batch_sizes, int64, is the number
+    of rows of each step of packed rows.
 
     input_size: number of features of the input
     hidden_size: number of features of the state
@@ -4780,9 +4751,8 @@ class GRU(Layer):
 
 class RNNCell(ParameterLayer):
     """One step of an Elman network: tanh(input @ weight_ih.T + bias_ih + hx @ weight_hh.T +
-    bias_hh),
-    or relu. Without hx it is zeros. The parameters are initialized uniformly in [-k, k] with k =
-    1/sqrt(hidden_size).
+    bias_hh), or relu. Without hx it is zeros. The parameters are initialized uniformly in [-k, k]
+    with k = 1/sqrt(hidden_size).
 
     input_size: number of features of the input
     hidden_size: number of features of the state
@@ -4840,8 +4810,7 @@ class RNNCell(ParameterLayer):
 
 class LSTMCell(ParameterLayer):
     """One step of long short-term memory: c = f * c + i * g, h = o * tanh(c). Returns h and c.
-    Without
-    h_0 and c_0 both are zeros. The parameters are initialized uniformly in [-k, k] with k =
+    Without h_0 and c_0 both are zeros. The parameters are initialized uniformly in [-k, k] with k =
     1/sqrt(hidden_size).
 
     input_size: number of features of the input
@@ -5079,8 +5048,7 @@ class UpsamplingNearest2d(Layer):
 
 class UpsamplingBilinear2d(Layer):
     """Resizes images (N, C, H, W) to size or by scale_factor, by bilinear interpolation, which
-    keeps
-    the corner elements.
+    keeps the corner elements.
 
     size: (height, width) of the result, or one number for both
     scale_factor: factor of both sizes, instead of size
@@ -5231,8 +5199,7 @@ class PixelUnshuffle(Layer):
 
 class ChannelShuffle(Layer):
     """Divides the channels into groups and interleaves them: the first of each group, then the
-    second
-    of each, …
+    second of each, …
 
     groups: number of groups; divides C
     """
@@ -5299,8 +5266,7 @@ class Unfold(Layer):
 
 class Fold(Layer):
     """Adds the columns of windows to images: where windows overlap, their elements are summed. It
-    is
-    the transpose of Unfold.
+    is the transpose of Unfold.
 
     output_size: (height, width) of the result, or one number for both
     kernel_size: size of the windows: (height, width), or one number for both

@@ -5,6 +5,8 @@ from .native import NativeOptimizer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Literal
+
     from .._tensor import Tensor
     from .optimizer import Params
 
@@ -36,12 +38,12 @@ class SGD(NativeOptimizer):
         ("maximize", "Bool", (False,), False),
     )
     _values = (
-        ("lr", ("lr",), False),
-        ("momentum", ("momentum",), False),
-        ("dampening", ("dampening",), False),
-        ("weight_decay", ("weight_decay",), False),
-        ("nesterov", ("nesterov",), True),
-        ("maximize", ("maximize",), True),
+        ("lr", ("lr",), float),
+        ("momentum", ("momentum",), float),
+        ("dampening", ("dampening",), float),
+        ("weight_decay", ("weight_decay",), float),
+        ("nesterov", ("nesterov",), bool),
+        ("maximize", ("maximize",), bool),
     )
 
     def __init__(
@@ -102,13 +104,13 @@ class Adam(NativeOptimizer):
         ("decoupled_weight_decay", "Bool", (False,), False),
     )
     _values = (
-        ("lr", ("lr",), False),
-        ("betas", ("beta1", "beta2"), False),
-        ("eps", ("eps",), False),
-        ("weight_decay", ("weight_decay",), False),
-        ("amsgrad", ("amsgrad",), True),
-        ("maximize", ("maximize",), True),
-        ("decoupled_weight_decay", ("decoupled_weight_decay",), True),
+        ("lr", ("lr",), float),
+        ("betas", ("beta1", "beta2"), float),
+        ("eps", ("eps",), float),
+        ("weight_decay", ("weight_decay",), float),
+        ("amsgrad", ("amsgrad",), bool),
+        ("maximize", ("maximize",), bool),
+        ("decoupled_weight_decay", ("decoupled_weight_decay",), bool),
     )
 
     def __init__(
@@ -145,8 +147,7 @@ class Adam(NativeOptimizer):
 
 class AdamW(NativeOptimizer):
     """AdamW (Loshchilov and Hutter 2019): Adam with decoupled weight decay. Multiplies each
-    parameter
-    by 1 - lr * weight_decay, then takes a step of Adam.
+    parameter by 1 - lr * weight_decay, then takes a step of Adam.
 
     params: parameters to optimize: leaf tensors of a floating-point or complex dtype
     lr: learning rate
@@ -170,13 +171,13 @@ class AdamW(NativeOptimizer):
         ("maximize", "Bool", (False,), False),
     )
     _values = (
-        ("lr", ("lr",), False),
-        ("betas", ("beta1", "beta2"), False),
-        ("eps", ("eps",), False),
-        ("weight_decay", ("weight_decay",), False),
-        ("amsgrad", ("amsgrad",), True),
-        ("maximize", ("maximize",), True),
-        ("decoupled_weight_decay", ("decoupled_weight_decay",), True),
+        ("lr", ("lr",), float),
+        ("betas", ("beta1", "beta2"), float),
+        ("eps", ("eps",), float),
+        ("weight_decay", ("weight_decay",), float),
+        ("amsgrad", ("amsgrad",), bool),
+        ("maximize", ("maximize",), bool),
+        ("decoupled_weight_decay", ("decoupled_weight_decay",), bool),
     )
 
     def __init__(
@@ -211,8 +212,7 @@ class AdamW(NativeOptimizer):
 
 class RMSprop(NativeOptimizer):
     """RMSprop: divides the gradient by the square root of v, a running average of its square: p -=
-    lr
-    * g / (sqrt(v) + eps).
+    lr * g / (sqrt(v) + eps).
 
     params: parameters to optimize: leaf tensors of a floating-point or complex dtype
     lr: learning rate
@@ -238,13 +238,13 @@ class RMSprop(NativeOptimizer):
         ("maximize", "Bool", (False,), False),
     )
     _values = (
-        ("lr", ("lr",), False),
-        ("alpha", ("alpha",), False),
-        ("eps", ("eps",), False),
-        ("weight_decay", ("weight_decay",), False),
-        ("momentum", ("momentum",), False),
-        ("centered", ("centered",), True),
-        ("maximize", ("maximize",), True),
+        ("lr", ("lr",), float),
+        ("alpha", ("alpha",), float),
+        ("eps", ("eps",), float),
+        ("weight_decay", ("weight_decay",), float),
+        ("momentum", ("momentum",), float),
+        ("centered", ("centered",), bool),
+        ("maximize", ("maximize",), bool),
     )
 
     def __init__(
@@ -279,8 +279,7 @@ class RMSprop(NativeOptimizer):
 
 class Adagrad(NativeOptimizer):
     """Adagrad: divides the gradient by the square root of s, the sum of its squares so far: p -= lr
-    *
-    g / (sqrt(s) + eps).
+    * g / (sqrt(s) + eps).
 
     params: parameters to optimize: leaf tensors of a floating-point or complex dtype
     lr: learning rate
@@ -304,12 +303,12 @@ class Adagrad(NativeOptimizer):
         ("maximize", "Bool", (False,), False),
     )
     _values = (
-        ("lr", ("lr",), False),
-        ("lr_decay", ("lr_decay",), False),
-        ("weight_decay", ("weight_decay",), False),
-        ("initial_accumulator_value", ("initial_accumulator_value",), False),
-        ("eps", ("eps",), False),
-        ("maximize", ("maximize",), True),
+        ("lr", ("lr",), float),
+        ("lr_decay", ("lr_decay",), float),
+        ("weight_decay", ("weight_decay",), float),
+        ("initial_accumulator_value", ("initial_accumulator_value",), float),
+        ("eps", ("eps",), float),
+        ("maximize", ("maximize",), bool),
     )
 
     def __init__(
@@ -365,11 +364,11 @@ class Adadelta(NativeOptimizer):
         ("maximize", "Bool", (False,), False),
     )
     _values = (
-        ("lr", ("lr",), False),
-        ("rho", ("rho",), False),
-        ("eps", ("eps",), False),
-        ("weight_decay", ("weight_decay",), False),
-        ("maximize", ("maximize",), True),
+        ("lr", ("lr",), float),
+        ("rho", ("rho",), float),
+        ("eps", ("eps",), float),
+        ("weight_decay", ("weight_decay",), float),
+        ("maximize", ("maximize",), bool),
     )
 
     def __init__(
@@ -400,8 +399,7 @@ class Adadelta(NativeOptimizer):
 
 class Adamax(NativeOptimizer):
     """Adamax (Kingma and Ba 2015): Adam with the infinity norm. m is a running average of the
-    gradient
-    g, u the larger of beta2 * u and abs(g) + eps. Then p -= lr / (1 - beta1^step) * m / u.
+    gradient g, u the larger of beta2 * u and abs(g) + eps. Then p -= lr / (1 - beta1^step) * m / u.
 
     params: parameters to optimize: leaf tensors of a floating-point or complex dtype
     lr: learning rate
@@ -423,11 +421,11 @@ class Adamax(NativeOptimizer):
         ("maximize", "Bool", (False,), False),
     )
     _values = (
-        ("lr", ("lr",), False),
-        ("betas", ("beta1", "beta2"), False),
-        ("eps", ("eps",), False),
-        ("weight_decay", ("weight_decay",), False),
-        ("maximize", ("maximize",), True),
+        ("lr", ("lr",), float),
+        ("betas", ("beta1", "beta2"), float),
+        ("eps", ("eps",), float),
+        ("weight_decay", ("weight_decay",), float),
+        ("maximize", ("maximize",), bool),
     )
 
     def __init__(
@@ -487,13 +485,13 @@ class NAdam(NativeOptimizer):
         ("maximize", "Bool", (False,), False),
     )
     _values = (
-        ("lr", ("lr",), False),
-        ("betas", ("beta1", "beta2"), False),
-        ("eps", ("eps",), False),
-        ("weight_decay", ("weight_decay",), False),
-        ("momentum_decay", ("momentum_decay",), False),
-        ("decoupled_weight_decay", ("decoupled_weight_decay",), True),
-        ("maximize", ("maximize",), True),
+        ("lr", ("lr",), float),
+        ("betas", ("beta1", "beta2"), float),
+        ("eps", ("eps",), float),
+        ("weight_decay", ("weight_decay",), float),
+        ("momentum_decay", ("momentum_decay",), float),
+        ("decoupled_weight_decay", ("decoupled_weight_decay",), bool),
+        ("maximize", ("maximize",), bool),
     )
 
     def __init__(
@@ -554,12 +552,12 @@ class RAdam(NativeOptimizer):
         ("maximize", "Bool", (False,), False),
     )
     _values = (
-        ("lr", ("lr",), False),
-        ("betas", ("beta1", "beta2"), False),
-        ("eps", ("eps",), False),
-        ("weight_decay", ("weight_decay",), False),
-        ("decoupled_weight_decay", ("decoupled_weight_decay",), True),
-        ("maximize", ("maximize",), True),
+        ("lr", ("lr",), float),
+        ("betas", ("beta1", "beta2"), float),
+        ("eps", ("eps",), float),
+        ("weight_decay", ("weight_decay",), float),
+        ("decoupled_weight_decay", ("decoupled_weight_decay",), bool),
+        ("maximize", ("maximize",), bool),
     )
 
     def __init__(
@@ -592,9 +590,8 @@ class RAdam(NativeOptimizer):
 
 class ASGD(NativeOptimizer):
     """Averaged stochastic gradient descent (Polyak and Juditsky 1992): p = p * (1 - lambd * eta) -
-    eta
-    * g, with eta = lr / (1 + lambd * lr * step)^alpha from the previous step. The state ax is the
-    average of p over the steps after t0.
+    eta * g, with eta = lr / (1 + lambd * lr * step)^alpha from the previous step. The state ax is
+    the average of p over the steps after t0.
 
     params: parameters to optimize: leaf tensors of a floating-point or complex dtype
     lr: learning rate
@@ -618,12 +615,12 @@ class ASGD(NativeOptimizer):
         ("maximize", "Bool", (False,), False),
     )
     _values = (
-        ("lr", ("lr",), False),
-        ("lambd", ("lambd",), False),
-        ("alpha", ("alpha",), False),
-        ("t0", ("t0",), False),
-        ("weight_decay", ("weight_decay",), False),
-        ("maximize", ("maximize",), True),
+        ("lr", ("lr",), float),
+        ("lambd", ("lambd",), float),
+        ("alpha", ("alpha",), float),
+        ("t0", ("t0",), float),
+        ("weight_decay", ("weight_decay",), float),
+        ("maximize", ("maximize",), bool),
     )
 
     def __init__(
@@ -656,10 +653,9 @@ class ASGD(NativeOptimizer):
 
 class Rprop(NativeOptimizer):
     """Resilient backpropagation (Riedmiller and Braun 1993), for gradients of all data at once:
-    each
-    element has a step size of its own, which grows by etas[1] while its gradient keeps its sign and
-    shrinks by etas[0] when the sign changes; in that case the element skips a step. Only the sign
-    of the gradient is used.
+    each element has a step size of its own, which grows by etas[1] while its gradient keeps its
+    sign and shrinks by etas[0] when the sign changes; in that case the element skips a step. Only
+    the sign of the gradient is used.
 
     params: parameters to optimize: leaf tensors of a floating-point or complex dtype
     lr: first step size of every element
@@ -680,10 +676,10 @@ class Rprop(NativeOptimizer):
         ("maximize", "Bool", (False,), False),
     )
     _values = (
-        ("lr", ("lr",), False),
-        ("etas", ("etaminus", "etaplus"), False),
-        ("step_sizes", ("step_size_min", "step_size_max"), False),
-        ("maximize", ("maximize",), True),
+        ("lr", ("lr",), float),
+        ("etas", ("etaminus", "etaplus"), float),
+        ("step_sizes", ("step_size_min", "step_size_max"), float),
+        ("maximize", ("maximize",), bool),
     )
 
     def __init__(
@@ -732,10 +728,10 @@ class Lion(NativeOptimizer):
         ("maximize", "Bool", (False,), False),
     )
     _values = (
-        ("lr", ("lr",), False),
-        ("betas", ("beta1", "beta2"), False),
-        ("weight_decay", ("weight_decay",), False),
-        ("maximize", ("maximize",), True),
+        ("lr", ("lr",), float),
+        ("betas", ("beta1", "beta2"), float),
+        ("weight_decay", ("weight_decay",), float),
+        ("maximize", ("maximize",), bool),
     )
 
     def __init__(
@@ -761,6 +757,74 @@ class Lion(NativeOptimizer):
             capturable=capturable,
             differentiable=differentiable,
             fused=fused,
+        )
+
+
+class LBFGS(NativeOptimizer):
+    """The limited-memory BFGS method (Liu and Nocedal 1989). Each step needs a closure, which
+    computes the loss and its gradients, and calls it several times in up to max_iter iterations.
+    All parameters are in one group. If a step fails, parameters and state are as before.
+
+    params: parameters to optimize: leaf tensors of a floating-point dtype
+    lr: learning rate: the first length of each iteration's step
+    max_iter: iterations per step
+    max_eval: calls of the closure per step; default: 1.25 * max_iter
+    tolerance_grad: a step ends when no element of the gradient is larger
+    tolerance_change: a step ends when parameters or loss change by less
+    history_size: number of updates from which the Hessian is estimated
+    line_search_fn: none: each iteration goes lr along its direction; strong_wolfe: as far as the
+        strong Wolfe conditions ask
+    maximize: whether to maximize the objective instead of minimizing it
+    """
+
+    __module__ = "tt.optim"
+
+    _class, _function = "LBFGS", "tt_optim_lbfgs"
+    _arguments = (
+        ("params", "Tensor![]", None, True),
+        ("lr", "Float", (1,), False),
+        ("max_iter", "Int", (20,), False),
+        ("max_eval", "Int?", (None,), False),
+        ("tolerance_grad", "Float", (1e-7,), False),
+        ("tolerance_change", "Float", (1e-9,), False),
+        ("history_size", "Int", (100,), False),
+        ("line_search_fn", {"none": 0, "strong_wolfe": 1}, (None,), False),
+        ("maximize", "Bool", (False,), False),
+    )
+    _values = (
+        ("lr", ("lr",), float),
+        ("max_iter", ("max_iter",), int),
+        ("max_eval", ("max_eval",), int),
+        ("tolerance_grad", ("tolerance_grad",), float),
+        ("tolerance_change", ("tolerance_change",), float),
+        ("history_size", ("history_size",), int),
+        ("line_search_fn", ("line_search_fn",), (None, "strong_wolfe")),
+        ("maximize", ("maximize",), bool),
+    )
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float | Tensor = 1e-7,
+        tolerance_change: float | Tensor = 1e-9,
+        history_size: int = 100,
+        line_search_fn: Literal['strong_wolfe'] | None = None,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        self._initialize(
+            params=params,
+            lr=lr,
+            max_iter=max_iter,
+            max_eval=max_eval,
+            tolerance_grad=tolerance_grad,
+            tolerance_change=tolerance_change,
+            history_size=history_size,
+            line_search_fn=line_search_fn,
+            maximize=maximize,
         )
 
 

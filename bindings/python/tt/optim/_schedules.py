@@ -105,8 +105,7 @@ class ConstantLR(NativeScheduler):
 
 class LinearLR(NativeScheduler):
     """Multiplies the learning rate of each group by a factor that changes linearly from
-    start_factor
-    to end_factor over total_iters steps.
+    start_factor to end_factor over total_iters steps.
 
     optimizer: optimizer whose learning rates are scheduled
     start_factor: factor at the first step
@@ -168,8 +167,7 @@ class ExponentialLR(NativeScheduler):
 
 class PolynomialLR(NativeScheduler):
     """Decays the learning rate of each group to 0 over total_iters steps: lr = initial_lr * (1 -
-    step
-    / total_iters)^power.
+    step / total_iters)^power.
 
     optimizer: optimizer whose learning rates are scheduled
     total_iters: number of steps until the rate is 0
@@ -198,8 +196,7 @@ class PolynomialLR(NativeScheduler):
 
 class CosineAnnealingLR(NativeScheduler):
     """Anneals the learning rate of each group along half a cosine from its initial value to
-    eta_min:
-    lr = eta_min + (initial_lr - eta_min) * (1 + cos(pi * step / T_max)) / 2.
+    eta_min: lr = eta_min + (initial_lr - eta_min) * (1 + cos(pi * step / T_max)) / 2.
 
     optimizer: optimizer whose learning rates are scheduled
     T_max: number of steps until eta_min
@@ -226,8 +223,7 @@ class CosineAnnealingLR(NativeScheduler):
 
 class OneCycleLR(NativeScheduler):
     """The 1cycle policy (Smith and Topin 2018): raises the learning rate of each group from max_lr
-    /
-    div_factor to max_lr, then lowers it to far less than where it began. With cycle_momentum,
+    / div_factor to max_lr, then lowers it to far less than where it began. With cycle_momentum,
     momentum (or beta1) moves in the opposite direction. Call it after every batch.
 
     optimizer: optimizer whose learning rates are scheduled

@@ -32,17 +32,17 @@ class ParamGroup(AnyDict):
     def __init__(self, optimizer: NativeOptimizer, number: int, group: dict[str, Any]) -> None:
         super().__init__(group)
         self._optimizer, self._number = optimizer, number
-        # key -> names in C, is it a bool?
-        self._values: dict[Any, Any] = {
-            key: (names, is_bool) for key, names, is_bool in optimizer._values
+        # key -> names in C, kind
+        self._values: dict[str, tuple[tuple[str, ...], Any]] = {
+            key: (names, kind) for key, names, kind in optimizer._values
         }
-        self._values.update((key, ((key,), False)) for key in OF_SCHEDULES)
+        self._values.update((key, ((key,), float)) for key in OF_SCHEDULES)
         for key, value in group.items():
             self[key] = value
 
     def _read(self, key: str) -> None:
         """Copies a value from C into the dict."""
-        names, is_bool = self._values[key]
+        names, kind = self._values[key]
         parts: list[Any] = []
         for name in names:
             x = c_double()
@@ -54,7 +54,7 @@ class ParamGroup(AnyDict):
                 byref(x),
             ):
                 return  # a value of a schedule that is not set
-            parts.append(bool(x.value) if is_bool else x.value)
+            parts.append(kind[int(x.value)] if isinstance(kind, tuple) else kind(x.value))
         value = tuple(parts) if len(parts) > 1 else parts[0]
         if not dict.__contains__(self, key) or dict.__getitem__(self, key) != value:
             dict.__setitem__(self, key, value)
@@ -72,7 +72,14 @@ class ParamGroup(AnyDict):
 
     def _write(self, key: str, value: Any) -> None:
         """Sets a value in C."""
-        names, _ = self._values[key]
+        names, kind = self._values[key]
+        if isinstance(kind, tuple):
+            if value not in kind:
+                allowed = " or ".join(map(repr, kind))
+                raise ValueError(f"{key} is {value!r}: must be {allowed}")
+            value = kind.index(value)
+        elif value is None:
+            return  # C has the default
         parts = tuple(value) if len(names) > 1 else (value,)
         if len(parts) != len(names):
             raise ValueError(f"{key} must have {len(names)} numbers, not {len(parts)}")
@@ -160,7 +167,8 @@ class NativeOptimizer(Optimizer):
     _class = ""  # name in messages
     _function = ""  # C function that constructs it
     _arguments: tuple[Any, ...] = ()  # rows as _construct.py describes them
-    _values: tuple[Any, ...] = ()  # values of a group: (key, names in C, is it a bool?)
+    # values of a group: (key, names in C, kind). kind: a type, or the names of an enum
+    _values: tuple[Any, ...] = ()
     _handle: OptimizerHandle
 
     def _initialize(self, *, params: Params, **values: Any) -> None:
@@ -223,10 +231,10 @@ class NativeOptimizer(Optimizer):
     def state(self, states: Any) -> None:
         self._load({i: states.get(p, {}) for i, p in enumerate(self._params())})
 
-    def _states(self) -> dict[int, dict[str, Tensor]]:
+    def _states(self) -> dict[int, dict[str, Any]]:
         """Returns {index of a parameter: {name: tensor}}."""
         name, x = create_string_buffer(NAME_CAP.value), c_double()
-        states: dict[int, dict[str, Tensor]] = {}
+        states: dict[int, dict[str, Any]] = {}
         for i in range(quick.tt_optim_num_numbers(self._handle)):
             if lib.tt_optim_number_at(
                 local.ctx, self._handle, c_int64(i), name, NAME_CAP, byref(x)
@@ -234,14 +242,20 @@ class NativeOptimizer(Optimizer):
                 fail()
             head, position, key = name.value.decode().split(".", 2)
             if head == "state":
-                states.setdefault(int(position), {})[key] = self._state(int(position), key)
+                number = self._number(int(position), key, x.value)
+                states.setdefault(int(position), {})[key] = number
         for i in range(quick.tt_optim_num_tensors(self._handle)):
             t = tensor_result("tt_optim_tensor_at", self._handle, c_int64(i), name, NAME_CAP)
             _, position, key = name.value.decode().split(".", 2)
             states.setdefault(int(position), {})[key] = t
         return dict(sorted(states.items()))
 
-    def _state(self, position: int, key: str) -> Tensor:
+    def _number(self, position: int, key: str, value: float) -> Any:
+        """Returns a number of a parameter's state as the state's dict has it."""
+        return self._state(position, key)
+
+    def _state(self, position: int, key: str) -> Any:
+        """Returns a tensor of a parameter's state; None if there is none."""
         return tensor_result(
             "tt_optim_get_state", self._handle, c_int64(position), c_char_p(key.encode())
         )
