@@ -9,6 +9,7 @@ from ._layouts import struct
 from ._lib import Handle, call, filled, finalizer, lib, local, quick, result
 from ._tensor import Tensor, tensor_result
 from ._tree import without_tensors
+from .autograd import no_grad
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,19 +19,46 @@ NONE, TENSOR, TENSORS, SCALAR, INT, FLOAT, BOOL, INTS, STR = range(9)  # tags of
 DEVICE = 10
 
 
-class Plan(Handle):
-    """A graph that is ready to run."""
+class PlanHandle(Handle):
+    """Owns a tt_plan."""
 
     __slots__ = ()
     __del__ = finalizer(quick.tt_plan_release)
 
-    def slot(self, output: bool, i: int) -> Tensor:
-        """Returns the plan's tensor for an input or an output."""
-        return tensor_result("tt_plan_slot", self, c_int32(output), c_int64(i))
 
-    def run(self) -> None:
-        """Computes the outputs from the inputs."""
-        call("tt_plan_run", self)
+class Plan:
+    """A copy of a graph that is ready to run, in memory of its own."""
+
+    def __init__(self, graph: GraphHandle) -> None:
+        info = graph.info()
+        self._handle = result(PlanHandle, "tt_plan_new", graph.copy(), None)
+        self._inputs = [self._slot(False, i) for i in range(info.n_inputs)]
+        self._outputs = [self._slot(True, i) for i in range(info.n_outputs)]
+
+    def _slot(self, output: bool, i: int) -> Tensor:
+        """Returns the plan's tensor for an input or an output."""
+        return tensor_result("tt_plan_slot", self._handle, c_int32(output), c_int64(i))
+
+    def run(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Runs the graph without gradients. Returns new tensors.
+
+        Raises ValueError unless tensors have the number, shapes and dtypes of the inputs.
+        """
+        if len(tensors) != len(self._inputs):
+            raise ValueError(
+                f"run: there are {len(tensors)} tensors, the graph has {len(self._inputs)}"
+            )
+        for i, (x, slot) in enumerate(zip(tensors, self._inputs)):
+            if x.shape != slot.shape or x.dtype != slot.dtype:
+                raise ValueError(
+                    f"run: tensor {i} is {x.dtype} {tuple(x.shape)}, the graph was captured with "
+                    f"{slot.dtype} {tuple(slot.shape)}"
+                )
+        with no_grad():
+            for x, slot in zip(tensors, self._inputs):
+                slot.copy_(x)
+            call("tt_plan_run", self._handle)
+            return [slot.clone() for slot in self._outputs]
 
 
 def described(kind: str, name: str, *args: Any) -> Any:
@@ -45,8 +73,8 @@ def int32s(address: int | None, n: int) -> list[int]:
     return cast(address, POINTER(c_int32))[:n] if address and n else []
 
 
-class Graph(Handle):
-    """Owns a tt_graph. Edits keep the numbers of values, but not those of nodes."""
+class GraphHandle(Handle):
+    """Owns a tt_graph: tt.fx.Graph is its form for users. Edits keep the numbers of values, but not those of nodes."""
 
     __slots__ = ()
     __del__ = finalizer(quick.tt_graph_release)
@@ -66,8 +94,8 @@ class Graph(Handle):
     def storage(self, i: int) -> Any:
         return described("tt_graph_storage", "tt_graph_get_storage", self, c_int64(i))
 
-    def copy(self) -> Graph:
-        return result(Graph, "tt_graph_copy", self)
+    def copy(self) -> GraphHandle:
+        return result(GraphHandle, "tt_graph_copy", self)
 
     def users(self, value: int) -> list[int]:
         return list(filled(c_int64, "tt_graph_users", self, c_int32(value)))
@@ -86,11 +114,8 @@ class Graph(Handle):
     def set_outputs(self, values: Sequence[int]) -> None:
         call("tt_graph_set_outputs", self, (c_int32 * len(values))(*values), c_int64(len(values)))
 
-    def optimized(self) -> Graph:
-        return result(Graph, "tt_graph_optimize", self, None)
-
-    def plan(self) -> Plan:
-        return result(Plan, "tt_plan_new", self, None)
+    def optimized(self) -> GraphHandle:
+        return result(GraphHandle, "tt_graph_optimize", self, None)
 
     def save(self, path: Any) -> None:
         call("tt_graph_save", self, os.fsencode(path))
@@ -104,28 +129,38 @@ class Graph(Handle):
 
     def quantized(
         self, samples: Sequence[Tensor], histogram: bool = False, per_row: bool = False
-    ) -> Graph:
+    ) -> GraphHandle:
         opts = struct("tt_graph_quantize_opts")(set=3, histogram=histogram, per_row=per_row)
         n = c_int64(len(samples))
-        return result(Graph, "tt_graph_quantize", self, pointers(samples), n, byref(opts))
+        return result(GraphHandle, "tt_graph_quantize", self, pointers(samples), n, byref(opts))
 
     def text(self) -> str:
+        """Returns a line for each operator."""
         return filled(c_char, "tt_graph_print", self, cap=4096).decode()
 
+    def dot(self) -> str:
+        """Returns the graph in Graphviz's DOT language."""
+        return filled(c_char, "tt_graph_dot", self, cap=4096).decode()
 
-def load(path: Any) -> Graph:
+
+def load(path: Any) -> GraphHandle:
     """Reads a graph from a file and verifies it."""
-    return result(Graph, "tt_graph_load", os.fsencode(path))
+    return result(GraphHandle, "tt_graph_load", os.fsencode(path))
 
 
-def captured(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Graph, Any]:
-    """Calls a function while its operators are recorded. Returns the graph and the result with
-    places instead of tensors. The graph's outputs are these tensors in order."""
-    call("tt_capture_begin", pointers(inputs), c_int64(len(inputs)), None)
+def captured(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[GraphHandle, Any]:
+    """Calls a function without gradients while its operators are recorded.
+
+    Returns the graph and the result with places instead of tensors. The graph's outputs are these
+    tensors in order.
+    """
     outs: list[Tensor] = []
-    try:
-        structure = without_tensors(function(*inputs), outs)
-    except BaseException:
-        lib.tt_capture_drop(local.ctx)
-        raise
-    return result(Graph, "tt_capture_end", pointers(outs), c_int64(len(outs))), structure
+    with no_grad():
+        call("tt_capture_begin", pointers(inputs), c_int64(len(inputs)), None)
+        try:
+            structure = without_tensors(function(*inputs), outs)
+        except BaseException:
+            lib.tt_capture_drop(local.ctx)
+            raise
+        handle = result(GraphHandle, "tt_capture_end", pointers(outs), c_int64(len(outs)))
+    return handle, structure

@@ -5,60 +5,18 @@ A graph accepts only the shapes and dtypes of its example arguments.
 """
 from __future__ import annotations
 
-import os
-from ctypes import c_char, c_int32, c_int64, create_string_buffer
-from struct import Struct
-
-from . import _convert as convert
-from ._lib import Handle, call, fail, filled, finalizer, lib, local, quick, result
-from ._tensor import Tensor, tensor_result
-from ._tree import Place, with_tensors, without_tensors
-from .autograd import no_grad
+from ._graph import GraphHandle, Plan, captured
+from ._graph import load as load_graph
+from ._tensor import Tensor
+from ._tree import Place, without_tensors
 from .errors import UnimplementedError
+from .fx import Graph, result_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
 __all__ = ["ExportedProgram", "Graph", "export", "load", "save"]
-INFO = Struct("qqqqqPP")  # tt_graph_info
-
-
-class GraphHandle(Handle):
-    """Owns a tt_graph."""
-
-    __slots__ = ()
-    __del__ = finalizer(quick.tt_graph_release)
-
-
-class PlanHandle(Handle):
-    """Owns a tt_plan."""
-
-    __slots__ = ()
-    __del__ = finalizer(quick.tt_plan_release)
-
-
-class Graph:
-    """Operators in execution order. str() has a line for each."""
-
-    def __init__(self, handle: GraphHandle) -> None:
-        self._handle = handle
-        info = create_string_buffer(INFO.size)
-        call("tt_graph_get_info", handle, info)
-        self.num_nodes, _, _, self.num_inputs, self.num_outputs, _, _ = INFO.unpack(info.raw)
-
-    def __str__(self) -> str:
-        text: bytes = filled(c_char, "tt_graph_print", self._handle, cap=1 << 16)
-        return text.decode()
-
-    def dot(self) -> str:
-        """Returns the graph in Graphviz's DOT language."""
-        text: bytes = filled(c_char, "tt_graph_dot", self._handle, cap=1 << 16)
-        return text.decode()
-
-    def print_tabular(self) -> None:
-        """Prints the graph."""
-        print(self)
 
 
 class ExportedProgram:
@@ -67,58 +25,27 @@ class ExportedProgram:
     def __init__(self, handle: GraphHandle, arguments: Any = None, results: Any = None) -> None:
         self.graph = Graph(handle)
         self._arguments, self._results = arguments, results
-        self._plan: PlanHandle | None = None
-        self._inputs: list[Tensor] = []
-        self._outputs: list[Tensor] = []
+        self._plan: Plan | None = None
 
     def __str__(self) -> str:
         return f"ExportedProgram:\n{self.graph}"
 
-    def _lowered(self) -> PlanHandle:
-        """Returns the plan of the graph, with its inputs and outputs in _inputs and _outputs."""
-        if self._plan is None:
-            plan = result(PlanHandle, "tt_plan_new", self.graph._handle, None)
-            for output, slots, n in (
-                (0, self._inputs, self.graph.num_inputs),
-                (1, self._outputs, self.graph.num_outputs),
-            ):
-                for i in range(n):
-                    slots.append(tensor_result("tt_plan_slot", plan, c_int32(output), c_int64(i)))
-            self._plan = plan
-        return self._plan
-
     def _tensors_of(self, args: Any, kwargs: Any) -> list[Tensor]:
+        """Returns the tensors of the arguments of run, in order."""
         tensors: list[Tensor] = []
         structure = without_tensors((args, kwargs), tensors)
         if self._arguments is not None:
             wanted = repr_of(self._arguments)
             if repr_of(structure) != wanted:
                 raise ValueError(f"run: the arguments are not those of the capture, {wanted}")
-        if len(tensors) != self.graph.num_inputs:
-            raise ValueError(
-                f"run: there are {len(tensors)} tensors, the graph has {self.graph.num_inputs}"
-            )
         return tensors
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the graph. Tensors must have the shapes and dtypes of the captured ones."""
         tensors = self._tensors_of(args, kwargs)
-        plan = self._lowered()
-        for i, (x, slot) in enumerate(zip(tensors, self._inputs)):
-            if x.shape != slot.shape or x.dtype != slot.dtype:
-                raise ValueError(
-                    f"run: tensor {i} is {x.dtype} {tuple(x.shape)}, the graph was captured with "
-                    f"{slot.dtype} {tuple(slot.shape)}"
-                )
-        with no_grad():
-            for x, slot in zip(tensors, self._inputs):
-                slot.copy_(x)
-            if lib.tt_plan_run(local.ctx, plan):
-                fail()
-            outputs = [slot.clone() for slot in self._outputs]
-        if self._results is not None:
-            return with_tensors(self._results, outputs)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        if self._plan is None:
+            self._plan = Plan(self.graph.handle)
+        return result_of(self._results, self._plan.run(tensors))
 
     def module(self) -> Callable[..., Any]:
         """Returns a callable with the signature of the module."""
@@ -159,27 +86,16 @@ def export(
         raise UnimplementedError("export: dynamic_shapes: a graph is for the shapes of args")
     tensors: list[Tensor] = []
     arguments = without_tensors((args, kwargs or {}), tensors)
-    outputs: list[Tensor] = []
-    with no_grad():
-        call("tt_capture_begin", convert.pointers(tensors), convert.length(tensors), None)
-        try:
-            results = without_tensors(mod(*args, **(kwargs or {})), outputs)
-        except BaseException:
-            call("tt_capture_drop")
-            raise
-        handle = result(
-            GraphHandle, "tt_capture_end", convert.pointers(outputs), convert.length(outputs)
-        )
-    optimized = result(GraphHandle, "tt_graph_optimize", handle, None)
-    return ExportedProgram(optimized, arguments, results)
+    handle, results = captured(lambda *_: mod(*args, **(kwargs or {})), tensors)
+    return ExportedProgram(handle.optimized(), arguments, results)
 
 
 def save(ep: ExportedProgram, f: Any) -> None:
     """Writes the graph and its constants to a file (.ttg)."""
-    call("tt_graph_save", ep.graph._handle, os.fsencode(f))
+    ep.graph.handle.save(f)
 
 
 def load(f: Any) -> ExportedProgram:
     """Loads a program from a file of save(). Its run() takes the tensors of the captured call in
     order, and returns a tensor or a tuple."""
-    return ExportedProgram(result(GraphHandle, "tt_graph_load", os.fsencode(f)))
+    return ExportedProgram(load_graph(f))

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from ctypes import POINTER, addressof, c_int32, c_int64, cast
 
 from ._absent import absent_class, absent_function
-from ._graph import BOOL, FLOAT, INT, INTS, NONE, SCALAR, STR, TENSOR, TENSORS, captured
-from ._graph import Graph as Handle
-from ._graph import int32s
+from ._graph import BOOL, FLOAT, INT, INTS, NONE, SCALAR, STR, TENSOR, TENSORS
+from ._graph import GraphHandle, Plan, captured, int32s
 from ._layouts import struct
 from ._tensor import Tensor
 from ._tree import with_tensors
@@ -112,9 +111,9 @@ def flat(args: Any) -> Iterator[Any]:
 
 
 class Graph:
-    """The calls of a captured function."""
+    """The calls of a captured function in execution order. str() has a line for each."""
 
-    def __init__(self, handle: Handle) -> None:
+    def __init__(self, handle: GraphHandle) -> None:
         self.handle = handle
         self.node_of_value: dict[int, Node] = {}
         self.before: int | None = None
@@ -208,6 +207,23 @@ class Graph:
         chosen = [nodes] if isinstance(nodes, Node) else list(nodes)
         self.handle.set_outputs([n.value for n in chosen])
 
+    @property
+    def num_nodes(self) -> int:
+        """The number of calls."""
+        return int(self.handle.info().n_nodes)
+
+    @property
+    def num_inputs(self) -> int:
+        return int(self.handle.info().n_inputs)
+
+    @property
+    def num_outputs(self) -> int:
+        return int(self.handle.info().n_outputs)
+
+    def dot(self) -> str:
+        """Returns the graph in Graphviz's DOT language."""
+        return self.handle.dot()
+
     def lint(self) -> None:
         """Does nothing: each edit verifies the graph and raises if it is invalid."""
 
@@ -256,6 +272,14 @@ def address(array: Any) -> int:
     return addressof(array)
 
 
+def result_of(structure: Any, outputs: list[Tensor]) -> Any:
+    """Returns the outputs of a graph in the structure of the captured call's result; without one,
+    as a tensor or a tuple."""
+    if structure is not None:
+        return with_tensors(structure, outputs)
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
 class GraphModule:
     """A captured function that runs its graph in its own memory.
 
@@ -264,7 +288,7 @@ class GraphModule:
 
     def __init__(self, root: Any, graph: Graph, structure: Any = None) -> None:
         self.graph, self.structure = graph, structure
-        self.plan: Any = None
+        self.plan: Plan | None = None
 
     def recompile(self) -> None:
         """Makes the next call run the current graph."""
@@ -272,15 +296,8 @@ class GraphModule:
 
     def __call__(self, *inputs: Tensor) -> Any:
         if self.plan is None:
-            self.plan = self.graph.handle.copy().plan()
-        for i, x in enumerate(inputs):
-            self.plan.slot(False, i).copy_(x)
-        self.plan.run()
-        n = self.graph.handle.info().n_outputs
-        outs = [self.plan.slot(True, i).clone() for i in range(n)]
-        if self.structure is None:
-            return outs[0] if n == 1 else tuple(outs)
-        return with_tensors(self.structure, outs)
+            self.plan = Plan(self.graph.handle)
+        return result_of(self.structure, self.plan.run(inputs))
 
     forward = __call__
 
@@ -296,11 +313,8 @@ def symbolic_trace(root: Callable[..., Any], concrete_args: Any = None) -> Graph
     """
     if concrete_args is None:
         raise UnimplementedError(f"fx.symbolic_trace: concrete_args is missing: {WHY}")
-    from . import no_grad
-
     inputs = (concrete_args,) if isinstance(concrete_args, Tensor) else tuple(concrete_args)
-    with no_grad():
-        handle, structure = captured(root, inputs)
+    handle, structure = captured(root, inputs)
     return GraphModule(root, Graph(handle), structure)
 
 

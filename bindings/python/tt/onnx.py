@@ -5,7 +5,7 @@ import os
 from ctypes import byref
 
 from ._absent import absent_class
-from ._graph import captured
+from ._graph import GraphHandle, captured
 from ._layouts import struct
 from ._lib import result
 from ._tensor import Tensor
@@ -33,8 +33,6 @@ def export(model: Any, args: Any = (), f: Any = None, **options: Any) -> None:
     Raises UnimplementedError for operators without a counterpart.
     """
     global exporting
-    from . import no_grad
-
     known = {"opset_version", "dynamo", "verbose", "do_constant_folding", "export_params"}
     if options.keys() - known:
         raise TypeError(f"onnx.export: unexpected arguments {sorted(options.keys() - known)}")
@@ -48,8 +46,7 @@ def export(model: Any, args: Any = (), f: Any = None, **options: Any) -> None:
         model.eval()
     exporting = True
     try:
-        with no_grad():
-            graph, _ = captured(model, inputs)
+        graph, _ = captured(model, inputs)
     finally:
         exporting = False
         if training:
@@ -63,7 +60,7 @@ def load(f: Any, dynamic: int = 1) -> ExportedProgram:
 
     dynamic: the size of dimensions of inputs that have no number.
     """
-    from .export import ExportedProgram, GraphHandle
+    from .export import ExportedProgram
 
     opts = struct("tt_graph_load_onnx_opts")(set=1, dynamic=dynamic)
     path = os.fsencode(f)

@@ -49,6 +49,23 @@ def test_outputs_and_dead_code():
     assert [n.target for n in module.graph.nodes] == ["in0", "exp"]
 
 
+def test_the_graph_of_a_program_is_edited_before_its_first_run():
+    program = tt.export.export(lambda x: (x.exp(), x.sin()), (tt.randn(4),))
+    assert isinstance(program.graph, tt.fx.Graph) and program.graph.num_outputs == 2
+    program.graph.output([program.graph.outputs[1]] * 2)
+    x = tt.randn(4)
+    assert [y.tolist() for y in program.run(x)] == [x.sin().tolist()] * 2
+
+
+def test_runs_with_the_shapes_of_the_examples_only():
+    module = tt.fx.symbolic_trace(net(), tt.randn(5, 3))
+    with pytest.raises(ValueError, match="captured with"):
+        module(tt.randn(1, 3))
+    with pytest.raises(ValueError, match="2 tensors"):
+        module(tt.randn(5, 3), tt.randn(5, 3))
+    assert not module(tt.randn(5, 3).requires_grad_()).requires_grad
+
+
 def test_refuses():
     with pytest.raises(NotImplementedError, match="concrete_args"):
         tt.fx.symbolic_trace(net())
