@@ -96,21 +96,36 @@ def method(name, function, lines, declared):
     """The lines of a method that calls a function; lines: those of the function; declared: its
     Function, None for one that has another docstring."""
     tree = ast.parse("\n".join(lines)).body[0]
-    signature = tree.args
-    names = [a.arg for a in signature.args]
     given, result = re.fullmatch(r"def \w+\((.*)\) -> (.*):", lines[0]).groups()
     head = f"def {name}({', '.join(['self', *split_top(given)[1:]])}) -> {result}:"
     if declared:
         rows = declared.doc(width=DOC_WIDTH - 4)
-        rows[0] = rows[0].replace(f"{function}({names[0]}", f"{name}(self", 1)
+        rows[0] = rows[0].replace(f"{function}({tree.args.args[0].arg}", f"{name}(self", 1)
         documentation = body.docstring(rows)
     else:
         documentation = [f'    """{ast.get_docstring(tree)}"""']
-    given = ["self", *names[1:]]
+    return [head, *documentation, f"    return _ops.{function}({passed_on(tree.args)})"]
+
+
+def passed_on(signature):
+    """The arguments of a method (an ast.arguments) as it gives them to a function."""
+    given = ["self", *(a.arg for a in signature.args[1:])]
     given += [f"*{signature.vararg.arg}"] if signature.vararg else []
     given += [f"{a.arg}={a.arg}" for a in signature.kwonlyargs]
     given += [f"**{signature.kwarg.arg}"] if signature.kwarg else []
-    return [head, *documentation, f"    return _ops.{function}({', '.join(given)})"]
+    return ", ".join(given)
+
+
+def view_in_place(f):
+    """The lines of a function by which a tensor becomes a view of itself."""
+    others = split_top(f.signature(hinted=True))[1:]
+    head = f"def {f.name}_({', '.join(['self: Tensor', *others])}) -> Tensor:"
+    given = passed_on(ast.parse(head + " ...").body[0].args)
+    return [
+        head,
+        f'    """In place: self becomes {f.name}(self, …)."""',
+        f"    return self._become({f.name}({given}))",
+    ]
 
 
 class Family:
@@ -251,14 +266,7 @@ class Files:
                 self.place("Tensor", g.name, g.name, [a + "_" for a in aliases])
         if any(form.override("inplace_view") for form in forms_):
             self.declared[name + "_"] = f
-            family.write(
-                name + "_",
-                [
-                    f"def {name}_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:",
-                    f'    """In place: self becomes {name}(self, …)."""',
-                    f"    return self._become({name}(self, *args, **kwargs))",
-                ],
-            )
+            family.write(name + "_", view_in_place(f))
             self.place("Tensor", name + "_", name + "_", [a + "_" for a in aliases])
         if any(form.override("as_method") for form in forms_):
             family.write(

@@ -232,7 +232,7 @@ if not TYPE_CHECKING:
         return value
 
     def __dir__():
-        return sorted({*globals(), *__all__})
+        return __all__
 
 
 def is_tensor(x: Any) -> _bool:

@@ -255,15 +255,31 @@ class Tensor(Arithmetic, TensorLayout):
 
     # ---- conversions ----
 
-    def to(self, *args: Any, **kwargs: Any) -> Tensor:
+    def to(
+        self,
+        device: _device | str | int | _dtype | Tensor | None = None,
+        dtype: _dtype | None = None,
+        non_blocking: _bool = False,
+        copy: _bool = False,
+        *,
+        memory_format: _memory_format = preserve_format,
+        other: Tensor | None = None,
+    ) -> Tensor:
         """Converts or moves: to(dtype), to(device), to(device, dtype) or to(other).
 
-        Returns self if nothing changes, unless copy=True. memory_format: that of the result.
-        non_blocking is ignored.
+        device: also a dtype, or a tensor whose dtype and device the result gets; non_blocking and
+            copy may follow it without a dtype between
+        non_blocking: ignored
+        copy: returns a copy even if nothing changes; by default the result is self then
+        memory_format: that of the result
+        other: a tensor whose dtype and device the result gets
         """
-        if len(args) == 1 and not kwargs and self._is_already(args[0]):
+        plain = dtype is None and memory_format is preserve_format and other is None
+        if plain and not copy and self._is_already(device):
             return self
-        dtype, device, copy, memory_format = to_arguments(args, kwargs)
+        dtype, device, copy, memory_format = to_arguments(
+            device, dtype, non_blocking, copy, memory_format=memory_format, other=other
+        )
         if memory_format is contiguous_format and not copy and self._keeps(dtype, device):
             return self
         return ops.to(self, dtype=dtype, device=device, copy=copy, memory_format=memory_format)
@@ -310,7 +326,8 @@ class Tensor(Arithmetic, TensorLayout):
         if isinstance(dtype, str):
             return self.to(*named_type(dtype))
         if dtype is not None:
-            return self.to(getattr(dtype, "dtype", dtype))
+            kind: Any = getattr(dtype, "dtype", dtype)
+            return self.to(kind)
         device = "" if self.is_cpu else self.device.type + "."
         return f"tt.{device}{self.dtype.shown}Tensor"
 
@@ -760,24 +777,27 @@ def named_type(name: str) -> tuple[str, Any]:
     return device or "cpu", target
 
 
-def to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
-    """Parses the arguments of Tensor.to: (dtype or None, device or None, copy, memory format)."""
-    first = args[0] if args else kwargs.pop("other", None)
-    if isinstance(first, Tensor):
-        args = first.device, first.dtype, *args[1:]
-    elif isinstance(first, (dtype, type)):
-        args = None, *args
-    return to_parts(*args, **kwargs)
-
-
-def to_parts(
+def to_arguments(
     device: Any = None,
     dtype: Any = None,
-    non_blocking: bool = False,
-    copy: bool = False,
+    non_blocking: Any = False,
+    copy: Any = False,
     *,
     memory_format: Any = preserve_format,
+    other: Tensor | None = None,
 ) -> tuple[Any, Any, bool, Any]:
+    """Returns what the arguments of Tensor.to mean: (dtype or None, device or None, copy, memory
+    format)."""
+    first = other if device is None else device
+    if isinstance(first, (Tensor, DTYPE_CLASS, type)):
+        if isinstance(dtype, bool):  # by position: to(first, non_blocking, copy)
+            copy = copy or non_blocking
+        elif dtype is not None:
+            raise TypeError("to(): dtype is given twice")
+        if isinstance(first, Tensor):
+            device, dtype = first.device, first.dtype
+        else:
+            device, dtype = None, first
     return dtype, device, bool(copy), memory_format or preserve_format
 
 

@@ -33,3 +33,7 @@ def current_accelerator(check_available: bool = False) -> Any:
     check_available is accepted: tt returns only available accelerators.
     """
     return device_class("cuda") if is_available() else None
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -431,3 +431,7 @@ def list_backends(exclude_tags: Any = ()) -> list[str]:
     """Returns ["inductor"], the name that callers of torch.compile pass. tt has a single
     backend."""
     return ["inductor"]
+
+
+def __dir__() -> list[str]:
+    return __all__

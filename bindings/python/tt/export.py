@@ -99,3 +99,7 @@ def load(f: Any) -> ExportedProgram:
     """Loads a program from a file of save(). Its run() takes the tensors of the captured call in
     order, and returns a tensor or a tuple."""
     return ExportedProgram(load_graph(f))
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -435,3 +435,7 @@ def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     dim: the dimensions; None for all.
     """
     return _ops.fft_ifftshift(input, _sizes("ifftshift", None, dim)[1])
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -43,3 +43,7 @@ def csv_load(
         c_int64(convert.integer(skip_rows, "csv_load", "skip_rows")),
         c_int32(convert.dtype_code(dtype, "csv_load", "dtype")),
     )
+
+
+def __dir__() -> list[str]:
+    return __all__

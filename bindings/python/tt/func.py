@@ -641,3 +641,7 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[s
         stack = ops.stack([p.detach() for p in parts])
         stacked[name] = stack.requires_grad_(parts[0].requires_grad)
     return stacked, {name: ops.stack([b[name] for b in buffers]) for name in buffers[0]}
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -88,3 +88,7 @@ def collect_all(futures: list[Future]) -> Future:
     if not futures:
         collected.set_result(futures)
     return collected
+
+
+def __dir__() -> list[str]:
+    return __all__

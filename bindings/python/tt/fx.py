@@ -321,3 +321,7 @@ def symbolic_trace(root: Callable[..., Any], concrete_args: Any = None) -> Graph
 def wrap(fn_or_name: object) -> object:
     """Returns its argument: nothing is traced."""
     return fn_or_name
+
+
+def __dir__() -> list[str]:
+    return __all__

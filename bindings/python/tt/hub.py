@@ -170,3 +170,7 @@ def load_state_dict_from_url(
         match = HASH.search(name) if check_hash else None
         download_url_to_file(url, path, match.group(1) if match else None, progress)
     return load_file(path, map_location=map_location, weights_only=weights_only)
+
+
+def __dir__() -> Any:
+    return __all__

@@ -101,3 +101,7 @@ def fuser(name: str) -> AbstractContextManager[None]:
 def optimized_execution(should_optimize: bool) -> AbstractContextManager[None]:
     """Returns a context manager that does nothing."""
     return nullcontext()
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
+__all__ = ["Op", "custom_op", "find", "operators"]
+
 
 def operators() -> list[dict[str, Any]]:
     """Returns every built-in operator as a dict with its name, schema and forms."""
@@ -80,3 +82,7 @@ def custom_op(
     callbacks = SimpleNamespace(compute=lambda args: function(*args), backward=backward)
     call("tt_op_register", byref(tt_op_def(callbacks, schema=schema.encode())))
     return find(schema.partition("(")[0].strip())
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -459,3 +459,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     N: None for the last size of x.
     """
     return _ops.linalg_vander(x, N)
+
+
+def __dir__() -> list[str]:
+    return __all__

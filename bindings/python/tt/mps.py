@@ -24,3 +24,7 @@ def manual_seed(seed: int) -> None:
 
 def empty_cache() -> None:
     """Does nothing: there is no device."""
+
+
+def __dir__() -> list[str]:
+    return __all__

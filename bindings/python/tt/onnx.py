@@ -70,3 +70,7 @@ def load(f: Any, dynamic: int = 1) -> ExportedProgram:
 def is_in_onnx_export() -> bool:
     """Returns whether export is calling the model."""
     return exporting
+
+
+def __dir__() -> list[str]:
+    return __all__

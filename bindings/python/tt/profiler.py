@@ -36,6 +36,19 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+__all__ = [
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "profile",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]
+
 # kinds of events, as in tt.h
 OP, KERNEL, MODULE, NODE, MEMORY, OPTIMIZER, REGION, COMMUNICATION = range(1, 9)
 NAMES = {  # kind -> the name of its events in PyTorch
@@ -654,3 +667,7 @@ class record_function(Region):
                 return function(*args, **kwargs)
 
         return recorded
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+__all__ = [
+    "Generator",
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+]
+
 STATE = Struct("QQ")  # seed, numbers drawn / 4
 
 
@@ -159,3 +170,7 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
             now = _thread_seeds()
             if now[0] != seeds[0] or now[1] < seeds[1]:  # seeded; else new threads go on counting
                 lib.tt_runtime_set_rng_state(runtime, (c_uint64 * 2)(*seeds))
+
+
+def __dir__() -> list[str]:
+    return __all__

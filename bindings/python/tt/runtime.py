@@ -54,3 +54,7 @@ def trace_dispatch(see: Callable[[str, str, int], Any]) -> Iterator[None]:
         call("tt_ctx_trace_dispatch", None, None)
     if raised:
         raise raised[0]
+
+
+def __dir__() -> list[str]:
+    return __all__

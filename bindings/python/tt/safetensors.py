@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     Path = Union[str, bytes, os.PathLike[str]]
 
+__all__ = ["load_file", "safe_open", "save_file"]
+
 
 def save_file(
     tensors: Mapping[str, Tensor], filename: Path, metadata: Mapping[str, str] | None = None
@@ -61,3 +63,7 @@ def load_file(filename: Path, mmap: bool = False) -> dict[str, Tensor]:
     """Returns all tensors of a file by name. mmap: see safe_open."""
     with safe_open(filename, mmap) as f:
         return {name: f.get_tensor(name) for name in f.keys()}
+
+
+def __dir__() -> list[str]:
+    return __all__

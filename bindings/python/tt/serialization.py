@@ -26,6 +26,15 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import IO, Any, Callable, Iterator
 
+__all__ = [
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "load",
+    "safe_globals",
+    "save",
+]
+
 KEY = "tt.structure"  # of the metadata of a safetensors file
 ZIP_MAGIC = b"PK\3\4"  # with which PyTorch's files begin
 CONTAINERS: dict[str, Callable[..., Any]] = {
@@ -336,3 +345,7 @@ def safe_globals_block(given: list[Any]) -> Iterator[None]:
 def safe_globals(safe_globals: list[Any]) -> AbstractContextManager[None]:
     """Applies add_safe_globals within a block."""
     return safe_globals_block(safe_globals)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -461,3 +461,7 @@ def log_softmax(input: SparseTensor, dim: int, *, dtype: DType | None = None) ->
     shifted = values - top[group]
     total = ops.index_add(zeros, 0, group, shifted.exp())
     return x._with(shifted - total[group].log())
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -201,3 +201,7 @@ def described(error: Tensor, size: Tensor, close: Tensor, rtol: float, atol: flo
         largest = flat.max().item()
         lines.append(f"Greatest {name} difference: {largest} at index {tuple(place)}{limit}")
     return "\n".join(lines)
+
+
+def __dir__() -> list[str]:
+    return __all__

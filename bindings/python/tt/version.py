@@ -8,3 +8,7 @@ cuda: str | None = None  # kernels of CUDA devices are a library of their own: r
 hip: str | None = None
 git_version: str | None = None
 debug = False
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -238,3 +239,32 @@ def test_signatures_of_layers_and_optimizers():
 
 def test_the_package_is_marked_as_typed():
     assert (FOLDER / "py.typed").exists()
+
+
+def test_signatures_name_the_arguments():
+    """Of methods whose arguments depend on the first one, and of views in place."""
+
+    def names(function):
+        return list(inspect.signature(function).parameters)[1:]
+
+    assert names(tt.Tensor.to)[:4] == ["device", "dtype", "non_blocking", "copy"]
+    assert names(tt.Tensor.squeeze_) == ["dim", "axis"]
+    assert names(tt.Tensor.as_strided_) == ["size", "stride", "storage_offset"]
+    assert names(tt.Tensor.swapaxes_) == names(tt.Tensor.transpose_) == ["dim0", "dim1"]
+    assert tt.ones(1, 2).squeeze_(axis=0).shape == (2,)
+
+
+MORE_MODULES = "nn.functional nn.init nn.parallel nn.utils optim.lr_scheduler utils.data files"
+
+
+@pytest.mark.parametrize("module", ["", *tt.MODULES.split(), *MORE_MODULES.split()])
+def test_dir_has_no_names_of_the_implementation(module):
+    """Modules that a module imports for itself, and what it takes from ctypes and the like."""
+    m = importlib.import_module(f"tt.{module}".rstrip("."))
+    shown = {name: getattr(m, name) for name in dir(m) if not name.startswith("__")}
+    homes = {name: getattr(x, "__module__", None) or "tt" for name, x in shown.items()}
+    homes.update((n, x.__name__) for n, x in shown.items() if isinstance(x, types.ModuleType))
+    # multiprocessing has the names of Python's
+    allowed = ("tt", "builtins", "typing", *{module} & {"multiprocessing"})
+    foreign = {n: home for n, home in homes.items() if home.split(".")[0] not in allowed}
+    assert not foreign and "annotations" not in shown

@@ -130,9 +130,9 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     return wrap(h)
 
 
-def transpose_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
     """In place: self becomes transpose(self, …)."""
-    return self._become(transpose(self, *args, **kwargs))
+    return self._become(transpose(self, dim0, dim1))
 
 
 def t(input: Tensor) -> Tensor:
@@ -152,9 +152,9 @@ def t(input: Tensor) -> Tensor:
     return wrap(h)
 
 
-def t_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+def t_(self: Tensor) -> Tensor:
     """In place: self becomes t(self, …)."""
-    return self._become(t(self, *args, **kwargs))
+    return self._become(t(self))
 
 
 def permute(input: Tensor, *args: Any, dims: int | Sequence[int] | None = None) -> Tensor:
@@ -232,9 +232,10 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None, *,
     raise no_overload("squeeze", input, dim)
 
 
-def squeeze_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None, *,
+             axis: int | Sequence[int] | None = None) -> Tensor:
     """In place: self becomes squeeze(self, …)."""
-    return self._become(squeeze(self, *args, **kwargs))
+    return self._become(squeeze(self, dim, axis=axis))
 
 
 def unsqueeze(input: Tensor, dim: int | None = None, *, axis: int | None = None) -> Tensor:
@@ -256,9 +257,9 @@ def unsqueeze(input: Tensor, dim: int | None = None, *, axis: int | None = None)
     return wrap(h)
 
 
-def unsqueeze_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+def unsqueeze_(self: Tensor, dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """In place: self becomes unsqueeze(self, …)."""
-    return self._become(unsqueeze(self, *args, **kwargs))
+    return self._become(unsqueeze(self, dim, axis=axis))
 
 
 def select(input: Tensor, dim: int | None = None, index: int | None = None, *,
@@ -358,9 +359,10 @@ def as_strided(input: Tensor, size: int | Sequence[int], stride: int | Sequence[
     return wrap(h)
 
 
-def as_strided_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+def as_strided_(self: Tensor, size: int | Sequence[int], stride: int | Sequence[int],
+                storage_offset: int | None = None) -> Tensor:
     """In place: self becomes as_strided(self, …)."""
-    return self._become(as_strided(self, *args, **kwargs))
+    return self._become(as_strided(self, size, stride, storage_offset))
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:

@@ -466,9 +466,10 @@ class TensorMethods(TensorFacts):
         """
         return _ops.as_strided(self, size, stride, storage_offset)
 
-    def as_strided_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def as_strided_(self, size: int | Sequence[int], stride: int | Sequence[int],
+                    storage_offset: int | None = None) -> Tensor:
         """In place: self becomes as_strided(self, …)."""
-        return _ops.as_strided_(self, *args, **kwargs)
+        return _ops.as_strided_(self, size, stride, storage_offset)
 
     def as_strided_scatter(self, src: Tensor, size: int | Sequence[int],
                            stride: int | Sequence[int],
@@ -3704,9 +3705,10 @@ class TensorMethods(TensorFacts):
         """
         return _ops.squeeze(self, dim, axis=axis)
 
-    def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def squeeze_(self, dim: int | Sequence[int] | None = None, *,
+                 axis: int | Sequence[int] | None = None) -> Tensor:
         """In place: self becomes squeeze(self, …)."""
-        return _ops.squeeze_(self, *args, **kwargs)
+        return _ops.squeeze_(self, dim, axis=axis)
 
     def std(self, dim: int | Sequence[int] | None = None, unbiased: float | bool = 1.0,
             keepdim: bool = False, *, axis: int | Sequence[int] | None = None,
@@ -3840,9 +3842,9 @@ class TensorMethods(TensorFacts):
         """
         return _ops.transpose(self, dim0, dim1)
 
-    def swapaxes_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def swapaxes_(self, dim0: int, dim1: int) -> Tensor:
         """In place: self becomes transpose(self, …)."""
-        return _ops.transpose_(self, *args, **kwargs)
+        return _ops.transpose_(self, dim0, dim1)
 
     def swapdims(self, dim0: int, dim1: int) -> Tensor:
         """swapdims(self, dim0, dim1)
@@ -3853,9 +3855,9 @@ class TensorMethods(TensorFacts):
         """
         return _ops.transpose(self, dim0, dim1)
 
-    def swapdims_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def swapdims_(self, dim0: int, dim1: int) -> Tensor:
         """In place: self becomes transpose(self, …)."""
-        return _ops.transpose_(self, *args, **kwargs)
+        return _ops.transpose_(self, dim0, dim1)
 
     def t(self) -> Tensor:
         """t(self)
@@ -3865,9 +3867,9 @@ class TensorMethods(TensorFacts):
         """
         return _ops.t(self)
 
-    def t_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def t_(self) -> Tensor:
         """In place: self becomes t(self, …)."""
-        return _ops.t_(self, *args, **kwargs)
+        return _ops.t_(self)
 
     def take(self, index: Tensor, *, out: Tensor | None = None) -> Tensor:
         """take(self, index, *, out=None)
@@ -3982,9 +3984,9 @@ class TensorMethods(TensorFacts):
         """
         return _ops.transpose(self, dim0, dim1)
 
-    def transpose_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def transpose_(self, dim0: int, dim1: int) -> Tensor:
         """In place: self becomes transpose(self, …)."""
-        return _ops.transpose_(self, *args, **kwargs)
+        return _ops.transpose_(self, dim0, dim1)
 
     def triangular_solve(self, A: Tensor, upper: bool = True, transpose: bool = False,
                          unitriangular: bool = False) -> tuple[Tensor, ...]:
@@ -4173,9 +4175,9 @@ class TensorMethods(TensorFacts):
         """
         return _ops.unsqueeze(self, dim, axis=axis)
 
-    def unsqueeze_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def unsqueeze_(self, dim: int | None = None, *, axis: int | None = None) -> Tensor:
         """In place: self becomes unsqueeze(self, …)."""
-        return _ops.unsqueeze_(self, *args, **kwargs)
+        return _ops.unsqueeze_(self, dim, axis=axis)
 
     def var(self, dim: int | Sequence[int] | None = None, unbiased: float | bool = 1.0,
             keepdim: bool = False, *, axis: int | Sequence[int] | None = None,

@@ -6,3 +6,7 @@ from .autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_availab
 from .grad_scaler import GradScaler
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -89,3 +89,7 @@ float32, float64 = BY_NAME["float32"], BY_NAME["float64"]
 complex64, complex128 = BY_NAME["complex64"], BY_NAME["complex128"]
 __all__ = [name for name in dir() if name[0] != "_" and name not in ("annotations", "BY_NAME")]
 __all__ += ["__array_api_version__", "__array_namespace_info__"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -262,3 +262,7 @@ if not TYPE_CHECKING:
 from .function import Function  # noqa: E402  (which needs the modes)
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: E402
 from .variable import Variable  # noqa: E402
+
+
+def __dir__() -> list[str]:
+    return __all__

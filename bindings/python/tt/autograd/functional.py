@@ -364,3 +364,7 @@ def hvp(
         first = filled(grads, given, "hvp", strict, strict)
         products = pushed(first, given, tangents, create_graph, strict, "hvp")
     return finished(out, create_graph), unwrapped(finished(products, create_graph), was_tuple)
+
+
+def __dir__() -> list[str]:
+    return __all__

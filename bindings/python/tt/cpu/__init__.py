@@ -39,3 +39,7 @@ if not TYPE_CHECKING:
         if name != "amp":
             raise AttributeError(f"module 'tt.cpu' has no attribute '{name}'")
         return import_module(".amp", __name__)
+
+
+def __dir__() -> list[str]:
+    return __all__

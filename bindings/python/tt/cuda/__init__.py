@@ -35,6 +35,47 @@ if TYPE_CHECKING:
     from . import amp as amp
     from .devices import AnyDevice
 
+__all__ = [
+    "amp",
+    "DeviceProperties",
+    "Event",
+    "ExternalStream",
+    "OutOfMemoryError",
+    "Stream",
+    "StreamContext",
+    "can_device_access_peer",
+    "current_device",
+    "current_stream",
+    "default_stream",
+    "device",
+    "device_count",
+    "empty_cache",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_rng_state",
+    "get_rng_state_all",
+    "init",
+    "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "reset_peak_memory_stats",
+    "set_device",
+    "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "stream",
+    "synchronize",
+]
+
 
 def is_available() -> bool:
     """Returns whether there is a CUDA device."""
@@ -250,3 +291,7 @@ if not TYPE_CHECKING:
         if name != "amp":
             raise AttributeError(f"module 'tt.cuda' has no attribute '{name}'")
         return import_module(".amp", __name__)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -614,3 +614,7 @@ def scatter_object_list(
     check_length(whole, g, "scatter_object_list", "scatter_object_input_list")
     broadcast_object_list(whole, src, group)
     scatter_object_output_list[0] = whole[g.rank()]
+
+
+def __dir__() -> list[str]:
+    return __all__

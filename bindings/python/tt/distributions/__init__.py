@@ -58,3 +58,7 @@ __all__ = [
     "register_kl",
     "transforms",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -82,3 +82,7 @@ def rebuilt(cls: type[Tensor], file: Any, size: int, place: Any, requires_grad: 
 
 ForkingPickler.register(Tensor, reduced)
 ForkingPickler.register(Parameter, reduced)
+
+
+def __dir__() -> list[str]:
+    return __all__

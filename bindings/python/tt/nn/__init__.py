@@ -91,3 +91,7 @@ if not TYPE_CHECKING:
         if name == "DataParallel":
             return import_module(".parallel", __name__).DataParallel
         return import_module("." + name, __name__)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -19,6 +19,35 @@ if TYPE_CHECKING:
 
     from ..random import Generator
 
+__all__ = [
+    "calculate_gain",
+    "constant",
+    "constant_",
+    "dirac",
+    "dirac_",
+    "eye",
+    "eye_",
+    "kaiming_normal",
+    "kaiming_normal_",
+    "kaiming_uniform",
+    "kaiming_uniform_",
+    "normal",
+    "normal_",
+    "ones_",
+    "orthogonal",
+    "orthogonal_",
+    "sparse",
+    "sparse_",
+    "trunc_normal_",
+    "uniform",
+    "uniform_",
+    "xavier_normal",
+    "xavier_normal_",
+    "xavier_uniform",
+    "xavier_uniform_",
+    "zeros_",
+]
+
 GAINS: dict[str, float] = {
     "linear": 1,
     "conv1d": 1,
@@ -269,3 +298,7 @@ kaiming_uniform = deprecated(kaiming_uniform_)
 kaiming_normal = deprecated(kaiming_normal_)
 orthogonal = deprecated(orthogonal_)
 sparse = deprecated(sparse_)
+
+
+def __dir__() -> list[str]:
+    return __all__

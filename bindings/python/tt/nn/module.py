@@ -611,7 +611,7 @@ class Module:
         The dtype must be floating or complex, and converts only floating and complex tensors.
         Returns self.
         """
-        dtype, device, _, _ = to_arguments(args, kwargs)
+        dtype, device, _, _ = to_arguments(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, not {dtype}"

@@ -8,3 +8,7 @@ from .sparse_adam import SparseAdam
 
 __all__ = ["Adafactor", "LBFGS", "Muon", "Optimizer", "SparseAdam", "lr_scheduler", "swa_utils"]
 __all__ += _optimizers.__all__
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -245,3 +245,7 @@ class MultiplicativeLR(ByFunction):
 
 _LRScheduler = LRScheduler  # the base class's former name, which older scripts use
 __all__ += _schedules.__all__
+
+
+def __dir__() -> list[str]:
+    return __all__

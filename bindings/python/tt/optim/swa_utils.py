@@ -233,3 +233,7 @@ class SWALR(LRScheduler):
             first = last if before == 1 else (group["lr"] - before * last) / (1 - before)
             rates.append(last * now + first * (1 - now))
         return rates
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -18,3 +18,7 @@ if not TYPE_CHECKING:
         if name not in __all__:
             raise AttributeError(f"module 'tt.utils' has no attribute '{name}'")
         return import_module("." + name, __name__)
+
+
+def __dir__() -> list[str]:
+    return __all__

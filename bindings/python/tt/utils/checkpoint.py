@@ -255,3 +255,7 @@ def checkpoint_sequential(
     for layer in layers[size * (segments - 1) :]:
         input = layer(input)
     return input
+
+
+def __dir__() -> list[str]:
+    return __all__

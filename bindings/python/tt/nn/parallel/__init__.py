@@ -39,3 +39,7 @@ def data_parallel(
     if not isinstance(inputs, tuple):
         inputs = (inputs,)
     return module(*inputs, **(module_kwargs or {}))
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -142,3 +142,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         end = start + p.numel()
         p.data = vec[start:end].view(p.shape).data
         start = end
+
+
+def __dir__() -> list[str]:
+    return __all__
