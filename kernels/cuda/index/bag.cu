@@ -28,7 +28,8 @@ struct BagArguments {
   __device__ __forceinline__ int64_t begin_of(int64_t bag) const {
     if (!start) return bag * per_bag;
     const int64_t at = start[bag];
-    return at < 0 ? 0 : min(at, n);
+    if (at < 0) return 0;
+    return at < n ? at : n;
   }
 };
 
