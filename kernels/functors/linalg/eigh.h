@@ -1,0 +1,235 @@
+// eigh: eigenvalues and eigenvectors of Hermitian matrices. Householder reflections make a real
+// tridiagonal matrix, whose eigenvalues QL steps with implicit shifts find (Golub & Van Loan,
+// "Matrix Computations", section 8.3; Bowdler, Martin, Reinsch & Wilkinson, Numer. Math. 11
+// (1968)).
+//
+//   a: (n, n), one triangle of which is read; overwritten    w: (n), ascending
+//   b: (n, n), the eigenvectors as columns, if `vectors`    work: (3 n), info: (1)
+#pragma once
+
+#include "kernels/functors/linalg/dense.h"
+
+TT_FUNCTORS_BEGIN
+
+constexpr int kMaxSteps = 60;  // for one eigenvalue; two are usual
+
+// p = s x - … : (x, y) = (c x - s y, s x + c y)
+template <class T>
+TT_TEAM TT_INLINE void rotate_rows(T* x, T* y, int64_t n, double c, double s, Along along) {
+  double* p = reinterpret_cast<double*>(x);
+  double* q = reinterpret_cast<double*>(y);
+  for (int64_t i = along.from(); i < n * kParts<T>; i += along.step()) {
+    const double u = p[i];
+    const double v = q[i];
+    p[i] = c * u - s * v;
+    q[i] = s * u + c * v;
+  }
+}
+
+template <class T> struct Hermitian {
+  Team t;
+  T* a;
+  T* z;  // rows: the eigenvectors; NULL: none
+  T* tau;
+  T* p;
+  double* d;  // the diagonal
+  double* e;  // beside it
+  int64_t n;
+
+  TT_TEAM void fill_other_triangle(bool upper) {
+    for (int64_t i = t.rows().from(); i < n; i += t.rows().step()) {
+      if (t.lanes().from() == 0) a[i * n + i] = from_real<T>(real_part(a[i * n + i]));
+      for (int64_t j = t.lanes().from(); j < i; j += t.lanes().step()) {
+        if (upper) a[i * n + j] = conj_of(a[j * n + i]);
+        else a[j * n + i] = conj_of(a[i * n + j]);
+      }
+    }
+    t.sync();
+  }
+
+  // Leaves reflector k in row k, right of the diagonal.
+  TT_TEAM void make_tridiagonal() {
+    const Along all = t.all();
+    const Along lanes = t.lanes();
+    for (int64_t k = 0; k < n; k++) {
+      if (t.is_leader()) {
+        d[k] = real_part(a[k * n + k]);
+        e[k] = 0;
+      }
+      const int64_t rest = n - k - 1;
+      if (rest == 0) break;
+      T* v = a + k * n + k + 1;
+      T* block = v + n;
+      for (int64_t i = all.from(); i < rest; i += all.step()) v[i] = a[(k + 1 + i) * n + k];
+      t.sync();
+      const T factor = reflect(t, v, rest, 1);
+      t.sync();
+      if (t.is_leader()) {
+        tau[k] = factor;
+        e[k] = real_part(v[0]);
+        v[0] = from_real<T>(1);
+      }
+      t.sync();
+      if (size_of(factor) == 0) continue;
+      for (int64_t i = t.rows().from(); i < rest; i += t.rows().step()) {
+        const T* row = block + i * n;
+        T sum = from_real<T>(0);
+        for (int64_t j = lanes.from(); j < rest; j += lanes.step()) sum = sum + row[j] * v[j];
+        sum = t.warp_sum(sum);
+        if (lanes.from() == 0) p[i] = factor * sum;
+      }
+      t.sync();
+      const T half = factor * t.sum(dot(p, v, rest, all)) * -0.5;
+      for (int64_t i = all.from(); i < rest; i += all.step()) p[i] = p[i] + half * v[i];
+      t.sync();
+      for (int64_t i = t.rows().from(); i < rest; i += t.rows().step()) {
+        T* row = block + i * n;
+        for (int64_t j = lanes.from(); j < rest; j += lanes.step())
+          row[j] = row[j] - (v[i] * conj_of(p[j]) + p[i] * conj_of(v[j]));
+      }
+      t.sync();
+    }
+    t.sync();
+  }
+
+  // A warp computes whole rows of z.
+  TT_TEAM void make_vectors() {
+    set_identity(t, z, n, n);
+    for (int64_t r = t.rows().from(); r < n; r += t.rows().step())
+      for (int64_t k = r - 1; k >= 0; k--) make_vector(k, r);
+    t.sync();
+  }
+  TT_TEAM void make_vector(int64_t k, int64_t r) {
+    const int64_t rest = n - k - 1;
+    const T* v = a + k * n + k + 1;
+    T* row = z + r * n + k + 1;
+    const T sum = t.warp_sum(dot(v, row, rest, t.lanes()));
+    t.sync_warp();
+    subtract_row(row, v, rest, tau[k] * sum, t.lanes());
+    t.sync_warp();
+  }
+
+  TT_TEAM bool is_split(int64_t i) const {
+    const double beside = magnitude(e[i]);
+    return beside <= 0x1p-53 * (magnitude(d[i]) + magnitude(d[i + 1])) || beside < 0x1p-1000;
+  }
+
+  // One QL step on rows [from, to], by one thread. Rotation i, of rows i and i + 1 of z, is left in
+  // cosines and sines. Returns the last one.
+  TT_TEAM int64_t step(int64_t from, int64_t to, double* cosines, double* sines) {
+    double g = (d[from + 1] - d[from]) / (2 * e[from]);
+    double r = square_root_of(g * g + 1);
+    g = d[to] - d[from] + e[from] / (g + (g < 0 ? -r : r));
+    double s = 1;
+    double c = 1;
+    double shift = 0;
+    for (int64_t i = to - 1; i >= from; i--) {
+      const double f = s * e[i];
+      const double b = c * e[i];
+      r = square_root_of(f * f + g * g);
+      e[i + 1] = r;
+      if (r == 0) {
+        d[i + 1] -= shift;
+        e[to] = 0;
+        return i + 1;
+      }
+      s = f / r;
+      c = g / r;
+      g = d[i + 1] - shift;
+      r = (d[i] - g) * s + 2 * c * b;
+      shift = s * r;
+      d[i + 1] = g + shift;
+      g = c * r - b;
+      cosines[i] = c;
+      sines[i] = s;
+    }
+    d[from] -= shift;
+    e[from] = g;
+    e[to] = 0;
+    return from;
+  }
+  // A thread computes whole columns of z.
+  TT_TEAM void rotate(int64_t from, int64_t to) {
+    double* cosines = reinterpret_cast<double*>(tau);  // the reflectors are no longer needed
+    double* sines = reinterpret_cast<double*>(p);
+    const int64_t last = t.share(t.is_leader() ? step(from, to, cosines, sines) : 0);
+    for (int64_t i = to - 1; z && i >= last; i--)
+      rotate_rows(z + i * n, z + (i + 1) * n, n, cosines[i], sines[i], t.all());
+    t.sync();
+  }
+
+  TT_TEAM bool diagonalise() {
+    for (int64_t from = 0; from < n; from++) {
+      for (int steps = 0;; steps++) {
+        int64_t to = from;
+        while (to < n - 1 && !is_split(to)) to++;
+        if (to == from) break;
+        if (steps == kMaxSteps) return false;
+        t.sync();
+        rotate(from, to);
+      }
+    }
+    return true;
+  }
+
+  TT_TEAM void sort() {
+    for (int64_t i = 0; i < n; i++) {
+      int64_t best = i;
+      for (int64_t k = i + 1; k < n; k++) best = d[k] < d[best] ? k : best;
+      if (best == i) continue;
+      t.sync();
+      if (t.is_leader()) {
+        const double value = d[i];
+        d[i] = d[best];
+        d[best] = value;
+      }
+      if (z) swap_rows(z + i * n, z + best * n, n, t.all());
+      t.sync();
+    }
+  }
+
+  TT_TEAM void transpose() {
+    for (int64_t i = t.rows().from(); i < n; i += t.rows().step())
+      for (int64_t j = t.lanes().from(); j < i; j += t.lanes().step()) {
+        const T value = z[i * n + j];
+        z[i * n + j] = z[j * n + i];
+        z[j * n + i] = value;
+      }
+  }
+};
+
+struct Eigh {
+  template <class T> static TT_TEAM void run(Team t, const MatrixPlan& p, int64_t at) {
+    const int64_t n = p.n;
+    T* work = reinterpret_cast<T*>(p.work + at * p.work_size);
+    T* a = matrix_of<T>(p.a, at, n * n);
+    T* z = p.vectors ? matrix_of<T>(p.b, at, n * n) : nullptr;
+    double* e = reinterpret_cast<double*>(work + 2 * n);
+    Hermitian<T> h = {t, a, z, work, work + n, p.w + at * n, e, n};
+    h.fill_other_triangle(p.upper);
+    double* parts = reinterpret_cast<double*>(a);
+    const int64_t n_parts = n * n * kParts<T>;
+    const double by = scale_of(t, parts, n_parts);
+    if (by > 0) multiply_row(parts, n_parts, by, t.all());
+    t.sync();
+    bool found = by >= 0;
+    if (found) {
+      h.make_tridiagonal();
+      if (z) h.make_vectors();
+      found = h.diagonalise();
+    }
+    if (t.is_leader()) p.info[at] = found ? 0 : 1;
+    if (!found) {
+      t.sync();
+      fill_row(h.d, n, __builtin_nan(""), t.all());
+      if (z) fill_row(z, n * n, from_real<T>(__builtin_nan("")), t.all());
+      return;
+    }
+    h.sort();
+    if (z) h.transpose();
+    t.sync();
+    for (int64_t i = t.all().from(); by > 0 && i < n; i += t.all().step()) h.d[i] /= by;
+  }
+};
+
+TT_FUNCTORS_END

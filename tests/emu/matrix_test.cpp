@@ -1,0 +1,298 @@
+// The decompositions that blocks share with the CPU (kernels/functors/linalg): what they return is
+// put together again, for matrices of one warp and of several, in three orders of threads.
+#include <math.h>
+
+#include <complex>
+
+#include "check.h"
+#include "plan/linalg_plan.h"
+
+using namespace TT_NS;
+using namespace TT_NS::test;
+
+namespace {
+
+using Number = std::complex<double>;
+
+// A dense matrix (rows, columns); in memory real numbers if not complex.
+struct Matrix {
+  int64_t m, n;
+  std::vector<Number> x;
+  Matrix(int64_t rows, int64_t columns) : m(rows), n(columns), x(size_t(rows * columns)) {}
+  Number& at(int64_t i, int64_t j) { return x[size_t(i * n + j)]; }
+  const Number& at(int64_t i, int64_t j) const { return x[size_t(i * n + j)]; }
+};
+Matrix random_matrix(int64_t m, int64_t n, bool complex, Numbers* numbers) {
+  Matrix a(m, n);
+  for (Number& v : a.x) {
+    const double re = numbers->whole(-99, 99) / 64.0;
+    v = {re, complex ? numbers->whole(-99, 99) / 64.0 : 0};
+  }
+  return a;
+}
+Matrix adjoint_of(const Matrix& a, bool conjugate = true) {
+  Matrix b(a.n, a.m);
+  for (int64_t i = 0; i < a.m; i++)
+    for (int64_t j = 0; j < a.n; j++) b.at(j, i) = conjugate ? conj(a.at(i, j)) : a.at(i, j);
+  return b;
+}
+Matrix product(const Matrix& a, const Matrix& b) {
+  Matrix c(a.m, b.n);
+  for (int64_t i = 0; i < a.m; i++)
+    for (int64_t k = 0; k < a.n; k++)
+      for (int64_t j = 0; j < b.n; j++) c.at(i, j) += a.at(i, k) * b.at(k, j);
+  return c;
+}
+double distance(const Matrix& a, const Matrix& b) {
+  double worst = 0;
+  for (size_t i = 0; i < a.x.size(); i++) {
+    const double d = abs(a.x[i] - b.x[i]);
+    if (!(d <= worst)) worst = d;
+  }
+  return worst;
+}
+Matrix identity(int64_t n) {
+  Matrix a(n, n);
+  for (int64_t i = 0; i < n; i++) a.at(i, i) = 1;
+  return a;
+}
+// The part of a on and above diagonal `first`, or on and below it.
+Matrix triangle(const Matrix& a, bool upper, int64_t first = 0) {
+  Matrix b(a.m, a.n);
+  for (int64_t i = 0; i < a.m; i++)
+    for (int64_t j = 0; j < a.n; j++)
+      if (upper ? j >= i + first : j <= i + first) b.at(i, j) = a.at(i, j);
+  return b;
+}
+Matrix hermitian(int64_t n, bool complex, Numbers* numbers) {
+  Matrix a = random_matrix(n, n, complex, numbers);
+  const Matrix b = adjoint_of(a);
+  for (size_t i = 0; i < a.x.size(); i++) a.x[i] += b.x[i];
+  return a;
+}
+
+// Arrays as a plan has them.
+std::vector<double> packed(const Matrix& a, bool complex) {
+  std::vector<double> v;
+  for (const Number& x : a.x) {
+    v.push_back(x.real());
+    if (complex) v.push_back(x.imag());
+  }
+  return v;
+}
+Matrix unpacked(const std::vector<double>& v, int64_t m, int64_t n, bool complex) {
+  Matrix a(m, n);
+  for (size_t i = 0; i < a.x.size(); i++)
+    a.x[i] = complex ? Number(v[2 * i], v[2 * i + 1]) : Number(v[i], 0);
+  return a;
+}
+
+struct Case {
+  const char* name;
+  int64_t n;
+  int64_t k;  // right-hand sides, or what columns have more than rows
+  bool complex;
+};
+constexpr Case kCases[] = {{"small", 5, 1, false},
+                           {"small complex", 6, 3, true},
+                           {"one", 1, 1, true},
+                           {"many warps", 33, 1, false},
+                           {"many warps complex", 34, 33, true}};
+
+// Buffers of one call; each run starts from `a` and `b`.
+struct Call {
+  const Case& t;
+  MatrixPlan p = {};
+  std::vector<double> a, b, w, work, det;
+  std::vector<int32_t> pivots, info;
+
+  explicit Call(const Case& c) : t(c), work(size_t(8 * c.n + 400)), pivots(100), info(1) {
+    one_stage(&p.run, 1, 1);
+    p.complex = c.complex;
+    p.m = p.n = c.n;
+    p.work_size = int64_t(work.size());
+  }
+  void launch(Row row) {
+    p.a = a.data();
+    p.b = b.data();
+    p.w = w.data();
+    p.work = work.data();
+    p.det = det.empty() ? nullptr : det.data();
+    p.pivots = pivots.data();
+    p.info = info.data();
+    run(t.name, row, nullptr, &p);
+  }
+  // In several orders of threads; `out`: a, b or w.
+  void run_in_orders(Row row, std::vector<double> Call::*out) {
+    const std::vector<double> a0 = a, b0 = b, w0 = w;
+    std::vector<double> result = this->*out;
+    in_orders(
+        t.name, result,
+        [&] {
+          a = a0;
+          b = b0;
+          w = w0;
+          launch(row);
+          result = this->*out;
+        },
+        EMU_TSAN || (t.n > 32 && t.complex));
+  }
+};
+void expect(const Case& t, double error, int i) { check(error < 1e-10, t.name, i); }
+
+void test_lu(const Case& t) {
+  Numbers numbers;
+  const Matrix a = random_matrix(t.n, t.n, t.complex, &numbers);
+  const Matrix b = random_matrix(t.n, t.k, t.complex, &numbers);
+  Call f(t);
+  f.a = packed(a, t.complex);
+  f.det.resize(6);
+  f.run_in_orders(cuda::lu_factor, &Call::a);
+  const Matrix lu = unpacked(f.a, t.n, t.n, t.complex);
+  Matrix lower = triangle(lu, false, -1);
+  for (int64_t i = 0; i < t.n; i++) lower.at(i, i) = 1;
+  Matrix rows = a;
+  Number det = 1;
+  for (int64_t i = 0; i < t.n; i++) {
+    const int64_t other = f.pivots[size_t(i)] - 1;
+    if (other != i) det = -det;
+    for (int64_t j = 0; j < t.n && other != i; j++) std::swap(rows.at(i, j), rows.at(other, j));
+    det *= lu.at(i, i);
+  }
+  expect(t, distance(product(lower, triangle(lu, true)), rows), 1);
+  const Number found = {f.det[0], t.complex ? f.det[1] : 0};
+  expect(t, abs(found - det) / abs(det), 2);
+  check(f.info[0] == 0, t.name, 3);
+  for (bool adjoint : {false, true}) {
+    f.p.k = t.k;
+    f.p.adjoint = adjoint;
+    f.b = packed(b, t.complex);
+    f.run_in_orders(cuda::lu_solve, &Call::b);
+    const Matrix x = unpacked(f.b, t.n, t.k, t.complex);
+    expect(t, distance(product(adjoint ? adjoint_of(a) : a, x), b), 4);
+  }
+}
+
+void test_cholesky(const Case& t) {
+  Numbers numbers;
+  const Matrix half = random_matrix(t.n, t.n, t.complex, &numbers);
+  Matrix a = product(half, adjoint_of(half));
+  for (int64_t i = 0; i < t.n; i++) a.at(i, i) += 1;
+  const Matrix b = random_matrix(t.n, t.k, t.complex, &numbers);
+  for (bool upper : {false, true}) {
+    Call f(t);
+    f.p.upper = upper;
+    f.a = packed(triangle(a, upper), t.complex);
+    f.run_in_orders(cuda::cholesky, &Call::a);
+    const Matrix u = unpacked(f.a, t.n, t.n, t.complex);
+    expect(t, distance(upper ? product(adjoint_of(u), u) : product(u, adjoint_of(u)), a), 5);
+    check(f.info[0] == 0, t.name, 6);
+    f.p.k = t.k;
+    f.b = packed(b, t.complex);
+    f.run_in_orders(cuda::solve_triangular, &Call::b);
+    expect(t, distance(product(u, unpacked(f.b, t.n, t.k, t.complex)), b), 7);
+  }
+  a.at(t.n - 1, t.n - 1) = -1;
+  Call f(t);
+  f.a = packed(a, t.complex);
+  f.launch(cuda::cholesky);
+  check(f.info[0] == t.n, t.name, 8);
+}
+
+void test_qr(const Case& t) {
+  Numbers numbers;
+  const int64_t m = t.n + t.k;
+  const Matrix a = random_matrix(m, t.n, t.complex, &numbers);
+  Call f(t);
+  f.p.m = m;
+  f.a = packed(a, t.complex);
+  f.b.resize(size_t(2 * t.n));
+  f.run_in_orders(cuda::householder_qr, &Call::a);
+  Call g(t);
+  g.p.m = m;
+  g.p.k = t.n;
+  g.a = f.a;
+  g.w = f.b;
+  g.b.resize(f.a.size());
+  g.run_in_orders(cuda::householder_product, &Call::b);
+  const Matrix q = unpacked(g.b, m, t.n, t.complex);
+  Matrix r(t.n, t.n);
+  const Matrix upper = triangle(unpacked(f.a, m, t.n, t.complex), true);
+  for (int64_t i = 0; i < t.n; i++)
+    for (int64_t j = 0; j < t.n; j++) r.at(i, j) = upper.at(i, j);
+  expect(t, distance(product(q, r), a), 9);
+  expect(t, distance(product(adjoint_of(q), q), identity(t.n)), 10);
+}
+
+// A V = V diag(values)
+double eigen_error(const Matrix& a, const Matrix& v, const Matrix& values) {
+  Matrix scaled = v;
+  for (int64_t i = 0; i < a.n; i++)
+    for (int64_t j = 0; j < a.n; j++) scaled.at(i, j) *= values.at(0, j);
+  return distance(product(a, v), scaled);
+}
+void test_eigh(const Case& t) {
+  Numbers numbers;
+  const Matrix a = hermitian(t.n, t.complex, &numbers);
+  Call f(t);
+  f.p.upper = t.k > 1;
+  f.p.vectors = true;
+  f.a = packed(triangle(a, f.p.upper), t.complex);
+  f.b.resize(f.a.size());
+  f.w.resize(size_t(t.n));
+  f.run_in_orders(cuda::eigh, &Call::b);
+  const Matrix v = unpacked(f.b, t.n, t.n, t.complex);
+  expect(t, eigen_error(a, v, unpacked(f.w, 1, t.n, false)), 11);
+  expect(t, distance(product(adjoint_of(v), v), identity(t.n)), 12);
+  for (int64_t i = 1; i < t.n; i++) check(f.w[size_t(i - 1)] <= f.w[size_t(i)], t.name, 13);
+}
+void test_eig(const Case& t) {
+  Numbers numbers;
+  const Matrix a = random_matrix(t.n, t.n, t.complex, &numbers);
+  Call f(t);
+  f.p.complex = true;
+  f.p.real = !t.complex;
+  f.p.vectors = true;
+  f.a = packed(a, true);
+  f.b.resize(f.a.size());
+  f.w.resize(size_t(2 * t.n));
+  f.run_in_orders(cuda::eig, &Call::b);
+  expect(t, eigen_error(a, unpacked(f.b, t.n, t.n, true), unpacked(f.w, 1, t.n, true)), 14);
+  check(f.info[0] == 0, t.name, 15);
+}
+
+void test_ldl(const Case& t) {
+  Numbers numbers;
+  for (bool adjoint : {false, true}) {
+    Matrix a = hermitian(t.n, t.complex, &numbers);
+    if (t.n > 1) a.at(0, 0) = 0;  // a block of size 2
+    if (!adjoint) {
+      for (int64_t i = 0; i < t.n; i++)
+        for (int64_t j = 0; j < i; j++) a.at(j, i) = a.at(i, j);
+    }
+    const Matrix b = random_matrix(t.n, t.k, t.complex, &numbers);
+    Call f(t);
+    f.p.adjoint = adjoint;
+    f.a = packed(triangle(a, false), t.complex);
+    f.run_in_orders(cuda::ldl_factor, &Call::a);
+    f.p.k = t.k;
+    f.b = packed(b, t.complex);
+    f.run_in_orders(cuda::ldl_solve, &Call::b);
+    expect(t, distance(product(a, unpacked(f.b, t.n, t.k, t.complex)), b), 16);
+  }
+}
+
+}  // namespace
+
+int main() {
+  for (const Case& t : kCases) {
+    if (EMU_TSAN && t.n > 6) continue;
+    test_lu(t);
+    test_cholesky(t);
+    test_qr(t);
+    test_eigh(t);
+    if (t.n < 32 || !t.complex) test_eig(t);  // the arithmetic is complex in any case
+    test_ldl(t);
+  }
+  return finished();
+}
