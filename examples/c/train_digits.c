@@ -1,8 +1,7 @@
 /* Trains a small convolutional network on handwritten digits with tt's C API.
 
    train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] [--svg FILE]
-   [--device NAME]
-                [--checkpoint FILE] [--resume FILE] [--logits FILE]
+                [--device NAME] [--isa N] [--checkpoint FILE] [--resume FILE] [--logits FILE]
    train_digits --evaluate CHECKPOINT [--logits FILE]
 
    Two convolutions with batch normalisation and pooling, then a linear layer; Adam with a cosine
@@ -23,7 +22,7 @@ enum { TRAIN = 1500, BATCH = 50, SIDE = 8 };
 
 typedef struct options {
   const char *data, *svg, *device, *checkpoint, *resume, *evaluate, *logits;
-  long epochs, threads;
+  long epochs, threads, isa;
   double lr;
   uint64_t seed;
 } options;
@@ -350,7 +349,8 @@ static int usage(const char* why, const char* what) {
       "train_digits: %s%s\nusage: train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads "
       "N] [--seed N] "
       "[--svg FILE]\n"
-      "                    [--device NAME] [--checkpoint FILE] [--resume FILE] [--logits FILE]\n"
+      "                    [--device NAME] [--isa N] [--checkpoint FILE] [--resume FILE]\n"
+      "                    [--logits FILE]\n"
       "       train_digits --evaluate CHECKPOINT [--logits FILE]\n",
       why, what);
   return 2;
@@ -377,6 +377,7 @@ static int parse(int argc, char** argv, options* o) {
     else if (strcmp(name, "--logits") == 0) o->logits = value;
     else if (strcmp(name, "--epochs") == 0) o->epochs = strtol(value, &end, 10);
     else if (strcmp(name, "--threads") == 0) o->threads = strtol(value, &end, 10);
+    else if (strcmp(name, "--isa") == 0) o->isa = strtol(value, &end, 10);
     else if (strcmp(name, "--seed") == 0) o->seed = strtoull(value, &end, 10);
     else if (strcmp(name, "--lr") == 0) o->lr = strtod(value, &end);
     else return usage("unknown option ", name);
@@ -390,7 +391,13 @@ static int parse(int argc, char** argv, options* o) {
 
 int main(int argc, char** argv) {
   options o = {
-      "examples/data/digits.csv", "digits_loss.svg", "cpu", NULL, NULL, NULL, NULL, 30, 1, 0.01, 0};
+      .data = "examples/data/digits.csv",
+      .svg = "digits_loss.svg",
+      .device = "cpu",
+      .epochs = 30,
+      .threads = 1,
+      .lr = 0.01,
+  };
   tt_runtime_opts runtime = {0};
   tt_runtime* rt = NULL;
   tt_ctx* c = NULL;
@@ -411,6 +418,7 @@ int main(int argc, char** argv) {
   }
   runtime.struct_size = sizeof runtime;
   runtime.threads = (int32_t)o.threads;
+  runtime.isa = (int32_t)o.isa;
   status = tt_runtime_new(&runtime, &rt) != TT_OK || tt_ctx_new(rt, &c) != TT_OK
                ? (fprintf(stderr, "train_digits: no memory\n"), -1)
                : run(c, &o, &d);

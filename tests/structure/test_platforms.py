@@ -1,6 +1,7 @@
 """What depends on the platform is in src/base; what depends on the vector unit is in
 kernels/cpu/simd and in the kernels listed here."""
 import re
+import subprocess
 
 from common import ROOT, per_file, sources
 
@@ -61,3 +62,7 @@ def test_vector_unit_is_named_in_listed_files_only(path):
 def test_the_list_has_no_stale_file():
     for name in sorted(INTRINSICS):
         assert PROCESSOR.search((ROOT / name).read_text()), f"{name} can leave the list"
+
+
+def test_sources_compile_for_other_processors():
+    subprocess.run(["./dev", "cross", "sample"], check=True, cwd=ROOT)
