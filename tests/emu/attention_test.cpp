@@ -1,8 +1,9 @@
 // Attention forward and backward over several blocks of queries and keys, with causal order, masks,
-// shared key heads and dropout, compared with the definition in double precision.
+// shared key heads and dropout, compared with the definition in double precision; forward also in
+// halves, by tensor cores.
 #include <math.h>
 
-#include "check.h"
+#include "kernel_test.h"
 #include "kernels/functors/philox.h"
 #include "plan/attention_build.h"
 
@@ -92,10 +93,11 @@ struct Attention {
 
   // The results by the definition: of one query after the other.
   struct Expected {
-    Values out, dq, dk, dv;
+    Values out, dq, dk, dv, lse;
   };
   Expected expected() const {
-    Expected e = {Values(out.size()), Values(q.size()), Values(k.size()), Values(v.size())};
+    Expected e = {Values(out.size()), Values(q.size()), Values(k.size()), Values(v.size()),
+                  Values(lse.size())};
     for (int64_t row = 0; row < t.heads * t.queries; row++) {
       const int64_t i = row % t.queries;
       const int64_t key = row / t.queries / (t.heads / t.key_heads) * t.keys;
@@ -109,6 +111,7 @@ struct Attention {
         w[size_t(j)] = attends(i, j) ? exp(score * p.scale) : 0;
         sum += w[size_t(j)];
       }
+      e.lse[size_t(row)] = log(sum);
       for (int64_t j = 0; j < t.keys; j++) {
         w[size_t(j)] /= sum > 0 ? sum : 1;
         const double factor = keep(row, j);
@@ -158,10 +161,54 @@ void test_case(const Case& t) {
   check_close(t.name, a.dv, want.dv, 3);
 }
 
+// Halves: width and value width up to 128, in kernels for 32, 64 and 128; the last one is too wide
+// for them.
+constexpr Case kHalfCases[] = {
+    {"halves, causal, dropout, shared heads", 2, 1, 70, 66, 5, 7, true, false, true},
+    {"halves, mask", 1, 1, 3, 70, 34, 3, false, true, false},
+    {"halves, whole blocks", 1, 1, 64, 192, 32, 32, false, false, false},
+    {"halves, 64", 2, 2, 65, 130, 64, 64, true, false, false},
+    {"halves, 128", 1, 1, 66, 65, 128, 120, true, true, true},
+    {"halves, wide", 1, 1, 4, 6, 130, 140, false, true, true},
+};
+
+AttentionRows rows_of(Floats& x, int64_t n, int64_t width) {
+  return {x.data(), 0, n * width * 2, width * 2};
+}
+// Weights and results are rounded to halves, each to a relative error of `unit`.
+void test_halves(const Case& t, int32_t dtype) {
+  Attention a(t);
+  const Attention::Expected want = a.expected();
+  const auto halves = [&](const Values& x) {
+    Floats h(dtype, int64_t(x.size()), int64_t(x.size() % 2));  // some are not aligned
+    for (size_t i = 0; i < x.size(); i++) h.set(int64_t(i), x[i]);
+    return h;
+  };
+  Floats q = halves(a.q), k = halves(a.k), v = halves(a.v), out = halves(a.out);
+  Floats lse(TT_F32, int64_t(a.lse.size()));
+  a.p.dtype = dtype;
+  a.p.q = rows_of(q, t.queries, t.width);
+  a.p.k = rows_of(k, t.keys, t.width);
+  a.p.v = rows_of(v, t.keys, t.value_width);
+  a.p.out = rows_of(out, t.queries, t.value_width);
+  a.p.lse = lse.data();
+  run_in_orders(t.name, cuda::attention, nullptr, &a.p, {&out, &lse});
+  const double unit = dtype == TT_F16 ? 0x1p-11 : 0x1p-8;
+  const double largest = 1.25 * (t.drop ? a.p.keep_scale : 1);  // of a weight times a value
+  for (int64_t i = 0; i < out.size(); i++)
+    check(fabs(out[i] - want.out[size_t(i)]) <= 2.01 * unit * largest, t.name, int(i));
+  for (int64_t i = 0; i < lse.size(); i++)
+    check(fabs(lse[i] - want.lse[size_t(i)]) <= 1e-5 || lse[i] == want.lse[size_t(i)], t.name, -1);
+}
+
 }  // namespace
 
 int main() {
   for (const Case& t : kCases)
     if (!EMU_TSAN || t.heads == 1) test_case(t);
+  for (const Case& t : kHalfCases) {
+    if (EMU_TSAN ? t.queries == 3 : t.width < 40) test_halves(t, TT_F16);
+    if (!EMU_TSAN) test_halves(t, TT_BF16);
+  }
   return finished();
 }

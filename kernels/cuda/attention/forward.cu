@@ -1,6 +1,7 @@
 // attention: a block computes kSide queries of a head, by blocks of keys with a running maximum and
 // sum (online softmax, Milakov and Gimelshein, arXiv:1805.02867), and kColumns columns of v.
 #include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/attention/flash.h"
 #include "kernels/cuda/rows.h"
 
 namespace TT_NS {
@@ -106,6 +107,7 @@ namespace cuda {
 int32_t attention(const void* plan, void* stream, void*) {
   const AttentionPlan& p = *static_cast<const AttentionPlan*>(plan);
   if (p.batch * p.heads * p.queries == 0) return TT_OK;
+  if (flash::serves(p)) return flash::forward(p, stream);
   switch (p.dtype) {
     case TT_F16: return launch_forward<F16>(p, stream);
     case TT_BF16: return launch_forward<BF16>(p, stream);

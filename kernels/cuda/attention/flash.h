@@ -1,0 +1,14 @@
+// Attention of f16 and bf16 by tensor cores, for rows of at most kFlashWidth numbers.
+#pragma once
+
+#include "base/platform.h"
+#include "plan/attention_plan.h"
+
+namespace TT_NS::cuda::flash {
+
+constexpr int64_t kFlashWidth = 128;
+
+bool serves(const AttentionPlan& p);
+int32_t forward(const AttentionPlan& p, void* stream);
+
+}  // namespace TT_NS::cuda::flash
