@@ -55,8 +55,21 @@ int32_t run_watched(Pool* pool, CpuKernel kernel, const void* plan, int64_t end,
   return status;
 }
 
+// What follows the rows of a product.
+struct MatmulFinish {
+  CpuKernel rows;   // of a RunningBlock: its row blocks, each followed by fn
+  CpuKernel tiles;  // of a MatmulBlock
+  MatmulFinishFn fn;
+  const void* user;
+};
+// A block, and what follows its rows; kernels see the first part.
+struct RunningBlock : MatmulBlock {
+  const MatmulFinish* finish;  // or NULL
+  int64_t matrix;              // of the batch
+};
+
 // Runs one block: packs its panels, then computes its tiles.
-int32_t run_block(const MatmulBlock& k, const MatmulKernels& kernels, Pool* pool) {
+int32_t run_block(const RunningBlock& k, const MatmulKernels& kernels, Pool* pool) {
   const int64_t rows = k.row_blocks();
   const int64_t cols = k.col_blocks();
   if (k.nk > 0) {
@@ -66,6 +79,11 @@ int32_t run_block(const MatmulBlock& k, const MatmulKernels& kernels, Pool* pool
     if (const int32_t status = run_units(pool, kernels.pack, &k, 0, to_pack, unit)) return status;
   }
   const int64_t unit = 2 * k.ni * k.nj / (rows * cols) * k.nk;
+  if (k.finish && k.k0 + k.nk == k.plan->k) {
+    // The first row block packs b.
+    const int32_t status = run_units(pool, k.finish->rows, &k, 0, 1, unit * cols);
+    return status ? status : run_units(pool, k.finish->rows, &k, 1, rows, unit * cols);
+  }
   if (!k.copy_b) return run_units(pool, kernels.tiles, &k, 0, rows * cols, unit);
   const int32_t status = run_units(pool, kernels.tiles, &k, 0, cols, unit);
   return status || rows == 1 ? status : run_units(pool, kernels.tiles, &k, cols, rows * cols, unit);
@@ -78,7 +96,7 @@ char* packed_b(const MatmulBlock& k, const void* all) {
   return static_cast<char*>(const_cast<void*>(all)) + matmul_panel_bytes(p, k.j0) + before;
 }
 
-int32_t run_packed(MatmulBlock& k, const MatmulLayout& l, const MatmulKernels& kernels, Pool* pool,
+int32_t run_packed(RunningBlock& k, const MatmulLayout& l, const MatmulKernels& kernels, Pool* pool,
                    MatmulGoOn go_on) {
   const MatmulPlan& p = *k.plan;
   const int64_t n_j = matmul_ceil(p.n, l.max_cols);
@@ -173,9 +191,11 @@ Bf16Products bf16_products(const MatmulPlan& p, int32_t factors, Isa isa) {
 // Runs matrices [begin, end) of the batch on panels in `room`. p's c may be f32 if its factors are
 // f16 or bf16.
 int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l, Isa isa,
-                     void* room, int64_t begin, int64_t end, Pool* pool, MatmulGoOn go_on) {
+                     void* room, int64_t begin, int64_t end, Pool* pool, MatmulGoOn go_on,
+                     const MatmulFinish* finish = nullptr) {
   const MatmulKernels& kernels = kMatmulKernels[isa];
-  MatmulBlock k;
+  RunningBlock k;
+  k.finish = finish;
   k.plan = &p;
   k.a_pack = static_cast<char*>(room);
   k.b_pack = k.a_pack + l.a_bytes;
@@ -185,6 +205,7 @@ int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l
   k.sum = l.sum_bytes ? k.b_pack + l.b_bytes : nullptr;
   for (int64_t i = begin; i < end; i++) {
     locate(k, i);
+    k.matrix = i;
     if (const int32_t status = run_packed(k, l, kernels, pool, go_on)) return status;
   }
   return TT_OK;
@@ -278,6 +299,32 @@ TT_NOINLINE int32_t run_cut(const MatmulPlan& p, const MatmulSplit& s, Isa isa, 
   return run_units(pool, matmul_add_pieces, &all, 0, p.batch * p.m, 4 * p.n * s.pieces);
 }
 
+// Row blocks [begin, end): all of their tiles, then what follows.
+int32_t run_finished_rows(const void* block, int64_t begin, int64_t end) noexcept {
+  const auto& k = *static_cast<const RunningBlock*>(static_cast<const MatmulBlock*>(block));
+  const int64_t n = k.row_blocks();
+  const int64_t cols = k.col_blocks();
+  for (int64_t i = begin; i < end; i++) {
+    for (int64_t j = 0; j < cols; j++) {
+      const int64_t u = i ? cols + j * (n - 1) + i - 1 : j;
+      if (const int32_t status = k.finish->tiles(block, u, u + 1)) return status;
+    }
+    const int64_t above = k.matrix * k.plan->m + k.i0;
+    const int32_t status = k.finish->fn(k.finish->user, above + matmul_piece(k.ni, n, i),
+                                        above + matmul_piece(k.ni, n, i + 1));
+    if (status) return status;
+  }
+  return TT_OK;
+}
+
+int32_t run_then(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on) {
+  const auto& then = *reinterpret_cast<const MatmulThen*>(p.a);
+  const MatmulPlan& product = *then.product;
+  const MatmulFinish finish = {run_finished_rows, kMatmulKernels[isa].tiles, then.fn, then.user};
+  return run_products(product, product.dtype, matmul_layout(product, false), isa, product.workspace,
+                      0, product.batch, pool, go_on, &finish);
+}
+
 }  // namespace
 
 void assume_bf16_products(int32_t products) noexcept {
@@ -293,6 +340,7 @@ int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on) n
   if (TT_UNLIKELY(p.batch == 0 || p.m == 0 || p.n == 0)) return TT_OK;
   const MatmulKernels& kernels = kMatmulKernels[isa];
   if (TT_UNLIKELY(p.path == kMatmulPackB)) return pack_b(p, isa, pool);
+  if (TT_UNLIKELY(p.path == kMatmulThen)) return run_then(p, isa, pool, go_on);
   if (p.path == kMatmulSmall)
     return run_watched(pool, kernels.small, &p, p.n_units,
                        2 * p.m * matmul_min(p.n, kMatmulSmallCols) * p.k, go_on);

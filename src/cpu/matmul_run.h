@@ -42,6 +42,37 @@ inline int64_t matmul_panel_bytes(const MatmulPlan& p, int64_t column) {
   return columns * p.k * matmul_compute_size(p.dtype);
 }
 
+// ---- work on rows that are finished ----
+
+// A path of plans of graphs, too: a points to a MatmulThen, whose product is computed; fn is called
+// on each block of rows that is complete. m, n and batch are 1.
+constexpr int32_t kMatmulThen = 6;
+// Rows [begin, end) of c, those of all matrices counted through. Called on the thread that has
+// computed them; returns 0 or a tt_status.
+using MatmulFinishFn = int32_t (*)(const void* user, int64_t begin, int64_t end) noexcept;
+struct MatmulThen {
+  const MatmulPlan* product;  // matmul_has_rows
+  MatmulFinishFn fn;
+  const void* user;
+};
+
+// Whether c is a dense array whose rows are finished block by block.
+inline bool matmul_has_rows(const MatmulPlan& p) {
+  const bool packed = p.path == kMatmulPacked || p.path == kMatmulPackedB;
+  if (!packed || (p.dtype != TT_F32 && p.dtype != TT_F64)) return false;
+  if (p.batch < 1 || p.m < 1 || p.n < 1 || p.k < 1 || p.c_col != 1 || p.c_row != p.n) return false;
+  if (p.n > kMatmulMaxCols) return false;
+  MatmulPlan own = p;
+  own.path = kMatmulPacked;
+  if (matmul_split(own).tasks) return false;
+  int64_t step = p.m * p.n * kItemSize[p.dtype];
+  for (int32_t i = 0; i < p.n_batch; i++) {
+    if (p.batch_dim[i].size > 1 && p.batch_dim[i].c != step) return false;
+    step *= p.batch_dim[i].size;
+  }
+  return true;
+}
+
 // Sets how matrices of bf16 are multiplied on kIsaAvx512, a Bf16Products, for tests; -1: as is
 // fastest. Small matrices do without tiles.
 void assume_bf16_products(int32_t products) noexcept;

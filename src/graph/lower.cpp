@@ -2,6 +2,7 @@
 // to see how much memory it takes from when to when, once to record launches with addresses in the
 // arena.
 #include "core/graph_hooks.h"
+#include "graph/bands.h"
 #include "graph/node_call.h"
 #include "graph/plan.h"
 #include "graph/prepack.h"
@@ -84,13 +85,14 @@ class Lowering : public GraphHooks {
   void end_of_storages(int32_t node);
   char* address_of(int32_t value) const;
   void keep_addresses();
-  void new_step();
+  void new_step(const Kernel* k = nullptr, const void* plan = nullptr, int64_t units = 0);
   char* take_blob(int64_t bytes);
 
   const Graph& g_;
   Plan& p_;
   SharedLayouts& shared_;
   Prepacking prepacking_;
+  BandLives lives_;
   const bool final_;  // the second run
   Observer observer_;
   int64_t id_;
@@ -180,6 +182,7 @@ void Lowering::on_place(GraphHooks& h, Storage& s) {
     s.reserved_[0] = l.id_;
     s.reserved_[1] = i;
     l.shared_.note_placement(i, s.data);
+    l.lives_.note_placement(i, s.data, s.bytes);
   }
   l.n_placed_++;
   l.time_++;
@@ -187,13 +190,18 @@ void Lowering::on_place(GraphHooks& h, Storage& s) {
 // Tensors may outlive the lowering.
 void Lowering::on_release(Storage* s) noexcept {
   auto* l = tls.ctx ? static_cast<Lowering*>(tls.ctx->graph) : nullptr;
-  if (l && l->place == on_place && l->id_ == s->reserved_[0])
+  if (l && l->place == on_place && l->id_ == s->reserved_[0]) {
     l->p_.placements[s->reserved_[1]].death = l->time_++;
+    l->lives_.note_release(s->reserved_[1]);
+  }
   mem_free(s->data, size_t(s->bytes));
 }
 
-void Lowering::new_step() {
-  if (!final_) p_.step_times.push_back(time_);
+void Lowering::new_step(const Kernel* k, const void* plan, int64_t units) {
+  if (!final_) {
+    p_.step_times.push_back(time_);
+    lives_.note_step(k, plan, units);
+  }
   time_++;
 }
 
@@ -229,7 +237,7 @@ int32_t Lowering::on_launch(WorkObserver& w, const Kernel& k, const void* plan, 
     if (l.final_) l.prepacking_.pack(k, plan, Isa(l.ctx_.isa));
     return TT_OK;
   }
-  l.new_step();
+  l.new_step(&k, plan, units);
   const int64_t bytes = used_bytes(k, plan);
   char* copy = l.take_blob(bytes);
   if (!l.final_) return TT_OK;
@@ -467,10 +475,15 @@ void Lowering::run() {
   // Kept conversions may enlarge the arena by a fifth, and by 64 kB in any case.
   constexpr int64_t kKeptShare = 5;
   constexpr int64_t kKeptBytes = 1 << 16;
+  constexpr int64_t kChainShare = 32;  // chains of launches, by so much again
   const int64_t least = place_greedily({p_.placements.data(), p_.placements.size()});
-  shared_.choose(p_.placements, max(least / kKeptShare, kKeptBytes),
-                 [&](int64_t step) { p_.step_times.erase(step); });
-  p_.arena_bytes = place_greedily({p_.placements.data(), p_.placements.size()});
+  shared_.choose(p_.placements, max(least / kKeptShare, kKeptBytes), [&](int64_t step) {
+    p_.step_times.erase(step);
+    lives_.drop_step(step);
+  });
+  shared_.for_each_shared([&](int64_t i, int64_t of) { lives_.note_shared(i, of); });
+  const int64_t bytes = place_greedily({p_.placements.data(), p_.placements.size()});
+  p_.arena_bytes = lives_.place(p_.placements, p_.step_times, bytes, bytes + bytes / kChainShare);
   shared_.after_placing(p_.placements);
   p_.draws = {};
 }
@@ -532,6 +545,7 @@ Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes) {
   shared.second_run();
   Lowering(*g, p, shared, true).run();
   make_tiles(p);
+  make_bands(p);
   for (const IrStorage& s : g->storages)
     if (s.role == IrRole::kState) p.written.push_back(s.tensor->storage);
   return plan;

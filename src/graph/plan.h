@@ -66,6 +66,20 @@ struct TileRegion {
   int64_t block = 0;  // elements of a tile
 };
 
+// One launch of a chain (bands.h).
+struct BandStep {
+  CpuKernel fn = nullptr;
+  const char* plan = nullptr;
+  int64_t units = 0;  // of a row
+};
+struct BandRegion {
+  int64_t first = 0, n_steps = 0;  // in Plan::band_steps
+  const BandStep* steps = nullptr;
+  int64_t band = 0;               // rows of a band
+  const char* product = nullptr;  // a MatmulPlan whose rows the steps follow, or NULL
+  CpuKernel product_fn = nullptr;
+};
+
 // An arena that tt has allocated; plans and their slots share it.
 struct PlanMemory {
   RefCount refs;
@@ -99,6 +113,8 @@ struct Plan {
   SmallVec<int64_t, 1> step_times;     // events of the first lowering and its end; until make_tiles
   SmallVec<TileStep, 1> tile_steps;    // of all regions
   SmallVec<TileRegion, 1> regions;     // plans of the launches that stand for several
+  SmallVec<BandStep, 1> band_steps;    // of all chains
+  SmallVec<BandRegion, 1> bands;       // plans of the launches that stand for chains
   int64_t next = 0;                    // step that a run goes on with
   int32_t running = 0;
   static void destroy(Plan*) noexcept;

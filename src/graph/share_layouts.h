@@ -36,6 +36,10 @@ class SharedLayouts {
     pick(placements, limit);
     for (int64_t i = skipped_.size(); i-- > 0;) drop_step(skipped_[i].step);
   }
+  // Calls f(placement, of) for each memory that another takes the place of.
+  template <class F> void for_each_shared(F f) const {
+    for (const Alias& a : skipped_) f(a.placement, a.of);
+  }
   void after_placing(SmallVec<Placement, 1>& placements) const;
 
   // ---- the second run ----

@@ -202,6 +202,8 @@ void Tiler::run() {
 
 }  // namespace
 
+bool is_region(const PlanStep& s) { return s.kernel == &kernel_region; }
+
 void make_tiles(Plan& p) {
   Tiler(p).run();
   p.step_times = {};

@@ -9,5 +9,7 @@ namespace TT_NS {
 
 // Replaces such launches of a plan that has been lowered by one launch for each region.
 void make_tiles(Plan& p);
+// Whether a step is such a launch; its plan is a TileRegion.
+bool is_region(const PlanStep& s);
 
 }  // namespace TT_NS

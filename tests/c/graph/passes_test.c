@@ -514,6 +514,86 @@ static void test_prepacking(void** state) {
   tt_graph_release(less);
 }
 
+/* Programs whose launches run band by band. */
+enum { kProduct, kNorm, kSoftmax, kImages, kPlanes, kChains };
+static int64_t chain_items(int kind) {
+  static const int64_t items[] = {1400 * 40, 700 * 300, 700 * 300, 64 * 3 * 16 * 16, 12 * 9 * 5000};
+  return items[kind];
+}
+/* The gradients are those of the numbers that x is computed from. */
+static void chained(tt_tensor* x, int kind, tt_tensor** outs) {
+  tt_tensor *leaf, *h, *y, *w, *b;
+  const int64_t two = 2, width = 300, channels = 6;
+  OK(tt_mul_f64(c, x, 1.0, &leaf));
+  OK(tt_requires_grad_(c, leaf, 1));
+  b = ramp(300);
+  switch (kind) {
+    case kProduct:
+      OK(tt_view(c, ramp(300 * 40), SHAPE(300, 40), &w));
+      OK(tt_view(c, leaf, SHAPE(1400, 40), &h));
+      OK(tt_linear(c, h, w, b, &h));
+      OK(tt_silu(c, h, &y));
+      break;
+    case kNorm:
+      OK(tt_view(c, leaf, SHAPE(700, 300), &h));
+      OK(tt_mul(c, h, b, &y));
+      OK(tt_add(c, h, y, &h));
+      OK(tt_layer_norm(c, h, &width, 1, b, NULL, NULL, &y));
+      break;
+    case kSoftmax:
+      OK(tt_view(c, leaf, SHAPE(700, 300), &h));
+      OK(tt_add(c, h, b, &y));
+      OK(tt_mul_f64(c, y, 3.0, &y));
+      OK(tt_softmax(c, y, 1, NULL, &y));
+      OK(tt_mul(c, y, h, &h));
+      OK(tt_sum_dim(c, h, &(int64_t){1}, 1, NULL, &y));
+      break;
+    case kImages:
+      OK(tt_view(c, leaf, SHAPE(64, 3, 16, 16), &h));
+      OK(tt_view(c, ramp(channels * 3 * 9), SHAPE(6, 3, 3, 3), &w));
+      OK(tt_conv2d(c, h, w, NULL, NULL, &h));
+      OK(tt_max_pool2d(c, h, &two, 1, NULL, &h));
+      OK(tt_relu(c, h, &y));
+      break;
+    default:
+      OK(tt_view(c, leaf, SHAPE(12, 9, 50, 100), &h));
+      OK(tt_relu(c, h, &h));
+      OK(tt_max_pool2d(c, h, &two, 1, NULL, &h));
+      OK(tt_permute(c, h, SHAPE(0, 2, 3, 1), &h));
+      OK(tt_contiguous(c, h, &h));
+      OK(tt_tanh(c, h, &y));
+  }
+  OK(tt_mul(c, y, y, &h));
+  OK(tt_sum(c, h, NULL, &h));
+  OK(tt_backward(c, h, NULL));
+  OK(tt_detach(c, y, &outs[0]));
+  OK(tt_tensor_grad(c, leaf, &outs[1]));
+}
+
+static void test_bands(void** state) {
+  int kind, threads;
+  (void)state;
+  for (kind = 0; kind < kChains; kind++) {
+    tt_tensor *x = ramp(chain_items(kind)), *y, *outs[2], *want[2];
+    tt_graph *g, *less;
+    OK(tt_cos(c, x, &y));
+    chained(y, kind, want);
+    OK(tt_capture_begin(c, LIST(x), NULL));
+    chained(x, kind, outs);
+    OK(tt_capture_end(c, LIST(outs[0], outs[1]), &g));
+    OK(tt_graph_optimize(c, g, NULL, &less));
+    assert_int_equal(launches_of(less, "bands") > 0, kind != kProduct);
+    if (kind == kProduct) assert_int_equal(launches_of(less, "silu"), 0);
+    for (threads = 1; threads <= 3; threads += 2) {
+      OK(tt_set_num_threads(c, threads));
+      check_replay(less, y, want, 2);
+    }
+    OK(tt_set_num_threads(c, 1));
+    tt_graph_release(g);
+    tt_graph_release(less);
+  }
+}
+
 /* Each allocation of each pass fails in turn: there is no graph, and g is unchanged. */
 static void test_out_of_memory(void** state) {
   tt_tensor *x, *w, *h, *a, *y, *mean = ramp(4), *var, *dead;
@@ -560,11 +640,17 @@ static void test_out_of_memory(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_random_programs),  SCOPED(test_dead_and_common),
-      SCOPED(test_effects_stay),     SCOPED(test_fold),
-      SCOPED(test_norm_into_conv),   SCOPED(test_pool_before_relu),
-      SCOPED(test_pool_stays),       SCOPED(test_join_slices),
-      SCOPED(test_conversions_once), SCOPED(test_prepacking),
+      SCOPED(test_random_programs),
+      SCOPED(test_dead_and_common),
+      SCOPED(test_effects_stay),
+      SCOPED(test_fold),
+      SCOPED(test_norm_into_conv),
+      SCOPED(test_pool_before_relu),
+      SCOPED(test_pool_stays),
+      SCOPED(test_join_slices),
+      SCOPED(test_conversions_once),
+      SCOPED(test_prepacking),
+      SCOPED(test_bands),
       SCOPED(test_out_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,52 @@
+// Bands: launches that follow each other and work on the same rows (images, rows of a matrix) run
+// band by band, so that what one computes is in the cache when the next reads it: a convolution,
+// the pooling behind it and its activation; a sum of residuals and the normalization of its rows.
+// Behind a product they run on the rows of each block of it that is complete. All run
+// the kernels that they have, on the units that they have, so the results have the same bits.
+#pragma once
+
+#include "graph/accesses.h"
+#include "graph/plan.h"
+
+namespace TT_NS {
+
+// A run of launches [first, end) of a list.
+struct BandRange {
+  int64_t first = 0, end = 0;
+  int64_t rows = 0;
+  int64_t row_bytes = 0;  // that all of them touch
+};
+
+// Keeps memory of a chain apart: filled by the first run of a lowering, when memory that the chain
+// has read would be given to what it writes.
+class BandLives {
+ public:
+  void note_placement(int64_t placement, const char* data, int64_t bytes);
+  void note_release(int64_t placement);
+  // Of each step, in order. k NULL: a step that is no launch.
+  void note_step(const Kernel* k, const void* plan, int64_t units);
+  void drop_step(int64_t step) { steps_.erase(step); }
+  // The placement has the memory of another.
+  void note_shared(int64_t placement, int64_t of);
+  // Lets memory of chains live as long as they run, as far as the arena stays below the limit, and
+  // returns its size. Without that it takes `bytes`. step_times: as of Plan.
+  int64_t place(SmallVec<Placement, 1>& placements, Span<const int64_t> step_times, int64_t bytes,
+                int64_t limit);
+
+ private:
+  struct Alive {
+    uint64_t at = 0;
+    int64_t bytes = 0, placement = -1;
+  };
+  uint64_t name_of(uint64_t at) const;
+  void extend(SmallVec<Placement, 1>& placements, Span<const int64_t> step_times,
+              const BandRange& r) const;
+
+  SmallVec<Alive, 16> alive_;
+  SmallVec<LaunchRows, 1> steps_;
+};
+
+// Replaces chains of a plan whose tiles have been made by one launch each.
+void make_bands(Plan& p);
+
+}  // namespace TT_NS
