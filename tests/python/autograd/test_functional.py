@@ -5,6 +5,7 @@ import weakref
 import pytest
 
 import tt
+from tt import _lib
 from tt.autograd import functional as AF
 
 
@@ -161,6 +162,17 @@ def test_hooks_of_several_gradients():
     assert len(seen) == 2
     with pytest.raises(ValueError, match="mode"):
         tt.autograd.graph.register_multi_grad_hook((x,), print, mode="some")
+
+
+@pytest.mark.parametrize("mode", ["all", "any"])
+def test_hooks_of_several_gradients_do_not_keep_the_tensors(mode):
+    x, y = (t.requires_grad_() for t in tensors((2,), (2,)))
+    before = len(_lib.kept)
+    tt.autograd.graph.register_multi_grad_hook((x, y), lambda grads: None, mode=mode)
+    (x * y).sum().backward()
+    assert len(_lib.kept) == before + 2
+    del x, y
+    assert len(_lib.kept) == before
 
 
 # ---- hooks on saved tensors ----

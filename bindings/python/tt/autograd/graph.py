@@ -67,16 +67,17 @@ def register_multi_grad_hook(
     watched = [t for t in tensors if t.requires_grad]
     if not watched:
         raise RuntimeError("register_multi_grad_hook: no tensor requires a gradient")
+    n = len(watched)  # the hooks must not refer to the tensors, which own them
     lock = Lock()
-    received: dict[int, Tensor] = {}
+    received: dict[int, Tensor | None] = {}
 
     def seen(index: int, grad: Tensor) -> None:
         with lock:
             if index in received:  # of a backward that did not reach all of them, or the next one
                 received.clear()
-            received[index] = grad
-            first, last = len(received) == 1, len(received) == len(watched)
-            grads: Any = [received.get(i) for i in range(len(watched))]
+            received[index] = grad if mode == "all" else None
+            first, last = len(received) == 1, len(received) == n
+            grads = [received.get(i) for i in range(n)]
             if last:
                 received.clear()
         if mode == "any" and first:
