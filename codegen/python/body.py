@@ -206,7 +206,7 @@ class Body:
         return lines
 
     def further_names(self):
-        pairs = [(p.name, other) for p in self.positional for other in p.others]
+        pairs = [(p.name, other) for p in self.function.parameters for other in p.others]
         return [
             line
             for name, other in pairs

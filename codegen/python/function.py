@@ -73,7 +73,8 @@ class Slot:
         return python_default(self.arg)
 
 
-NEVER_NONE = {"Tensor", "Int", "Index", "Float"}  # types of arguments that None is not
+# types of arguments that None is not; of an empty list, the operators say what is wrong with it
+NEVER_NONE = {"Tensor", "Int", "Index", "Float", "Scalar", "Shape", "Size"}
 
 
 class Form:
@@ -143,6 +144,10 @@ class Parameter:
         sign = "is" if self.default() in ("None", "True", "False") else "=="
         return f"{self.name} {sign} {self.default()}"
 
+    def never_none(self):
+        """Whether None is an error."""
+        return all(slot.arg.type in NEVER_NONE or slot.arg.enum for slot in self.slots.values())
+
     def of_types(self, types):
         return all(slot.arg.type in types for slot in self.slots.values())
 
@@ -178,6 +183,10 @@ class Function:
 
     # ---- parameters ----
 
+    @property
+    def parameters(self):
+        return self.positional + self.keywords
+
     def merge(self):
         """Positional arguments meet by place, the others by name."""
         for form in self.forms:
@@ -206,6 +215,7 @@ class Function:
             p.renamed = p.renamed or self.takes_axis(p, place)
             for q in self.positional[place + 1 :] if p.renamed else ():
                 q.renamed = q.renamed or q.required(self.forms)
+        for p in self.parameters:
             if p.name in self.numpys and not p.required(self.forms):
                 p.others.append(self.numpys[p.name])
 
@@ -213,10 +223,10 @@ class Function:
         """Whether p is required and has a name of NumPy's, too. Required arguments behind it are
         then given by keyword; their kinds must be such that None, if one is missing, is an error.
         """
-        if len(self.forms) > 1 or not place or p.name not in self.numpys:
+        if not place or p.name not in self.numpys:
             return False
         behind = [q for q in self.positional[place + 1 :] if q.required(self.forms)]
-        return p.required(self.forms) and all(q.of_types(NEVER_NONE) for q in behind)
+        return p.required(self.forms) and all(q.never_none() for q in behind)
 
     def strings_of(self, p):
         for form, slot in p.slots.items():
@@ -315,7 +325,7 @@ class Function:
         return ", ".join(parts + keys)
 
     def keyword_parts(self, part):
-        keys = [part(other, p.kind(), "None") for p in self.positional for other in p.others]
+        keys = [part(other, p.kind(), "None") for p in self.parameters for other in p.others]
         keys += [part(p.name, p.kind(), p.default()) for p in self.keywords]
         keys += [part(self.columns, "_bool", "False")] if self.columns else []
         several = len(self.forms[0].op.outs) > 1

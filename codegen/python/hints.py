@@ -76,7 +76,7 @@ class Row:
             parts.append("inplace: _bool = False")
         keys = [
             f"{other}: {optional(kind_of(p.slots[g.forms[0]].arg))} = None"
-            for p in g.positional
+            for p in g.parameters
             for other in p.others
         ]
         keys += [

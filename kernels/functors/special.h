@@ -114,7 +114,7 @@ TT_FN double zeta(double s, double q) {
   if (s == 1) return kInf;
   if (!(s > 1) || q != q) return kNan;
   if (q > 0) return zeta_of_positive(s, q);
-  if (q == __builtin_floor(q)) return kInf;
+  if (q == __builtin_floor(q) || s == kInf) return kInf;  // a base is 0, or inside (-1, 1)
   if (s != __builtin_floor(s)) return kNan;
   const double part = q - __builtin_floor(q);
   const double sign = __builtin_fmod(s, 2.0) == 0 ? 1.0 : -1.0;

@@ -28,6 +28,7 @@ static double ref_zeta(double s, double q) {
   if (!(s > 1) || isnan(q)) return NAN;
   if (isinf(q)) return q > 0 ? 0 : INFINITY;
   if (q <= 0 && q == floor(q)) return INFINITY;
+  if (q <= 0 && isinf(s)) return INFINITY; /* one base is inside (-1, 1) */
   if (q <= 0 && s != floor(s)) return NAN;
   long double sum = 0;
   long double x = q;

@@ -290,7 +290,20 @@ def test_names_of_numpys():
         and x.narrow(axis=1, start=1, length=2).shape == (2, 2)
         and x.scatter_add(axis=1, index=index, src=tt.ones(2, 1)).sum().item() == 17
     )
+    assert x.scatter(axis=1, index=index, value=5.0).equal(x.scatter(1, index, 5.0))
+    assert x.scatter(axis=1, index=index, src=x).equal(x.scatter(1, index, x))
+    assert tt.index_fill(x, axis=0, index=index[1], value=3).equal(x.index_fill(0, index[1], 3))
+    assert tt.unflatten(x, axis=1, sizes=(3, 1)).shape == (2, 3, 1)
+    assert tt.aminmax(x, axis=0, keepdims=True).min.tolist() == [[0, 1, 2]]
+    assert tt.trapezoid(x, axis=0).equal(tt.trapezoid(x, dim=0))
+    given = {"axis": 0, "index": index * 0, "src": x, "reduce": "amax"}
+    assert tt.scatter_reduce(x, **given).equal(x.scatter_reduce(0, index * 0, x, "amax"))
+    given = {"axis": 0, "index": index[1], "source": -x[:1], "reduce": "amin"}
+    assert tt.index_reduce(x, **given).equal(x.index_reduce(0, index[1], -x[:1], "amin"))
     for call in (
+        lambda: x.scatter(index=index, src=x),
+        lambda: x.index_fill(index=index[0], value=2),
+        lambda: tt.unflatten(x, sizes=(2, 2)),
         lambda: tt.gather(x, axis=1),
         lambda: x.index_select(index=index[0]),
         lambda: x.narrow(axis=1, start=1),

@@ -456,10 +456,12 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor | None = None
     return wrap(h)
 
 
-def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | complex, *,
+def scatter(input: Tensor, dim: int | None = None, index: Tensor | None = None,
+            src: Tensor | complex | None = None, *, axis: int | None = None,
             value: Tensor | complex | None = None, reduce: Literal['add', 'multiply'] | None = None,
             out: Tensor | None = None) -> Tensor:
-    """scatter(input, dim, index, src, *, value=None, reduce=None, out=None)
+    """scatter(input, dim=None, index=None, src=None, *, axis=None, value=None, reduce=None,
+        out=None)
 
     Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for dim 0,
     and likewise for other dimensions. If positions repeat, it is undefined which value is written.
@@ -469,6 +471,8 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | complex, *,
       src: values to write; at least as large as index in every dimension
       reduce: none: replaces; add, multiply: combines each element with every src written to it
     """
+    if axis is not None:
+        dim = axis
     if value is not None:
         src = value
     if type(input) is not Tensor:
@@ -516,10 +520,11 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | complex, *,
     raise no_overload("scatter", input, dim, index, src)
 
 
-def scatter_(self: Tensor, dim: int, index: Tensor, src: Tensor | complex, *,
+def scatter_(self: Tensor, dim: int | None = None, index: Tensor | None = None,
+             src: Tensor | complex | None = None, *, axis: int | None = None,
              value: Tensor | complex | None = None, reduce: Literal['add', 'multiply']
              | None = None) -> Tensor:
-    """scatter_(self, dim, index, src, *, value=None, reduce=None)
+    """scatter_(self, dim=None, index=None, src=None, *, axis=None, value=None, reduce=None)
 
     In place: Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for
     dim 0, and likewise for other dimensions. If positions repeat, it is undefined which value is
@@ -531,6 +536,8 @@ def scatter_(self: Tensor, dim: int, index: Tensor, src: Tensor | complex, *,
       reduce: none: replaces; add, multiply: combines each element with every src written to it
     """
     input = self
+    if axis is not None:
+        dim = axis
     if value is not None:
         src = value
     if not isinstance(input, Tensor):
@@ -614,8 +621,9 @@ def index_copy_(self: Tensor, dim: int | None = None, index: Tensor | None = Non
     return input
 
 
-def index_fill(input: Tensor, dim: int, index: Tensor, value: complex | Tensor) -> Tensor:
-    """index_fill(input, dim, index, value)
+def index_fill(input: Tensor, dim: int | None = None, index: Tensor | None = None,
+               value: complex | Tensor | None = None, *, axis: int | None = None) -> Tensor:
+    """index_fill(input, dim=None, index=None, value=None, *, axis=None)
 
     Returns a copy of self in which the entries index of dim are filled with value.
     Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which
@@ -624,6 +632,8 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: complex | Tensor) 
       index: 1-D or 0-D integer tensor; negative positions count from the end
       value: 0-dim tensor
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input):
             return classed(index_fill(input.as_subclass(Tensor), dim, index, value), type(input))
@@ -648,8 +658,9 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: complex | Tensor) 
     raise no_overload("index_fill", input, dim, index, value)
 
 
-def index_fill_(self: Tensor, dim: int, index: Tensor, value: complex | Tensor) -> Tensor:
-    """index_fill_(self, dim, index, value)
+def index_fill_(self: Tensor, dim: int | None = None, index: Tensor | None = None,
+                value: complex | Tensor | None = None, *, axis: int | None = None) -> Tensor:
+    """index_fill_(self, dim=None, index=None, value=None, *, axis=None)
 
     In place: Returns a copy of self in which the entries index of dim are filled with value.
     Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which
@@ -659,6 +670,8 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: complex | Tensor) 
       value: 0-dim tensor
     """
     input = self
+    if axis is not None:
+        dim = axis
     if not isinstance(input, Tensor):
         raise wrong_kind("index_fill_", "input", "Tensor", input)
     if not isinstance(index, Tensor):
@@ -1130,10 +1143,12 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     return listed("tt_unravel_index", indices, shape_c, shape_n)
 
 
-def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor,
-                   reduce: Literal['sum', 'prod', 'mean', 'amax', 'amin'], *,
-                   include_self: bool = True, out: Tensor | None = None) -> Tensor:
-    """scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None)
+def scatter_reduce(input: Tensor, dim: int | None = None, index: Tensor | None = None,
+                   src: Tensor | None = None, reduce: Literal['sum', 'prod', 'mean', 'amax', 'amin']
+                   | None = None, *, axis: int | None = None, include_self: bool = True,
+                   out: Tensor | None = None) -> Tensor:
+    """scatter_reduce(input, dim=None, index=None, src=None, reduce=None, *, axis=None,
+        include_self=True, out=None)
 
     Returns a copy of self in which each element is combined with every src that index sends to it
     along dim, as by scatter.
@@ -1143,6 +1158,8 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor,
       reduce: how values are combined
       include_self: whether the element of self takes part
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(scatter_reduce(input.as_subclass(Tensor), dim, index, src, reduce,
@@ -1172,10 +1189,11 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor,
     return wrap(h)
 
 
-def scatter_reduce_(self: Tensor, dim: int, index: Tensor, src: Tensor,
-                    reduce: Literal['sum', 'prod', 'mean', 'amax', 'amin'], *,
-                    include_self: bool = True) -> Tensor:
-    """scatter_reduce_(self, dim, index, src, reduce, *, include_self=True)
+def scatter_reduce_(self: Tensor, dim: int | None = None, index: Tensor | None = None,
+                    src: Tensor | None = None, reduce: Literal['sum', 'prod', 'mean', 'amax',
+        'amin'] | None = None, *, axis: int | None = None, include_self: bool = True) -> Tensor:
+    """scatter_reduce_(self, dim=None, index=None, src=None, reduce=None, *, axis=None,
+        include_self=True)
 
     In place: Returns a copy of self in which each element is combined with every src that index
     sends to it along dim, as by scatter.
@@ -1186,6 +1204,8 @@ def scatter_reduce_(self: Tensor, dim: int, index: Tensor, src: Tensor,
       include_self: whether the element of self takes part
     """
     input = self
+    if axis is not None:
+        dim = axis
     if not isinstance(input, Tensor):
         raise wrong_kind("scatter_reduce_", "input", "Tensor", input)
     if not isinstance(index, Tensor):
@@ -1201,10 +1221,12 @@ def scatter_reduce_(self: Tensor, dim: int, index: Tensor, src: Tensor,
     return input
 
 
-def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor,
-                 reduce: Literal['prod', 'mean', 'amax', 'amin'], *, include_self: bool = True,
+def index_reduce(input: Tensor, dim: int | None = None, index: Tensor | None = None,
+                 source: Tensor | None = None, reduce: Literal['prod', 'mean', 'amax', 'amin']
+                 | None = None, *, axis: int | None = None, include_self: bool = True,
                  out: Tensor | None = None) -> Tensor:
-    """index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None)
+    """index_reduce(input, dim=None, index=None, source=None, reduce=None, *, axis=None,
+        include_self=True, out=None)
 
     Returns a copy of self in which entry index[i] of dim is combined with source[i]. Repeated
     indices accumulate.
@@ -1214,6 +1236,8 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor,
       reduce: how values are combined
       include_self: whether the element of self takes part
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(index_reduce(input.as_subclass(Tensor), dim, index, source, reduce,
@@ -1243,10 +1267,11 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor,
     return wrap(h)
 
 
-def index_reduce_(self: Tensor, dim: int, index: Tensor, source: Tensor,
-                  reduce: Literal['prod', 'mean', 'amax', 'amin'], *,
-                  include_self: bool = True) -> Tensor:
-    """index_reduce_(self, dim, index, source, reduce, *, include_self=True)
+def index_reduce_(self: Tensor, dim: int | None = None, index: Tensor | None = None,
+                  source: Tensor | None = None, reduce: Literal['prod', 'mean', 'amax', 'amin']
+                  | None = None, *, axis: int | None = None, include_self: bool = True) -> Tensor:
+    """index_reduce_(self, dim=None, index=None, source=None, reduce=None, *, axis=None,
+        include_self=True)
 
     In place: Returns a copy of self in which entry index[i] of dim is combined with source[i].
     Repeated indices accumulate.
@@ -1257,6 +1282,8 @@ def index_reduce_(self: Tensor, dim: int, index: Tensor, source: Tensor,
       include_self: whether the element of self takes part
     """
     input = self
+    if axis is not None:
+        dim = axis
     if not isinstance(input, Tensor):
         raise wrong_kind("index_reduce_", "input", "Tensor", input)
     if not isinstance(index, Tensor):

@@ -882,15 +882,20 @@ def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: 
     return wrap(h)
 
 
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False,
+def aminmax(input: Tensor, *, axis: int | None = None, keepdims: bool | None = None,
+            dim: int | None = None, keepdim: bool = False,
             out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
-    """aminmax(input, *, dim=None, keepdim=False, out=None)
+    """aminmax(input, *, axis=None, keepdims=None, dim=None, keepdim=False, out=None)
 
     Returns the minima and the maxima over dim; nan if any element is nan. Equal extremes share the
     gradient equally.
       dim: dimension to reduce; default: all
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(aminmax(input.as_subclass(Tensor), dim=dim, keepdim=keepdim),

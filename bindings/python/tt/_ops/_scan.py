@@ -187,8 +187,9 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
     return wrap(h)
 
 
-def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: complex = 1, dim: int = -1) -> Tensor:
-    """trapezoid(y, x=None, *, dx=1, dim=-1)
+def trapezoid(y: Tensor, x: Tensor | None = None, *, axis: int | None = None, dx: complex = 1,
+              dim: int = -1) -> Tensor:
+    """trapezoid(y, x=None, *, axis=None, dx=1, dim=-1)
 
     Integrates y along dim by the trapezoidal rule.
       y: values of the function
@@ -197,6 +198,8 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: complex = 1, dim: int =
       dx: distance between the points, without x
       dim: dimension to integrate along
     """
+    if axis is not None:
+        dim = axis
     if type(y) is not Tensor:
         if keeps(y):
             return classed(trapezoid(y.as_subclass(Tensor), x, dx=dx, dim=dim), type(y))
@@ -212,9 +215,9 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: complex = 1, dim: int =
     return wrap(h)
 
 
-def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: complex = 1,
-                         dim: int = -1) -> Tensor:
-    """cumulative_trapezoid(y, x=None, *, dx=1, dim=-1)
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, axis: int | None = None,
+                         dx: complex = 1, dim: int = -1) -> Tensor:
+    """cumulative_trapezoid(y, x=None, *, axis=None, dx=1, dim=-1)
 
     Integrates y along dim by the trapezoidal rule, up to each point.
       y: values of the function
@@ -223,6 +226,8 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: complex = 1,
       dx: distance between the points, without x
       dim: dimension to integrate along
     """
+    if axis is not None:
+        dim = axis
     if type(y) is not Tensor:
         if keeps(y):
             return classed(cumulative_trapezoid(y.as_subclass(Tensor), x, dx=dx, dim=dim), type(y))

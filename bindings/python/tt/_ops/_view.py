@@ -388,14 +388,17 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return wrap(h)
 
 
-def unflatten(input: Tensor, dim: int, sizes: int | Sequence[int]) -> Tensor:
-    """unflatten(input, dim, sizes)
+def unflatten(input: Tensor, dim: int | None = None, sizes: int | Sequence[int] | None = None, *,
+              axis: int | None = None) -> Tensor:
+    """unflatten(input, dim=None, sizes=None, *, axis=None)
 
     Returns a view in which dim is split into several dimensions.
       dim: dimension to split
       sizes: sizes of the new dimensions, whose product is the size of dim; one of them may be -1
         and is inferred
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input):
             return classed(unflatten(input.as_subclass(Tensor), dim, sizes), type(input))

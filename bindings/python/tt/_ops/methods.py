@@ -281,16 +281,17 @@ class TensorMethods(TensorFacts):
         """
         return _ops.amin(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
-    def aminmax(self, *, dim: int | None = None, keepdim: bool = False,
+    def aminmax(self, *, axis: int | None = None, keepdims: bool | None = None,
+                dim: int | None = None, keepdim: bool = False,
                 out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
-        """aminmax(self, *, dim=None, keepdim=False, out=None)
+        """aminmax(self, *, axis=None, keepdims=None, dim=None, keepdim=False, out=None)
 
         Returns the minima and the maxima over dim; nan if any element is nan. Equal extremes share
         the gradient equally.
           dim: dimension to reduce; default: all
           keepdim: whether the reduced dimensions are kept with size 1
         """
-        return _ops.aminmax(self, dim=dim, keepdim=keepdim, out=out)
+        return _ops.aminmax(self, axis=axis, keepdims=keepdims, dim=dim, keepdim=keepdim, out=out)
 
     def angle(self, *, out: Tensor | None = None) -> Tensor:
         """angle(self, *, out=None)
@@ -1898,8 +1899,9 @@ class TensorMethods(TensorFacts):
         """
         return _ops.index_copy_(self, dim, index, source, axis=axis)
 
-    def index_fill(self, dim: int, index: Tensor, value: complex | Tensor) -> Tensor:
-        """index_fill(self, dim, index, value)
+    def index_fill(self, dim: int | None = None, index: Tensor | None = None,
+                   value: complex | Tensor | None = None, *, axis: int | None = None) -> Tensor:
+        """index_fill(self, dim=None, index=None, value=None, *, axis=None)
 
         Returns a copy of self in which the entries index of dim are filled with value.
         Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor,
@@ -1908,10 +1910,11 @@ class TensorMethods(TensorFacts):
           index: 1-D or 0-D integer tensor; negative positions count from the end
           value: 0-dim tensor
         """
-        return _ops.index_fill(self, dim, index, value)
+        return _ops.index_fill(self, dim, index, value, axis=axis)
 
-    def index_fill_(self, dim: int, index: Tensor, value: complex | Tensor) -> Tensor:
-        """index_fill_(self, dim, index, value)
+    def index_fill_(self, dim: int | None = None, index: Tensor | None = None,
+                    value: complex | Tensor | None = None, *, axis: int | None = None) -> Tensor:
+        """index_fill_(self, dim=None, index=None, value=None, *, axis=None)
 
         In place: Returns a copy of self in which the entries index of dim are filled with value.
         Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor,
@@ -1920,7 +1923,7 @@ class TensorMethods(TensorFacts):
           index: 1-D or 0-D integer tensor; negative positions count from the end
           value: 0-dim tensor
         """
-        return _ops.index_fill_(self, dim, index, value)
+        return _ops.index_fill_(self, dim, index, value, axis=axis)
 
     def index_put(self, indices: Sequence[Tensor | None], values: Tensor,
                   accumulate: bool = False) -> Tensor:
@@ -1948,10 +1951,12 @@ class TensorMethods(TensorFacts):
         """
         return _ops.index_put_(self, indices, values, accumulate)
 
-    def index_reduce(self, dim: int, index: Tensor, source: Tensor,
-                     reduce: Literal['prod', 'mean', 'amax', 'amin'], *, include_self: bool = True,
+    def index_reduce(self, dim: int | None = None, index: Tensor | None = None,
+                     source: Tensor | None = None, reduce: Literal['prod', 'mean', 'amax', 'amin']
+                     | None = None, *, axis: int | None = None, include_self: bool = True,
                      out: Tensor | None = None) -> Tensor:
-        """index_reduce(self, dim, index, source, reduce, *, include_self=True, out=None)
+        """index_reduce(self, dim=None, index=None, source=None, reduce=None, *, axis=None,
+            include_self=True, out=None)
 
         Returns a copy of self in which entry index[i] of dim is combined with source[i]. Repeated
         indices accumulate.
@@ -1961,13 +1966,15 @@ class TensorMethods(TensorFacts):
           reduce: how values are combined
           include_self: whether the element of self takes part
         """
-        return _ops.index_reduce(self, dim, index, source, reduce, include_self=include_self,
-                                 out=out)
+        return _ops.index_reduce(self, dim, index, source, reduce, axis=axis,
+                                 include_self=include_self, out=out)
 
-    def index_reduce_(self, dim: int, index: Tensor, source: Tensor,
-                      reduce: Literal['prod', 'mean', 'amax', 'amin'], *,
+    def index_reduce_(self, dim: int | None = None, index: Tensor | None = None,
+                      source: Tensor | None = None, reduce: Literal['prod', 'mean', 'amax', 'amin']
+                      | None = None, *, axis: int | None = None,
                       include_self: bool = True) -> Tensor:
-        """index_reduce_(self, dim, index, source, reduce, *, include_self=True)
+        """index_reduce_(self, dim=None, index=None, source=None, reduce=None, *, axis=None,
+            include_self=True)
 
         In place: Returns a copy of self in which entry index[i] of dim is combined with source[i].
         Repeated indices accumulate.
@@ -1977,7 +1984,8 @@ class TensorMethods(TensorFacts):
           reduce: how values are combined
           include_self: whether the element of self takes part
         """
-        return _ops.index_reduce_(self, dim, index, source, reduce, include_self=include_self)
+        return _ops.index_reduce_(self, dim, index, source, reduce, axis=axis,
+                                  include_self=include_self)
 
     def index_select(self, dim: int | None = None, index: Tensor | None = None, *,
                      axis: int | None = None, out: Tensor | None = None) -> Tensor:
@@ -3387,10 +3395,12 @@ class TensorMethods(TensorFacts):
         """
         return _ops.rsub(self, other, alpha=alpha)
 
-    def scatter(self, dim: int, index: Tensor, src: Tensor | complex, *,
+    def scatter(self, dim: int | None = None, index: Tensor | None = None,
+                src: Tensor | complex | None = None, *, axis: int | None = None,
                 value: Tensor | complex | None = None, reduce: Literal['add', 'multiply']
                 | None = None, out: Tensor | None = None) -> Tensor:
-        """scatter(self, dim, index, src, *, value=None, reduce=None, out=None)
+        """scatter(self, dim=None, index=None, src=None, *, axis=None, value=None, reduce=None,
+            out=None)
 
         Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for dim
         0, and likewise for other dimensions. If positions repeat, it is undefined which value is
@@ -3402,12 +3412,13 @@ class TensorMethods(TensorFacts):
           src: values to write; at least as large as index in every dimension
           reduce: none: replaces; add, multiply: combines each element with every src written to it
         """
-        return _ops.scatter(self, dim, index, src, value=value, reduce=reduce, out=out)
+        return _ops.scatter(self, dim, index, src, axis=axis, value=value, reduce=reduce, out=out)
 
-    def scatter_(self, dim: int, index: Tensor, src: Tensor | complex, *,
+    def scatter_(self, dim: int | None = None, index: Tensor | None = None,
+                 src: Tensor | complex | None = None, *, axis: int | None = None,
                  value: Tensor | complex | None = None, reduce: Literal['add', 'multiply']
                  | None = None) -> Tensor:
-        """scatter_(self, dim, index, src, *, value=None, reduce=None)
+        """scatter_(self, dim=None, index=None, src=None, *, axis=None, value=None, reduce=None)
 
         In place: Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j]
         for dim 0, and likewise for other dimensions. If positions repeat, it is undefined which
@@ -3419,7 +3430,7 @@ class TensorMethods(TensorFacts):
           src: values to write; at least as large as index in every dimension
           reduce: none: replaces; add, multiply: combines each element with every src written to it
         """
-        return _ops.scatter_(self, dim, index, src, value=value, reduce=reduce)
+        return _ops.scatter_(self, dim, index, src, axis=axis, value=value, reduce=reduce)
 
     def scatter_add(self, dim: int | None = None, index: Tensor | None = None,
                     src: Tensor | None = None, *, axis: int | None = None,
@@ -3448,10 +3459,12 @@ class TensorMethods(TensorFacts):
         """
         return _ops.scatter_add_(self, dim, index, src, axis=axis)
 
-    def scatter_reduce(self, dim: int, index: Tensor, src: Tensor,
-                       reduce: Literal['sum', 'prod', 'mean', 'amax', 'amin'], *,
-                       include_self: bool = True, out: Tensor | None = None) -> Tensor:
-        """scatter_reduce(self, dim, index, src, reduce, *, include_self=True, out=None)
+    def scatter_reduce(self, dim: int | None = None, index: Tensor | None = None,
+                       src: Tensor | None = None, reduce: Literal['sum', 'prod', 'mean', 'amax',
+            'amin'] | None = None, *, axis: int | None = None, include_self: bool = True,
+                       out: Tensor | None = None) -> Tensor:
+        """scatter_reduce(self, dim=None, index=None, src=None, reduce=None, *, axis=None,
+            include_self=True, out=None)
 
         Returns a copy of self in which each element is combined with every src that index sends to
         it along dim, as by scatter.
@@ -3462,13 +3475,14 @@ class TensorMethods(TensorFacts):
           reduce: how values are combined
           include_self: whether the element of self takes part
         """
-        return _ops.scatter_reduce(self, dim, index, src, reduce, include_self=include_self,
-                                   out=out)
+        return _ops.scatter_reduce(self, dim, index, src, reduce, axis=axis,
+                                   include_self=include_self, out=out)
 
-    def scatter_reduce_(self, dim: int, index: Tensor, src: Tensor,
-                        reduce: Literal['sum', 'prod', 'mean', 'amax', 'amin'], *,
-                        include_self: bool = True) -> Tensor:
-        """scatter_reduce_(self, dim, index, src, reduce, *, include_self=True)
+    def scatter_reduce_(self, dim: int | None = None, index: Tensor | None = None,
+                        src: Tensor | None = None, reduce: Literal['sum', 'prod', 'mean', 'amax',
+            'amin'] | None = None, *, axis: int | None = None, include_self: bool = True) -> Tensor:
+        """scatter_reduce_(self, dim=None, index=None, src=None, reduce=None, *, axis=None,
+            include_self=True)
 
         In place: Returns a copy of self in which each element is combined with every src that index
         sends to it along dim, as by scatter.
@@ -3479,7 +3493,8 @@ class TensorMethods(TensorFacts):
           reduce: how values are combined
           include_self: whether the element of self takes part
         """
-        return _ops.scatter_reduce_(self, dim, index, src, reduce, include_self=include_self)
+        return _ops.scatter_reduce_(self, dim, index, src, reduce, axis=axis,
+                                    include_self=include_self)
 
     def select(self, dim: int | None = None, index: int | None = None, *,
                axis: int | None = None) -> Tensor:
@@ -4083,15 +4098,16 @@ class TensorMethods(TensorFacts):
         """
         return _ops.unbind(self, dim, axis=axis)
 
-    def unflatten(self, dim: int, sizes: int | Sequence[int]) -> Tensor:
-        """unflatten(self, dim, sizes)
+    def unflatten(self, dim: int | None = None, sizes: int | Sequence[int] | None = None, *,
+                  axis: int | None = None) -> Tensor:
+        """unflatten(self, dim=None, sizes=None, *, axis=None)
 
         Returns a view in which dim is split into several dimensions.
           dim: dimension to split
           sizes: sizes of the new dimensions, whose product is the size of dim; one of them may be
             -1 and is inferred
         """
-        return _ops.unflatten(self, dim, sizes)
+        return _ops.unflatten(self, dim, sizes, axis=axis)
 
     def unfold(self, dimension: int, size: int, step: int) -> Tensor:
         """unfold(self, dimension, size, step)
