@@ -2020,6 +2020,34 @@ tt_status tt_ddp_set_sync(tt_ctx *c, tt_ddp *d, int32_t on);
    record the reduction. */
 tt_status tt_ddp_reduce(tt_ctx *c, tt_ddp *d);
 
+/* A bucket of the gradients of this rank, for a hook; valid while it runs. */
+typedef struct tt_ddp_bucket {
+  int64_t index; /* of 0 … num_buckets - 1, the order in which backward fills them on all ranks */
+  int64_t num_buckets;
+  tt_tensor *buffer;           /* the gradients, one behind the other: 1-dimensional */
+  tt_tensor *const *gradients; /* views of buffer with the shapes of the parameters */
+  tt_tensor *const *parameters;
+  int64_t num_parameters;
+  int32_t failed; /* 1 in finish: backward has failed; wait for what start has begun, and free it */
+  int32_t pad;
+} tt_ddp_bucket;
+
+/* Called on the thread of backward, without recording gradients. If it fails, backward fails with
+   TT_CALLBACK on this rank, and works of the others with TT_DISTRIBUTED, which names this rank. */
+typedef tt_status (*tt_ddp_hook)(void *user, tt_ctx *ctx, const tt_ddp_bucket *bucket);
+
+/* Lets the application reduce the gradients instead of tt; opts.compression has no effect then.
+   start is called for each bucket as soon as it and those before are full, and may start work of
+   this group or of others. finish is called at the end of backward, in the same order, once for
+   each start that has succeeded; after a failure it may be as late as the next backward, and its
+   result has no effect. What buffer holds then are the gradients. All ranks call the same
+   collectives in their hooks. In a group of one process hooks are called, too. All ranks call this
+   function, which fails if only some of them have a hook. start NULL: tt reduces again.
+   @null start: no hook
+   @null finish: start leaves the gradients in buffer */
+tt_status tt_ddp_set_hook(tt_ctx *c, tt_ddp *d, tt_ddp_hook start, tt_ddp_hook finish, void *user,
+                          void (*drop)(void *user));
+
 /* Adds and drops a reference. The last one leaves the module as it is, with its gradients. */
 void tt_ddp_retain(tt_ddp *d);
 void tt_ddp_release(tt_ddp *d);

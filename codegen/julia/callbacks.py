@@ -18,8 +18,8 @@ TABLES = {
     "tt_module_def": "held",
     "tt_backend_def": "backend",
 }  # -> what finds the object
-# called by hosts, or on threads that Julia cannot enter
-OTHERS = ("tt_range_fn", "tt_sample_fn", "tt_work_fn")
+# called by hosts, or on threads that Julia cannot enter; tt_ddp_hook: by hand, one of two
+OTHERS = ("tt_range_fn", "tt_sample_fn", "tt_work_fn", "tt_ddp_hook")
 # C type behind a pointer -> the argument of Julia
 GIVEN = {
     "tt_tensor": "borrow({0})",

@@ -23,7 +23,7 @@ TRAITS = {
 CODES = {"level": "LogLevel", "kind": "CopyKind"}  # numbers of C -> enums
 ONE_THREAD = {"tt_optim_closure", "tt_lr_lambda_fn"}  # and those that get a module
 SAFE = "// SAFETY: `user` is ours, and what tt lends is valid during the call."
-BY_HAND = {"tt_executor.parallel_for"}
+BY_HAND = {"tt_executor.parallel_for", "tt_ddp_hook"}
 DECLINABLE = {"tt_backend_def.compute"}  # NOT_IMPLEMENTED is an answer, no failure
 
 
@@ -133,7 +133,8 @@ class Callback:
 
 
 def callbacks(api):
-    return {c.fn.name: c for c in map(Callback, api.callbacks) if c.ok and c.ctx}
+    found = {c.fn.name: c for c in map(Callback, api.callbacks) if c.ok and c.ctx}
+    return {name: c for name, c in found.items() if name not in BY_HAND}
 
 
 def table(s):

@@ -106,6 +106,7 @@ CALLBACKS = {
     "tt_grad_hook",
     "tt_node_hook",
     "tt_accumulate_hook",
+    "tt_ddp_hook",
     "tt_trace_fn",
     "tt_fn",
 }

@@ -302,6 +302,56 @@ tt_status tt_ddp_reduce(tt_ctx* h, tt_ddp* d) {
 tt_status tt_ddp_set_sync(tt_ctx* h, tt_ddp* d, int32_t on) {
   return api_call(h, "ddp_set_sync", [&](Ctx&) { set_reducer_sync(*ddp_arg(d).reducer, on != 0); });
 }
+
+// What the application has registered.
+struct BucketHook {
+  tt_ddp_hook start, finish;
+  void* user;
+  void (*drop)(void*);
+};
+static tt_status call_hook(void* user, tt_ctx* c, HookStage stage, const HookBucket& b) {
+  const auto& hook = *static_cast<BucketHook*>(user);
+  const tt_ddp_hook fn = stage == HookStage::kStart ? hook.start : hook.finish;
+  if (!fn) return TT_OK;
+  const tt_ddp_bucket bucket = {b.index,
+                                b.num_buckets,
+                                b.buffer,
+                                b.gradients.data(),
+                                b.parameters.data(),
+                                b.gradients.size(),
+                                b.failed,
+                                0};
+  return fn(hook.user, c, &bucket);
+}
+static void drop_bucket_hook(void* user) {
+  const BucketHook hook = *static_cast<BucketHook*>(user);
+  mem_retire(user, sizeof hook);
+  run_drop(hook.drop, hook.user);
+}
+
+tt_status tt_ddp_set_hook(tt_ctx* h, tt_ddp* d, tt_ddp_hook start, tt_ddp_hook finish, void* user,
+                          void (*drop)(void* user)) {
+  bool passed_on = false;
+  const tt_status status = api_call(h, "ddp_set_hook", [&](Ctx&) {
+    Reducer& reducer = *ddp_arg(d).reducer;
+    if (!start && finish)
+      fail_arg(TT_INVALID_ARG, "start", "start is NULL: must be a hook, since finish is one");
+    ReducerHook hook = {};
+    if (start) {
+      void* made = new (mem_alloc(sizeof(BucketHook))) BucketHook{start, finish, user, drop};
+      hook = {call_hook, made, drop_bucket_hook};
+    }
+    try {
+      set_reducer_hook(reducer, hook);
+    } catch (...) {
+      if (hook.user) mem_retire(hook.user, sizeof(BucketHook));
+      throw;
+    }
+    passed_on = start != nullptr;
+  });
+  if (!passed_on) run_drop(drop, user);
+  return status;
+}
 void tt_ddp_retain(tt_ddp* h) {
   if (Ddp* d = ddp_of(h)) ref_inc_external(&d->refs);
 }

@@ -95,12 +95,15 @@ void describe(char* out, int64_t cap, const Signature& s) {
   if (call == DistCall::kAllReduce || call == DistCall::kReduce || call == DistCall::kReduceScatter)
     op = reduce_op_name(ReduceOp(s.op));
   if (call == DistCall::kBarrier) {
-    const FmtArg args[] = {call_name(call)};
-    format_to(out, cap, "{}", args);
+    const FmtArg args[] = {call_name(call), s.bucket ? " at the end of backward" : ""};
+    format_to(out, cap, "{}{}", args);
     return;
   }
   if (call == DistCall::kStop) {
-    format_to(out, cap, "nothing: its backward has left parameters without a gradient", {});
+    const bool missing = s.bucket == kStopMissing;
+    const FmtArg args[] = {missing ? "backward has left parameters without a gradient"
+                                   : "hook of gradients has failed"};
+    format_to(out, cap, "nothing: its {}", args);
     return;
   }
   const Ints shape = {s.shape, min<int64_t>(s.ndim, kShownDims)};
@@ -488,6 +491,8 @@ void run_job(Group& g, Work& w) {
   const Job& job = w.job;
   const bool transfer = job.call == DistCall::kSend || job.call == DistCall::kReceive;
   if (g.connection) check_unbroken(g);
+  if (!transfer && job.run && g.size > 1 && job.run == g.failed_run)
+    fail(TT_DISTRIBUTED, "a call of this backward has failed before");
   Wire wire(g, w);
   if (!transfer) check_agreement(g, job, wire);
   if (g.size == 1) return copy_alone(job);

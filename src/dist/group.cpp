@@ -219,6 +219,7 @@ static void run(Group& g, Work& w) noexcept {
     if (!strncmp(text, tls.op, n) && !strncmp(text + n, ": ", 2)) text += n + 2;
     const FmtArg args[] = {text};
     format_to(w.message, int64_t(sizeof w.message), "{}", args);
+    if (w.job.run && g.size > 1 && lane_of(w.job.call) == 0) g.failed_run = w.job.run;
   }
   tls.op = op;
   finish(w, status, begin_ns);
@@ -505,6 +506,8 @@ Ref<Work> start_work(Group& g, Job job) {
   w->refs = 1;
   w->job = std::move(job);
   w->source = w->job.root;
+  const bool of_hook = __atomic_load_n(&g.hook_ctx, __ATOMIC_RELAXED) == &ctx();
+  if (of_hook && !w->job.run) w->job.run = g.hook_run;
   for (const Tensor* t : {w->job.input.get(), w->job.output.get()})
     if (t) w->bytes = max(w->bytes, t->numel * t->item_size());
   Ref<Work> made = Ref<Work>::adopt(w);

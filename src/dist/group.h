@@ -48,6 +48,8 @@ enum class DistCall : int32_t {
   kReceive,
   kStop,  // of a data-parallel backward: every other call of other ranks fails
 };
+// Why a backward stops: Job::tag of kStop.
+enum StopReason : int32_t { kStopMissing, kStopHook };
 const char* call_name(DistCall call) noexcept;
 
 constexpr int32_t kAnyRank = -1;
@@ -59,6 +61,7 @@ struct Job {
   int32_t root = 0;  // or the other process of a transfer; kAnyRank: the one that sends first
   int32_t tag = 0;   // of a transfer; the number of a bucket, from 1
   TensorRef input, output;
+  int64_t run = 0;  // the backward that it belongs to; 0: none. See Group::failed_run
 };
 
 using WorkFn = void (*)(void* user, tt_status status);
@@ -113,6 +116,12 @@ struct Group {
   int32_t channel;
   int64_t timeout_ns;
   uint64_t sequence;  // of collectives, used by their lane
+  // Backwards that reduce gradients over the group. When a collective of one fails, all ranks skip
+  // the rest of them, so that the next call of all is the same again.
+  int64_t last_run;     // atomic
+  int64_t failed_run;   // used by the lane of collectives
+  const Ctx* hook_ctx;  // runs a hook of hook_run, which its collectives belong to; atomic
+  int64_t hook_run;
   Lane lanes[kLanes];
   int32_t peer(int32_t r) const { return members[r]; }
   static void destroy(Group*) noexcept;

@@ -2,6 +2,8 @@
 
 #include "autograd/engine.h"
 #include "autograd/hook.h"
+#include "base/finalizer.h"
+#include "core/callback.h"
 #include "dist/wire.h"
 #include "ops/gen/ops.h"
 
@@ -123,13 +125,14 @@ void add_bucket(Reducer& r, Span<const int64_t> members) {
   for (int64_t i : members) numel += r.parameters[i].leaf->numel;
   const Tensor& first = *r.parameters[members[0]].leaf;
   Reducer::Bucket b = {};
-  b.size = b.missing = members.n;
+  b.missing = members.n;
   b.flat = op::zeros({&numel, 1}, first.dtype, first.device);
   int64_t offset = 0;
   for (int64_t i : members) {
     Reducer::Parameter& p = r.parameters[i];
     p.bucket = r.buckets.size();
     p.view = view_of(*b.flat, *p.leaf, offset);
+    b.members.push_back(i);
     offset += p.leaf->numel;
   }
   r.buckets.push_back(std::move(b));
@@ -198,30 +201,100 @@ void share_parameters(Reducer& r, const StateDict& parameters) {
 
 // ---- one backward ----
 
+Job job_of(const Reducer& r, DistCall call, int32_t tag, const TensorRef& t, ReduceOp op) {
+  Job job = {call, op, 0, tag, t, t};
+  job.run = r.run;
+  return job;
+}
+
+// While a hook runs, its collectives belong to the backward.
+struct HookCalls {
+  Group& group;
+  HookCalls(Reducer& r) : group(*r.group) {
+    group.hook_run = r.run;
+    __atomic_store_n(&group.hook_ctx, &ctx(), __ATOMIC_RELAXED);
+  }
+  ~HookCalls() { __atomic_store_n(&group.hook_ctx, nullptr, __ATOMIC_RELAXED); }
+};
+
+tt_tensor* handle(const TensorRef& t) { return reinterpret_cast<tt_tensor*>(t.get()); }
+
+// Returns how the hook ended; the error of the ctx is then its own.
+tt_status call_hook(Reducer& r, int64_t i, HookStage stage, bool failed = false) {
+  const Reducer::Bucket& b = r.buckets[i];
+  HookBucket bucket = {i, r.buckets.size(), failed, handle(b.flat), {}, {}};
+  for (int64_t m : b.members) {
+    bucket.gradients.push_back(handle(r.parameters[m].view));
+    bucket.parameters.push_back(handle(r.parameters[m].leaf));
+  }
+  const HookCalls calls(r);
+  ctx().error.view.code = TT_OK;
+  ctx().error.view.cause = nullptr;
+  const uint64_t masks = ctx().exclude;
+  CallbackScope scope;
+  ctx().exclude = masks;
+  try {
+    return r.hook.call(r.hook.user, scope.ctx_handle(), stage, bucket);
+  } catch (...) {
+    return TT_CALLBACK;
+  }
+}
+
 // Waits for what an interrupted backward has left; how it ended does not matter any more.
 void settle(Reducer& r) {
-  for (Reducer::Bucket& b : r.buckets) {
+  for (int64_t i = 0; i < r.buckets.size(); i++) {
+    Reducer::Bucket& b = r.buckets[i];
     if (b.work) wait_end(*b.work, -1);
     b.work.reset();
+    if (!b.started) continue;
+    b.started = false;
+    call_hook(r, i, HookStage::kFinish, true);
   }
+}
+
+// Lets the backward of the other ranks fail.
+void stop(Reducer& r, StopReason why) {
+  if (r.group->size == 1) return;
+  const Ref<Work> work = start_work(*r.group, job_of(r, DistCall::kStop, why, {}, ReduceOp::kSum));
+  wait_end(*work, -1);
+}
+
+void run_hook(Reducer& r, int64_t i, HookStage stage) {
+  poll_if_watched(true);
+  const tt_status status = call_hook(r, i, stage);
+  if (!status) return;
+  const ErrorRecord& inner = ctx().error;
+  char why[sizeof inner.message] = "";
+  if (inner.view.code) strcpy(why, inner.message);
+  stop(r, kStopHook);
+  settle(r);
+  const bool kept = status == TT_CANCELLED || status == TT_DISTRIBUTED;
+  fail(kept ? status : tt_status(TT_CALLBACK),
+       "the {} of the hook of bucket {} failed with status {}{}{}",
+       stage == HookStage::kStart ? "start" : "end", i, status, *why ? ": " : "", why);
 }
 
 // No parameter is ready.
 void reset(Reducer& r) noexcept {
   r.launched = 0;
   for (Reducer::Parameter& p : r.parameters) p.ready = p.unused = false;
-  for (Reducer::Bucket& b : r.buckets) b.missing = b.size;
+  for (Reducer::Bucket& b : r.buckets) b.missing = b.members.size();
   __atomic_store_n(&r.runner, nullptr, __ATOMIC_RELEASE);
 }
 
 void launch(Reducer& r, int64_t i) {
   Reducer::Bucket& b = r.buckets[i];
+  if (r.hook.call) {
+    run_hook(r, i, HookStage::kStart);
+    b.started = true;
+    return;
+  }
   const Dtype wanted = r.options.compression;
   const bool smaller = wanted != Dtype::kNone && item_size(wanted) < b.flat->item_size();
   b.message = smaller && !is_complex(b.flat->dtype) ? op::to_dtype(*b.flat, wanted) : TensorRef();
   const TensorRef& sent = b.message ? b.message : b.flat;
-  b.work = start_work(*r.group,
-                      Job{DistCall::kAllReduce, ReduceOp::kMean, 0, int32_t(i + 1), sent, sent});
+  b.work =
+      start_work(*r.group, job_of(r, DistCall::kAllReduce, int32_t(i + 1), sent, ReduceOp::kMean));
 }
 
 // In the order of the buckets, which is the same on all ranks.
@@ -264,9 +337,7 @@ void fill_rest(Reducer& r) {
     names.add(p.name.c_str());
   }
   if (missing > kNamed) names.add(" and ").add(missing - kNamed).add(" more");
-  // Ranks that have all their gradients learn that this one stops.
-  const Ref<Work> stop = start_work(*r.group, Job{DistCall::kStop, ReduceOp::kSum, 0, 0, {}, {}});
-  wait_end(*stop, -1);
+  stop(r, kStopMissing);
   settle(r);
   fail(TT_AUTOGRAD,
        "backward has left parameters without a gradient: {}. Set find_unused_parameters if that "
@@ -279,8 +350,23 @@ Ref<Work> share_usage(Reducer& r, TensorRef* used) {
   *used = bytes_tensor(r.parameters.size());
   for (int64_t i = 0; i < r.parameters.size(); i++)
     (*used)->as<uint8_t>()[i] = !r.parameters[i].unused;
-  return start_work(*r.group, Job{DistCall::kAllReduce, ReduceOp::kMax, 0, 0, *used, *used});
+  return start_work(*r.group, job_of(r, DistCall::kAllReduce, 0, *used, ReduceOp::kMax));
 }
+
+void await(Reducer& r, int64_t i) {
+  Reducer::Bucket& b = r.buckets[i];
+  if (b.started) {
+    b.started = false;
+    return run_hook(r, i, HookStage::kFinish);
+  }
+  wait_work(*b.work, -1);
+  b.work.reset();
+  if (b.message) op::copy_(*b.flat, *b.message);
+  b.message.reset();
+}
+
+// Hooks need not call all ranks: their failures are known at the end of backward at the latest.
+void agree(Reducer& r) { run_work(*r.group, job_of(r, DistCall::kBarrier, 1, {}, ReduceOp::kSum)); }
 
 void finish(Reducer& r) {
   const MaskGuard no_grad(bit(kKeyAutograd));
@@ -292,12 +378,8 @@ void finish(Reducer& r) {
     launch_full(r);
     usage = share_usage(r, &used);
   }
-  for (Reducer::Bucket& b : r.buckets) {
-    wait_work(*b.work, -1);
-    b.work.reset();
-    if (b.message) op::copy_(*b.flat, *b.message);
-    b.message.reset();
-  }
+  for (int64_t i = 0; i < r.buckets.size(); i++) await(r, i);
+  if (r.hook.call) agree(r);
   if (!usage) return;
   wait_work(*usage, -1);
   for (int64_t i = 0; i < r.parameters.size(); i++) {
@@ -330,6 +412,7 @@ void begin(Reducer& r) {
   Ref<Reducer> kept = Ref<Reducer>::share(&r);
   try {
     settle(r);
+    r.run = __atomic_add_fetch(&r.group->last_run, 1, __ATOMIC_RELAXED);
     at_end_of_backward(end_backward, drop_backward, &r);
   } catch (...) {
     __atomic_store_n(&r.runner, nullptr, __ATOMIC_RELEASE);
@@ -381,6 +464,16 @@ void watch(Reducer& r, int64_t i) {
       hooks.list().add(kAccumulateHook, 0, reinterpret_cast<AnyFn>(on_gradient), hook, drop_hook);
 }
 
+void watch_all(Reducer& r) {
+  make_buckets(r);
+  try {
+    for (int64_t i = 0; i < r.parameters.size(); i++) watch(r, i);
+  } catch (...) {
+    detach_reducer(r);
+    throw;
+  }
+}
+
 void check_model(const Group& g, const StateDict& parameters, const StateDict& buffers) {
   int64_t trained = 0;
   for (const StateDict* dict : {&parameters, &buffers}) {
@@ -412,6 +505,13 @@ Ref<Reducer> new_reducer(Group& g, const StateDict& parameters, const StateDict&
   r->options = options;
   r->sync = true;
   Ref<Reducer> made = Ref<Reducer>::adopt(r);
+  for (const StateDict::Entry& e : parameters.entries) {
+    if (!requires_grad(*e.tensor)) continue;
+    Reducer::Parameter p = {};
+    p.name = Text(e.name.c_str());
+    p.leaf = TensorRef::share(e.tensor.get());
+    r->parameters.push_back(std::move(p));
+  }
   if (g.size == 1) return made;
   check_outlines(g, {parameters.entries.size(), buffers.entries.size(), options.bucket_bytes,
                      int64_t(options.compression), options.broadcast_buffers, options.find_unused});
@@ -420,20 +520,7 @@ Ref<Reducer> new_reducer(Group& g, const StateDict& parameters, const StateDict&
   share_parameters(*r, parameters);
   group_buffers(*r, buffers);
   share_buffers(*r);
-  for (const StateDict::Entry& e : parameters.entries) {
-    if (!requires_grad(*e.tensor)) continue;
-    Reducer::Parameter p = {};
-    p.name = Text(e.name.c_str());
-    p.leaf = TensorRef::share(e.tensor.get());
-    r->parameters.push_back(std::move(p));
-  }
-  make_buckets(*r);
-  try {
-    for (int64_t i = 0; i < r->parameters.size(); i++) watch(*r, i);
-  } catch (...) {
-    detach_reducer(*r);
-    throw;
-  }
+  watch_all(*r);
   return made;
 }
 
@@ -457,7 +544,7 @@ void prepare_forward(Reducer& r) {
 }
 
 void reduce_gradients(Reducer& r) {
-  if (r.group->size == 1) return;
+  if (r.buckets.empty()) return;
   const MaskGuard no_grad(bit(kKeyAutograd));
   if (ctx().graph) fail_in_capture();
   const void* none = nullptr;
@@ -469,6 +556,7 @@ void reduce_gradients(Reducer& r) {
     ~End() { reset(*reducer); }
   } end{Ref<Reducer>::share(&r)};
   settle(r);
+  r.run = __atomic_add_fetch(&r.group->last_run, 1, __ATOMIC_RELAXED);
   for (Reducer::Parameter& p : r.parameters) {
     const TensorRef grad = grad_of(*p.leaf);
     if (!grad) continue;
@@ -482,9 +570,29 @@ void reduce_gradients(Reducer& r) {
 
 void set_reducer_sync(Reducer& r, bool on) noexcept { r.sync = on; }
 
+void set_reducer_hook(Reducer& r, const ReducerHook& hook) {
+  const MaskGuard no_grad(bit(kKeyAutograd));
+  if (__atomic_load_n(&r.runner, __ATOMIC_ACQUIRE))
+    fail(TT_AUTOGRAD, "a backward through this data-parallel module is running");
+  const Ref<Reducer> kept = Ref<Reducer>::share(&r);
+  settle(r);
+  const TensorRef all = gather_all<int64_t>(*r.group, hook.call != nullptr);
+  for (int32_t i = 1; i < r.group->size; i++)
+    if (all->as<int64_t>()[i] != all->as<int64_t>()[0])
+      fail(TT_DISTRIBUTED, "rank {} has {}hook, rank {} has {}", r.group->peer(0),
+           all->as<int64_t>()[0] ? "a " : "no ", r.group->peer(i),
+           all->as<int64_t>()[0] ? "none" : "one");
+  if (r.buckets.empty() && hook.call) watch_all(r);
+  const ReducerHook before = r.hook;
+  r.hook = hook;
+  run_drop(before.drop, before.user);
+}
+
 void Reducer::destroy(Reducer* r) noexcept {
+  const ReducerHook hook = r->hook;
   r->~Reducer();
   mem_retire(r, sizeof *r);
+  run_drop(hook.drop, hook.user);
 }
 
 }  // namespace TT_NS

@@ -16,6 +16,21 @@ struct ReducerOptions {
 
 struct Reducer;
 
+// A bucket for a hook of the application; the handles are borrowed.
+struct HookBucket {
+  int64_t index, num_buckets;
+  bool failed;
+  tt_tensor* buffer;
+  SmallVec<tt_tensor*, 16> gradients, parameters;
+};
+enum class HookStage { kStart, kFinish };
+struct ReducerHook {
+  // NULL: no hook
+  tt_status (*call)(void* user, tt_ctx* c, HookStage stage, const HookBucket& bucket);
+  void* user;
+  void (*drop)(void*);
+};
+
 // A collective call: compares the models of all ranks, gives all the parameters and buffers of rank
 // 0, and watches backward from then on, until it is detached.
 Ref<Reducer> new_reducer(Group& g, const StateDict& parameters, const StateDict& buffers,
@@ -24,11 +39,13 @@ Ref<Reducer> new_reducer(Group& g, const StateDict& parameters, const StateDict&
 void detach_reducer(Reducer& r) noexcept;
 // Before a forward that a backward follows: the buffers become those of rank 0.
 void prepare_forward(Reducer& r);
-// Off: gradients add up in each process.
 // Reduces the gradients that the parameters have now, outside a backward; they must have gradients
 // unless find_unused is on.
 void reduce_gradients(Reducer& r);
+// Off: gradients add up in each process.
 void set_reducer_sync(Reducer& r, bool on) noexcept;
+// A collective call. From then on the hook reduces the buckets. It owns hook.user unless it fails.
+void set_reducer_hook(Reducer& r, const ReducerHook& hook);
 
 struct Reducer {
   struct Parameter {
@@ -42,10 +59,11 @@ struct Reducer {
   };
   struct Bucket {
     TensorRef flat;
-    TensorRef message;  // a copy in the dtype of messages; empty: flat itself
-    Ref<Work> work;     // while it is being reduced
-    int64_t size;       // parameters
-    int64_t missing;    // those without a gradient yet
+    TensorRef message;             // a copy in the dtype of messages; empty: flat itself
+    Ref<Work> work;                // while it is being reduced
+    SmallVec<int64_t, 8> members;  // parameters
+    int64_t missing;               // those without a gradient yet
+    bool started;                  // by the hook, which has not finished it
   };
   // Buffers of one dtype and device, one behind the other.
   struct BufferGroup {
@@ -56,11 +74,13 @@ struct Reducer {
   Ref<Group> group;
   ReducerOptions options;
   SmallVec<Parameter, 8> parameters;  // in the order of the module
-  SmallVec<Bucket, 4> buckets;
+  SmallVec<Bucket, 4> buckets;        // none: the group has one process, and there is no hook
   SmallVec<BufferGroup, 1> buffers;
   int64_t launched;    // buckets of the running backward that are on their way
+  int64_t run;         // Job::run of the running backward
   const void* runner;  // the ctx whose backward runs; atomic
   bool sync;
+  ReducerHook hook;
   static void destroy(Reducer*) noexcept;
 };
 

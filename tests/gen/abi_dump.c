@@ -2469,6 +2469,15 @@ int main(void) {
   F(tt_ddp_opts, find_unused_parameters);
   F(tt_ddp_opts, compression);
   F(tt_ddp_opts, pad);
+  S(tt_ddp_bucket);
+  F(tt_ddp_bucket, index);
+  F(tt_ddp_bucket, num_buckets);
+  F(tt_ddp_bucket, buffer);
+  F(tt_ddp_bucket, gradients);
+  F(tt_ddp_bucket, parameters);
+  F(tt_ddp_bucket, num_parameters);
+  F(tt_ddp_bucket, failed);
+  F(tt_ddp_bucket, pad);
   S(tt_plan_opts);
   F(tt_plan_opts, set);
   F(tt_plan_opts, arena);

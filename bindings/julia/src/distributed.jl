@@ -156,3 +156,45 @@ function no_sync(f, d::Ddp)
         check(C.tt_ddp_set_sync(ctx(), d, true))
     end
 end
+
+"""
+Gradients that a backward has filled, for a hook (`TT.set_hook!`): `index` counts from 1 to `count`,
+`buffer` is a vector, `gradients` are its parts with the shapes of the `parameters`.
+"""
+struct GradBucket
+    index::Int
+    count::Int
+    buffer::Tensor
+    gradients::Vector{Tensor}
+    parameters::Vector{Tensor}
+    failed::Bool
+end
+function GradBucket(p::Ptr{C.tt_ddp_bucket})
+    b = unsafe_load(p)
+    each(list) = Tensor[borrow(unsafe_load(list, i)) for i in 1:b.num_parameters]
+    return GradBucket(b.index + 1, b.num_buckets, borrow(b.buffer), each(b.gradients),
+        each(b.parameters), b.failed != 0)
+end
+
+bucket_start(user, ctx, b) = guarded(() -> held(user).start(GradBucket(b)))
+bucket_finish(user, ctx, b) = guarded(() -> held(user).finish(GradBucket(b)))
+
+"""
+    TT.set_hook!(start, d::TT.Ddp; finish=bucket -> nothing)
+    TT.set_hook!(nothing, d)
+
+Lets the application reduce the gradients: `start(bucket)` is called during backward, as soon as it
+has filled a bucket and those before, and may start works of groups; `finish(bucket)` is called at
+its end, and leaves the gradients in `bucket.buffer`. After a failure it is called with
+`bucket.failed`, to wait for what `start` has begun. All ranks call `set_hook!`, and the same
+collectives in their hooks; if one fails, backward fails on all ranks. `nothing`: tt reduces again.
+"""
+function set_hook!(start, d::Ddp; finish=bucket -> nothing)
+    poll()
+    check(C.tt_ddp_set_hook(ctx(), d,
+        @cfunction(bucket_start, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{C.tt_ddp_bucket})),
+        @cfunction(bucket_finish, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{C.tt_ddp_bucket})),
+        hold((start = start, finish = finish)), drop()))
+end
+set_hook!(::Nothing, d::Ddp) =
+    check(C.tt_ddp_set_hook(ctx(), d, C_NULL, C_NULL, C_NULL, C_NULL))

@@ -153,3 +153,23 @@ end
     TT.set_poll!(nothing)
     @test near(TT.from_dlpack(TT.to_dlpack(x.data)), [1, 2]) && occursin("\"add\"", TT.manifest())
 end
+
+@testset "hooks on buckets of gradients" begin
+    net, g = nn.Linear(2, 1), TT.Group("gloo", 0, 1)
+    ddp, x, seen = TT.Ddp(net, g), tensor(Float32[1, 2]), []
+    weight = first(parameters(net))
+    function run()
+        zero_grad!(net)
+        backward(sum(net(x)))
+        return Array(weight.grad)
+    end
+    plain = run()
+    fits(b) = map(size, b.gradients) == map(size, b.parameters)
+    TT.set_hook!(b -> push!(seen, (b.index, b.count, fits(b))), ddp;
+        finish=b -> TT.mul!(b.buffer, 0.5))
+    @test run() ≈ plain / 2 && seen == [(1, 1, true)]
+    TT.set_hook!(b -> throw(Odd(5)), ddp)
+    @test thrown(run, Odd).n == 5
+    TT.set_hook!(nothing, ddp)
+    @test run() ≈ plain
+end

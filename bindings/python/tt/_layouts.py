@@ -565,6 +565,8 @@ STRUCTS = {
     "tt_group_opts": "set Q, timeout_ms q, library z",
     "tt_ddp_opts": "set Q, bucket_bytes q, broadcast_buffers i, find_unused_parameters i, "
     "compression i, pad i",
+    "tt_ddp_bucket": "index q, num_buckets q, buffer P, gradients P, parameters P, num_parameters "
+    "q, failed i, pad i",
     "tt_plan_opts": "set Q, arena P, arena_bytes q",
     "tt_compile_opts": "set Q, limit q",
     "tt_compiled_info": "n_records q, n_replays q, n_runs q, reason z",

@@ -262,6 +262,168 @@ static void test_gradients_reduced_by_a_call(void** state) {
   run_ranks(reduce_later);
 }
 
+/* ---- hooks on buckets ---- */
+
+enum { kNever = -1 };
+typedef struct Hooked {
+  Rank* r;
+  tt_work* work[8]; /* of the buckets that start has begun */
+  int starts, ends, failed_ends, drops;
+  int fail_start, fail_end; /* the bucket whose hook fails on rank 1 */
+} Hooked;
+
+static tt_status start_bucket(void* user, tt_ctx* x, const tt_ddp_bucket* b) {
+  Hooked* h = user;
+  h->starts++;
+  int64_t numel = 0;
+  for (int64_t i = 0; i < b->num_parameters; i++) {
+    numel += tt_tensor_numel(b->gradients[i]);
+    if (tt_tensor_numel(b->gradients[i]) != tt_tensor_numel(b->parameters[i])) return TT_SHAPE;
+  }
+  if (numel != tt_tensor_numel(b->buffer) || b->num_buckets > 8 || b->failed) return TT_SHAPE;
+  if (h->r->rank == 1 && b->index == h->fail_start) return TT_IO;
+  return tt_group_all_reduce(x, h->r->group, b->buffer, TT_REDUCE_SUM, &h->work[b->index]);
+}
+/* twice the mean over two ranks is the sum: the hook gives what it has computed itself */
+static tt_status end_bucket(void* user, tt_ctx* x, const tt_ddp_bucket* b) {
+  Hooked* h = user;
+  tt_work* work = h->work[b->index];
+  const tt_status status = tt_work_wait(x, work, -1);
+  tt_work_release(work);
+  if (b->failed) h->failed_ends++;
+  else h->ends++;
+  if (status || b->failed) return status;
+  if (h->r->rank == 1 && b->index == h->fail_end) return TT_IO;
+  return tt_mul_f64_(x, b->buffer, 2);
+}
+static void drop_hooked(void* user) { ((Hooked*)user)->drops++; }
+
+static tt_status three_layers(tt_ctx* x, tt_module** net) {
+  const tt_nn_linear_opts o = {.set = TT_NN_LINEAR_BIAS, .bias = 0};
+  tt_status status = tt_nn_sequential(x, net);
+  for (int i = 0; i < 3 && !status; i++) {
+    tt_module* layer;
+    status = tt_nn_linear(x, 4, 4, &o, &layer);
+    if (!status) status = add_layer(x, *net, layer);
+  }
+  return status;
+}
+static tt_status run_backward(tt_ctx* x, tt_module* net, int32_t rank) {
+  const float values[4] = {(float)rank + 1, 1, 2, 3};
+  const int64_t shape[2] = {1, 4};
+  tt_tensor *in, *y, *loss;
+  tt_status status = tt_tensor_from_data(x, values, TT_F32, shape, 2, &in);
+  if (!status) status = tt_module_zero_grad(x, net);
+  if (!status) status = tt_module_call(x, net, in, &y);
+  if (!status) status = tt_sum(x, y, NULL, &loss);
+  return status ? status : tt_backward(x, loss, NULL);
+}
+
+/* Every start that has succeeded has had its end, and the group is as usable as before. */
+static void failing_hook(Rank* r, tt_ctx* x, tt_module* net, Hooked* h) {
+  const int refused = r->rank == 1 && h->fail_start != kNever;
+  tt_tensor* t;
+  const tt_status status = run_backward(x, net, r->rank);
+  const char* says = tt_ctx_error(x)->message;
+  if (r->rank) EXPECT(status == TT_CALLBACK);
+  else EXPECT(strstr(says, "rank 1 calls nothing: its hook of gradients has failed"));
+  EXPECT(status == TT_CALLBACK || status == TT_DISTRIBUTED);
+  TRY(filled(x, 3, r->rank, &t));
+  TRY(tt_group_all_reduce(x, r->group, t, TT_REDUCE_SUM, NULL));
+  EXPECT(first_of(x, t) == 1);
+  h->fail_start = h->fail_end = kNever;
+  TRY(run_backward(x, net, r->rank));
+  EXPECT(h->starts - refused == h->ends + h->failed_ends && h->starts > 3);
+  h->starts = h->ends = h->failed_ends = 0;
+}
+
+static void hook_buckets(Rank* r, tt_ctx* x) {
+  tt_module* net;
+  tt_ddp* ddp;
+  tt_tensor *parameters[3], *grad;
+  const tt_ddp_opts small = {.set = TT_DDP_BUCKET_BYTES, .bucket_bytes = 64};
+  Hooked hooked = {.r = r, .fail_start = kNever, .fail_end = kNever};
+  float want[3][16], got[16];
+  int64_t n = 0;
+  TRY(three_layers(x, &net));
+  TRY(tt_module_parameters(x, net, parameters, 3, &n));
+  TRY(tt_ddp_new(x, net, r->group, &small, &ddp));
+  TRY(run_backward(x, net, r->rank));
+  for (int i = 0; i < 3; i++) {
+    TRY(tt_tensor_grad(x, parameters[i], &grad));
+    TRY(tt_tensor_read(x, grad, want[i], sizeof want[i]));
+  }
+  const tt_ddp_hook of_one = r->rank ? start_bucket : NULL;
+  EXPECT(tt_ddp_set_hook(x, ddp, of_one, NULL, &hooked, drop_hooked) == TT_DISTRIBUTED);
+  EXPECT(strstr(tt_ctx_error(x)->message, "rank 0 has no hook, rank 1 has one"));
+  EXPECT(hooked.drops == 1);
+  EXPECT(tt_ddp_set_hook(x, ddp, NULL, end_bucket, &hooked, drop_hooked) == TT_INVALID_ARG);
+  TRY(tt_ddp_set_hook(x, ddp, start_bucket, end_bucket, &hooked, drop_hooked));
+  EXPECT(hooked.drops == 2);
+  TRY(run_backward(x, net, r->rank));
+  EXPECT(hooked.starts == 3 && hooked.ends == 3);
+  for (int i = 0; i < 3; i++) {
+    TRY(tt_tensor_grad(x, parameters[i], &grad));
+    TRY(tt_tensor_read(x, grad, got, sizeof got));
+    for (int k = 0; k < 16; k++) EXPECT(got[k] == 4 * want[i][k]);
+  }
+  hooked.starts = hooked.ends = 0;
+  for (int bucket = 0; bucket < 3; bucket++) {
+    hooked.fail_start = bucket;
+    failing_hook(r, x, net, &hooked);
+    if (r->status) return;
+    hooked.fail_end = bucket;
+    failing_hook(r, x, net, &hooked);
+    if (r->status) return;
+  }
+  TRY(tt_ddp_set_hook(x, ddp, NULL, NULL, NULL, NULL));
+  EXPECT(hooked.drops == 3);
+  TRY(run_backward(x, net, r->rank));
+  TRY(tt_tensor_grad(x, parameters[0], &grad));
+  TRY(tt_tensor_read(x, grad, got, sizeof got));
+  EXPECT(!memcmp(got, want[0], sizeof got));
+  TRY(tt_ddp_set_hook(x, ddp, start_bucket, end_bucket, &hooked, drop_hooked));
+  tt_ddp_release(ddp);
+  tt_module_release(net);
+}
+static void test_hooks_on_buckets(void** state) {
+  (void)state;
+  run_ranks(hook_buckets);
+}
+
+/* A group of one process has its hooks, too. */
+static tt_status halve(void* user, tt_ctx* x, const tt_ddp_bucket* b) {
+  ++*(int*)user;
+  return tt_mul_f64_(x, b->buffer, 0.5);
+}
+static void test_a_hook_of_one_process(void** state) {
+  (void)state;
+  const tt_nn_linear_opts o = {.set = TT_NN_LINEAR_BIAS, .bias = 0};
+  tt_group* g;
+  tt_module* net;
+  tt_ddp* ddp;
+  tt_tensor *weight, *grad;
+  float plain[16], got[16];
+  int64_t n = 0;
+  int calls = 0;
+  OK(tt_group_new(c, NULL, 0, 1, NULL, NULL, &g));
+  OK(tt_nn_linear(c, 4, 4, &o, &net));
+  OK(tt_ddp_new(c, net, g, NULL, &ddp));
+  OK(tt_module_parameters(c, net, &weight, 1, &n));
+  OK(run_backward(c, net, 0));
+  OK(tt_tensor_grad(c, weight, &grad));
+  OK(tt_tensor_read(c, grad, plain, sizeof plain));
+  OK(tt_ddp_set_hook(c, ddp, halve, NULL, &calls, NULL));
+  OK(run_backward(c, net, 0));
+  OK(tt_tensor_grad(c, weight, &grad));
+  OK(tt_tensor_read(c, grad, got, sizeof got));
+  for (int i = 0; i < 16; i++) assert_true(got[i] == plain[i] / 2);
+  assert_int_equal(calls, 1);
+  tt_ddp_release(ddp);
+  tt_module_release(net);
+  tt_group_release(g);
+}
+
 /* ---- batch normalization over ranks ---- */
 
 enum { kChannels = 3, kRows = 5 }; /* 2 rows on rank 0, 3 on rank 1 */
@@ -345,6 +507,8 @@ int main(void) {
       SCOPED(test_ranks_that_disagree),
       SCOPED(test_data_parallel_training),
       SCOPED(test_gradients_reduced_by_a_call),
+      SCOPED(test_hooks_on_buckets),
+      SCOPED(test_a_hook_of_one_process),
       SCOPED(test_batch_norm_over_ranks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

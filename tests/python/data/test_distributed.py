@@ -240,6 +240,79 @@ def unused_parameters(rank, size):
         assert rank == 0 and "b.weight" in str(e), e
     except dist.DistError as e:
         assert rank == 1 and "rank 0" in str(e) and "without a gradient" in str(e), e
+    ddp.zero_grad()
+    ddp(x, "ba").backward()  # the group and the model are still usable
+    assert m.a.weight.grad.tolist() == [[1.5, 3.0]], m.a.weight.grad
+
+
+def scaled(state, bucket):
+    """Sums in bfloat16 what a rank has, as a chain of futures."""
+    assert sum(g.numel() for g in bucket.gradients()) == bucket.buffer().numel()
+    assert [g.shape for g in bucket.gradients()] == [p.shape for p in bucket.parameters()]
+    state.append((bucket.index(), bucket.is_last()))
+    work = dist.all_reduce(message := bucket.buffer().bfloat16(), async_op=True)
+    half = work.get_future().then(lambda f: f.value()[0].float())
+    assert message.dtype == tt.bfloat16
+    return half.then(lambda f: f.value() / dist.get_world_size())
+
+
+def bucket_hooks(rank, size):
+    """Hooks of the application; one that fails on a rank, at each place, is an error on all."""
+    model, shape = model_of("mlp")
+    ddp = DDP(model, bucket_cap_mb=0.0002)
+    x = tt.randn(4, *shape) + rank
+
+    def gradients():
+        ddp.zero_grad()
+        ddp(x).square().mean().backward()
+        return [p.grad.clone() for p in model.parameters()]
+
+    plain = gradients()
+    calls = []
+    ddp.register_comm_hook(calls, scaled)
+    rounded = gradients()
+    assert calls == [(i, i == 2) for i in range(3)], calls
+    assert all(tt.allclose(a, b, rtol=2e-2, atol=1e-2) for a, b in zip(plain, rounded))
+    assert any(not tt.equal(a, b) for a, b in zip(plain, rounded))
+
+    def wrapped(state, bucket):
+        return default_hooks.allreduce_hook(state, bucket)
+
+    ddp.register_comm_hook(dist.group.WORLD, wrapped)
+    assert all(tt.equal(a, b) for a, b in zip(plain, gradients()))
+    for place in "start", "then", "result":
+        for failing in range(3):
+            ddp.register_comm_hook((place, failing, rank), faulty)
+            try:
+                gradients()
+                raise AssertionError("no error")
+            except (ZeroDivisionError, TypeError) as e:
+                assert rank == 1 and (place == "result") == isinstance(e, TypeError), e
+            except dist.DistError as e:
+                assert rank != 1 and "rank 1 calls nothing: its hook of gradients" in str(e), e
+            dist.all_reduce(n := tt.ones(2))  # the group is still usable
+            assert n.tolist() == [size, size]
+    ddp.register_comm_hook(None, default_hooks.allreduce_hook)
+    assert all(tt.equal(a, b) for a, b in zip(plain, gradients()))
+    raises(lambda: ddp.register_comm_hook([], scaled) if rank else call_none(ddp),
+           "rank 0 has no hook, rank 1 has one")  # fmt: skip
+
+
+def call_none(ddp):
+    """tt_ddp_set_hook without a hook."""
+    tt._lib.call("tt_ddp_set_hook", ddp._handle, None, None, None, None)
+
+
+def faulty(state, bucket):
+    """Fails on rank 1 at a place of a bucket."""
+    place, failing, rank = state
+    fails = rank == 1 and bucket.index() == failing
+    if fails and place == "start":
+        1 / 0
+    if fails and place == "result":
+        return bucket.buffer()
+    future = default_hooks.allreduce_hook(None, bucket)
+    return future.then(lambda f: 1 / 0) if fails and place == "then" else future
 
 
 def ddp_options(rank, size):
@@ -552,17 +625,19 @@ def restarted(rank, size):
 SCENARIOS = [
     data_parallel, unused_parameters, ddp_options, collectives, transfers_and_groups,
     disagreements, killed, stopped, restarted, sharded_optimizer, sharded_parameters, remote_calls,
-    survivors, accumulated_gpt,
+    survivors, accumulated_gpt, bucket_hooks,
 ]  # fmt: skip
 
 
-def main(backend, name):
-    faulty = name in ("killed", "stopped", "restarted")
-    seconds = FAULT_TIMEOUT if faulty else TIMEOUT
+def main(backend, names):
+    """Runs scenarios, whose names are separated by commas, one after the other."""
+    short = names in ("killed", "stopped", "restarted")
+    seconds = FAULT_TIMEOUT if short else TIMEOUT
     dist.init_process_group(backend, timeout=timedelta(seconds=seconds))
     rank = dist.get_rank()
-    {f.__name__: f for f in SCENARIOS}[name](rank, dist.get_world_size())
-    print(f"{name}: rank {rank} is done", flush=True)
+    for name in names.split(","):
+        {f.__name__: f for f in SCENARIOS}[name](rank, dist.get_world_size())
+        print(f"{name}: rank {rank} is done", flush=True)
 
 
 if __name__ == "__main__":
@@ -615,9 +690,10 @@ def alive(mark):
     return found
 
 
-def succeeds(ran, name, ranks):
+def succeeds(ran, names, ranks):
     for rank in ranks:
-        assert f"{name}: rank {rank} is done" in ran.stdout, ran.stdout + ran.stderr
+        for name in names.split(","):
+            assert f"{name}: rank {rank} is done" in ran.stdout, ran.stdout + ran.stderr
 
 
 @needs("gloo")
@@ -630,7 +706,8 @@ def test_collectives_over_gloo(size):
     "backend", [pytest.param(name, marks=needs(name)) for name in ("mpi", "mpich")]
 )
 def test_collectives_over_mpi(backend):
-    succeeds(launch("collectives", 3, backend), "collectives", range(3))
+    names = "collectives,transfers_and_groups"
+    succeeds(launch(names, 3, backend), names, range(3))
 
 
 @needs("gloo")
@@ -651,6 +728,11 @@ def test_gradients_of_a_gpt_add_up_to_those_of_the_joint_batch():
 @needs("gloo")
 def test_unused_parameters():
     succeeds(launch("unused_parameters", 2), "unused_parameters", range(2))
+
+
+@needs("gloo")
+def test_hooks_of_buckets():
+    succeeds(launch("bucket_hooks", 3), "bucket_hooks", range(3))
 
 
 @needs("gloo")

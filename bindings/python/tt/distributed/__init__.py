@@ -13,6 +13,7 @@ from .. import _ops as ops
 from .._create import tensor as tensor_of
 from .._tensor import Tensor
 from ..errors import DistributedError, InvalidArgumentError
+from ._bucket import GradBucket
 from ._group import Done, ProcessGroup, Work, bytes_of, connect, is_there, tensor_of_bytes
 from .rendezvous import place_of
 
@@ -27,6 +28,7 @@ __all__ = [
     "DistBackendError",
     "DistError",
     "DistNetworkError",
+    "GradBucket",
     "GroupMember",
     "P2POp",
     "ProcessGroup",

@@ -10,13 +10,14 @@ from importlib.util import find_spec
 from .._create import frombuffer
 from .._dtypes import uint8
 from .._layouts import struct
-from .._lib import Handle, call, finalizer, lib, quick
+from .._lib import Handle, call, finalizer, lib, local, quick
 from .._lib import path as library_path
 from .._ops import empty
+from ..futures import Future
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Callable
 
     from .._tensor import Tensor
 
@@ -53,6 +54,18 @@ class Work:
             after()
         return True
 
+    def get_future(self) -> WorkFuture:
+        """Returns a future of the list of the tensors that the work writes."""
+        return WorkFuture(self)
+
+    def tensors(self) -> list[Tensor]:
+        """Returns the tensors of the work, the one that it writes last."""
+        return [t for t in self.used if hasattr(t, "data_ptr")]
+
+    def settle(self) -> None:
+        """Waits until the work no longer uses its tensors, complete or failed."""
+        lib.tt_work_wait(local.ctx, self.handle, c_int64(-1))
+
     def source_rank(self) -> int:
         """Waits for a receive and returns the rank that has sent, in the default group."""
         rank = c_int32()
@@ -78,6 +91,45 @@ class Work:
         except RuntimeError as e:
             return e
         return None
+
+
+class WorkFuture(Future):
+    """The future of a work, or, with a callback, of the result of callback(before). It is complete
+    when someone has waited for it or asked whether it is done: callbacks run on that thread."""
+
+    def __init__(
+        self,
+        work: Work,
+        before: WorkFuture | None = None,
+        callback: Callable[[Future], Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self.work, self.before, self.callback = work, before, callback
+
+    def done(self) -> bool:
+        if not super().done() and self.work.is_completed():
+            self._resolve()
+        return super().done()
+
+    def wait(self) -> Any:
+        self._resolve()
+        return super().wait()
+
+    def then(self, callback: Callable[[Future], Any]) -> WorkFuture:
+        return WorkFuture(self.work, self, callback)
+
+    def _resolve(self) -> None:
+        if super().done():
+            return
+        try:
+            if self.before is None or self.callback is None:
+                self.work.wait()
+                self.set_result(self.work.tensors()[-1:])
+            else:
+                self.before._resolve()
+                self.set_result(self.callback(self.before))
+        except Exception as error:
+            self.set_exception(error)
 
 
 class Done(Work):

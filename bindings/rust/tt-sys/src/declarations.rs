@@ -36,6 +36,8 @@ pub type tt_lr_lambda_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *
 pub type tt_sample_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, index: i64,
     outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status>;
 pub type tt_work_fn = Option<unsafe extern "C" fn(user: *mut c_void, status: tt_status)>;
+pub type tt_ddp_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
+    bucket: *const tt_ddp_bucket) -> tt_status>;
 pub type tt_trace_fn = Option<unsafe extern "C" fn(user: *mut c_void, op: *const c_char,
     slot: *const c_char, depth: i32)>;
 
@@ -3912,6 +3914,18 @@ pub struct tt_ddp_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_ddp_bucket {
+    pub index: i64,
+    pub num_buckets: i64,
+    pub buffer: *mut tt_tensor,
+    pub gradients: *const *mut tt_tensor,
+    pub parameters: *const *mut tt_tensor,
+    pub num_parameters: i64,
+    pub failed: i32,
+    pub pad: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_plan_opts {
     pub set: u64,
     pub arena: *mut c_void,
@@ -4087,8 +4101,8 @@ zeroed! {
     tt_clip_grad_norm_opts tt_grad_scaler_new_opts tt_loader_opts tt_capture_opts tt_graph_info
     tt_graph_node tt_graph_arg tt_graph_value tt_graph_storage tt_graph_optimize_opts
     tt_graph_export_c_opts tt_graph_quantize_opts tt_graph_load_onnx_opts tt_group_opts tt_ddp_opts
-    tt_plan_opts tt_compile_opts tt_compiled_info tt_profile_row tt_profiler_start_opts
-    tt_profile_event tt_profile_sum
+    tt_ddp_bucket tt_plan_opts tt_compile_opts tt_compiled_info tt_profile_row
+    tt_profiler_start_opts tt_profile_event tt_profile_sum
 }
 
 pub const TT_OK: tt_status = 0;
@@ -8782,6 +8796,8 @@ extern "C" {
     pub fn tt_ddp_prepare_forward(c: *mut tt_ctx, d: *mut tt_ddp) -> tt_status;
     pub fn tt_ddp_set_sync(c: *mut tt_ctx, d: *mut tt_ddp, on: i32) -> tt_status;
     pub fn tt_ddp_reduce(c: *mut tt_ctx, d: *mut tt_ddp) -> tt_status;
+    pub fn tt_ddp_set_hook(c: *mut tt_ctx, d: *mut tt_ddp, start: tt_ddp_hook, finish: tt_ddp_hook,
+        user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>) -> tt_status;
     pub fn tt_ddp_retain(d: *mut tt_ddp);
     pub fn tt_ddp_release(d: *mut tt_ddp);
     pub fn tt_group_sync_batch_norm(c: *mut tt_ctx, g: *mut tt_group, m: *mut tt_module)

@@ -1,9 +1,11 @@
 //! Process groups and data-parallel training.
+use crate::callback::{closure, drop_user, guarded, slice, user};
 use crate::context::no_grad;
 use crate::error::{Error, Result};
 use crate::handle::*;
 use crate::opts::EmptyOpts;
 use crate::{DType, Ddp, Group, Module, Status, Tensor, Work};
+use std::os::raw::c_void;
 use std::path::PathBuf;
 use std::ptr;
 use std::time::Duration;
@@ -419,9 +421,96 @@ impl Ddp {
         unsafe { call(|c| sys::tt_ddp_reduce(c, self.raw())) }
     }
 
+    /// Lets a hook reduce the gradients instead of tt. All ranks must call it, and call the same
+    /// collectives in their hooks. If the hook fails on one rank, backward fails on all.
+    pub fn set_hook<H: BucketHook>(&self, hook: H) -> Result<()> {
+        let (start, finish) = (Some(start::<H> as _), Some(finish::<H> as _));
+        let (user, drop) = (user(hook), Some(drop_user::<H> as _));
+        // SAFETY: the handle is live; tt drops the hook, also after a failure.
+        unsafe { call(|c| sys::tt_ddp_set_hook(c, self.raw(), start, finish, user, drop)) }
+    }
+
+    /// Lets tt reduce the gradients again. All ranks must call it.
+    pub fn clear_hook(&self) -> Result<()> {
+        let none = ptr::null_mut();
+        // SAFETY: the handle is live.
+        unsafe { call(|c| sys::tt_ddp_set_hook(c, self.raw(), None, None, none, None)) }
+    }
+
     /// Sets whether backward reduces gradients. While it is off, they accumulate in each process.
     pub fn set_sync(&self, on: bool) -> Result<()> {
         // SAFETY: the handle is live.
         unsafe { call(|c| sys::tt_ddp_set_sync(c, self.raw(), on as i32)) }
     }
+}
+
+/// Gradients that a backward has filled, for a [`BucketHook`].
+#[derive(Debug)]
+pub struct GradBucket<'a>(&'a sys::tt_ddp_bucket);
+
+impl<'a> GradBucket<'a> {
+    /// Returns the number of the bucket, in the order in which backward fills them on all ranks.
+    pub fn index(&self) -> usize {
+        self.0.index as usize
+    }
+
+    /// Returns the number of buckets of a backward.
+    pub fn count(&self) -> usize {
+        self.0.num_buckets as usize
+    }
+
+    /// Returns the gradients as a tensor of one dimension.
+    pub fn buffer(&self) -> &'a Tensor {
+        // SAFETY: a Tensor has the layout of its handle, which is valid while the hook runs.
+        unsafe { &*(&self.0.buffer as *const _ as *const Tensor) }
+    }
+
+    /// Returns views of the buffer with the shapes of the parameters.
+    pub fn gradients(&self) -> &'a [Tensor] {
+        // SAFETY: as in `buffer`.
+        unsafe { slice(self.0.gradients as *const Tensor, self.0.num_parameters) }
+    }
+
+    /// Returns the parameters of the gradients.
+    pub fn parameters(&self) -> &'a [Tensor] {
+        // SAFETY: as in `buffer`.
+        unsafe { slice(self.0.parameters as *const Tensor, self.0.num_parameters) }
+    }
+
+    /// Returns whether backward has failed: `finish` then waits for what `start` has begun.
+    pub fn failed(&self) -> bool {
+        self.0.failed != 0
+    }
+}
+
+/// Reduces buckets of gradients: see [`Ddp::set_hook`].
+pub trait BucketHook: Send + Sync + 'static {
+    /// Called during backward, as soon as it has filled a bucket and those before. It may start
+    /// work of groups.
+    fn start(&self, bucket: &GradBucket) -> Result<()>;
+
+    /// Called at the end of backward, once for each `start` that has succeeded; after a failure it
+    /// may be as late as the next backward. The buffer then holds the gradients.
+    fn finish(&self, bucket: &GradBucket) -> Result<()> {
+        let _ = bucket;
+        Ok(())
+    }
+}
+
+unsafe extern "C" fn start<H: BucketHook>(
+    user: *mut c_void,
+    ctx: *mut sys::tt_ctx,
+    bucket: *const sys::tt_ddp_bucket,
+) -> sys::tt_status {
+    // SAFETY: `user` is ours, and what tt lends is valid during the call.
+    guarded(ctx, || unsafe { closure::<H>(user).start(&GradBucket(&*bucket)) })
+}
+
+unsafe extern "C" fn finish<H: BucketHook>(
+    user: *mut c_void,
+    ctx: *mut sys::tt_ctx,
+    bucket: *const sys::tt_ddp_bucket,
+) -> sys::tt_status {
+    // SAFETY: `user` is ours, and what tt lends is valid during the call.
+    guarded(ctx, || unsafe { closure::<H>(user).finish(&GradBucket(&*bucket)) })
 }

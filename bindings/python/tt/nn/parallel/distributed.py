@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from ctypes import byref, c_int32
+from ctypes import byref, c_int32, c_void_p
 
 from ..._layouts import struct
-from ..._lib import Handle, call, finalizer, quick
+from ..._lib import Handle, call, drop, finalizer, keep, quick
 from ..._types import bfloat16, float16
+from ...distributed._bucket import FINISH, START, BucketHook
 from ...distributed.algorithms.ddp_comm_hooks.default_hooks import (
     allreduce_hook,
     bf16_compress_hook,
@@ -91,13 +92,21 @@ class DistributedDataParallel(Wrapper):
         self._handle = handle
 
     def register_comm_hook(self, state: Any, hook: Any) -> None:
-        """Selects how gradients are sent: default_hooks.bf16_compress_hook, fp16_compress_hook or
-        allreduce_hook of tt.distributed.algorithms.ddp_comm_hooks. All ranks must call it."""
-        if hook not in COMPRESSIONS:
-            raise NotImplementedError(
-                "DistributedDataParallel.register_comm_hook: hook must be one of default_hooks'"
-            )
-        self._watch(COMPRESSIONS[hook])
+        """Lets a hook reduce the gradients. All ranks must call it, and call the same collectives
+        in their hooks.
+
+        hook: hook(state, bucket) is called with a tt.distributed.GradBucket during backward, and
+            returns a tt.futures.Future of the reduced gradients, such as Work.get_future();
+            callbacks of its then() run at the end of backward. default_hooks of
+            tt.distributed.algorithms.ddp_comm_hooks are run by C. If hook fails on one rank,
+            backward fails on all.
+        """
+        if hook in COMPRESSIONS:
+            return self._watch(COMPRESSIONS[hook])
+        if not callable(hook):
+            raise TypeError("DistributedDataParallel.register_comm_hook: hook must be callable")
+        user = c_void_p(keep(BucketHook(state, hook)))
+        call("tt_ddp_set_hook", self._handle, START, FINISH, user, drop)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         if self.training:

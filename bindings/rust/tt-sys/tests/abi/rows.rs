@@ -550,6 +550,8 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_group_opts, set, timeout_ms, library);
     layout!(out, tt_ddp_opts, set, bucket_bytes, broadcast_buffers, find_unused_parameters,
         compression, pad);
+    layout!(out, tt_ddp_bucket, index, num_buckets, buffer, gradients, parameters, num_parameters,
+        failed, pad);
     layout!(out, tt_plan_opts, set, arena, arena_bytes);
     layout!(out, tt_compile_opts, set, limit);
     layout!(out, tt_compiled_info, n_records, n_replays, n_runs, reason);

@@ -1,6 +1,11 @@
 //! Groups of one process; tests/dist runs examples/rust/train_ddp.rs in several.
 use crate::{floats, values};
-use tt::{Group, GroupOptions, ReduceOp, Result, Status};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use tt::{
+    no_grad, BucketHook, Ddp, DdpOptions, Error, GradBucket, Group, GroupOptions, ReduceOp, Result,
+    Status,
+};
 
 fn alone() -> Result<Group> {
     Group::new("", 0, 1, "", &GroupOptions::default())
@@ -45,5 +50,43 @@ fn wrong_calls_of_groups() -> Result<()> {
     assert_eq!(e.status, Status::InvalidArg);
     let nowhere = GroupOptions { library: Some("/nowhere/lib.so".into()), timeout: None };
     assert!(Group::new("gloo", 0, 2, "file:///nowhere", &nowhere).is_err());
+    Ok(())
+}
+
+/// Halves gradients; fails in the call of this number.
+struct Halve(Arc<AtomicUsize>, usize);
+impl BucketHook for Halve {
+    fn start(&self, bucket: &GradBucket) -> Result<()> {
+        assert_eq!((bucket.index(), bucket.count(), bucket.failed()), (0, 1, false));
+        assert_eq!(bucket.gradients()[0].shape(), bucket.parameters()[0].shape());
+        if self.0.fetch_add(1, Ordering::SeqCst) == self.1 {
+            return Err(Error::new(Status::Io, "the wire is cut"));
+        }
+        Ok(())
+    }
+    fn finish(&self, bucket: &GradBucket) -> Result<()> {
+        // SAFETY: nothing else uses the buffer meanwhile.
+        no_grad(|| unsafe { bucket.buffer().mul_scalar_(0.5) })
+    }
+}
+
+#[test]
+fn hooks_reduce_buckets() -> Result<()> {
+    let (group, net) = (alone()?, tt::nn::linear(2, 1)?);
+    let (ddp, x) = (Ddp::new(&net, &group, &DdpOptions::default())?, floats(&[1.0, 2.0]));
+    let weight = &net.parameters()?[0];
+    let backward = || -> Result<Vec<f32>> {
+        net.zero_grad()?;
+        net.forward(&x)?.sum()?.backward()?;
+        values(&weight.grad()?.unwrap())
+    };
+    let calls = Arc::new(AtomicUsize::new(0));
+    ddp.set_hook(Halve(calls.clone(), 1))?;
+    assert_eq!(backward()?, [0.5, 1.0]);
+    let e = backward().unwrap_err();
+    assert!(format!("{e:?}").contains("the wire is cut"), "{e:?}");
+    assert_eq!(backward()?, [0.5, 1.0]);
+    ddp.clear_hook()?;
+    assert_eq!((calls.load(Ordering::SeqCst), Arc::strong_count(&calls)), (3, 1));
     Ok(())
 }
