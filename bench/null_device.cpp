@@ -7,12 +7,6 @@
 namespace TT_NS {
 namespace {
 
-constexpr uint64_t kBuildId = BackendId()
-#define TT_KERNEL_ROW(name, kind) .kernel(#name)
-#include "plan/gen/kernel_rows.inc"
-#undef TT_KERNEL_ROW
-                                  .value;
-
 int32_t no_kernel(int32_t, const void*, void*, void*) { return TT_OK; }
 int32_t raw_alloc(int32_t, size_t bytes, void** out) {
   static std::atomic<uintptr_t> next{uintptr_t(1) << 40};

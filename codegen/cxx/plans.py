@@ -1,7 +1,7 @@
 """The layout of every plan struct: src/plan/gen/plans.h and backend_plans.inc, from
 src/plan/*_plan.h.
 
-A device library is built against the plan headers, and BackendId (src/plan/backend_id.h) hashes the
+A device library is built against the plan headers; backend_id (src/plan/backend_id.h) hashes the
 size of each struct and the offset of each of its fields, so that a library built against other
 headers is refused. A plan struct is plain data: fields of scalar types, pointers, arrays and other
 plan structs, and member functions defined in place. Anything else in one is an error.

@@ -23,12 +23,6 @@ namespace cuda {
 
 namespace {
 
-constexpr uint64_t kBuildId = BackendId()
-#define TT_KERNEL_ROW(name, kind) .kernel(#name)
-#include "plan/gen/kernel_rows.inc"
-#undef TT_KERNEL_ROW
-                                  .value;
-
 const DeviceHost* g_host;
 
 // ---- errors ----

@@ -9,12 +9,6 @@
 
 using namespace TT_NS;
 
-static constexpr uint64_t kBuildId = BackendId()
-#define TT_KERNEL_ROW(name, kind) .kernel(#name)
-#include "plan/gen/kernel_rows.inc"
-#undef TT_KERNEL_ROW
-                                         .value;
-
 // Parses "name" or "name:index"; returns false for another device type.
 static bool parse_as(const char* text, const char* name, int32_t type, int32_t max,
                      tt_device* out) {

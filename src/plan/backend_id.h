@@ -1,9 +1,4 @@
 // Identity shared by libtt and a device library: the table, the plans, the kernels and their order.
-// Both sides write
-//   constexpr uint64_t kId = BackendId()
-//   #define TT_KERNEL_ROW(name, kind) .kernel(#name)
-//   #include "plan/gen/kernel_rows.inc"
-//   .value;
 #pragma once
 
 #include "core/backend.h"
@@ -16,8 +11,10 @@ namespace TT_NS {
 // incremented when a plan's meaning changes but not its layout
 constexpr uint64_t kPlanRevision = 1;
 
-// The size of each plan struct and the offsets of its fields.
-inline constexpr uint64_t kPlanLayout[] = {
+// Of the table and of each plan struct the size, of the structs' fields the offsets, too.
+inline constexpr uint64_t kLayout[] = {
+    kPlanRevision,
+    sizeof(DeviceBackend),
 #define TT_PLAN(type) sizeof(type),
 #define TT_PLAN_FIELD(type, field) offsetof(type, field),
 #include "plan/gen/backend_plans.inc"
@@ -25,31 +22,22 @@ inline constexpr uint64_t kPlanLayout[] = {
 #undef TT_PLAN_FIELD
 };
 
-struct BackendId {
-  uint64_t value = 0xcbf29ce484222325u;  // FNV-1a
+// The names of the kernels, each with a zero at its end.
+inline constexpr char kKernelNames[] =
+#define TT_KERNEL_ROW(name, kind) #name "\0"
+#include "plan/gen/kernel_rows.inc"
+#undef TT_KERNEL_ROW
+    ;
 
-  constexpr BackendId()
-      : BackendId(BackendId(0).number(kPlanRevision).number(sizeof(DeviceBackend)).plans()) {}
-  constexpr BackendId number(uint64_t v) const {
-    BackendId id = *this;
-    for (int i = 0; i < 8; i++, v >>= 8) id.mix(uint8_t(v));
-    return id;
-  }
-  constexpr BackendId plans() const {
-    BackendId id = *this;
-    for (uint64_t v : kPlanLayout) id = id.number(v);
-    return id;
-  }
-  constexpr BackendId kernel(const char* name) const {
-    BackendId id = *this;
-    for (; *name; name++) id.mix(uint8_t(*name));
-    id.mix(0);
-    return id;
-  }
-
- private:
-  constexpr explicit BackendId(int) {}
-  constexpr void mix(uint8_t byte) { value = (value ^ byte) * 0x100000001b3u; }
-};
+// FNV-1a. One function with loops: compilers are slow at constant expressions of many calls.
+constexpr uint64_t backend_id() {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (uint64_t v : kLayout)
+    for (int i = 0; i < 8; i++, v >>= 8) hash = (hash ^ (v & 0xff)) * 0x100000001b3u;
+  for (size_t i = 0; i + 1 < sizeof kKernelNames; i++)
+    hash = (hash ^ uint8_t(kKernelNames[i])) * 0x100000001b3u;
+  return hash;
+}
+inline constexpr uint64_t kBuildId = backend_id();
 
 }  // namespace TT_NS

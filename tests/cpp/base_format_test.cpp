@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/tls.h"
+#include "tests/c/harness/share.h"
 
 #include <gtest/gtest.h>
 
@@ -18,9 +19,9 @@ namespace tt {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kRounds = 50000;
+const int kRounds = 50000 / share();
 #else
-constexpr int kRounds = 1000000;
+const int kRounds = 1000000 / share();
 #endif
 
 std::string shortest(double v, bool f32 = false) {

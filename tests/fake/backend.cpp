@@ -35,12 +35,6 @@ namespace baseline {
 
 namespace {
 
-constexpr uint64_t kBuildId = BackendId()
-#define TT_KERNEL_ROW(name, kind) .kernel(#name)
-#include "plan/gen/kernel_rows.inc"
-#undef TT_KERNEL_ROW
-                                  .value;
-
 const DeviceHost* g_host;
 std::atomic<int64_t> g_launches{0};
 std::atomic<int64_t> g_fail_at{-1};
@@ -81,8 +75,11 @@ int32_t host_pointer(const char* what) {
 
 // ---- by kind of plan ----
 
+// Functions of the kernel: as templates, each of the 250 rows would be compiled for long.
+using Run = int32_t (*)(CpuKernel kernel, int32_t device, const void* plan);
+
 // A host scalar has no place in device memory: its operand points into the plan's copy.
-template <CpuKernel kKernel> int32_t run_element(int32_t device, const void* p, void*, void*) {
+int32_t run_element(CpuKernel kernel, int32_t device, const void* p) {
   const auto& given = *static_cast<const ElementPlan*>(p);
   ElementPlan plan;
   memcpy(static_cast<void*>(&plan), &given,
@@ -95,26 +92,26 @@ template <CpuKernel kKernel> int32_t run_element(int32_t device, const void* p, 
       plan.ptr[k] = plan.scalar[k];
     }
   }
-  return launch(device, [&] { return kKernel(&plan, 0, plan.n); });
+  return launch(device, [&] { return kernel(&plan, 0, plan.n); });
 }
 
 // The stages run in order; the caller's plan has the number of the running one, as on the CPU.
-template <CpuKernel kKernel> int32_t run_staged(int32_t device, const void* p, void*, void*) {
+int32_t run_staged(CpuKernel kernel, int32_t device, const void* p) {
   auto* run = static_cast<Stages*>(const_cast<void*>(p));
   return launch(device, [&] {
     int32_t status = TT_OK;
     for (run->stage = 0; run->stage < run->n && !status; run->stage++)
-      if (run->units[run->stage]) status = kKernel(p, 0, run->units[run->stage]);
+      if (run->units[run->stage]) status = kernel(p, 0, run->units[run->stage]);
     run->stage = 0;
     return status;
   });
 }
 
-template <CpuKernel kKernel> int32_t run_units(int32_t device, const void* p, void*, void*) {
-  return launch(device, [&] { return kKernel(p, 0, *static_cast<const int64_t*>(p)); });
+[[maybe_unused]] int32_t run_units(CpuKernel kernel, int32_t device, const void* p) {
+  return launch(device, [&] { return kernel(p, 0, *static_cast<const int64_t*>(p)); });
 }
 
-int32_t run_matmul_kernel(int32_t device, const void* p, void*, void*) {
+int32_t run_matmul_kernel(CpuKernel, int32_t device, const void* p) {
   const auto& plan = *static_cast<const MatmulPlan*>(p);
   for (const void* x : {static_cast<const void*>(plan.a), static_cast<const void*>(plan.b),
                         static_cast<const void*>(plan.c), static_cast<const void*>(plan.workspace)})
@@ -123,18 +120,17 @@ int32_t run_matmul_kernel(int32_t device, const void* p, void*, void*) {
 }
 
 // A kernel's row: its work runs on the stream, from a copy of the plan if that is later.
-template <DeviceKernel kRun>
-int32_t start(const Kernel& k, int32_t device, const void* plan, void* stream, void* workspace) {
+int32_t start(Run run, CpuKernel kernel, const Kernel& k, int32_t device, const void* plan,
+              void* stream) {
   int32_t status;
   if (device < 0 || device >= TT_FAKE_DEVICES) return TT_DEVICE;
   if (fails_now(device, &status)) return status;
-  if (!fake::is_late()) return kRun(device, plan, stream, workspace);
+  if (!fake::is_late()) return run(kernel, device, plan);
   auto copy = std::make_shared<std::vector<int64_t>>(size_t(k.plan_bytes + 7) / 8);
   memcpy(copy->data(), plan, size_t(k.plan_bytes));
   if (k.rebase) k.rebase(copy->data(), plan);
   fake::enqueue(device, static_cast<fake::Stream*>(stream), [=] {
-    if (const int32_t failed = kRun(device, copy->data(), stream, workspace))
-      set_pending(device, failed);
+    if (const int32_t failed = run(kernel, device, copy->data())) set_pending(device, failed);
   });
   return TT_OK;
 }
@@ -259,15 +255,15 @@ thread_local const char* g_error = "";
 const char* error_text() { return g_error; }
 size_t workspace_bytes(int32_t, const void*) { return 0; }
 
-#define RUN_element(name) run_element<baseline::name>
-#define RUN_staged(name) run_staged<baseline::name>
-#define RUN_units(name) run_units<baseline::name>
-#define RUN_driver(name) run_##name##_kernel
+#define RUN_element(name) run_element, baseline::name
+#define RUN_staged(name) run_staged, baseline::name
+#define RUN_units(name) run_units, baseline::name
+#define RUN_driver(name) run_##name##_kernel, nullptr
 
 // The rows: one function for each kernel.
-#define TT_KERNEL_ROW(name, kind)                                                       \
-  int32_t row_##name(int32_t device, const void* plan, void* stream, void* workspace) { \
-    return start<RUN_##kind(name)>(kernel_##name, device, plan, stream, workspace);     \
+#define TT_KERNEL_ROW(name, kind)                                             \
+  int32_t row_##name(int32_t device, const void* plan, void* stream, void*) { \
+    return start(RUN_##kind(name), kernel_##name, device, plan, stream);      \
   }
 #include "plan/gen/kernel_rows.inc"
 #undef TT_KERNEL_ROW

@@ -4,6 +4,7 @@
    status that leaves no result and unchanged inputs. A result that requires a gradient is
    differentiated. TT_HOSTILE_TRACE=1 prints every call before it is made. */
 #include "op_table.h"
+#include "share.h"
 
 #include <math.h>
 #include <signal.h>
@@ -424,7 +425,7 @@ static void replace_many(const Sample* s, tt_tensor** usual, int n_usual) {
   int trial, i, n_integers = 0;
   for (i = 0; i < r->n_args; i++) n_integers += takes_integers(r->args[i].type);
   chance_now = 1;
-  for (trial = 0; trial < kTrials * (1 + n_integers); trial++) {
+  for (trial = 0; trial < kTrials / share() * (1 + n_integers); trial++) {
     Sample t = *s;
     int at = describe(0, "%s, sample \"%s\", trial %d", r->name, s->what, trial);
     OK(tt_scope_push(c));

@@ -1,6 +1,7 @@
 /* Pooling of one or a few planes on several threads: with long rows, tall and huge windows,
    values, positions and gradients are right, and bit-equal for every number of threads. */
 #include "everywhere.h"
+#include "share.h"
 
 /* out: the output size of adaptive pooling, whose kernel is 0 */
 typedef struct Case {
@@ -244,6 +245,7 @@ static void pool_all(const Case* cases, size_t n) {
           now.c = 3;
           now.in[0] = (now.in[0] + 1) / 2;
         }
+        if (left_out()) continue;
         if (pixels && (d > 2 || (!adaptive() && now.kernel[0] > now.in[0]))) continue;
         same_everywhere(pool_both,
                         filled(SHAPE(now.n, now.c, now.in[0], now.in[1]), kDtypes[d], kFills[d]));

@@ -2,6 +2,7 @@
    then used. Each call must end within seconds with a result, or with a status that names the
    class and the argument. TT_HOSTILE_TRACE=1 prints every construction before it is made. */
 #include "harness.h"
+#include "share.h"
 
 #include <math.h>
 #include <signal.h>
@@ -315,7 +316,7 @@ static void replace_many(const Class* k) {
   Given a[kMaxArgs];
   int trial, i;
   chance_now = 1;
-  for (trial = 0; k->n_args > 1 && trial < kTrials * k->n_args; trial++) {
+  for (trial = 0; k->n_args > 1 && trial < kTrials / share() * k->n_args; trial++) {
     int at = snprintf(doing, sizeof doing, "%s, trial %d", k->name, trial);
     usual(k, a);
     for (i = 0; i < k->n_args; i++) {

@@ -2,6 +2,7 @@
    runs in its own process, so that the seed of a crash is known. By hand: random_calls_test
    --programs 10000 --seed 1 --calls 6500 (--tell 1 prints each call) */
 #include "program.h"
+#include "share.h"
 
 #include <dirent.h>
 #include <sys/mman.h>
@@ -106,7 +107,7 @@ static int run_children(uint64_t seed, int64_t n, int64_t calls, Report* report)
 }
 
 int main(int argc, char** argv) {
-  int64_t programs = 50, seed = 1, calls = 6500, done, died = 0;
+  int64_t programs = 50 / share(), seed = 1, calls = 6500, done, died = 0;
   Report* report =
       mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   int i;
