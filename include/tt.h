@@ -859,11 +859,11 @@ const char *tt_safetensors_metadata_value(const tt_safetensors *f, int64_t i);
    records and of Python objects are refused. */
 tt_status tt_npy_load(tt_ctx *c, const char *path, tt_tensor **out);
 
-/* Loads the arrays of an archive of np.savez (.npz) by their names. Compressed archives, of
-   np.savez_compressed, are refused. */
+/* Loads the arrays of an archive of np.savez or np.savez_compressed (.npz) by their names; its
+   entries are stored or deflated. */
 tt_status tt_npz_load(tt_ctx *c, const char *path, tt_state_dict **out);
 
-/* Loads the array of an IDX file, such as those of MNIST, decompressed. */
+/* Loads the array of an IDX file, such as those of MNIST, also compressed by gzip. */
 tt_status tt_idx_load(tt_ctx *c, const char *path, tt_tensor **out);
 
 /* Loads a text of rows of numbers as [rows, columns]. Every row must have as many fields; empty

@@ -4,6 +4,7 @@
 #include "core/ctx.h"
 #include "core/shape.h"
 #include "io/files.h"
+#include "io/inflate.h"
 #include "io/torch/zip.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
@@ -366,6 +367,67 @@ TensorRef Csv::load() {
   return out;
 }
 
+// ---- compressed files ----
+
+SmallVec<char, 24> stored_entry(const ZipReader& archive, int64_t i) {
+  SmallVec<char, 24> data;
+  data.resize(archive.entry(i).bytes);
+  archive.read(i, data.data(), data.size());
+  return data;
+}
+
+SmallVec<char, 24> inflated_entry(const ZipReader& archive, int64_t i) {
+  const ZipEntry& e = archive.entry(i);
+  if (e.bytes / kMaxInflation > e.stored)
+    archive.bad(e.header, "an entry of {} bytes cannot have {}", e.stored, e.bytes);
+  SmallVec<char, 24> packed;
+  SmallVec<char, 24> data;
+  packed.resize(e.stored);
+  archive.read_stored(i, packed.data());
+  data.resize(e.bytes);
+  const Inflated done = inflate({packed.data(), packed.size()}, {data.data(), data.size()});
+  if (done.error) archive.bad(e.begin + done.used, done.error);
+  if (done.used != e.stored) archive.bad(e.begin + done.used, "data follow the compressed ones");
+  archive.verify(i, data.data());
+  return data;
+}
+
+// The content of a file of gzip (RFC 1952), which has one member.
+SmallVec<char, 24> gunzip(const Bytes& b) {
+  constexpr int64_t kHead = 10, kTail = 8;
+  enum Flag { kHeaderCrc = 2, kExtra = 4, kName = 8, kComment = 16, kReserved = 224 };
+  const auto* u = reinterpret_cast<const uint8_t*>(b.data.ptr);
+  const int64_t end = b.data.n - kTail;  // of the compressed data
+  const auto get32 = [&](int64_t at) {
+    return uint32_t(u[at]) | uint32_t(u[at + 1]) << 8 | uint32_t(u[at + 2]) << 16 |
+           uint32_t(u[at + 3]) << 24;
+  };
+  if (end < kHead + 2) b.bad(b.data.n, "the compressed file ends early");
+  if (u[2] != 8 || u[3] & kReserved) b.bad(2, "the kind of the compression is unknown");
+  int64_t at = kHead;
+  if (u[3] & kExtra) at += 2 + (u[at] | u[at + 1] << 8);
+  for (int flag : {kName, kComment}) {
+    if (!(u[3] & flag)) continue;
+    while (at < end && u[at]) at++;
+    at++;
+  }
+  if (u[3] & kHeaderCrc) at += 2;
+  if (at > end) b.bad(b.data.n, "the compressed file ends early");
+  const int64_t bytes = get32(end + 4);
+  if (bytes / kMaxInflation > end - at) b.bad(end + 4, "the size is larger than it can be");
+  SmallVec<char, 24> data;
+  data.resize(bytes);
+  const Inflated done = inflate(b.data.slice(at, end), {data.data(), data.size()});
+  if (done.error) b.bad(at + done.used, done.error);
+  if (done.used != end - at) b.bad(at + done.used, "data follow the compressed ones");
+  if (Crc32()(0, data.data(), bytes) != get32(end)) b.bad(end, "the checksum is wrong");
+  return data;
+}
+
+bool is_gzip(Span<const char> data) {
+  return data.n >= 2 && data[0] == '\x1f' && data[1] == '\x8b';
+}
+
 }  // namespace
 
 TensorRef load_npy(const char* path) {
@@ -374,7 +436,7 @@ TensorRef load_npy(const char* path) {
 }
 
 StateDictRef load_npz(const char* path) {
-  const ZipReader archive(path, "an archive of np.savez");
+  const ZipReader archive(path, "an archive of np.savez", true);
   StateDictRef out = new_state_dict();
   for (int64_t i = 0; i < archive.size(); i++) {
     const ZipEntry& e = archive.entry(i);
@@ -383,20 +445,18 @@ StateDictRef load_npz(const char* path) {
     if (full.n < 5 || memcmp(full.end() - 4, ".npy", 4) != 0)
       archive.bad(e.header, "an entry is no .npy file");
     name.add(full.slice(0, full.n - 4));
-    SmallVec<char, 24> data;
-    data.resize(e.bytes);
-    archive.read(i, data.data(), e.bytes);
+    const SmallVec<char, 24> data =
+        e.deflated ? inflated_entry(archive, i) : stored_entry(archive, i);
     out->append(name.c_str(), npy_array({path, name.c_str(), {data.data(), data.size()}}));
   }
   return out;
 }
 
 TensorRef load_idx(const char* path) {
-  const SmallVec<char, 24> data = whole_file(path);
+  SmallVec<char, 24> data = whole_file(path);
+  if (is_gzip({data.data(), data.size()})) data = gunzip({path, "", {data.data(), data.size()}});
   const Bytes b{path, "", {data.data(), data.size()}};
   const auto* u = reinterpret_cast<const uint8_t*>(data.data());
-  if (data.size() >= 2 && u[0] == 0x1f && u[1] == 0x8b)
-    b.bad(0, "the file is compressed by gzip: decompress it first");
   if (data.size() < 4 || u[0] || u[1]) b.bad(0, "it does not begin like an IDX file");
   const Dtype dtype = idx_dtype(u[2]);
   if (dtype == Dtype::kNone) b.bad(2, "the type of the elements is unknown");

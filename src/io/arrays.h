@@ -7,8 +7,9 @@
 namespace TT_NS {
 
 TensorRef load_npy(const char* path);
-// The arrays of an archive without compression, by their names.
+// The arrays of an archive by their names.
 StateDictRef load_npz(const char* path);
+// Also compressed by gzip.
 TensorRef load_idx(const char* path);
 
 struct CsvOptions {

@@ -147,13 +147,13 @@ def npy_load(path: str | bytes | os.PathLike[str]) -> Tensor:
 
 
 def npz_load(path: str | bytes | os.PathLike[str]) -> StateDictHandle:
-    """Loads the arrays of an archive of np.savez (.npz) by their names. Compressed archives, of
-    np.savez_compressed, are refused."""
+    """Loads the arrays of an archive of np.savez or np.savez_compressed (.npz) by their names;
+    its entries are stored or deflated."""
     return result(StateDictHandle, "tt_npz_load", os.fsencode(path))
 
 
 def idx_load(path: str | bytes | os.PathLike[str]) -> Tensor:
-    """Loads the array of an IDX file, such as those of MNIST, decompressed."""
+    """Loads the array of an IDX file, such as those of MNIST, also compressed by gzip."""
     return tensor_result("tt_idx_load", os.fsencode(path))
 
 

@@ -1,5 +1,5 @@
-// Zip archives with stored entries (PKWARE's APPNOTE 6.3), as PyTorch writes them: neither
-// compressed, nor encrypted, nor split.
+// Zip archives (PKWARE's APPNOTE 6.3), as PyTorch and NumPy write them: stored or, where the caller
+// reads those, deflated entries; neither encrypted nor split.
 #pragma once
 
 #include "io/files.h"
@@ -21,14 +21,17 @@ struct ZipEntry {
   int64_t header;            // position of its local header
   int64_t begin, bytes;      // its data
   uint32_t crc;
+  int64_t stored = 0;  // bytes in the file
+  bool deflated = false;
 };
 
 // An archive whose directory has been checked as a whole: entries have different names, precede the
 // directory, do not overlap, and match their local headers. Fails with IO or FORMAT.
 class ZipReader {
  public:
-  // what: of the archive, for messages.
-  explicit ZipReader(const char* path, const char* what = "a torch.save file");
+  // what: of the archive, for messages. deflated: whether entries may be.
+  explicit ZipReader(const char* path, const char* what = "a torch.save file",
+                     bool deflated = false);
   ~ZipReader();
   ZipReader(const ZipReader&) = delete;
   int64_t size() const { return entries_.size(); }
@@ -38,8 +41,11 @@ class ZipReader {
     return {directory_.data() + entries_[i].name, entries_[i].name_bytes};
   }
   int64_t find(Span<const char> name) const;  // returns the index, or -1
-  // Reads the first `bytes` bytes of an entry; verifies the checksum of the whole entry.
+  // Reads the first `bytes` bytes of a stored entry; verifies the checksum of the whole entry.
   void read(int64_t i, char* out, int64_t bytes) const;
+  // Reads an entry as it is in the file; the checksum is that of what it means.
+  void read_stored(int64_t i, char* out) const;
+  void verify(int64_t i, const char* data) const;
   // Fails with FORMAT: byte `at` of the file is wrong.
   template <class... A>
   [[noreturn]] TT_COLD void bad(int64_t at, const char* why, const A&... a) const {
@@ -65,6 +71,7 @@ class ZipReader {
 
   const char* path_;
   const char* what_;
+  const bool deflated_;  // entries may be
   Open open_;
   int64_t file_bytes_ = 0, directory_at_ = 0;
   SmallVec<char, 24> directory_;

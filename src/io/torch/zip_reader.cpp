@@ -11,6 +11,7 @@ namespace {
 constexpr int64_t kEndBytes = 22, kMaxComment = 65535, kLocatorBytes = 20, kEnd64Bytes = 56,
                   kRowBytes = 46, kHeaderBytes = 30;
 constexpr uint32_t kInZip64 = 0xffffffff;  // the value is in the zip64 field
+constexpr int kDeflated = 8;               // the method of an entry; 0: stored
 
 template <class T> T get(const char* p) {
   T v;
@@ -38,7 +39,8 @@ void ZipReader::bad_at(int64_t at, const char* why) const {
   fail_arg(TT_FORMAT, "path", "\"{}\" is not {}: byte {}: {}", path_, what_, at, why);
 }
 
-ZipReader::ZipReader(const char* path, const char* what) : path_(path), what_(what) {
+ZipReader::ZipReader(const char* path, const char* what, bool deflated)
+    : path_(path), what_(what), deflated_(deflated) {
   open_.file = os_file_open(path);
   if (open_.file < 0) fail_io(path, "cannot be opened", open_.file);
   file_bytes_ = os_file_size(open_.file);
@@ -102,12 +104,14 @@ int64_t ZipReader::read_entry(const char* p, int64_t left) {
   const int64_t extra = get<uint16_t>(p + 30);
   const int64_t length = kRowBytes + name + extra + get<uint16_t>(p + 32);
   if (length > left) bad(directory_at_ + at, "an entry is longer than the directory");
-  if (get<uint16_t>(p + 10) || get<uint16_t>(p + 8) & 0x2041)
+  const int method = get<uint16_t>(p + 10);
+  if ((method && !(deflated_ && method == kDeflated)) || get<uint16_t>(p + 8) & 0x2041)
     bad(directory_at_ + at, "an entry of the archive is compressed or encrypted");
   const uint32_t fields[3] = {get<uint32_t>(p + 24), get<uint32_t>(p + 20), get<uint32_t>(p + 42)};
   ZipEntry e{at + kRowBytes, name, 0, 0, 0, get<uint32_t>(p + 16)};
+  e.deflated = method == kDeflated;
   read_zip64(e, p + kRowBytes + name, extra, fields, directory_at_ + at);
-  if (e.bytes < 0 || e.header < 0 || e.bytes > directory_at_ ||
+  if (e.bytes < 0 || e.header < 0 || e.stored < 0 || e.stored > directory_at_ ||
       e.header > directory_at_ - kHeaderBytes)
     bad(directory_at_ + at, "the entries are longer than the file");
   entries_.push_back(e);
@@ -138,9 +142,10 @@ void ZipReader::read_zip64(ZipEntry& e, const char* p, int64_t bytes, const uint
     p += 8;
     length -= 8;
   }
-  if (values[0] != values[1])
+  if (!e.deflated && values[0] != values[1])
     bad(at, "a stored entry has two sizes: {} and {}", values[0], values[1]);
   e.bytes = values[0];
+  e.stored = values[1];
   e.header = values[2];
 }
 
@@ -159,10 +164,12 @@ void ZipReader::check_places() {
     h.resize(kHeaderBytes + e.name_bytes);
     read_all(open_.file, path_, h.data(), h.size(), e.header);
     if (!signed_as(h.data(), 3, 4) || get<uint16_t>(&h[26]) != e.name_bytes ||
-        get<uint16_t>(&h[8]) || compare({h.data() + kHeaderBytes, e.name_bytes}, name(order[k])))
+        get<uint16_t>(&h[8]) != (e.deflated ? kDeflated : 0) ||
+        compare({h.data() + kHeaderBytes, e.name_bytes}, name(order[k])))
       bad(e.header, "an entry does not match the directory");
     e.begin = e.header + h.size() + get<uint16_t>(&h[28]);
-    if (e.begin > stop || e.bytes > stop - e.begin) bad(e.header, "entries of the archive overlap");
+    if (e.begin > stop || e.stored > stop - e.begin)
+      bad(e.header, "entries of the archive overlap");
   }
 }
 
@@ -202,6 +209,14 @@ void ZipReader::read(int64_t i, char* out, int64_t bytes) const {
     crc = crc_(crc, to, n);
   }
   if (crc != e.crc) bad(e.begin, "the entry is damaged: its checksum is wrong");
+}
+
+void ZipReader::read_stored(int64_t i, char* out) const {
+  read_all(open_.file, path_, out, entries_[i].stored, entries_[i].begin);
+}
+void ZipReader::verify(int64_t i, const char* data) const {
+  const ZipEntry& e = entries_[i];
+  if (crc_(0, data, e.bytes) != e.crc) bad(e.begin, "the entry is damaged: its checksum is wrong");
 }
 
 }  // namespace TT_NS

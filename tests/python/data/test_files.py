@@ -1,4 +1,5 @@
 """tt.files: arrays of NumPy, IDX and CSV files, also malformed ones."""
+import gzip
 import io
 import struct
 import zipfile
@@ -95,15 +96,84 @@ def test_npz(tmp_path):
         broken = written(tmp_path, whole[:at], "b.npz")
         with pytest.raises(tt.errors.FormatError):
             files.npz_load(broken)
-    np.savez_compressed(path, x=np.zeros(100))
-    with pytest.raises(tt.errors.FormatError, match="compressed"):
-        files.npz_load(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("x.txt", "1")
     with pytest.raises(tt.errors.FormatError, match="no .npy file"):
         files.npz_load(path)
     with pytest.raises(OSError):
         files.npz_load(tmp_path / "missing.npz")
+
+
+def test_compressed_npz(tmp_path):
+    path = tmp_path / "a.npz"
+    rng = np.random.default_rng(0)
+    arrays = {
+        "zeros": np.zeros((300, 100)),
+        "noise": rng.standard_normal(5000),
+        "steps": np.arange(20000).reshape(4, 5000),
+        "words": rng.integers(0, 7, 3000).astype("uint8"),
+        "empty": np.zeros((0, 3), "float32"),
+    }
+    np.savez_compressed(path, **arrays)
+    loaded = files.npz_load(path)
+    assert list(loaded) == list(arrays)
+    for name, array in arrays.items():
+        assert np.array_equal(loaded[name].numpy(), array), name
+    for method, level in ((zipfile.ZIP_STORED, 0), (zipfile.ZIP_DEFLATED, 1)):
+        with zipfile.ZipFile(path, "w", method, compresslevel=level) as archive:
+            archive.writestr("x.npy", npy_of(arrays["words"]))
+        assert files.npz_load(path)["x"].tolist() == arrays["words"].tolist()
+
+
+def npy_of(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def test_damaged_compressed_files(tmp_path):
+    path = tmp_path / "a.npz"
+    array = np.arange(60) % 7
+    np.savez_compressed(path, x=array)
+    whole = path.read_bytes()
+    begin = whole.index(b"x.npy") + len("x.npy")
+    end = whole.index(b"PK\1\2")
+    for at in range(begin, end):
+        for bit in (1, 0x80):
+            damaged = whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :]
+            try:
+                loaded = files.npz_load(written(tmp_path, damaged, "b.npz"))
+            except tt.errors.FormatError:
+                continue
+            assert loaded["x"].tolist() == array.tolist(), at  # in the extra field of the header
+    sizes = whole.index(b"PK\1\2") + 20  # stored size, size
+    for stored, size in ((0, 0), (1, 1 << 30), (end, 608), (20, 609), (20, 607)):
+        changed = whole[:sizes] + struct.pack("<II", stored, size) + whole[sizes + 8 :]
+        with pytest.raises(tt.errors.FormatError):
+            files.npz_load(written(tmp_path, changed, "b.npz"))
+
+
+def test_idx_of_gzip(tmp_path):
+    array = np.arange(2400).reshape(20, 30, 4).astype("uint8")
+    data = bytes([0, 0, 8, 3]) + struct.pack(">3I", *array.shape) + array.tobytes()
+    named = io.BytesIO()
+    with gzip.GzipFile("a name", "wb", fileobj=named) as file:
+        file.write(data)
+    for packed in (gzip.compress(data), named.getvalue(), gzip.compress(data, 0)):
+        loaded = files.idx_load(written(tmp_path, packed, "a.idx.gz"))
+        assert loaded.tolist() == array.tolist()
+    for n in range(0, len(packed), 9):
+        with pytest.raises(tt.errors.FormatError):
+            files.idx_load(written(tmp_path, packed[:n], "b.idx.gz"))
+    for broken, reason in (
+        (packed[:3] + b"\x80" + packed[4:], "kind of the compression"),
+        (packed[:-8] + b"\0\0\0\0" + packed[-4:], "checksum"),
+        (packed[:-4] + b"\1\0\0\0", "longer"),
+        (packed[:-4] + b"\xff\xff\xff\xff", "larger than it can be"),
+        (packed[:-8] + b"\0" + packed[-8:], "follow"),
+    ):
+        with pytest.raises(tt.errors.FormatError, match=reason):
+            files.idx_load(written(tmp_path, broken, "b.idx.gz"))
 
 
 def test_idx(tmp_path):
@@ -120,7 +190,7 @@ def test_idx(tmp_path):
         with pytest.raises(tt.errors.FormatError, match="goes on"):
             files.idx_load(written(tmp_path, data + b"\0", "b.idx"))
     for data, reason in (
-        (b"\x1f\x8b\x08\x00", "gzip"),
+        (b"\x1f\x8b\x08\x00", "ends early"),
         (b"\0\1\x08\1", "does not begin"),
         (b"\0\0\x07\0", "type"),
         (b"\0\0\x08\xff", "64 dimensions"),

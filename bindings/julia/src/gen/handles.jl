@@ -311,12 +311,12 @@ records and of Python objects are refused.
 npy_load(path::Union{AbstractString, Symbol}) = wrap(handle_out(o -> C.tt_npy_load(ctx(),
     String(path), o)))
 """
-Loads the arrays of an archive of np.savez (.npz) by their names. Compressed archives, of
-`np.savez_compressed`, are refused.
+Loads the arrays of an archive of np.savez or `np.savez_compressed` (.npz) by their names; its
+entries are stored or deflated.
 """
 npz_load(path::Union{AbstractString, Symbol}) = own(StateDict,
     handle_out(o -> C.tt_npz_load(ctx(), String(path), o)))
-"Loads the array of an IDX file, such as those of MNIST, decompressed."
+"Loads the array of an IDX file, such as those of MNIST, also compressed by gzip."
 idx_load(path::Union{AbstractString, Symbol}) = wrap(handle_out(o -> C.tt_idx_load(ctx(),
     String(path), o)))
 "Makes a generator with a seed."

@@ -680,14 +680,14 @@ pub fn npy_load(path: impl AsRef<std::path::Path>) -> Result<Tensor> {
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_npy_load(c, path.as_ptr(), out)) }
 }
-/// Loads the arrays of an archive of np.savez (.npz) by their names. Compressed archives, of
-/// np.savez_compressed, are refused.
+/// Loads the arrays of an archive of np.savez or np.savez_compressed (.npz) by their names; its
+/// entries are stored or deflated.
 pub fn npz_load(path: impl AsRef<std::path::Path>) -> Result<StateDict> {
     let path = c_path(path)?;
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_npz_load(c, path.as_ptr(), out)) }
 }
-/// Loads the array of an IDX file, such as those of MNIST, decompressed.
+/// Loads the array of an IDX file, such as those of MNIST, also compressed by gzip.
 pub fn idx_load(path: impl AsRef<std::path::Path>) -> Result<Tensor> {
     let path = c_path(path)?;
     // SAFETY: handles, lists and texts are valid during the call.
