@@ -8,6 +8,7 @@ in microseconds of the processor.
 """
 from __future__ import annotations
 
+import functools
 import os
 import statistics
 import sys
@@ -21,7 +22,7 @@ import onnxruntime
 import torch
 
 import tt
-from tt._graph import captured
+from tt._graph import Plan, captured
 from tt._layouts import struct
 from tt._lib import byref, call
 
@@ -140,10 +141,11 @@ def measure(name):
     with tt.no_grad():
         want = model(x).numpy().copy()
         graph, _ = captured(model, (x,))
-        plan = optimized(graph).plan()
-    slot, out = plan.slot(False, 0), plan.slot(True, 0)
+        plan = Plan(optimized(graph))
+    (slot,), (out,) = plan._inputs, plan._outputs
     slot.copy_(x)
-    plan.run()
+    run = functools.partial(call, "tt_plan_run", plan._handle)
+    run()
     assert np.allclose(out.numpy(), want, atol=1e-4)
     path = os.path.join(tempfile.mkdtemp(), "model.onnx")
     graph.export_onnx(path)
@@ -155,7 +157,7 @@ def measure(name):
     theirs = torch.from_numpy(given.copy())
     with torch.inference_mode():
         assert np.allclose(compiled(theirs).numpy(), want, atol=1e-4)
-        us = compare([plan.run, session, lambda: compiled(theirs), lambda: eager(theirs)])
+        us = compare([run, session, lambda: compiled(theirs), lambda: eager(theirs)])
     cells = " | ".join(f"{t:,.1f}" for t in us)
     ratios = " | ".join(f"{t / us[0]:.2f}" for t in us[1:])
     print(f"| {name} | {cells} | {ratios} |", flush=True)

@@ -109,6 +109,21 @@ inline ConvBlocks conv_plane_blocks(int64_t pixels, int64_t item_size) {
   return b;
 }
 
+constexpr int64_t kConvDirectPixels = 16;  // of a row of y, at least: a vector
+constexpr int64_t kConvDirectRows = 4;     // of a unit
+
+// Returns whether y from x may take vectors of pixels in place of columns. The sums have the order
+// of the other paths: one chain of k1 taps, each a run of k2 * ci terms.
+inline bool conv_takes_pixels(const ConvShape& s) {
+  // More columns fill vectors.
+  if (s.groups != 1 || s.co > 8 || s.y[2] < kConvDirectPixels || s.n * s.y[1] == 0) return false;
+  if (s.x[0] != 1 || s.k[0] != 1 || s.stride[2] != 1 || !conv_merged_width(s)) return false;
+  for (int d = 0; d < kConvDims; d++)
+    if (s.pad[d] != 0) return false;
+  const int64_t run = s.k[2] * s.ci;
+  return s.k[1] <= kConvTaps && s.k[1] * (run + 1) <= kConvChain;
+}
+
 // Sets the units of both stages, by path; phase_pixels as for pick_conv_path().
 inline void build_conv_units(ConvPlan* p, int64_t phases, int64_t phase_pixels) {
   const ConvShape& s = p->s;
@@ -139,6 +154,11 @@ inline void build_conv_units(ConvPlan* p, int64_t phases, int64_t phase_pixels) 
       units[0] = 1;
       units[1] = s.n;
       return;
+    case kConvDirect:
+      p->pixels.blocks = {ceil_div(s.y[1], kConvDirectRows), kConvDirectRows};
+      units[0] = 1;
+      units[1] = s.n * p->pixels.blocks.count;
+      return;
   }
 }
 
@@ -150,8 +170,9 @@ inline void join_conv_columns(ConvPlan* p, int64_t threads) {
 }
 
 // channels_first: dst may have channels first, and does if the path is kConvPlanes.
+// direct: the path is kConvDirect.
 inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode mode,
-                       bool channels_first) {
+                       bool channels_first, bool direct = false) {
   p->s = s;
   p->dtype = dtype;
   p->mode = mode;
@@ -166,12 +187,12 @@ inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode 
     phases *= p->phases[d];
     phase_pixels *= ceil_div(grid[d], p->phases[d]);
   }
-  p->path = pick_conv_path(s, mode, phases, phase_pixels, channels_first);
+  p->path = direct ? kConvDirect : pick_conv_path(s, mode, phases, phase_pixels, channels_first);
   const bool reads_y = mode == kConvData && p->path != kConvScatter;
   p->gather = reads_y ? conv_gather_y(s) : conv_gather_x(s, conv_merged_width(s));
   // Rows of a tile then reach the padding above and below an image together.
-  p->across_images =
-      p->path != kConvPlanes && p->path != kConvScatter && s.n > 1 && s.pad[1] > 0 && grid[1] <= 32;
+  p->across_images = !direct && p->path != kConvPlanes && p->path != kConvScatter && s.n > 1 &&
+                     s.pad[1] > 0 && grid[1] <= 32;
   build_conv_units(p, phases, phase_pixels);
   if (cols == 0 || conv_pixels(s, grid) == 0) p->run.units[0] = p->run.units[1] = 0;
   const double weight = double(s.groups * cols) * double(s.taps() * depth);
@@ -196,6 +217,7 @@ inline int64_t conv_image_bytes(const ConvPlan& p, int64_t item_size) {
   return p.s.n * p.s.x[0] * p.s.x[1] * p.gather.row * item_size;
 }
 inline int64_t conv_zero_items(const ConvPlan& p) {
+  if (p.path == kConvDirect) return 0;
   if (p.path == kConvDepthwise) return p.s.groups;
   return p.path == kConvScatter ? p.s.co : p.gather.run;
 }

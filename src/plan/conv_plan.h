@@ -56,6 +56,7 @@ constexpr int64_t kConvPlaneBytes = 896;  // of a column's block in kConvPlanes:
 constexpr int64_t kConvTaps = 12;         // taps added in one pass
 constexpr int64_t kConvDepth = 768;       // terms of a column added in one pass
 constexpr int64_t kConvCols = 32;         // columns are packed in multiples of this
+constexpr int64_t kConvChain = 130;       // terms of a chain of several taps
 constexpr int64_t kConvChunk = 256;       // pixels that a tile of the weight's gradient adds
 // Bytes of rooms: the sums of a unit of kConvPlanes, and a vector behind each column; a chunk of
 // two vectors per pixel.
@@ -71,6 +72,7 @@ enum ConvPath : int32_t {
   kConvColumns,    // few pixels, large weight: a unit packs its columns and computes all pixels
   kConvDepthwise,  // groups of one channel: vectors run across groups
   kConvScatter,    // x with few channels from y: products of y's pixels are added into an image
+  kConvDirect,     // few columns, channels first: vectors of pixels, read where they are
 };
 
 // Pixels of a phase, split into `count` blocks of `rows`, at most kConvRows each.
@@ -94,6 +96,9 @@ struct ConvColumns {
 struct ConvDepthwise {
   ConvBlocks blocks;
 };
+// kConvDirect has `pixels`, too, with rows of y in place of pixels: stage 0 is one unit, stage 1
+// [images][blocks]; src has channels first, and packed is [column tiles of at most
+// kConvInterleavedCols][k1][k2][ci][columns of the tile].
 // Stage 0: one unit. Stage 1: images.
 struct ConvScatter {
   char* images;  // conv_image_bytes(): [n][x0][x1] rows with their padding

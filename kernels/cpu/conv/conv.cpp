@@ -13,11 +13,13 @@
 // columns    kConvCols columns, many pixels        packed by each unit  in place
 // depthwise  a block of pixels, all groups         [taps][groups]       in place
 // scatter    an image (scatter.h)                  packed in stage 0    added to a padded image
+// direct     rows of pixels (direct.h)             packed in stage 0    in place, channels first
 #if defined(__GNUC__) && !defined(__clang__)
 // gcc 12 warns of its own AVX-512 intrinsics (bug 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #include "kernels/cpu/conv/conv_tile.h"
+#include "kernels/cpu/conv/direct.h"
 #include "kernels/cpu/conv/pack_weight.h"
 #include "kernels/cpu/conv/scatter.h"
 #include "kernels/cpu/simd/room.h"
@@ -240,6 +242,9 @@ template <class T> int32_t conv_of(const ConvPlan& p, int64_t begin, int64_t end
     case kConvColumns: ColumnPath<T>::run(p, begin, end); break;
     case kConvDepthwise: run_path<DepthwisePath<T>>(p, begin, end); break;
     case kConvScatter: run_path<ScatterPath<T>>(p, begin, end); break;
+    case kConvDirect:
+      if constexpr (sizeof(T) == 4) run_path<DirectPath>(p, begin, end);
+      break;
   }
   return TT_OK;
 }

@@ -43,8 +43,6 @@ struct Phase {
   }
 };
 
-constexpr int64_t kConvChain = 130;  // terms of a chain of several taps
-
 // The packed weight of the columns of a tile, for each current tap.
 template <class T> struct ConvPanels {
   const T* first[kConvTaps];  // the first panel, from the first term that is added

@@ -73,20 +73,29 @@ static TensorRef padded_rows(const Conv& c, const Tensor& x, int64_t width) {
   return out;
 }
 
+// Returns whether y has so few channels that vectors hold pixels, for the vectors of CPUs.
+static bool is_direct(const Conv& c, ConvMode mode, const Tensor& source) {
+  return mode == kConvForward && c.device.type != TT_CUDA && !c.last && !c.complex &&
+         c.compute == Dtype::kF32 && source.dtype == c.compute && source.contiguous() &&
+         conv_takes_pixels(c.s);
+}
+
 // Computes y from x, or x from y: channels last, or first if the plan supports it.
 static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& source,
                                const Tensor& weight, const Tensor* bias) {
-  TensorRef src = with_channels_last(source, c.compute);
+  const bool direct = is_direct(c, mode, source);
+  TensorRef src = direct ? TensorRef::share(&source) : with_channels_last(source, c.compute);
   TensorRef w = in_dtype(weight, c.compute);
   TensorRef b = bias ? cast_input(*bias, c.compute) : TensorRef();
   const Shape& sizes = mode == kConvForward ? c.y : c.x;
   ConvPlan plan;
-  build_conv(&plan, c.s, int32_t(c.compute), mode, !c.last && !c.complex);
+  build_conv(&plan, c.s, int32_t(c.compute), mode, !c.last && !c.complex, direct);
   join_conv_columns(&plan, pool_threads(ctx().rt->pool));
-  TensorRef out = plan.path == kConvPlanes ? new_tensor(sizes, c.compute, c.device)
-                                           : new_last(sizes, c.compute, c.device);
+  const bool planes = direct || plan.path == kConvPlanes;
+  TensorRef out =
+      planes ? new_tensor(sizes, c.compute, c.device) : new_last(sizes, c.compute, c.device);
   if (out->numel == 0) return out;
-  const int64_t width = mode == kConvForward ? conv_merged_width(c.s) : 0;
+  const int64_t width = mode == kConvForward && !direct ? conv_merged_width(c.s) : 0;
   if (width) src = padded_rows(c, *src, width);
   TensorRef zeros = zero_run(conv_zero_items(plan), c);
   Workspace packed(conv_packed_bytes(plan, out->item_size()), c.device);

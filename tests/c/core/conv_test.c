@@ -238,6 +238,33 @@ static void images_side_by_side(void** state) {
 
 /* Windows of one pixel, read in place in channels last; weights above 256 kB, in blocks: against
    f64 in rows. */
+/* With few channels of y, vectors hold pixels if channels come first, and channels if they come
+   last; sums have one order. */
+static void vectors_of_pixels(void** state) {
+  static const struct {
+    int64_t n, ci, co, rows, cols, k1, k2, stride, dilation;
+  } cases[] = {
+      {1, 3, 6, 32, 32, 5, 5, 1, 1}, {2, 1, 8, 9, 20, 3, 5, 1, 1},  {3, 2, 7, 24, 21, 3, 2, 2, 3},
+      {1, 4, 1, 3, 35, 1, 3, 1, 1},  {1, 12, 3, 6, 18, 2, 3, 1, 1},
+  };
+  size_t i;
+  (void)state;
+  for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const int64_t stride[] = {cases[i].stride, 1}, dilation[] = {cases[i].dilation, 1};
+    const tt_conv2d_opts o = {.set = TT_CONV2D_STRIDE | TT_CONV2D_DILATION,
+                              .stride = stride,
+                              .n_stride = 2,
+                              .dilation = dilation,
+                              .n_dilation = 2};
+    tt_tensor* x = random_of(SHAPE(cases[i].n, cases[i].ci, cases[i].rows, cases[i].cols));
+    tt_tensor* w = random_of(SHAPE(cases[i].co, cases[i].ci, cases[i].k1, cases[i].k2));
+    tt_tensor *bias = random_of(SHAPE(cases[i].co)), *y, *z;
+    OK(tt_conv2d(c, x, w, bias, &o, &y));
+    OK(tt_conv2d(c, channels_last(x), w, bias, &o, &z));
+    same_bits(y, z);
+  }
+}
+
 static void one_pixel_channels_last(void** state) {
   static const int64_t kChannels[][2] = {{48, 64}, {64, 48}, {256, 260}, {260, 256}};
   const tt_to_opts last = {.set = TT_TO_MEMORY_FORMAT, .memory_format = TT_CHANNELS_LAST};
@@ -406,6 +433,7 @@ int main(void) {
                                      VARIANT(weights_of_any_order_give_the_same),
                                      VARIANT(derivatives_of_one_pixel_windows),
                                      VARIANT(images_side_by_side),
+                                     VARIANT(vectors_of_pixels),
                                      VARIANT(one_pixel_channels_last),
                                      VARIANT(bits_do_not_depend_on_threads),
                                      VARIANT(meta_and_empty),
