@@ -1832,8 +1832,8 @@ void tt_graph_release(tt_graph *g);
    in every run (NCCL promises neither). Tensors are on the CPU or, with "nccl", on the CUDA
    device that the group's first call of this kind has used; those that a call writes are
    contiguous. For tensors on a device, to wait means that the device's current stream waits: a
-   failure of NCCL that comes later is that of the next call. NCCL does not reduce int16, products
-   of complex numbers and bits of integers. */
+   failure of NCCL that comes later is that of the next call. NCCL does not reduce int16, uint16,
+   uint32, uint64, products of complex numbers and bits of integers. */
 
 /* How elements of several ranks become one. On bool a sum is "or", a product "and". */
 enum {

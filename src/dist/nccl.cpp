@@ -251,7 +251,8 @@ void check_nccl_reduce(ReduceOp op, Dtype dtype) {
   if (bits && (dtype != Dtype::kBool || op == ReduceOp::kBitXor))
     fail_arg(TT_NOT_IMPLEMENTED, "op", "NCCL has no reduction {} of {}", reduce_op_name(op),
              fmt(dtype));
-  if (dtype == Dtype::kI16 || (is_complex(dtype) && op == ReduceOp::kProduct))
+  const bool unknown = dtype == Dtype::kI16 || is_wide_unsigned(dtype);
+  if (unknown || (is_complex(dtype) && op == ReduceOp::kProduct))
     fail_arg(TT_DTYPE, "tensor", "NCCL has no reduction {} of {}", reduce_op_name(op), fmt(dtype));
 }
 

@@ -159,9 +159,6 @@ void check_reduce(ReduceOp op, Dtype dtype) {
   const bool order = op == ReduceOp::kMin || op == ReduceOp::kMax;
   if (op == ReduceOp::kMean && !is_float(dtype) && !is_complex(dtype))
     fail_arg(TT_DTYPE, "op", "a mean of {}: must be of floating or complex numbers", fmt(dtype));
-  if (is_wide_unsigned(dtype))
-    fail_arg(TT_NOT_IMPLEMENTED, "tensors", "{} of {}: convert the tensors to int64 first",
-             reduce_op_name(op), fmt(dtype));
   if (order && is_complex(dtype))
     fail_arg(TT_DTYPE, "op", "{} of {}: complex numbers have no order", reduce_op_name(op),
              fmt(dtype));
@@ -172,16 +169,16 @@ void check_reduce(ReduceOp op, Dtype dtype) {
 
 void reduce_into(ReduceOp op, Dtype dtype, void* into, const void* from, int64_t n) noexcept {
   switch (dtype) {
-    case Dtype::kNone:
-    case Dtype::kU16:
-    case Dtype::kU32:
-    case Dtype::kU64: return;
+    case Dtype::kNone: return;
     case Dtype::kBool: return reduce_elements<Truth>(op, into, from, n);
     case Dtype::kU8: return reduce_elements<Plain<uint8_t>>(op, into, from, n);
     case Dtype::kI8: return reduce_elements<Plain<int8_t>>(op, into, from, n);
     case Dtype::kI16: return reduce_elements<Plain<int16_t>>(op, into, from, n);
     case Dtype::kI32: return reduce_elements<Plain<int32_t>>(op, into, from, n);
     case Dtype::kI64: return reduce_elements<Plain<int64_t>>(op, into, from, n);
+    case Dtype::kU16: return reduce_elements<Plain<uint16_t>>(op, into, from, n);
+    case Dtype::kU32: return reduce_elements<Plain<uint32_t>>(op, into, from, n);
+    case Dtype::kU64: return reduce_elements<Plain<uint64_t>>(op, into, from, n);
     case Dtype::kF16: return reduce_elements<HalfFloat>(op, into, from, n);
     case Dtype::kBF16: return reduce_elements<BrainFloat>(op, into, from, n);
     case Dtype::kF32: return reduce_elements<Plain<float>>(op, into, from, n);

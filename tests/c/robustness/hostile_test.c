@@ -109,6 +109,8 @@ static const char* const kNullable[][2] = {
     {"tt_memory", "device"},
     {"tt_set_grad_enabled", "previous"},
     {"tt_ctx_set_cancel", "k"},
+    {"tt_ddp_set_hook", "start"},
+    {"tt_ddp_set_hook", "finish"},
     {"tt_load_cuda", "path"},
     {"tt_synchronize", "device"},
     {"tt_tensor_import", "strides"},

@@ -46,15 +46,63 @@ def together(n, dtype, size, combine):
     return found
 
 
+def reductions(n, dtype, rank, size):
+    """The collectives of reductions that collectives() does not call, for one dtype."""
+    op = dist.ReduceOp
+    total = together(size * n, dtype, size, tt.logical_or if dtype == tt.bool else tt.add)
+    for wait in True, False:
+        mine = values(size * n, dtype, rank)
+        ended(dist.reduce(mine, size - 1, async_op=not wait))
+        kept = rank != size - 1
+        assert tt.equal(mine, values(size * n, dtype, rank) if kept else total), (dtype, wait)
+        part = tt.empty(n, dtype=dtype)
+        whole = values(size * n, dtype, rank)
+        ended(dist.reduce_scatter_tensor(part, whole, op.SUM, async_op=not wait))
+        assert tt.equal(part, total[rank * n : rank * n + n]), (dtype, wait)
+        parts = [values(n, dtype, r) for r in range(size)]
+        ended(dist.scatter(part, parts if rank == 1 else None, src=1, async_op=not wait))
+        assert tt.equal(part, parts[rank]), (dtype, wait)
+        found = [tt.empty(n, dtype=dtype) for _ in range(size)]
+        ended(dist.gather(part, found if rank == 0 else None, dst=0, async_op=not wait))
+        assert rank or all(map(tt.equal, found, parts)), (dtype, wait)
+        ended(dist.all_gather(found, part, async_op=not wait))
+        assert all(map(tt.equal, found, parts)), (dtype, wait)
+        ended(dist.all_to_all(found, [part] * size, async_op=not wait))
+        assert all(map(tt.equal, found, parts)), (dtype, wait)
+        ended(dist.broadcast(part, 1, async_op=not wait))
+        assert tt.equal(part, parts[1]), (dtype, wait)
+    ended(dist.barrier(async_op=True))
+
+
+def ended(work):
+    """Waits for the work of an asynchronous call; the others have returned None."""
+    if work is not None:
+        work.wait()
+        assert work.is_completed() and work.is_success()
+
+
+def wide_integers(rank, size):
+    """Dtypes that have few operators: compared as int64."""
+    for dtype in tt.uint16, tt.uint32, tt.uint64:
+        mine = values(7, tt.int64, rank).to(dtype)
+        dist.all_reduce(mine)
+        assert tt.equal(mine.to(tt.int64), together(7, tt.int64, size, tt.add)), dtype
+        whole = tt.empty(size * 7, dtype=dtype)
+        dist.all_gather_into_tensor(whole, values(7, tt.int64, rank).to(dtype))
+        all_values = tt.cat([values(7, tt.int64, r) for r in range(size)])
+        assert tt.equal(whole.to(tt.int64), all_values), dtype
+
+
 def collectives(rank, size):
     op = dist.ReduceOp
+    wide_integers(rank, size)
     for n in (0, 1, 7, 1000, 70001):
         for dtype in DTYPES:
             cases = {op.SUM: tt.add, op.PRODUCT: tt.mul}
             if not dtype.is_complex:
                 cases |= {op.MIN: tt.minimum, op.MAX: tt.maximum}
             if not dtype.is_complex and not dtype.is_floating_point:
-                cases |= {op.BAND: tt.bitwise_and, op.BXOR: tt.bitwise_xor}
+                cases |= {op.BAND: tt.bitwise_and, op.BOR: tt.bitwise_or, op.BXOR: tt.bitwise_xor}
             if n == 70001:
                 cases = {op.SUM: tt.add}
             if dtype == tt.bool:
@@ -63,6 +111,8 @@ def collectives(rank, size):
                 mine = values(n, dtype, rank)
                 dist.all_reduce(mine, which)
                 assert tt.equal(mine, together(n, dtype, size, combine)), (n, dtype, which)
+            if n == 7:
+                reductions(n, dtype, rank, size)
             mine = values(n, dtype, rank)
             dist.broadcast(mine, size - 1)
             assert tt.equal(mine, values(n, dtype, size - 1))
@@ -100,6 +150,12 @@ def transfers_and_groups(rank, size):
     received.wait()
     sent.wait()
     assert into[69_999] == below and sent.is_success()
+    late = dist.irecv(into, below, tag=5)
+    raises(lambda: late.wait(timedelta(seconds=0.01)), "recv is not done after 0.")
+    dist.barrier()
+    dist.send(tt.full((70_000,), float(rank)), above, tag=5)
+    late.wait()
+    assert into[0] == below and late.source_rank() == below
     pair = dist.new_group([1, 0])
     rest = dist.new_group([2])
     assert dist.get_rank(rest) == (0 if rank == 2 else -1)
@@ -613,6 +669,46 @@ def disconnected(rank, size):
            "has failed" if rank == 1 else "rank 1 has failed")  # fmt: skip
 
 
+def faulty_transfers(rank, size):
+    """Transfers that nobody answers, and those that do not fit, end within the timeout. Each breaks
+    its group; the processes meet again at another place."""
+    dist.destroy_process_group()
+    like = tt.zeros(200_000)
+
+    def send(t, to):
+        return lambda: dist.send(t, to)
+
+    def receive(src):
+        return lambda: dist.recv(like, src)
+
+    faults = [  # what rank 0 calls, what rank 1 calls, what rank 0 says
+        (send(like, 1), dist.barrier, "rank 1 has failed"),
+        (receive(1), dist.barrier, "rank 1 has failed"),
+        (receive(None), dist.barrier, "no rank has sent to rank 0 within 0.5 s"),
+        (receive(1), send(like[:7], 0), "rank 1 sends a float32 tensor [7], rank 0 receives into"),
+        (receive(1), send(like.to(tt.int64), 0), "rank 1 sends a int64 tensor [200000], rank 0"),
+    ]
+    for i, (first, second, says) in enumerate(faults):
+        place = f"file://{os.environ['TT_TEST_PLACE']}/meeting{i}"
+        dist.init_process_group("gloo", place, timedelta(seconds=0.5), size, rank)
+        begin, said = time.monotonic(), ""
+        try:
+            (second if rank else first)()
+        except dist.DistError as e:
+            said = str(e)
+        assert rank or says in said, (i, said)
+        assert time.monotonic() - begin < TIMEOUT / 2
+        dist.destroy_process_group()
+
+
+def launched(rank, size):
+    """The variables of torchrun, in a job of two nodes with one process each."""
+    names = "GROUP_RANK LOCAL_RANK LOCAL_WORLD_SIZE WORLD_SIZE TORCHELASTIC_RUN_ID".split()
+    assert [os.environ[name] for name in names] == [str(rank), "0", "1", "2", "a"]
+    dist.all_reduce(x := tt.ones(2))
+    assert x.tolist() == [2, 2]
+
+
 def restarted(rank, size):
     first = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
     if first and rank == 1:
@@ -625,7 +721,7 @@ def restarted(rank, size):
 SCENARIOS = [
     data_parallel, unused_parameters, ddp_options, collectives, transfers_and_groups,
     disagreements, killed, stopped, restarted, sharded_optimizer, sharded_parameters, remote_calls,
-    survivors, accumulated_gpt, bucket_hooks,
+    survivors, accumulated_gpt, bucket_hooks, faulty_transfers, launched,
 ]  # fmt: skip
 
 
@@ -773,6 +869,41 @@ def test_a_model_is_divided_among_processes():
 @needs("gloo")
 def test_disagreements_name_two_ranks():
     succeeds(launch("disagreements", 3), "disagreements", range(3))
+
+
+@needs("gloo")
+def test_faulty_transfers_end_in_time(tmp_path, monkeypatch):
+    monkeypatch.setenv("TT_TEST_PLACE", str(tmp_path))
+    succeeds(launch("faulty_transfers", 2), "faulty_transfers", range(2))
+
+
+@needs("mpi")
+def test_mpirun_ends_all_when_a_rank_dies():
+    ran = launch("killed", 3, "mpi")
+    assert ran.returncode and "killed: rank" not in ran.stdout, ran.stdout + ran.stderr
+
+
+@needs("gloo")
+def test_launchers_of_two_nodes():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    paths = os.pathsep.join([str(ROOT / "bindings/python"), str(Path(__file__).parent)])
+    environment = {**os.environ, "PYTHONPATH": paths}
+    nodes = []
+    for node in range(2):
+        place = [f"--rdzv-endpoint=127.0.0.1:{port}", f"--node_rank={node}", "--rdzv-id=a"]
+        command = [sys.executable, "-m", "tt.distributed.run", "--nnodes=2", "--nproc_per_node=1"]
+        program = ["-m", "test_distributed", "gloo", "launched"]
+        pipe = subprocess.PIPE
+        nodes.append(
+            subprocess.Popen(
+                [*command, *place, *program], env=environment, stdout=pipe, stderr=pipe
+            )
+        )
+    said = [n.communicate(timeout=60) for n in nodes]
+    assert [n.returncode for n in nodes] == [0, 0], said
+    assert all(f"launched: rank {r} is done" in said[r][0].decode() for r in range(2)), said
 
 
 @needs("gloo")

@@ -28,11 +28,11 @@ class GradBucket:
 
     def index(self) -> int:
         """Returns the number of the bucket, in the order in which backward fills them."""
-        return self._index  # type: ignore[no-any-return]
+        return self._index
 
     def is_last(self) -> bool:
         """Returns whether this is the last bucket of a backward."""
-        return self._is_last  # type: ignore[no-any-return]
+        return self._is_last
 
     def buffer(self) -> Tensor:
         """Returns the gradients as a tensor of one dimension."""

@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 __all__ = ["allreduce_hook", "bf16_compress_hook", "fp16_compress_hook"]
 
 
-def mean(process_group: Any, bucket: GradBucket, dtype: Any) -> Future:
+def _mean(process_group: Any, bucket: GradBucket, dtype: Any) -> Future:
     """Starts reducing a bucket to the mean over the group, in messages of a dtype."""
     from ... import ReduceOp, all_reduce
 
     message = bucket.buffer() if dtype is None else bucket.buffer().to(dtype)
     work: Any = all_reduce(message, ReduceOp.AVG, process_group, async_op=True)
-    return work.get_future().then(lambda future: future.value()[0])  # type: ignore[no-any-return]
+    return work.get_future().then(lambda future: future.value()[0])
 
 
 def allreduce_hook(process_group: Any, bucket: GradBucket) -> Future:
     """Gradients are reduced in their own dtype."""
-    return mean(process_group, bucket, None)
+    return _mean(process_group, bucket, None)
 
 
 def bf16_compress_hook(process_group: Any, bucket: GradBucket) -> Future:
     """Gradients are communicated as bfloat16."""
-    return mean(process_group, bucket, bfloat16)
+    return _mean(process_group, bucket, bfloat16)
 
 
 def fp16_compress_hook(process_group: Any, bucket: GradBucket) -> Future:
     """Gradients are communicated as float16."""
-    return mean(process_group, bucket, float16)
+    return _mean(process_group, bucket, float16)
