@@ -5,6 +5,7 @@
 #include "tt.h"
 #pragma GCC visibility pop
 
+#include "base/linked.h"
 #include "core/ctx.h"
 #include "dispatch/value.h"
 
@@ -124,7 +125,7 @@ inline int64_t enum_arg(int64_t v, const char* arg, int32_t index, uint8_t enume
 }
 
 // From now on the first use of a CUDA device opens the device library (device.cpp).
-TT_WEAK void find_cuda_library();
+TT_OPTIONAL void find_cuda_library();
 
 // ---- options ----
 [[noreturn]] TT_COLD void fail_opts(uint64_t set, int n);

@@ -105,7 +105,7 @@ tt_status tt_runtime_new(const tt_runtime_opts* opts, tt_runtime** out) {
   if (o.threads < 0 || o.memory_limit < 0 || o.isa < 0 || o.isa > kNumIsa) return TT_INVALID_ARG;
   Runtime* rt = runtime_new(o.allocator, o.isa - 1);
   if (!rt) return TT_OOM;
-  if (find_cuda_library) find_cuda_library();
+  if (is_linked(find_cuda_library)) find_cuda_library();
   if (o.logger) rt->logger = *o.logger;
   if (o.executor) pool_set_executor(rt->pool, o.executor);
   if (o.threads > 1 && pool_set_threads(rt->pool, o.threads) != TT_OK) {
@@ -160,7 +160,7 @@ tt_status tt_ctx_new(tt_runtime* h, tt_ctx** out) {
   if (h && !runtime_of(h)) return TT_BAD_HANDLE;
   Runtime* rt = h ? runtime_of(h) : runtime_new(nullptr, -1);
   if (!rt) return TT_OOM;
-  if (find_cuda_library) find_cuda_library();
+  if (is_linked(find_cuda_library)) find_cuda_library();
   Ctx* c = ctx_new(rt);
   if (!h) Ref<Runtime>::adopt(rt).reset();
   *out = reinterpret_cast<tt_ctx*>(c);
