@@ -20,7 +20,8 @@ static constexpr ArgInfo fft_fft_args[] = {{"self", ArgType::kTensor, false, fal
 static constexpr OpSchema fft_fft_schema = {.name = "fft_fft", .call = "fft_fft",
     .text = "fft_fft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_fft_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_fft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_fft_schema,
     impl::fft_fft, nullptr);
@@ -48,7 +49,8 @@ static constexpr ArgInfo fft_ifft_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema fft_ifft_schema = {.name = "fft_ifft", .call = "fft_ifft",
     .text = "fft_ifft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ifft_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_ifft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_ifft_schema,
     impl::fft_ifft, nullptr);
@@ -76,7 +78,8 @@ static constexpr ArgInfo fft_rfft_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema fft_rfft_schema = {.name = "fft_rfft", .call = "fft_rfft",
     .text = "fft_rfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_rfft_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_rfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_rfft_schema,
     impl::fft_rfft, nullptr);
@@ -104,7 +107,8 @@ static constexpr ArgInfo fft_irfft_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema fft_irfft_schema = {.name = "fft_irfft", .call = "fft_irfft",
     .text = "fft_irfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_irfft_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_irfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_irfft_schema,
     impl::fft_irfft, nullptr);
@@ -133,7 +137,8 @@ static constexpr ArgInfo fft_hfft_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema fft_hfft_schema = {.name = "fft_hfft", .call = "fft_hfft",
     .text = "fft_hfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_hfft_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_hfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_hfft_schema,
     impl::fft_hfft, nullptr);
@@ -161,7 +166,8 @@ static constexpr ArgInfo fft_ihfft_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema fft_ihfft_schema = {.name = "fft_ihfft", .call = "fft_ihfft",
     .text = "fft_ihfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ihfft_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_ihfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_ihfft_schema,
     impl::fft_ihfft, nullptr);
@@ -189,7 +195,8 @@ static constexpr ArgInfo fft_fft2_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema fft_fft2_schema = {.name = "fft_fft2", .call = "fft_fft2",
     .text = "fft_fft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_fft2_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_fft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_fft2_schema, impl::fft_fft2,
     nullptr);
@@ -216,7 +223,8 @@ static constexpr ArgInfo fft_ifft2_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema fft_ifft2_schema = {.name = "fft_ifft2", .call = "fft_ifft2",
     .text = "fft_ifft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ifft2_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ifft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ifft2_schema, impl::fft_ifft2,
     nullptr);
@@ -244,7 +252,8 @@ static constexpr ArgInfo fft_rfft2_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema fft_rfft2_schema = {.name = "fft_rfft2", .call = "fft_rfft2",
     .text = "fft_rfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_rfft2_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_rfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_rfft2_schema, impl::fft_rfft2,
     nullptr);
@@ -272,7 +281,8 @@ static constexpr ArgInfo fft_irfft2_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema fft_irfft2_schema = {.name = "fft_irfft2", .call = "fft_irfft2",
     .text = "fft_irfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_irfft2_args, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_irfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_irfft2_schema, impl::fft_irfft2,
     nullptr);
@@ -358,7 +368,8 @@ static constexpr ArgInfo fft_fftn_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema fft_fftn_schema = {.name = "fft_fftn", .call = "fft_fftn",
     .text = "fft_fftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_fftn_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_fftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_fftn_schema, impl::fft_fftn,
     nullptr);
@@ -385,7 +396,8 @@ static constexpr ArgInfo fft_ifftn_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema fft_ifftn_schema = {.name = "fft_ifftn", .call = "fft_ifftn",
     .text = "fft_ifftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ifftn_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ifftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ifftn_schema, impl::fft_ifftn,
     nullptr);
@@ -413,7 +425,8 @@ static constexpr ArgInfo fft_rfftn_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema fft_rfftn_schema = {.name = "fft_rfftn", .call = "fft_rfftn",
     .text = "fft_rfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_rfftn_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_rfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_rfftn_schema, impl::fft_rfftn,
     nullptr);
@@ -441,7 +454,8 @@ static constexpr ArgInfo fft_irfftn_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema fft_irfftn_schema = {.name = "fft_irfftn", .call = "fft_irfftn",
     .text = "fft_irfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_irfftn_args, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_irfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_irfftn_schema, impl::fft_irfftn,
     nullptr);
@@ -613,7 +627,8 @@ static constexpr OpSchema stft_schema = {.name = "stft", .call = "stft",
     "window: Tensor? = None, center: Bool = true, pad_mode: Enum<Padding> = \"reflect\", "
     "normalized: Bool = false, onesided: Bool? = None, return_complex: Bool? = None, "
     "align_to_window: Bool? = None) -> Tensor", .args = stft_args, .n_args = 11, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,
                        int64_t, bool, Opt<bool>, Opt<bool>, Opt<bool>)> op_stft =
     make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,

@@ -21,7 +21,8 @@ static constexpr OpSchema grid_sample_schema = {.name = "grid_sample", .call = "
     .text = "grid_sample(input: Tensor, grid: Tensor, mode: Enum<GridMode> = \"bilinear\", "
     "padding_mode: Enum<GridPadding> = \"zeros\", align_corners: Bool? = None) -> Tensor",
     .args = grid_sample_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t, Opt<bool>)> op_grid_sample =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, int64_t,
             Opt<bool>>(&grid_sample_schema, impl::grid_sample, nullptr);

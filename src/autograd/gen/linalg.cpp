@@ -18,7 +18,8 @@ static constexpr ArgInfo nuclear_norm_args[] = {{"self", ArgType::kTensor, false
 static constexpr OpSchema nuclear_norm_schema = {.name = "nuclear_norm", .call = "nuclear_norm",
     .text = "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
     .args = nuclear_norm_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_nuclear_norm =
     make_op<TensorRef, const Tensor&, Ints, bool>(&nuclear_norm_schema, impl::nuclear_norm,
                                                   nullptr);
@@ -824,7 +825,8 @@ static constexpr ArgInfo linalg_solve_args[] = {{"self", ArgType::kTensor, false
 static constexpr OpSchema linalg_solve_schema = {.name = "linalg_solve", .call = "linalg_solve",
     .text = "linalg_solve(self: Tensor, other: Tensor, left: Bool = true) -> Tensor",
     .args = linalg_solve_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool)> op_linalg_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, bool>(&linalg_solve_schema, impl::linalg_solve,
     nullptr);
@@ -851,7 +853,8 @@ static constexpr ArgInfo linalg_inv_ex_args[] = {{"self", ArgType::kTensor, fals
 static constexpr OpSchema linalg_inv_ex_schema = {.name = "linalg_inv_ex", .call = "linalg_inv_ex",
     .text = "linalg_inv_ex(self: Tensor, check_errors: Bool = false) -> (inverse: Tensor, info: "
     "IndexTensor)", .args = linalg_inv_ex_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, bool)> op_linalg_inv_ex = make_op<TensorPair, const Tensor&,
     bool>(&linalg_inv_ex_schema, impl::linalg_inv_ex, nullptr);
 static void linalg_inv_ex_into_autograd(Call c, const Tensor& self, bool check_errors,
@@ -876,6 +879,7 @@ static constexpr OpSchema linalg_inv_schema = {.name = "linalg_inv", .call = "li
                                                .text = "linalg_inv(self: Tensor) -> Tensor",
                                                .args = linalg_inv_args, .n_args = 1, .n_outs = 1,
                                                .structural = true, .kind = OpKind::kComposite,
+                                               .autocast = {Autocast::kFp32, Autocast::kNone},
                                                .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_linalg_inv =
     make_op<TensorRef, const Tensor&>(&linalg_inv_schema, impl::linalg_inv, nullptr);
@@ -901,6 +905,7 @@ static constexpr OpSchema inverse_schema = {.name = "inverse", .call = "inverse"
                                             .args = inverse_args, .n_args = 1, .n_outs = 1,
                                             .differentiable = true, .structural = true,
                                             .kind = OpKind::kComposite,
+                                            .autocast = {Autocast::kFp32, Autocast::kNone},
                                             .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_inverse =
     make_op<TensorRef, const Tensor&>(&inverse_schema, inverse_impl, nullptr);
@@ -1055,7 +1060,7 @@ static constexpr OpSchema linalg_cholesky_ex_schema = {.name = "linalg_cholesky_
                                                        .call = "linalg_cholesky_ex",
     .text = "linalg_cholesky_ex(self: Tensor, upper: Bool = false, check_errors: Bool = false) -> "
     "(L: Tensor, info: IndexTensor)", .args = linalg_cholesky_ex_args, .n_args = 3, .n_outs = 2,
-    .differentiable = true, .leaf = true};
+    .differentiable = true, .leaf = true, .autocast = {Autocast::kFp32, Autocast::kNone}};
 constinit Op<TensorPair(const Tensor&, bool, bool)> op_linalg_cholesky_ex =
     make_op<TensorPair, const Tensor&, bool, bool>(&linalg_cholesky_ex_schema,
                                                    impl::linalg_cholesky_ex,
@@ -1084,7 +1089,8 @@ static constexpr OpSchema linalg_cholesky_schema = {.name = "linalg_cholesky",
                                                     .call = "linalg_cholesky",
     .text = "linalg_cholesky(self: Tensor, upper: Bool = false) -> Tensor",
     .args = linalg_cholesky_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, bool)> op_linalg_cholesky = make_op<TensorRef, const Tensor&,
     bool>(&linalg_cholesky_schema, impl::linalg_cholesky, nullptr);
 static void linalg_cholesky_into_autograd(Call c, const Tensor& self, bool upper, Tensor& dst) {
@@ -1109,7 +1115,8 @@ static constexpr ArgInfo cholesky_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema cholesky_schema = {.name = "cholesky", .call = "cholesky",
     .text = "cholesky(self: Tensor, upper: Bool = false) -> Tensor", .args = cholesky_args,
     .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, bool)> op_cholesky = make_op<TensorRef, const Tensor&,
     bool>(&cholesky_schema, cholesky_impl, nullptr);
 static void cholesky_into_autograd(Call c, const Tensor& self, bool upper, Tensor& dst) {
@@ -1174,7 +1181,8 @@ static constexpr ArgInfo cholesky_solve_args[] = {{"self", ArgType::kTensor, fal
 static constexpr OpSchema cholesky_solve_schema = {.name = "cholesky_solve",
                                                    .call = "cholesky_solve",
     .text = "cholesky_solve(self: Tensor, input2: Tensor, upper: Bool = false) -> Tensor",
-    .args = cholesky_solve_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true};
+    .args = cholesky_solve_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+    .autocast = {Autocast::kFp32, Autocast::kNone}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool)> op_cholesky_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, bool>(&cholesky_solve_schema,
     impl::cholesky_solve, cholesky_solve_autograd);
@@ -1234,7 +1242,8 @@ static constexpr ArgInfo cholesky_inverse_args[] = {{"self", ArgType::kTensor, f
 static constexpr OpSchema cholesky_inverse_schema = {.name = "cholesky_inverse",
                                                      .call = "cholesky_inverse",
     .text = "cholesky_inverse(self: Tensor, upper: Bool = false) -> Tensor",
-    .args = cholesky_inverse_args, .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true};
+    .args = cholesky_inverse_args, .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+    .autocast = {Autocast::kFp32, Autocast::kNone}};
 constinit Op<TensorRef(const Tensor&, bool)> op_cholesky_inverse = make_op<TensorRef, const Tensor&,
     bool>(&cholesky_inverse_schema, impl::cholesky_inverse, cholesky_inverse_autograd);
 static void cholesky_inverse_into_autograd(Call c, const Tensor& self, bool upper, Tensor& dst) {
@@ -1342,7 +1351,8 @@ static constexpr ArgInfo linalg_qr_args[] = {{"self", ArgType::kTensor, false, f
 static constexpr OpSchema linalg_qr_schema = {.name = "linalg_qr", .call = "linalg_qr",
     .text = "linalg_qr(self: Tensor, mode: Enum<QrMode> = \"reduced\") -> (Q: Tensor, R: Tensor)",
     .args = linalg_qr_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, int64_t)> op_linalg_qr = make_op<TensorPair, const Tensor&,
     int64_t>(&linalg_qr_schema, impl::linalg_qr, nullptr);
 static void linalg_qr_into_autograd(Call c, const Tensor& self, int64_t mode, Tensor& dst_Q,
@@ -1367,7 +1377,7 @@ static constexpr ArgInfo qr_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema qr_schema = {.name = "qr", .call = "qr",
     .text = "qr(self: Tensor, some: Bool = true) -> (Q: Tensor, R: Tensor)", .args = qr_args,
     .n_args = 2, .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, bool)> op_qr = make_op<TensorPair, const Tensor&,
     bool>(&qr_schema, impl::qr, nullptr);
 static void qr_into_autograd(Call c, const Tensor& self, bool some, Tensor& dst_Q, Tensor& dst_R) {
@@ -1388,7 +1398,8 @@ static constexpr ArgInfo geqrf_args[] = {{"self", ArgType::kTensor, false, false
 static constexpr OpSchema geqrf_schema = {.name = "geqrf", .call = "geqrf",
                                           .text = "geqrf(self: Tensor) -> (a: Tensor, tau: Tensor)",
                                           .args = geqrf_args, .n_args = 1, .n_outs = 2,
-                                          .leaf = true};
+                                          .leaf = true,
+                                          .autocast = {Autocast::kFp32, Autocast::kNone}};
 constinit Op<TensorPair(const Tensor&)> op_geqrf = make_op<TensorPair, const Tensor&>(&geqrf_schema,
     impl::geqrf, nullptr);
 static void geqrf_into_autograd(Call c, const Tensor& self, Tensor& dst_a, Tensor& dst_tau) {
@@ -1409,7 +1420,8 @@ static constexpr OpSchema linalg_householder_product_schema = {.name = "linalg_h
     .call = "linalg_householder_product",
     .text = "linalg_householder_product(self: Tensor, tau: Tensor) -> Tensor",
     .args = linalg_householder_product_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_linalg_householder_product =
     make_op<TensorRef, const Tensor&, const Tensor&>(&linalg_householder_product_schema,
                                                      impl::linalg_householder_product, nullptr);
@@ -1436,7 +1448,8 @@ static constexpr ArgInfo linalg_eigh_args[] = {{"self", ArgType::kTensor, false,
 static constexpr OpSchema linalg_eigh_schema = {.name = "linalg_eigh", .call = "linalg_eigh",
     .text = "linalg_eigh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> (eigenvalues: Tensor, "
     "eigenvectors: Tensor)", .args = linalg_eigh_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, int64_t)> op_linalg_eigh = make_op<TensorPair, const Tensor&,
     int64_t>(&linalg_eigh_schema, impl::linalg_eigh, nullptr);
 static void linalg_eigh_into_autograd(Call c, const Tensor& self, int64_t UPLO,
@@ -1464,7 +1477,8 @@ static constexpr OpSchema linalg_eigvalsh_schema = {.name = "linalg_eigvalsh",
                                                     .call = "linalg_eigvalsh",
     .text = "linalg_eigvalsh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> Tensor",
     .args = linalg_eigvalsh_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_eigvalsh =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_eigvalsh_schema, impl::linalg_eigvalsh,
                                                nullptr);
@@ -1489,7 +1503,8 @@ static constexpr ArgInfo linalg_eig_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema linalg_eig_schema = {.name = "linalg_eig", .call = "linalg_eig",
     .text = "linalg_eig(self: Tensor) -> (eigenvalues: Tensor, eigenvectors: Tensor)",
     .args = linalg_eig_args, .n_args = 1, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&)> op_linalg_eig =
     make_op<TensorPair, const Tensor&>(&linalg_eig_schema, impl::linalg_eig, nullptr);
 static void linalg_eig_into_autograd(Call c, const Tensor& self, Tensor& dst_eigenvalues,
@@ -1516,6 +1531,7 @@ static constexpr OpSchema linalg_eigvals_schema = {.name = "linalg_eigvals",
                                                    .args = linalg_eigvals_args, .n_args = 1,
                                                    .n_outs = 1, .structural = true,
                                                    .kind = OpKind::kComposite,
+                                                   .autocast = {Autocast::kFp32, Autocast::kNone},
                                                    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_linalg_eigvals =
     make_op<TensorRef, const Tensor&>(&linalg_eigvals_schema, impl::linalg_eigvals, nullptr);
@@ -1541,7 +1557,8 @@ static constexpr ArgInfo linalg_svd_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema linalg_svd_schema = {.name = "linalg_svd", .call = "linalg_svd",
     .text = "linalg_svd(self: Tensor, full_matrices: Bool = true) -> (U: Tensor, S: Tensor, Vh: "
     "Tensor)", .args = linalg_svd_args, .n_args = 2, .n_outs = 3, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorTriple(const Tensor&, bool)> op_linalg_svd = make_op<TensorTriple, const Tensor&,
     bool>(&linalg_svd_schema, impl::linalg_svd, nullptr);
 static void linalg_svd_into_autograd(Call c, const Tensor& self, bool full_matrices, Tensor& dst_U,
@@ -1571,7 +1588,8 @@ static constexpr ArgInfo svd_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema svd_schema = {.name = "svd", .call = "svd",
     .text = "svd(self: Tensor, some: Bool = true, compute_uv: Bool = true) -> (U: Tensor, S: "
     "Tensor, V: Tensor)", .args = svd_args, .n_args = 3, .n_outs = 3, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorTriple(const Tensor&, bool, bool)> op_svd = make_op<TensorTriple, const Tensor&,
     bool, bool>(&svd_schema, impl::svd, nullptr);
 static void svd_into_autograd(Call c, const Tensor& self, bool some, bool compute_uv, Tensor& dst_U,
@@ -1597,6 +1615,7 @@ static constexpr OpSchema linalg_svdvals_schema = {.name = "linalg_svdvals",
                                                    .args = linalg_svdvals_args, .n_args = 1,
                                                    .n_outs = 1, .structural = true,
                                                    .kind = OpKind::kComposite,
+                                                   .autocast = {Autocast::kFp32, Autocast::kNone},
                                                    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&)> op_linalg_svdvals =
     make_op<TensorRef, const Tensor&>(&linalg_svdvals_schema, impl::linalg_svdvals, nullptr);
@@ -1750,7 +1769,7 @@ static constexpr ArgInfo linalg_cond_args[] = {{"self", ArgType::kTensor, false,
 static constexpr OpSchema linalg_cond_schema = {.name = "linalg_cond", .call = "linalg_cond",
     .text = "linalg_cond(self: Tensor, p: Float? = None) -> Tensor", .args = linalg_cond_args,
     .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Opt<double>)> op_linalg_cond =
     make_op<TensorRef, const Tensor&, Opt<double>>(&linalg_cond_schema, impl::linalg_cond, nullptr);
 static void linalg_cond_into_autograd(Call c, const Tensor& self, Opt<double> p, Tensor& dst) {
@@ -1776,7 +1795,8 @@ static constexpr OpSchema linalg_cond_str_schema = {.name = "linalg_cond_str",
                                                     .call = "linalg_cond_str",
     .text = "linalg_cond_str(self: Tensor, p: Enum<MatrixNorm>) -> Tensor",
     .args = linalg_cond_str_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_cond_str =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_cond_str_schema, impl::linalg_cond_str,
                                                nullptr);
@@ -1805,7 +1825,7 @@ static constexpr OpSchema linalg_matrix_rank_schema = {.name = "linalg_matrix_ra
                                                        .call = "linalg_matrix_rank",
     .text = "linalg_matrix_rank(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, "
     "hermitian: Bool = false) -> IndexTensor", .args = linalg_matrix_rank_args, .n_args = 4,
-    .n_outs = 1, .leaf = true};
+    .n_outs = 1, .leaf = true, .autocast = {Autocast::kFp32, Autocast::kNone}};
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*, bool)> op_linalg_matrix_rank =
     make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*,
             bool>(&linalg_matrix_rank_schema, impl::linalg_matrix_rank, nullptr);
@@ -1860,7 +1880,7 @@ static constexpr ArgInfo pinverse_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema pinverse_schema = {.name = "pinverse", .call = "pinverse",
     .text = "pinverse(self: Tensor, rcond: Float = 1e-15) -> Tensor", .args = pinverse_args,
     .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double)> op_pinverse = make_op<TensorRef, const Tensor&,
     double>(&pinverse_schema, impl::pinverse, nullptr);
 
@@ -1879,7 +1899,8 @@ static constexpr OpSchema linalg_lstsq_schema = {.name = "linalg_lstsq", .call =
     .text = "linalg_lstsq(self: Tensor, other: Tensor, rcond: Float? = None, driver: "
     "Enum<LeastSquares> = \"gelsy\") -> (solution: Tensor, residuals: Tensor, rank: IndexTensor, "
     "singular_values: PlainTensor)", .args = linalg_lstsq_args, .n_args = 4, .n_outs = 4,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorQuad(const Tensor&, const Tensor&, Opt<double>, int64_t)> op_linalg_lstsq =
     make_op<TensorQuad, const Tensor&, const Tensor&, Opt<double>, int64_t>(&linalg_lstsq_schema,
     impl::linalg_lstsq, nullptr);
@@ -1995,7 +2016,8 @@ static constexpr ArgInfo linalg_vecdot_args[] = {{"self", ArgType::kTensor, fals
 static constexpr OpSchema linalg_vecdot_schema = {.name = "linalg_vecdot", .call = "linalg_vecdot",
     .text = "linalg_vecdot(self: Tensor, other: Tensor, dim: Dim = -1) -> Tensor",
     .args = linalg_vecdot_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kLower, Autocast::kLower},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_linalg_vecdot =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&linalg_vecdot_schema,
     impl::linalg_vecdot, nullptr);
@@ -2033,7 +2055,7 @@ static constexpr OpSchema linalg_tensorinv_schema = {.name = "linalg_tensorinv",
                                                      .call = "linalg_tensorinv",
     .text = "linalg_tensorinv(self: Tensor, ind: Int = 2) -> Tensor", .args = linalg_tensorinv_args,
     .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_tensorinv =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_tensorinv_schema, impl::linalg_tensorinv,
                                                nullptr);
@@ -2060,7 +2082,8 @@ static constexpr OpSchema linalg_tensorsolve_schema = {.name = "linalg_tensorsol
                                                        .call = "linalg_tensorsolve",
     .text = "linalg_tensorsolve(self: Tensor, other: Tensor, dims: Dims? = None) -> Tensor",
     .args = linalg_tensorsolve_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<Ints>)> op_linalg_tensorsolve =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<Ints>>(&linalg_tensorsolve_schema,
     impl::linalg_tensorsolve, nullptr);
@@ -2179,6 +2202,7 @@ static constexpr OpSchema orgqr_schema = {.name = "orgqr", .call = "orgqr",
                                           .args = orgqr_args, .n_args = 2, .n_outs = 1,
                                           .differentiable = true, .structural = true,
                                           .kind = OpKind::kComposite,
+                                          .autocast = {Autocast::kFp32, Autocast::kNone},
                                           .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_orgqr = make_op<TensorRef, const Tensor&,
     const Tensor&>(&orgqr_schema, orgqr_impl, nullptr);
@@ -2202,7 +2226,8 @@ static constexpr ArgInfo lu_solve_args[] = {{"self", ArgType::kTensor, false, fa
 static constexpr OpSchema lu_solve_schema = {.name = "lu_solve", .call = "lu_solve",
     .text = "lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor",
     .args = lu_solve_args, .n_args = 3, .n_outs = 1, .differentiable = true, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_lu_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&lu_solve_schema, lu_solve_impl,
     nullptr);
@@ -2234,7 +2259,8 @@ static constexpr OpSchema triangular_solve_schema = {.name = "triangular_solve",
     .text = "triangular_solve(self: Tensor, A: Tensor, upper: Bool = true, transpose: Bool = "
     "false, unitriangular: Bool = false) -> (solution: Tensor, cloned_coefficient: Tensor)",
     .args = triangular_solve_args, .n_args = 5, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, const Tensor&, bool, bool, bool)> op_triangular_solve =
     make_op<TensorPair, const Tensor&, const Tensor&, bool, bool, bool>(&triangular_solve_schema,
     impl::triangular_solve, nullptr);

@@ -1056,7 +1056,8 @@ static constexpr OpSchema poisson_nll_loss_schema = {.name = "poisson_nll_loss",
     .text = "poisson_nll_loss(input: Tensor, target: Tensor, log_input: Bool = true, full: Bool = "
     "false, eps: Float = 1e-8, reduction: Enum<Reduction> = \"mean\") -> Tensor",
     .args = poisson_nll_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool, double,
                        int64_t)> op_poisson_nll_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, bool, bool, double, int64_t>(&poisson_nll_loss_schema, impl::poisson_nll_loss,
@@ -1095,7 +1096,7 @@ static constexpr OpSchema hinge_embedding_loss_schema = {.name = "hinge_embeddin
     .text = "hinge_embedding_loss(input: Tensor, target: Tensor, margin: Float = 1.0, reduction: "
     "Enum<Reduction> = \"mean\") -> Tensor", .args = hinge_embedding_loss_args, .n_args = 4,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_hinge_embedding_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, double, int64_t>(&hinge_embedding_loss_schema,
     impl::hinge_embedding_loss, nullptr);
@@ -1110,7 +1111,7 @@ static constexpr OpSchema cosine_embedding_loss_schema = {.name = "cosine_embedd
     .text = "cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float "
     "= 0.0, reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = cosine_embedding_loss_args,
     .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
                        int64_t)> op_cosine_embedding_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, int64_t>(&cosine_embedding_loss_schema,
@@ -1130,7 +1131,7 @@ static constexpr OpSchema margin_ranking_loss_schema = {.name = "margin_ranking_
     .text = "margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float = "
     "0.0, reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = margin_ranking_loss_args,
     .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
                        int64_t)> op_margin_ranking_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, int64_t>(&margin_ranking_loss_schema,
@@ -1184,7 +1185,8 @@ static constexpr OpSchema soft_margin_loss_schema = {.name = "soft_margin_loss",
                                                      .call = "soft_margin_loss",
     .text = "soft_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "
     "\"mean\") -> Tensor", .args = soft_margin_loss_args, .n_args = 3, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_soft_margin_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&soft_margin_loss_schema,
     impl::soft_margin_loss, nullptr);
@@ -1210,7 +1212,7 @@ static constexpr OpSchema triplet_margin_loss_schema = {.name = "triplet_margin_
     "Float = 1.0, p: Float = 2.0, eps: Float = 1e-6, swap: Bool = false, reduction: "
     "Enum<Reduction> = \"mean\") -> Tensor", .args = triplet_margin_loss_args, .n_args = 8,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double, double, double, bool,
                        int64_t)> op_triplet_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, double, double, bool,
@@ -1232,7 +1234,8 @@ static constexpr OpSchema multi_margin_loss_schema = {.name = "multi_margin_loss
     .text = "multi_margin_loss(input: Tensor, target: Tensor, p: Int = 1, margin: Float = 1.0, "
     "weight: Tensor? = None, reduction: Enum<Reduction> = \"mean\") -> Tensor",
     .args = multi_margin_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double, const Tensor*,
                        int64_t)> op_multi_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, int64_t, double, const Tensor*, int64_t>(&multi_margin_loss_schema,
@@ -1246,7 +1249,8 @@ static constexpr OpSchema multilabel_margin_loss_schema = {.name = "multilabel_m
     .call = "multilabel_margin_loss",
     .text = "multilabel_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "
     "\"mean\") -> Tensor", .args = multilabel_margin_loss_args, .n_args = 3, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_multilabel_margin_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&multilabel_margin_loss_schema,
     impl::multilabel_margin_loss, nullptr);
@@ -1303,7 +1307,8 @@ static constexpr OpSchema ctc_loss_schema = {.name = "ctc_loss", .call = "ctc_lo
     .text = "ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: "
     "Tensor, blank: Int = 0, reduction: Enum<Reduction> = \"mean\", zero_infinity: Bool = false) "
     "-> Tensor", .args = ctc_loss_args, .n_args = 7, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
                        bool)> op_ctc_loss = make_op<TensorRef, const Tensor&, const Tensor&,
                                                     const Tensor&, const Tensor&, int64_t, int64_t,

@@ -641,7 +641,7 @@ static constexpr OpSchema max_pool3d_schema = {.name = "max_pool3d", .call = "ma
     .text = "max_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
     "0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", .args = max_pool3d_args,
     .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool3d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool3d_schema,
     impl::max_pool3d, nullptr);
@@ -675,7 +675,8 @@ static constexpr OpSchema avg_pool3d_schema = {.name = "avg_pool3d", .call = "av
     .text = "avg_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
     "0, ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) "
     "-> Tensor", .args = avg_pool3d_args, .n_args = 7, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool3d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool,
             Opt<int64_t>>(&avg_pool3d_schema, impl::avg_pool3d, nullptr);
@@ -688,7 +689,8 @@ static constexpr OpSchema adaptive_max_pool3d_schema = {.name = "adaptive_max_po
                                                         .call = "adaptive_max_pool3d",
     .text = "adaptive_max_pool3d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: "
     "IndexTensor)", .args = adaptive_max_pool3d_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool3d =
     make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool3d_schema, impl::adaptive_max_pool3d,
                                              nullptr);
@@ -701,7 +703,8 @@ static constexpr OpSchema adaptive_avg_pool3d_schema = {.name = "adaptive_avg_po
                                                         .call = "adaptive_avg_pool3d",
     .text = "adaptive_avg_pool3d(self: Tensor, output_size: Int[]) -> Tensor",
     .args = adaptive_avg_pool3d_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool3d =
     make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool3d_schema, impl::adaptive_avg_pool3d,
                                             nullptr);
@@ -761,7 +764,8 @@ static constexpr OpSchema fractional_max_pool2d_schema = {.name = "fractional_ma
     .text = "fractional_max_pool2d(input: Tensor, kernel_size: Int[], output_size: Int[], "
     "random_samples: Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: "
     "IndexTensor)", .args = fractional_max_pool2d_args, .n_args = 5, .n_outs = 2, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
                         Generator*)> op_fractional_max_pool2d = make_op<TensorPair, const Tensor&,
     Ints, Ints, const Tensor*, Generator*>(&fractional_max_pool2d_schema,
@@ -777,7 +781,8 @@ static constexpr OpSchema fractional_max_pool3d_schema = {.name = "fractional_ma
     .text = "fractional_max_pool3d(input: Tensor, kernel_size: Int[], output_size: Int[], "
     "random_samples: Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: "
     "IndexTensor)", .args = fractional_max_pool3d_args, .n_args = 5, .n_outs = 2, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+    .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
                         Generator*)> op_fractional_max_pool3d = make_op<TensorPair, const Tensor&,
     Ints, Ints, const Tensor*, Generator*>(&fractional_max_pool3d_schema,
@@ -906,7 +911,7 @@ static constexpr OpSchema max_unpool2d_schema = {.name = "max_unpool2d", .call =
     .text = "max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = "
     "None, padding: Int[] = 0, output_size: Int[] = None) -> Tensor", .args = max_unpool2d_args,
     .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool2d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool2d_schema,
     impl::max_unpool2d, nullptr);
@@ -922,7 +927,7 @@ static constexpr OpSchema max_unpool3d_schema = {.name = "max_unpool3d", .call =
     .text = "max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = "
     "None, padding: Int[] = 0, output_size: Int[] = None) -> Tensor", .args = max_unpool3d_args,
     .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool3d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool3d_schema,
     impl::max_unpool3d, nullptr);

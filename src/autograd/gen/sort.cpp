@@ -663,7 +663,7 @@ static constexpr OpSchema quantile_schema = {.name = "quantile", .call = "quanti
     .text = "quantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = quantile_args, .n_args = 5,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t)> op_quantile =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t>(&quantile_schema,
     impl::quantile, nullptr);
@@ -697,7 +697,7 @@ static constexpr OpSchema quantile_scalar_schema = {.name = "quantile_scalar",
     .text = "quantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = quantile_scalar_args,
     .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double, Opt<int64_t>, bool, int64_t)> op_quantile_scalar =
     make_op<TensorRef, const Tensor&, double, Opt<int64_t>, bool, int64_t>(&quantile_scalar_schema,
     impl::quantile_scalar, nullptr);
@@ -731,7 +731,7 @@ static constexpr OpSchema nanquantile_schema = {.name = "nanquantile", .call = "
     .text = "nanquantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = nanquantile_args, .n_args = 5,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t)> op_nanquantile =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>, bool,
             int64_t>(&nanquantile_schema, impl::nanquantile, nullptr);
@@ -766,7 +766,7 @@ static constexpr OpSchema nanquantile_scalar_schema = {.name = "nanquantile_scal
     .text = "nanquantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = nanquantile_scalar_args,
     .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
 constinit Op<TensorRef(const Tensor&, double, Opt<int64_t>, bool, int64_t)> op_nanquantile_scalar =
     make_op<TensorRef, const Tensor&, double, Opt<int64_t>, bool,
             int64_t>(&nanquantile_scalar_schema, impl::nanquantile_scalar, nullptr);

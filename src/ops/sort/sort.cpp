@@ -132,13 +132,40 @@ namespace TT_NS::impl {
 
 static int64_t length(const Tensor& t, int64_t d) { return t.ndim ? t.size(d) : 1; }
 
-TensorPair sort(Call, const Tensor& self, int64_t dim, bool descending, bool) {
+// Sorts; the results have the order of self's dimensions in memory.
+static TensorPair sorted_like(const Tensor& self, int64_t dim, bool descending, bool want_values) {
   const int64_t d = wrap_dim(dim, self.ndim);
-  return sorted_rows(self, d, length(self, d), descending, true);
+  const int64_t n = length(self, d);
+  const Shape strides = is_dense(self.sizes(), self.strides())
+                            ? Shape(self.strides())
+                            : strides_like(self.sizes(), self.strides());
+  if (is_contiguous(self.sizes(), strides)) return sorted_rows(self, d, n, descending, want_values);
+  SmallVec<int64_t, 8> order;  // the outermost dimension first
+  for (int64_t i = 0; i < self.ndim; i++) {
+    int64_t at = i;
+    order.push_back(i);
+    for (; at > 0 && strides[order[at - 1]] < strides[i]; at--) order[at] = order[at - 1];
+    order[at] = i;
+  }
+  Shape sizes;
+  Shape steps;
+  for (int64_t i : order) {
+    sizes.push_back(self.size(i));
+    steps.push_back(self.stride(i));
+  }
+  int64_t place = 0;
+  while (order[place] != d) place++;
+  const TensorPair rows =
+      sorted_rows(*new_alias(self, sizes, steps), place, n, descending, want_values);
+  return {rows.first ? new_alias(*rows.first, self.sizes(), strides) : TensorRef(),
+          new_alias(*rows.second, self.sizes(), strides)};
+}
+
+TensorPair sort(Call, const Tensor& self, int64_t dim, bool descending, bool) {
+  return sorted_like(self, dim, descending, true);
 }
 TensorRef argsort(Call, const Tensor& self, int64_t dim, bool descending, bool) {
-  const int64_t d = wrap_dim(dim, self.ndim);
-  return sorted_rows(self, d, length(self, d), descending, false).second;
+  return sorted_like(self, dim, descending, false).second;
 }
 TensorPair topk(Call, const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
   const int64_t d = wrap_dim(dim, self.ndim);

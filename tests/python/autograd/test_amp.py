@@ -10,6 +10,7 @@ from tt.nn import functional as F
 
 BF16, F32 = tt.bfloat16, tt.float32
 A, B = tt.ones(2, 2), tt.ones(2, 2, dtype=BF16)
+E = tt.eye(2, dtype=BF16)
 IMAGE, KERNEL = tt.ones(1, 1, 4, 4), tt.ones(1, 1, 3, 3)
 DTYPES = [
     (lambda: A @ A, BF16),
@@ -36,6 +37,18 @@ DTYPES = [
     (lambda: F.cross_entropy(B, tt.tensor([0, 1])), F32),
     (lambda: F.binary_cross_entropy_with_logits(B, B), F32),
     (lambda: tt.empty(2, 2, dtype=BF16).copy_(A), BF16),
+    (lambda: tt.linalg.inv(E), F32),
+    (lambda: tt.linalg.svdvals(B), F32),
+    (lambda: tt.linalg.eigh(E).eigenvectors, F32),
+    (lambda: tt.linalg.lstsq(A, A).solution, F32),
+    (lambda: tt.linalg.vecdot(A, A), BF16),
+    (lambda: tt.linalg.multi_dot([A, A]), BF16),
+    (lambda: tt.fft.rfft(B), tt.complex64),
+    (lambda: tt.fft.irfft2(B), F32),
+    (lambda: tt.quantile(B, 0.5), F32),
+    (lambda: F.avg_pool3d(B[None, None], 1), F32),
+    (lambda: F.avg_pool2d(B[None], 1), BF16),
+    (lambda: F.soft_margin_loss(B, B), F32),
 ]
 
 

@@ -265,6 +265,24 @@ def test_grad_takes_what_pytorchs_takes():
         tt.autograd.grad(x.sum(), [x, unused])
 
 
+def test_sorted_tensors_have_the_strides_of_the_input():
+    x = (tt.arange(120.0) * 7 % 31).reshape(2, 3, 4, 5)
+    for view, strides in (
+        (x.permute(3, 1, 0, 2), (1, 20, 60, 5)),
+        (x.permute(3, 1, 0, 2)[::2], (1, 12, 36, 3)),
+        (x.contiguous(memory_format=tt.channels_last), (60, 1, 15, 3)),
+        (x[0, 0].T, (1, 5)),
+        (tt.arange(3.0)[:, None].expand(3, 4), (4, 1)),
+    ):
+        for dim in range(view.ndim):
+            values, indices = view.sort(dim, stable=True)
+            assert values.stride() == indices.stride() == strides
+            assert view.argsort(dim, stable=True).stride() == strides
+            assert not values._is_view()
+            dense = view.clone(memory_format=tt.contiguous_format).sort(dim, stable=True)
+            assert values.equal(dense.values) and indices.equal(dense.indices)
+
+
 def test_names_of_numpys():
     x = tt.arange(6.0).reshape(2, 3)
     assert (
