@@ -8,6 +8,14 @@
 
 #include "kernels/functors/unary.h"
 
+// Bodies of hundreds of instructions are called on a device: its kernels have eight copies of what
+// is inlined, which nvcc takes minutes for.
+#if defined(__CUDACC__)
+#define TT_LONG_FN __host__ __device__ __noinline__ inline
+#else
+#define TT_LONG_FN TT_INLINE
+#endif
+
 TT_FUNCTORS_BEGIN
 namespace special {
 
@@ -48,7 +56,7 @@ TT_FN double pi_cot(double x) {
 }
 // The derivative of log Gamma: by recurrence to x >= 10, then A&S 6.3.18; reflection below 0
 // (6.3.7). The poles are nan; at 0 they are infinite, with the sign of the zero turned.
-TT_FN double digamma(double x) {
+TT_LONG_FN double digamma(double x) {
   if (x == 0) return -__builtin_copysign(kInf, x);
   if (x == -kInf || (x < 0 && x == __builtin_floor(x))) return kNan;
   double sum = 0;
@@ -69,7 +77,7 @@ TT_FN double digamma(double x) {
 
 // Hurwitz' zeta function, the sum of (q + k)^-s over k >= 0: ten terms and Euler and Maclaurin's
 // formula for the rest.
-TT_FN double zeta_of_positive(double s, double q) {
+TT_LONG_FN double zeta_of_positive(double s, double q) {
   constexpr int kTerms = 10;
   // B(2k) / (2k)!, k = 1 … 12: the weights of Euler and Maclaurin's formula.
   constexpr int kNumBernoulli = 12;
@@ -188,7 +196,7 @@ TT_FN double upper_series(double a, double x) {
   return -__builtin_expm1(exponent) - a * __builtin_exp(exponent) * sum;
 }
 // The regularised incomplete Gamma functions: Q, or P = 1 - Q.
-TT_FN double incomplete_gamma(double a, double x, bool upper) {
+TT_LONG_FN double incomplete_gamma(double a, double x, bool upper) {
   if (a == kInf && x != kInf && !(x < 0)) return upper ? 1.0 : 0.0;  // as in PyTorch at nan, too
   if (!(a >= 0) || !(x >= 0) || a == kInf) return kNan;
   if (a == 0 && x == 0) return kNan;
@@ -214,7 +222,7 @@ TT_FN double without_low_bits(double x) {
   return __builtin_bit_cast(double, __builtin_bit_cast(uint64_t, x) & ~uint64_t(0x7ffffff));
 }
 // exp(x^2) erfc(x): for large x by its asymptotic series (A&S 7.1.23).
-TT_FN double erfcx(double x) {
+TT_LONG_FN double erfcx(double x) {
   if (x < -26.7) return kInf;
   if (x < 12) {  // x^2 = high^2 + rest, where high^2 is exact
     const double high = without_low_bits(x);
@@ -250,7 +258,7 @@ TT_FN double halley_step(double x, double f, double f1) {
 }
 TT_FN double erf_slope(double x) { return 2.0 / kSqrtPi * __builtin_exp(-x * x); }
 // The inverse of erfc on (0, 1]: from A&S 26.2.23.
-TT_FN double erfc_inverse(double q) {
+TT_LONG_FN double erfc_inverse(double q) {
   const double t = __builtin_sqrt(-2.0 * __builtin_log(0.5 * q));
   const double n = 2.515517 + t * (0.802853 + t * 0.010328);
   const double d = 1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308));
@@ -278,7 +286,7 @@ TT_FN double ndtri(double p) {
 
 // e^-|x| I_order(x): the power series (A&S 9.6.10), whose terms are positive, and for large x the
 // asymptotic one (9.7.1).
-TT_FN double bessel_scaled(int order, double x) {
+TT_LONG_FN double bessel_scaled(int order, double x) {
   const double a = __builtin_fabs(x);
   double value;
   if (a < 25) {
