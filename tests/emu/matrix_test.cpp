@@ -1,10 +1,12 @@
 // The decompositions that blocks share with the CPU (kernels/functors/linalg): what they return is
 // put together again, for matrices of one warp and of several, in three orders of threads.
+#include <dlfcn.h>
 #include <math.h>
 
 #include <complex>
 
 #include "check.h"
+#include "kernels/cuda/linalg/solver.h"
 #include "plan/linalg_plan.h"
 
 using namespace TT_NS;
@@ -106,13 +108,14 @@ struct Call {
   std::vector<double> a, b, w, work, det;
   std::vector<int32_t> pivots, info;
 
-  explicit Call(const Case& c) : t(c), work(size_t(8 * c.n + 400)), pivots(100), info(1) {
+  explicit Call(const Case& c)
+      : t(c), work(size_t(8 * c.n + 400)), pivots(size_t(c.n + 1)), info(1) {
     one_stage(&p.run, 1, 1);
     p.complex = c.complex;
     p.m = p.n = c.n;
     p.work_size = int64_t(work.size());
   }
-  void launch(Row row) {
+  void launch(Row row, Bytes bytes = nullptr) {
     p.a = a.data();
     p.b = b.data();
     p.w = w.data();
@@ -120,10 +123,10 @@ struct Call {
     p.det = det.empty() ? nullptr : det.data();
     p.pivots = pivots.data();
     p.info = info.data();
-    run(t.name, row, nullptr, &p);
+    run(t.name, row, bytes, &p);
   }
   // In several orders of threads; `out`: a, b or w.
-  void run_in_orders(Row row, std::vector<double> Call::*out) {
+  void run_in_orders(Row row, std::vector<double> Call::*out, Bytes bytes = nullptr) {
     const std::vector<double> a0 = a, b0 = b, w0 = w;
     std::vector<double> result = this->*out;
     in_orders(
@@ -132,10 +135,10 @@ struct Call {
           a = a0;
           b = b0;
           w = w0;
-          launch(row);
+          launch(row, bytes);
           result = this->*out;
         },
-        EMU_TSAN || (t.n > 32 && t.complex));
+        EMU_TSAN || t.n > 33);
   }
 };
 void expect(const Case& t, double error, int i) { check(error < 1e-10, t.name, i); }
@@ -147,7 +150,7 @@ void test_lu(const Case& t) {
   Call f(t);
   f.a = packed(a, t.complex);
   f.det.resize(6);
-  f.run_in_orders(cuda::lu_factor, &Call::a);
+  f.run_in_orders(cuda::lu_factor, &Call::a, cuda::lu_factor_workspace);
   const Matrix lu = unpacked(f.a, t.n, t.n, t.complex);
   Matrix lower = triangle(lu, false, -1);
   for (int64_t i = 0; i < t.n; i++) lower.at(i, i) = 1;
@@ -167,7 +170,7 @@ void test_lu(const Case& t) {
     f.p.k = t.k;
     f.p.adjoint = adjoint;
     f.b = packed(b, t.complex);
-    f.run_in_orders(cuda::lu_solve, &Call::b);
+    f.run_in_orders(cuda::lu_solve, &Call::b, cuda::lu_solve_workspace);
     const Matrix x = unpacked(f.b, t.n, t.k, t.complex);
     expect(t, distance(product(adjoint ? adjoint_of(a) : a, x), b), 4);
   }
@@ -183,7 +186,7 @@ void test_cholesky(const Case& t) {
     Call f(t);
     f.p.upper = upper;
     f.a = packed(triangle(a, upper), t.complex);
-    f.run_in_orders(cuda::cholesky, &Call::a);
+    f.run_in_orders(cuda::cholesky, &Call::a, cuda::cholesky_workspace);
     const Matrix u = unpacked(f.a, t.n, t.n, t.complex);
     expect(t, distance(upper ? product(adjoint_of(u), u) : product(u, adjoint_of(u)), a), 5);
     check(f.info[0] == 0, t.name, 6);
@@ -195,8 +198,28 @@ void test_cholesky(const Case& t) {
   a.at(t.n - 1, t.n - 1) = -1;
   Call f(t);
   f.a = packed(a, t.complex);
-  f.launch(cuda::cholesky);
+  f.launch(cuda::cholesky, cuda::cholesky_workspace);
   check(f.info[0] == t.n, t.name, 8);
+}
+
+void test_cholesky_alone(const Case& t) {
+  Numbers numbers;
+  Matrix a = product(random_matrix(t.n, t.n, t.complex, &numbers), identity(t.n));
+  a = product(a, adjoint_of(a));
+  for (bool upper : {false, true}) {
+    Call f(t);
+    f.p.upper = upper;
+    f.a = packed(triangle(a, upper), t.complex);
+    f.launch(cuda::cholesky, cuda::cholesky_workspace);
+    const Matrix u = unpacked(f.a, t.n, t.n, t.complex);
+    expect(t, distance(upper ? product(adjoint_of(u), u) : product(u, adjoint_of(u)), a), 22);
+    expect(t, distance(triangle(u, upper), u), 23);
+  }
+  a.at(5, 5) = -1;
+  Call f(t);
+  f.a = packed(a, t.complex);
+  f.launch(cuda::cholesky, cuda::cholesky_workspace);
+  check(f.info[0] == 6, t.name, 24);
 }
 
 void test_qr(const Case& t) {
@@ -207,14 +230,14 @@ void test_qr(const Case& t) {
   f.p.m = m;
   f.a = packed(a, t.complex);
   f.b.resize(size_t(2 * t.n));
-  f.run_in_orders(cuda::householder_qr, &Call::a);
+  f.run_in_orders(cuda::householder_qr, &Call::a, cuda::householder_qr_workspace);
   Call g(t);
   g.p.m = m;
   g.p.k = t.n;
   g.a = f.a;
   g.w = f.b;
   g.b.resize(f.a.size());
-  g.run_in_orders(cuda::householder_product, &Call::b);
+  g.run_in_orders(cuda::householder_product, &Call::b, cuda::householder_product_workspace);
   const Matrix q = unpacked(g.b, m, t.n, t.complex);
   Matrix r(t.n, t.n);
   const Matrix upper = triangle(unpacked(f.a, m, t.n, t.complex), true);
@@ -240,11 +263,23 @@ void test_eigh(const Case& t) {
   f.a = packed(triangle(a, f.p.upper), t.complex);
   f.b.resize(f.a.size());
   f.w.resize(size_t(t.n));
-  f.run_in_orders(cuda::eigh, &Call::b);
+  f.run_in_orders(cuda::eigh, &Call::b, cuda::eigh_workspace);
   const Matrix v = unpacked(f.b, t.n, t.n, t.complex);
   expect(t, eigen_error(a, v, unpacked(f.w, 1, t.n, false)), 11);
   expect(t, distance(product(adjoint_of(v), v), identity(t.n)), 12);
   for (int64_t i = 1; i < t.n; i++) check(f.w[size_t(i - 1)] <= f.w[size_t(i)], t.name, 13);
+}
+void test_eigh_of_nan(const Case& t) {
+  Numbers numbers;
+  Matrix a = hermitian(t.n, t.complex, &numbers);
+  a.at(3, 2) = NAN;
+  Call f(t);
+  f.p.vectors = true;
+  f.a = packed(a, t.complex);
+  f.b.resize(f.a.size());
+  f.w.resize(size_t(t.n));
+  f.launch(cuda::eigh, cuda::eigh_workspace);
+  check(f.info[0] == 1 && isnan(f.w[0]) && isnan(f.b.back() + f.b[0]), t.name, 25);
 }
 void test_eig(const Case& t) {
   Numbers numbers;
@@ -282,16 +317,42 @@ void test_ldl(const Case& t) {
   }
 }
 
+// Large matrices, as cuSOLVER sees them. Argument of the program: the stub (solver_stub.cpp).
+constexpr Case kLargeCases[] = {{"library", 129, 2, false}, {"library, complex", 130, 3, true}};
+
+int test_library(const char* stub) {
+  void* const library = dlopen(stub, RTLD_NOW);
+  const int* const calls =
+      library ? static_cast<int*>(dlsym(library, "solver_stub_calls")) : nullptr;
+  if (!calls) return printf("no stub: %s\n", dlerror()), 1;
+  cuda::cusolver::use_library(stub);
+  for (const Case& t : kLargeCases) {
+    const int before = *calls;
+    test_lu(t);
+    check(*calls - before == 3, t.name, 17);
+    test_qr(t);
+    check(*calls - before == 5, t.name, 18);
+    test_cholesky_alone(t);
+    check(*calls - before == 8, t.name, 19);
+    test_eigh(t);
+    check(*calls - before == 9, t.name, 20);
+    test_eigh_of_nan(t);
+    check(*calls - before == 10, t.name, 21);
+  }
+  return finished();
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc > 1) return test_library(argv[1]);
   for (const Case& t : kCases) {
     if (EMU_TSAN && t.n > 6) continue;
     test_lu(t);
     test_cholesky(t);
     test_qr(t);
-    test_eigh(t);
-    if (t.n < 32 || !t.complex) test_eig(t);  // the arithmetic is complex in any case
+    if (t.n < 34) test_eigh(t);
+    if (t.n < 33) test_eig(t);
     test_ldl(t);
   }
   return finished();

@@ -2,10 +2,10 @@
 // is a column-major D (n, m), so that X is b transposed and Y is a transposed.
 #include "kernels/cuda/matmul/lt.h"
 
-#include "kernels/cuda/device.h"
-
-#include <dlfcn.h>
 #include <string.h>
+
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/library.h"
 
 namespace TT_NS::cuda::cublas_lt {
 namespace {
@@ -59,59 +59,25 @@ struct Library {
                     size_t bytes, void* stream);
 };
 
-template <class F> bool find(void* library, const char* name, F* f) {
-  *f = reinterpret_cast<F>(dlsym(library, name));
-  return *f != nullptr;
-}
-bool find_all(void* library, Library* out) {
-  return find(library, "cublasLtCreate", &out->create) &&
-         find(library, "cublasLtMatmulDescCreate", &out->product_new) &&
-         find(library, "cublasLtMatmulDescDestroy", &out->product_free) &&
-         find(library, "cublasLtMatmulDescSetAttribute", &out->product_set) &&
-         find(library, "cublasLtMatrixLayoutCreate", &out->layout_new) &&
-         find(library, "cublasLtMatrixLayoutDestroy", &out->layout_free) &&
-         find(library, "cublasLtMatrixLayoutSetAttribute", &out->layout_set) &&
-         find(library, "cublasLtMatmulPreferenceCreate", &out->preference_new) &&
-         find(library, "cublasLtMatmulPreferenceDestroy", &out->preference_free) &&
-         find(library, "cublasLtMatmulPreferenceSetAttribute", &out->preference_set) &&
-         find(library, "cublasLtMatmulAlgoGetHeuristic", &out->heuristic) &&
-         find(library, "cublasLtMatmul", &out->matmul);
-}
-
-// ---- the library, opened once ----
-
-enum State : int32_t { kUnknown, kOpening, kAbsent, kOpen };
-State g_state = kUnknown;
 Library g_library;
-#if defined(__CUDACC__)
-const char* g_path = "";
-#else
-const char* g_path = nullptr;
-#endif
+bool find_all(void* from) {
+  Library* const out = &g_library;
+  return find_function(from, "cublasLtCreate", &out->create) &&
+         find_function(from, "cublasLtMatmulDescCreate", &out->product_new) &&
+         find_function(from, "cublasLtMatmulDescDestroy", &out->product_free) &&
+         find_function(from, "cublasLtMatmulDescSetAttribute", &out->product_set) &&
+         find_function(from, "cublasLtMatrixLayoutCreate", &out->layout_new) &&
+         find_function(from, "cublasLtMatrixLayoutDestroy", &out->layout_free) &&
+         find_function(from, "cublasLtMatrixLayoutSetAttribute", &out->layout_set) &&
+         find_function(from, "cublasLtMatmulPreferenceCreate", &out->preference_new) &&
+         find_function(from, "cublasLtMatmulPreferenceDestroy", &out->preference_free) &&
+         find_function(from, "cublasLtMatmulPreferenceSetAttribute", &out->preference_set) &&
+         find_function(from, "cublasLtMatmulAlgoGetHeuristic", &out->heuristic) &&
+         find_function(from, "cublasLtMatmul", &out->matmul);
+}
 
-bool open_library() {
-  static const char* const kNames[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
-  if (!g_path) return false;
-  if (*g_path) {
-    void* const library = dlopen(g_path, RTLD_NOW | RTLD_LOCAL);
-    return library && find_all(library, &g_library);
-  }
-  for (const char* name : kNames) {
-    void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (library && find_all(library, &g_library)) return true;
-  }
-  return false;
-}
-// While another thread opens it, the own kernels serve.
-bool is_open() {
-  State state = __atomic_load_n(&g_state, __ATOMIC_ACQUIRE);
-  if (state == kUnknown && __atomic_compare_exchange_n(&g_state, &state, kOpening, false,
-                                                       __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-    state = open_library() ? kOpen : kAbsent;
-    __atomic_store_n(&g_state, state, __ATOMIC_RELEASE);
-  }
-  return state == kOpen;
-}
+constexpr const char* kNames[] = {"libcublasLt.so.13", "libcublasLt.so.12", nullptr};
+constinit OptionalLibrary g_file(kNames, find_all);
 
 // ---- geometry ----
 
@@ -144,14 +110,6 @@ bool set_operand(Operand* o, int64_t rows, int64_t columns, int64_t along, int64
 bool is_bias(const MatmulPlan& p) {
   return p.d && p.d_row == 0 && p.d_col == 1 && p.beta.re == 1 &&
          (p.n_batch == 0 || p.batch_dim[0].d == 0) && p.m > 1;
-}
-
-int32_t current_device() {
-  int device = 0;
-#if defined(__CUDACC__)
-  if (cudaGetDevice(&device) != cudaSuccess) return -1;
-#endif
-  return device;
 }
 
 bool geometry_of(const MatmulPlan& p, Geometry* g) {
@@ -266,9 +224,8 @@ void set_up(Product* p, const Geometry& g, const void* bias, Handle handle) {
              choose_algorithm(p, handle);
 }
 
-constexpr int kMaxDevices = 16;
 constexpr uint64_t kProducts = 256;
-Handle g_handles[kMaxDevices];
+Handle g_handles[kMaxLibraryDevices];
 Product g_products[kProducts];
 int32_t g_busy;  // whether a thread uses what is above
 
@@ -298,25 +255,23 @@ int32_t launch(const Product& p, const MatmulPlan& plan, Handle handle, void* st
 }  // namespace
 
 void use_library(const char* path) {
-  g_path = path;
   for (Product& p : g_products)
     if (p.product) release(&p);
   memset(g_handles, 0, sizeof g_handles);
-  __atomic_store_n(&g_state, kUnknown, __ATOMIC_RELEASE);
+  g_file.use(path);
 }
 
 bool serves(const MatmulPlan& p) {
   Geometry g;
-  return geometry_of(p, &g) && is_open();
+  return geometry_of(p, &g) && g_file.is_open();
 }
 
 int32_t run(const MatmulPlan& plan, void* stream, void* workspace) {
   Geometry g;
-  if (!geometry_of(plan, &g) || !is_open()) return TT_NOT_IMPLEMENTED;
-  g.device = current_device();
-  if (g.device < 0 || g.device >= kMaxDevices) return TT_NOT_IMPLEMENTED;
-  // A launch takes a few microseconds: other threads wait for the descriptors.
-  while (__atomic_exchange_n(&g_busy, 1, __ATOMIC_ACQUIRE)) {}
+  if (!geometry_of(plan, &g) || !g_file.is_open()) return TT_NOT_IMPLEMENTED;
+  g.device = library_device();
+  if (g.device < 0) return TT_NOT_IMPLEMENTED;
+  const LaunchLock lock(&g_busy);
   Handle& handle = g_handles[g.device];
   int32_t status = TT_NOT_IMPLEMENTED;
   if (handle || g_library.create(&handle) == 0) {
@@ -325,7 +280,6 @@ int32_t run(const MatmulPlan& plan, void* stream, void* workspace) {
     if (p.ready && (!g.bias || set_product(p.product, kBias, static_cast<const void*>(plan.d))))
       status = launch(p, plan, handle, stream, workspace);
   }
-  __atomic_store_n(&g_busy, 0, __ATOMIC_RELEASE);
   return status;
 }
 

@@ -1,0 +1,88 @@
+// Libraries of NVIDIA's that are opened at first need, on the loader's path. Own kernels serve
+// where one is absent.
+#pragma once
+
+#include <dlfcn.h>
+
+#include "kernels/cuda/device.h"
+
+namespace TT_NS::cuda {
+
+template <class F> bool find_function(void* library, const char* name, F* f) {
+  *f = reinterpret_cast<F>(dlsym(library, name));
+  return *f != nullptr;
+}
+
+class OptionalLibrary {
+ public:
+  // names: of versions, the preferred one first, ended by NULL. find_all: whether all functions
+  // were found.
+  constexpr OptionalLibrary(const char* const* names, bool (*find_all)(void* library))
+      : names_(names), find_all_(find_all) {}
+
+  // Which library serves: NULL means none, "" the system's. The default is "" on devices, NULL in
+  // the emulation.
+  void use(const char* path) {
+    path_ = path;
+    __atomic_store_n(&state_, int32_t(kUnknown), __ATOMIC_RELEASE);
+  }
+  // While another thread opens it, it is taken as absent.
+  bool is_open() {
+    int32_t state = __atomic_load_n(&state_, __ATOMIC_ACQUIRE);
+    if (state == kUnknown && __atomic_compare_exchange_n(&state_, &state, int32_t(kOpening), false,
+                                                         __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+      state = open() ? kOpen : kAbsent;
+      __atomic_store_n(&state_, state, __ATOMIC_RELEASE);
+    }
+    return state == kOpen;
+  }
+
+ private:
+  enum State : int32_t { kUnknown, kOpening, kAbsent, kOpen };
+
+  bool try_open(const char* name) {
+    void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    return library && find_all_(library);
+  }
+  bool open() {
+    if (!path_) return false;
+    if (*path_) return try_open(path_);
+    for (const char* const* name = names_; *name; name++)
+      if (try_open(*name)) return true;
+    return false;
+  }
+
+  const char* const* names_;
+  bool (*find_all_)(void*);
+#if defined(__CUDACC__)
+  const char* path_ = "";
+#else
+  const char* path_ = nullptr;
+#endif
+  int32_t state_ = kUnknown;
+};
+
+// Threads wait for each other while one launches by a library, which takes microseconds.
+class LaunchLock {
+ public:
+  explicit LaunchLock(int32_t* busy) : busy_(busy) {
+    while (__atomic_exchange_n(busy_, 1, __ATOMIC_ACQUIRE)) {}
+  }
+  ~LaunchLock() { __atomic_store_n(busy_, 0, __ATOMIC_RELEASE); }
+  LaunchLock(const LaunchLock&) = delete;
+
+ private:
+  int32_t* busy_;
+};
+
+constexpr int kMaxLibraryDevices = 16;
+// The current device; -1 if there is none that handles are kept for.
+inline int32_t library_device() {
+  int device = 0;
+#if defined(__CUDACC__)
+  if (cudaGetDevice(&device) != cudaSuccess) return -1;
+#endif
+  return device < kMaxLibraryDevices ? device : -1;
+}
+
+}  // namespace TT_NS::cuda
