@@ -600,8 +600,9 @@ tt_status tt_state_dict_get(tt_ctx *c, const tt_state_dict *state, int64_t i, tt
 tt_status tt_state_dict_set(tt_ctx *c, tt_state_dict *state, const char *name,
                             const tt_tensor *tensor);
 
-/* Returns how the tensors are arranged in the torch.save file that they were loaded from, as JSON.
-   @null returned: they were not loaded from such a file
+/* Returns how the tensors are arranged in the torch.save file that they were loaded from, or the
+   metadata of their GGUF file, as JSON.
+   @null returned: they were loaded from neither
    @borrowed until the state dict is released */
 const char *tt_state_dict_structure(const tt_state_dict *state);
 
@@ -892,6 +893,22 @@ tt_status tt_torch_load(tt_ctx *c, const char *path, tt_state_dict **out);
    @null structure: a state dict, an OrderedDict of the tensors without their requires_grad */
 tt_status tt_torch_save(tt_ctx *c, const char *path, const tt_state_dict *tensors,
                         const char *structure);
+
+/* ---- files of GGML: .gguf, versions 2 and 3 ----
+   Tensors of floating and integer types have these dtypes. Those of packed types are the uint8
+   bytes of their rows: for the types q8_0 and q4_0, what tt_blockwise_linear takes. Sizes are in
+   the order of tt, the reverse of the file's. The structure (tt_state_dict_structure) is JSON:
+   {"version": 3, "metadata": {key: value, …}, "types": {name: "f32", …}}, where a value is a
+   number, a truth value, a text, a list of these, or {"float": "inf"} (also -inf, nan). */
+
+/* Loads all tensors of a GGUF file to the CPU, and its metadata. TT_FORMAT names the byte and the
+   reason. */
+tt_status tt_gguf_load(tt_ctx *c, const char *path, tt_state_dict **out);
+
+/* Maps a GGUF file into memory: its tensors are read-only, and the system reads them from the disk
+   when they are used. The file must not be truncated while tensors of it exist: the system would
+   end the process. */
+tt_status tt_gguf_map(tt_ctx *c, const char *path, tt_state_dict **out);
 
 /* ---- checkpoints: the state of a training in one file ---- */
 

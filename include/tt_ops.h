@@ -45,6 +45,7 @@ enum { TT_QRMODE_REDUCED = 0, TT_QRMODE_COMPLETE = 1, TT_QRMODE_R = 2 };
 enum { TT_TRIANGLE_L = 0, TT_TRIANGLE_U = 1 };
 enum { TT_ACTIVATION_RELU = 0, TT_ACTIVATION_GELU = 1 };
 enum { TT_LINESEARCH_NONE = 0, TT_LINESEARCH_STRONG_WOLFE = 1 };
+enum { TT_BLOCKFORMAT_Q8_0 = 0, TT_BLOCKFORMAT_Q4_0 = 1 };
 
 /* Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the
    interval and at its bounds.
@@ -5200,6 +5201,34 @@ tt_status tt_quantized_conv2d(tt_ctx *c, const tt_tensor *input, double input_sc
                               int64_t input_zero_point, const tt_tensor *weight,
                               const tt_tensor *weight_scale, const tt_quantized_conv2d_opts *opts,
                               tt_tensor **out);
+
+/* Packs each row of input in blocks of 32 numbers with a scale of their own, as bytes. A block
+   whose scale is beyond float16 unpacks as inf or nan.
+     input: (…, k), k a multiple of 32
+     format: q8_0: 34 bytes a block, q4_0: 18 */
+tt_status tt_quantize_blockwise(tt_ctx *c, const tt_tensor *input, int32_t format, tt_tensor **out);
+
+/* Computes the float32 numbers of packed rows.
+     input: (…, bytes of a row), uint8, of quantize_blockwise or a GGUF file
+     format: q8_0: 34 bytes a block, q4_0: 18 */
+tt_status tt_dequantize_blockwise(tt_ctx *c, const tt_tensor *input, int32_t format,
+                                  tt_tensor **out);
+
+/* Computes linear with a packed weight. Up to 8 rows of input are multiplied by the packed
+   numbers, more by the unpacked matrix. The weight gets no gradient.
+     input: (…, in), in a multiple of 32
+     weight: (out, bytes of in numbers), uint8, of quantize_blockwise or a GGUF file
+     bias: (out); none: no bias
+     format: that of weight */
+tt_status tt_blockwise_linear(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
+                              const tt_tensor *bias, int32_t format, tt_tensor **out);
+
+/* Looks up packed rows of weight at indices and computes their float32 numbers.
+     weight: (rows, bytes of features numbers), uint8
+     indices: integer tensor of any shape with values in [0, rows)
+     format: that of weight */
+tt_status tt_blockwise_embedding(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indices,
+                                 int32_t format, tt_tensor **out);
 
 /* Returns random numbers, uniformly distributed in [0, 1).
      size: shape of the result

@@ -306,6 +306,8 @@ class JuliaFunction(Function):
             )
         elif p not in self.required:
             kinds.append("Required")
+        elif any(s.arg.type == "Tensor?" for s in p.slots.values()):
+            kinds.append("Nothing")
         return union(kinds)
 
     @property

@@ -2,6 +2,7 @@
 #include "capi/module.h"
 #include "io/arrays.h"
 #include "io/dlpack.h"
+#include "io/gguf.h"
 #include "io/safetensors.h"
 #include "io/torch/file.h"
 
@@ -106,6 +107,22 @@ tt_status tt_torch_save(tt_ctx* h, const char* path, const tt_state_dict* tensor
     str_arg(path, "path", 1);
     save_torch(path, state_dict_arg(tensors, "tensors", 2), structure);
   });
+}
+
+static tt_status gguf_file(tt_ctx* h, const char* call, const char* path, bool mapped,
+                           tt_state_dict** out) {
+  if (out) *out = nullptr;
+  return api_call(h, call, [&](Ctx&) {
+    str_arg(path, "path", 1);
+    out_arg(out, "out", 2);
+    *out = reinterpret_cast<tt_state_dict*>(load_gguf(path, mapped).leak());
+  });
+}
+tt_status tt_gguf_load(tt_ctx* h, const char* path, tt_state_dict** out) {
+  return gguf_file(h, "gguf_load", path, false, out);
+}
+tt_status tt_gguf_map(tt_ctx* h, const char* path, tt_state_dict** out) {
+  return gguf_file(h, "gguf_map", path, true, out);
 }
 
 tt_status tt_npy_load(tt_ctx* h, const char* path, tt_tensor** out) {

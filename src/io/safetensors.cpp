@@ -45,10 +45,11 @@ void FileMap::destroy(FileMap* m) noexcept {
   mem_free(m, sizeof *m);
 }
 
-static Ref<FileMap> map_file(const TensorFile& f, int64_t size) {
+void map_file(TensorFile& f) {
+  const int64_t size = os_file_size(f.file);
   auto* m = static_cast<FileMap*>(mem_alloc(sizeof(FileMap)));
   *m = {1, static_cast<char*>(os_file_map(f.file, size)), size};
-  if (m->bytes) return Ref<FileMap>::adopt(m);
+  if (m->bytes) return void(f.map = Ref<FileMap>::adopt(m));
   mem_free(m, sizeof *m);
   fail_arg(TT_IO, "path", "\"{}\" cannot be mapped into memory", f.path);
 }
@@ -62,7 +63,7 @@ void TensorFile::destroy(TensorFile* f) noexcept {
   mem_free(f, sizeof *f);
 }
 
-Ref<TensorFile> open_tensors(const char* path, bool mapped) {
+Ref<TensorFile> open_file(const char* path) {
   auto f = Ref<TensorFile>::adopt(new (mem_alloc(sizeof(TensorFile))) TensorFile{
       kTagTensorFile, 1, -1, 0, nullptr, 0, nullptr, 0, {}, {}});
   const int64_t n = int64_t(strlen(path)) + 1;
@@ -71,8 +72,13 @@ Ref<TensorFile> open_tensors(const char* path, bool mapped) {
   memcpy(f->path, path, size_t(n));
   f->file = os_file_open(path);
   if (f->file < 0) fail_io(path, "cannot be opened", f->file);
+  return f;
+}
+
+Ref<TensorFile> open_tensors(const char* path, bool mapped) {
+  Ref<TensorFile> f = open_file(path);
   read_header(*f);
-  if (mapped) f->map = map_file(*f, os_file_size(f->file));
+  if (mapped) map_file(*f);
   return f;
 }
 

@@ -30,6 +30,10 @@ struct TensorFile {
   static void destroy(TensorFile*) noexcept;
 };
 
+// Opens a file whose header is not read yet. Fails with IO.
+Ref<TensorFile> open_file(const char* path);
+// Maps the whole file, from which tensors are then read. Fails with IO.
+void map_file(TensorFile& f);
 // Fails with IO or FORMAT.
 Ref<TensorFile> open_tensors(const char* path, bool mapped);
 // Returns tensor i of the file on the CPU: a copy, or a view of the mapped file if its bytes are

@@ -45,4 +45,17 @@ inline void place_int8(Int8Plan* p, char* workspace) {
   p->b_sum = p->a_sum + p->m;
 }
 
+// Sets sizes and stages; a unit is `columns` packed rows.
+inline void build_blocks(BlockPlan* p, int32_t format, int64_t m, int64_t n, int64_t k,
+                         int64_t columns) {
+  *p = {};
+  p->format = format;
+  p->m = m;
+  p->n = n;
+  p->k = k;
+  constexpr int64_t kTask = int64_t(1) << 19;  // numbers of a task
+  const int64_t of_unit = max<int64_t>(1, columns * k * max<int64_t>(1, m / 2));
+  one_stage(&p->run, ceil_div(n, columns), max<int64_t>(1, kTask / of_unit));
+}
+
 }  // namespace TT_NS

@@ -43,4 +43,30 @@ constexpr int64_t kInt8Rows = 48;   // rows of a unit
 TT_INLINE int64_t int8_panels(const Int8Plan& p) { return ceil_div(p.n, kInt8Panel); }
 TT_INLINE int64_t int8_blocks(const Int8Plan& p) { return ceil_div(p.m, kInt8Rows); }
 
+// Rows packed in blocks of kBlockItems numbers, in the layout of GGML (ggml-org/ggml, docs/gguf.md
+// and ggml-common.h):
+//   q8_0  float16 scale, 32 int8                 x[i] = scale * q[i]
+//   q4_0  float16 scale, 16 bytes of two numbers x[i] = scale * ((q[i] & 15) - 8)
+//                                                x[i + 16] = scale * ((q[i] >> 4) - 8)
+enum BlockFormat : int32_t { kQ8Blocks, kQ4Blocks };
+constexpr int64_t kBlockItems = 32;
+constexpr int64_t kQ8Bytes = 34, kQ4Bytes = 18;  // of a block
+TT_INLINE int64_t block_bytes(int32_t format) { return format == kQ8Blocks ? kQ8Bytes : kQ4Bytes; }
+
+// Rows of input that block_linear takes; a unit is kBlockColumns rows of the weight.
+constexpr int64_t kBlockRows = 8;
+constexpr int64_t kBlockColumns = 16;
+
+// block_quantize: packed (n, k / 32 blocks) of input (n, k); a unit is a row. block_dequantize: out
+// (n, k) of packed. block_linear: out (m, n) of input (m, k) and packed (n, k / 32 blocks).
+struct BlockPlan {
+  Stages run;
+  int32_t format;  // BlockFormat
+  int64_t m, n, k;
+  const float* input;
+  char* packed;
+  const float* bias;  // (n); NULL: none
+  float* out;
+};
+
 }  // namespace TT_NS

@@ -26,6 +26,26 @@ mktempdir() do folder
         @test keys(s) == ["x", "y"] && first.(collect(s)) == ["x", "y"] && s["x"] == a
     end
 
+    @testset "GGUF" begin
+        file = joinpath(folder, "x.gguf")
+        numbers = TT.quantize_blockwise(TT.ones(2, 32), "q8_0")
+        text(io, s) = (write(io, UInt64(length(s))); write(io, s))
+        open(file, "w") do io
+            write(io, "GGUF", UInt32(3), UInt64(1), UInt64(1))
+            text(io, "k")
+            write(io, UInt32(4), UInt32(7))
+            text(io, "w")
+            write(io, UInt32(2), UInt64(32), UInt64(2), UInt32(8), UInt64(0))
+            write(io, zeros(UInt8, -position(io) & 31), permutedims(Array(numbers)))
+        end
+        s = TT.gguf_load(file)
+        @test occursin("\"k\":7", TT.structure(s)) && Array(s["w"]) == Array(numbers)
+        y = TT.blockwise_linear(TT.ones(1, 32), TT.gguf_map(file)["w"], nothing, "q8_0")
+        @test all(abs.(Array(y) .- 32) .< 0.01)
+        write(file, "GGUF")
+        @test occursin("byte", lowercase(thrown(() -> TT.gguf_load(file), TT.FormatError).message))
+    end
+
     @testset "PyTorch's files" begin
         file = joinpath(folder, "x.pt")
         write(file * ".csv", "a;b\n1.5;2\n3;4")

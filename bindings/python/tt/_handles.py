@@ -175,6 +175,12 @@ def torch_save(path: str | bytes | os.PathLike[str], tensors: StateDictHandle,
          text(structure, "torch_save", "structure") if structure is not None else None)
 
 
+def gguf_load(path: str | bytes | os.PathLike[str]) -> StateDictHandle:
+    """Loads all tensors of a GGUF file to the CPU, and its metadata. FormatError names the byte
+    and the reason."""
+    return result(StateDictHandle, "tt_gguf_load", os.fsencode(path))
+
+
 def backward(tensors: Tensor | Sequence[Tensor], grad_tensors: Tensor | Sequence[Tensor | None]
              | None = None, retain_graph: bool | None = None, create_graph: bool | None = None,
              inputs: Tensor | Sequence[Tensor] | None = None) -> None:
@@ -341,7 +347,8 @@ class StateDictHandle(Handle):
 
     def structure(self) -> str | None:
         """Returns how the tensors are arranged in the torch.save file that they were loaded
-        from, as JSON, None if they were not loaded from such a file."""
+        from, or the metadata of their GGUF file, as JSON, None if they were loaded from
+        neither."""
         found = quick.tt_state_dict_structure(self)
         return None if found is None else found.decode()
 

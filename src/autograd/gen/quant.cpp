@@ -257,4 +257,105 @@ constinit Op<TensorRef(const Tensor&, double, int64_t, const Tensor&, const Tens
     make_op<TensorRef, const Tensor&, double, int64_t, const Tensor&, const Tensor&, const Tensor*,
             Ints, Ints, Ints, int64_t>(&quantized_conv2d_schema, impl::quantized_conv2d, nullptr);
 
+// ---- quantize_blockwise ----
+static constexpr ArgInfo quantize_blockwise_args[] = {{"input", ArgType::kTensor, false, false},
+                                                      {"format", ArgType::kEnum, false, false,
+                                                       kBlockFormatValues}};
+static constexpr OpSchema quantize_blockwise_schema = {.name = "quantize_blockwise",
+                                                       .call = "quantize_blockwise",
+    .text = "quantize_blockwise(input: Tensor, format: Enum<BlockFormat>) -> IndexTensor",
+    .args = quantize_blockwise_args, .n_args = 2, .n_outs = 1, .leaf = true};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_quantize_blockwise =
+    make_op<TensorRef, const Tensor&, int64_t>(&quantize_blockwise_schema, impl::quantize_blockwise,
+                                               nullptr);
+
+// ---- dequantize_blockwise ----
+static constexpr ArgInfo dequantize_blockwise_args[] = {{"input", ArgType::kTensor, false, false},
+                                                        {"format", ArgType::kEnum, false, false,
+    kBlockFormatValues}};
+static constexpr OpSchema dequantize_blockwise_schema = {.name = "dequantize_blockwise",
+    .call = "dequantize_blockwise",
+    .text = "dequantize_blockwise(input: Tensor, format: Enum<BlockFormat>) -> PlainTensor",
+    .args = dequantize_blockwise_args, .n_args = 2, .n_outs = 1, .leaf = true};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_dequantize_blockwise =
+    make_op<TensorRef, const Tensor&, int64_t>(&dequantize_blockwise_schema,
+                                               impl::dequantize_blockwise, nullptr);
+
+// ---- blockwise_linear ----
+struct blockwise_linear_saved {
+  Saved weight;
+  int64_t format;
+  Dtype input_dtype;
+};
+static void blockwise_linear_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<blockwise_linear_saved>();
+  if (n.needs(0)) {
+    const TensorRef weight_ref = s.weight.get(n);
+    const Tensor& weight = *weight_ref;
+    const auto& format = s.format;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::matmul(g0, op::to_dtype(op::dequantize_blockwise(weight, format), s.input_dtype));
+  }
+  if (n.needs(1)) {
+    const Tensor& g0 = *grads[0];
+    out[1] = TensorRef::share(&g0);
+  }
+}
+static constinit const NodeType blockwise_linear_type = {"blockwise_linear", blockwise_linear_apply,
+    destroy_saved<blockwise_linear_saved>, sizeof(blockwise_linear_saved), false};
+static TensorRef blockwise_linear_autograd(Call c, const Tensor& input, const Tensor& weight,
+                                           const Tensor* bias, int64_t format) {
+  const bool n0 = needs_grad(input);
+  const bool n1 = needs_grad(bias);
+  if (!(n0 | n1)) return redispatch(op_blockwise_linear, c.keys & kBelowAutograd, input, weight,
+                                    bias, format);
+  if (needs_grad(weight)) fail_no_formula("weight");
+  NodeRef node = new_node(&blockwise_linear_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) blockwise_linear_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, input);
+  if (n1) n.set_edge(1, bias);
+  if (n0) s.weight.save(weight);
+  s.format = format;
+  s.input_dtype = input.dtype;
+  auto out = redispatch(op_blockwise_linear, c.keys & kBelowAutograd, input, weight, bias, format);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo blockwise_linear_args[] = {{"input", ArgType::kTensor, false, false},
+                                                    {"weight", ArgType::kTensor, false, false},
+                                                    {"bias", ArgType::kOptTensor, false, false},
+                                                    {"format", ArgType::kEnum, false, false,
+                                                     kBlockFormatValues}};
+static double blockwise_linear_flops([[maybe_unused]] const Value* args,
+                                     [[maybe_unused]] const TensorList& outs) {
+  return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[0].tensor, -1));
+}
+static constexpr OpSchema blockwise_linear_schema = {.name = "blockwise_linear",
+                                                     .call = "blockwise_linear",
+    .text = "blockwise_linear(input: Tensor, weight: Tensor, bias: Tensor?, format: "
+    "Enum<BlockFormat>) -> Tensor", .args = blockwise_linear_args, .n_args = 4, .n_outs = 1,
+    .differentiable = true, .leaf = true, .flops = blockwise_linear_flops,
+    .kind = OpKind::kProduct};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_blockwise_linear =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*,
+            int64_t>(&blockwise_linear_schema, impl::blockwise_linear, blockwise_linear_autograd);
+
+// ---- blockwise_embedding ----
+static constexpr ArgInfo blockwise_embedding_args[] = {{"weight", ArgType::kTensor, false, false},
+                                                       {"indices", ArgType::kTensor, false, false},
+                                                       {"format", ArgType::kEnum, false, false,
+                                                        kBlockFormatValues}};
+static constexpr OpSchema blockwise_embedding_schema = {.name = "blockwise_embedding",
+                                                        .call = "blockwise_embedding",
+    .text = "blockwise_embedding(weight: Tensor, indices: Tensor, format: Enum<BlockFormat>) -> "
+    "PlainTensor", .args = blockwise_embedding_args, .n_args = 3, .n_outs = 1,
+    .differentiable = true, .structural = true, .kind = OpKind::kComposite,
+    .wide_unsigned = WideUnsigned::kMoves};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_blockwise_embedding =
+    make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&blockwise_embedding_schema,
+    blockwise_embedding_impl, nullptr);
+
 }  // namespace TT_NS

@@ -33,6 +33,7 @@ constinit const Enumeration enumerations[] = {
     {2, "L\0U"},
     {2, "relu\0gelu"},
     {2, "none\0strong_wolfe"},
+    {2, "q8_0\0q4_0"},
 };
 
 }  // namespace TT_NS

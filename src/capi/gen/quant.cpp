@@ -112,3 +112,21 @@ tt_status tt_quantized_conv2d(tt_ctx *c, const tt_tensor *input, double input_sc
                                         o_stride, o_padding, o_dilation, o_groups));
   });
 }
+tt_status tt_quantize_blockwise(tt_ctx *c, const tt_tensor *input, int32_t format,
+                                tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int32_t>(c, input, format, out, op_quantize_blockwise);
+}
+tt_status tt_dequantize_blockwise(tt_ctx *c, const tt_tensor *input, int32_t format,
+                                  tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int32_t>(c, input, format, out, op_dequantize_blockwise);
+}
+tt_status tt_blockwise_linear(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
+                              const tt_tensor *bias, int32_t format, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, const tt_tensor*, int32_t>(c, input,
+      weight, bias, format, out, op_blockwise_linear);
+}
+tt_status tt_blockwise_embedding(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indices,
+                                 int32_t format, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, int32_t>(c, weight, indices, format, out,
+      op_blockwise_embedding);
+}

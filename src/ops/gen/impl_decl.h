@@ -542,6 +542,8 @@ void cross_into_impl(Call c, const Tensor& self, const Tensor& other, Opt<int64_
                      Tensor& dst);
 TensorRef layer_norm_impl(Call c, const Tensor& input, Ints normalized_shape, const Tensor* weight,
                           const Tensor* bias, double eps);
+TensorRef blockwise_embedding_impl(Call c, const Tensor& weight, const Tensor& indices,
+                                   int64_t format);
 void bernoulli_into_impl(Call c, const Tensor& self, Generator* generator, Tensor& dst);
 void bernoulli_p__impl(Call c, Tensor& self, double p, Generator* generator);
 void normal_into_impl(Call c, const Tensor& mean, const Tensor& std, Generator* generator,

@@ -552,6 +552,10 @@ TensorRef quantized_conv2d(Call c, const Tensor& input, double input_scale,
                            int64_t input_zero_point, const Tensor& weight,
                            const Tensor& weight_scale, const Tensor* bias, Ints stride,
                            Ints padding, Ints dilation, int64_t groups);
+TensorRef quantize_blockwise(Call c, const Tensor& input, int64_t format);
+TensorRef dequantize_blockwise(Call c, const Tensor& input, int64_t format);
+TensorRef blockwise_linear(Call c, const Tensor& input, const Tensor& weight, const Tensor* bias,
+                           int64_t format);
 TensorRef rand(Call c, Ints size, Dtype dtype, Opt<Device> device, Generator* generator);
 TensorRef randn(Call c, Ints size, Dtype dtype, Opt<Device> device, Generator* generator);
 TensorRef rand_like(Call c, const Tensor& self, Dtype dtype, Opt<Device> device,

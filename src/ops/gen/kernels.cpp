@@ -258,6 +258,9 @@ int32_t recurrent_step_backward(const void* plan, int64_t begin, int64_t end) no
 int32_t fft(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_unscale(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t int8_matmul(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t block_quantize(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t block_dequantize(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t block_linear(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -511,6 +514,9 @@ int32_t recurrent_step_backward(const void* plan, int64_t begin, int64_t end) no
 int32_t fft(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_unscale(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t int8_matmul(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t block_quantize(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t block_dequantize(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t block_linear(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -764,6 +770,9 @@ int32_t recurrent_step_backward(const void* plan, int64_t begin, int64_t end) no
 int32_t fft(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_unscale(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t int8_matmul(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t block_quantize(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t block_dequantize(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t block_linear(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -1560,5 +1569,14 @@ constinit const Kernel kernel_clip_unscale =
 constinit const Kernel kernel_int8_matmul =
     {.cpu = {baseline::int8_matmul, TT_AVX2(int8_matmul), TT_AVX512(int8_matmul)}, .id = 249,
      .plan_bytes = sizeof(Int8Plan), .name = "int8_matmul"};
+constinit const Kernel kernel_block_quantize =
+    {.cpu = {baseline::block_quantize, TT_AVX2(block_quantize), TT_AVX512(block_quantize)},
+     .id = 250, .plan_bytes = sizeof(BlockPlan), .name = "block_quantize"};
+constinit const Kernel kernel_block_dequantize =
+    {.cpu = {baseline::block_dequantize, TT_AVX2(block_dequantize), TT_AVX512(block_dequantize)},
+     .id = 251, .plan_bytes = sizeof(BlockPlan), .name = "block_dequantize"};
+constinit const Kernel kernel_block_linear =
+    {.cpu = {baseline::block_linear, TT_AVX2(block_linear), TT_AVX512(block_linear)}, .id = 252,
+     .plan_bytes = sizeof(BlockPlan), .name = "block_linear"};
 
 }  // namespace TT_NS

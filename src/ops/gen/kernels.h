@@ -255,7 +255,10 @@ extern const Kernel kernel_recurrent_step_backward;
 extern const Kernel kernel_fft;
 extern const Kernel kernel_clip_unscale;
 extern const Kernel kernel_int8_matmul;
+extern const Kernel kernel_block_quantize;
+extern const Kernel kernel_block_dequantize;
+extern const Kernel kernel_block_linear;
 
-constexpr int32_t kNumKernels = 250;
+constexpr int32_t kNumKernels = 253;
 
 }  // namespace TT_NS

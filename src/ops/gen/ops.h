@@ -887,6 +887,10 @@ extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, 
                     const Tensor*)> op_quantized_linear;
 extern Op<TensorRef(const Tensor&, double, int64_t, const Tensor&, const Tensor&, const Tensor*,
                     Ints, Ints, Ints, int64_t)> op_quantized_conv2d;
+extern Op<TensorRef(const Tensor&, int64_t)> op_quantize_blockwise;
+extern Op<TensorRef(const Tensor&, int64_t)> op_dequantize_blockwise;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_blockwise_linear;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_blockwise_embedding;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_rand;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_randn;
 extern Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_rand_like;
@@ -1365,6 +1369,7 @@ enum : int64_t { kQrModeReduced = 0, kQrModeComplete = 1, kQrModeR = 2 };
 enum : int64_t { kTriangleL = 0, kTriangleU = 1 };
 enum : int64_t { kActivationRelu = 0, kActivationGelu = 1 };
 enum : int64_t { kLineSearchNone = 0, kLineSearchStrongWolfe = 1 };
+enum : int64_t { kBlockFormatQ80 = 0, kBlockFormatQ40 = 1 };
 // ArgInfo::enumeration
 enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValues,
                  kKlReductionValues, kInterpolationValues, kPaddingValues, kScatterValues,
@@ -1372,7 +1377,8 @@ enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValue
                  kQuantileValues, kSideValues, kAnnealValues, kPaddingModeValues,
                  kAutoPaddingValues, kNonlinearityValues, kGridModeValues, kGridPaddingValues,
                  kBagModeValues, kFftNormValues, kMatrixNormValues, kLeastSquaresValues,
-                 kQrModeValues, kTriangleValues, kActivationValues, kLineSearchValues };
+                 kQrModeValues, kTriangleValues, kActivationValues, kLineSearchValues,
+                 kBlockFormatValues };
 
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
 namespace op {
@@ -4128,6 +4134,19 @@ inline TensorRef quantized_conv2d(const Tensor& input, double input_scale, int64
                                   Ints dilation = {}, int64_t groups = 1) {
   return dispatch(op_quantized_conv2d, input, input_scale, input_zero_point, weight, weight_scale,
                   bias, stride, padding, dilation, groups);
+}
+inline TensorRef quantize_blockwise(const Tensor& input, int64_t format) {
+  return dispatch(op_quantize_blockwise, input, format);
+}
+inline TensorRef dequantize_blockwise(const Tensor& input, int64_t format) {
+  return dispatch(op_dequantize_blockwise, input, format);
+}
+inline TensorRef blockwise_linear(const Tensor& input, const Tensor& weight, const Tensor* bias,
+                                  int64_t format) {
+  return dispatch(op_blockwise_linear, input, weight, bias, format);
+}
+inline TensorRef blockwise_embedding(const Tensor& weight, const Tensor& indices, int64_t format) {
+  return dispatch(op_blockwise_embedding, weight, indices, format);
 }
 inline TensorRef rand(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {},
                       Generator* generator = nullptr) {

@@ -45,4 +45,17 @@ namespace TT_NS {
 // weight_scale: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, dilation:
 // Int[] = 1, groups: Int = 1) -> PlainTensor
 
+// quantize_blockwise(input: Tensor, format: Enum<BlockFormat>) -> IndexTensor
+
+// dequantize_blockwise(input: Tensor, format: Enum<BlockFormat>) -> PlainTensor
+
+// blockwise_linear(input: Tensor, weight: Tensor, bias: Tensor?, format: Enum<BlockFormat>) ->
+// Tensor
+
+// blockwise_embedding(weight: Tensor, indices: Tensor, format: Enum<BlockFormat>) -> PlainTensor
+TensorRef blockwise_embedding_impl([[maybe_unused]] Call c, const Tensor& weight,
+                                   const Tensor& indices, int64_t format) {
+  return op::dequantize_blockwise(op::embedding(weight, indices), format);
+}
+
 }  // namespace TT_NS

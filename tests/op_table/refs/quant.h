@@ -107,6 +107,99 @@ static int ref_quantized_conv2d(const Inputs* in, Array* out) {
   return 1;
 }
 
+/* ---- blocks of 32 numbers with a float16 scale ---- */
+
+static int is_q8(const Inputs* in) { return number_arg(in, "format", 0) == 0; }
+static int64_t bytes_of_block(const Inputs* in) { return is_q8(in) ? 34 : 18; }
+static double half_value(int bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const double magnitude = exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
+  return bits >> 15 ? -magnitude : magnitude;
+}
+/* The bits of the nearest float16, ties to even; |x| is at most 65504. */
+static int half_bits(double x) {
+  int exponent, bits;
+  const double magnitude = fabs(x);
+  frexp(magnitude, &exponent);
+  if (magnitude < 0x1p-14) bits = (int)nearbyint(ldexp(magnitude, 24));
+  else bits = ((exponent + 13) << 10) + (int)nearbyint(ldexp(magnitude, 11 - exponent));
+  return signbit(x) ? bits | 0x8000 : bits;
+}
+/* Number i of a packed row. */
+static double unpacked(const Inputs* in, const double* row, int64_t i) {
+  const double* block = row + i / 32 * bytes_of_block(in);
+  const double scale = half_value((int)block[0] | (int)block[1] << 8);
+  const int byte = (int)block[2 + (is_q8(in) ? i % 32 : i % 16)];
+  if (is_q8(in)) return scale * (byte < 128 ? byte : byte - 256);
+  return scale * ((i % 32 < 16 ? byte & 15 : byte >> 4) - 8);
+}
+static void pack_block(const double* x, int q8, double* out) {
+  float most = 0;
+  double packed[32];
+  for (int i = 0; i < 32; i++)
+    if (fabs(x[i]) > fabs((double)most)) most = (float)x[i];
+  const float scale = q8 ? (float)(fabs((double)most) / 127) : (float)((double)most / -8);
+  const float inverse = scale != 0 ? (float)(1 / (double)scale) : 0;
+  for (int i = 0; i < 32; i++) {
+    const float steps = (float)(x[i] * inverse);
+    if (q8) packed[i] = round(steps) < 0 ? round(steps) + 256 : round(steps);
+    else packed[i] = fmin(15, trunc((double)(float)(steps + 8.5)));
+  }
+  const int bits = half_bits(scale);
+  out[0] = bits & 255;
+  out[1] = bits >> 8;
+  for (int i = 0; i < (q8 ? 32 : 16); i++)
+    out[2 + i] = q8 ? packed[i] : packed[i] + 16 * packed[i + 16];
+}
+static int ref_quantize_blockwise(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "input");
+  int64_t shape[kMaxDims];
+  memcpy(shape, x->shape, sizeof shape);
+  shape[x->ndim - 1] = shape[x->ndim - 1] / 32 * bytes_of_block(in);
+  *out = new_array(shape, x->ndim);
+  for (int64_t b = 0; b < x->n / 32; b++)
+    pack_block(x->data + b * 32, is_q8(in), out->data + b * bytes_of_block(in));
+  return 1;
+}
+/* A matrix of unpacked rows of t, (…, numbers). */
+static Array unpacked_rows(const Inputs* in, const Array* t) {
+  int64_t shape[kMaxDims];
+  memcpy(shape, t->shape, sizeof shape);
+  shape[t->ndim - 1] = shape[t->ndim - 1] / bytes_of_block(in) * 32;
+  Array out = new_array(shape, t->ndim);
+  for (int64_t i = 0; i < out.n; i++)
+    out.data[i] = unpacked(in, t->data + i / 32 * bytes_of_block(in), i % 32);
+  return out;
+}
+static int ref_dequantize_blockwise(const Inputs* in, Array* out) {
+  *out = unpacked_rows(in, tensor(in, "input"));
+  return 1;
+}
+static int ref_blockwise_linear(const Inputs* in, Array* out) {
+  const Array *x = tensor(in, "input"), *bias = tensor(in, "bias");
+  const Array w = unpacked_rows(in, tensor(in, "weight"));
+  const int64_t k = w.shape[1], n = w.shape[0];
+  int64_t shape[kMaxDims];
+  memcpy(shape, x->shape, sizeof shape);
+  shape[x->ndim - 1] = n;
+  *out = new_array(shape, x->ndim);
+  for (int64_t i = 0; i < out->n; i++)
+    out->data[i] =
+        dot_of(x->data + i / n * k, w.data + i % n * k, k, 1, 0) + (bias ? bias->data[i % n] : 0);
+  return 1;
+}
+static int ref_blockwise_embedding(const Inputs* in, Array* out) {
+  const Array* indices = tensor(in, "indices");
+  const Array w = unpacked_rows(in, tensor(in, "weight"));
+  int64_t shape[kMaxDims];
+  memcpy(shape, indices->shape, sizeof shape);
+  shape[indices->ndim] = w.shape[1];
+  *out = new_array(shape, indices->ndim + 1);
+  for (int64_t i = 0; i < out->n; i++)
+    out->data[i] = w.data[(int64_t)indices->data[i / w.shape[1]] * w.shape[1] + i % w.shape[1]];
+  return 1;
+}
+
 static const Reference kQuant[] = {
     {"fake_quantize_per_tensor_affine", .whole = ref_fake_quantize},
     {"fake_quantize_per_tensor_affine_tensor", .whole = ref_fake_quantize},
@@ -118,4 +211,8 @@ static const Reference kQuant[] = {
     {"int_mm", .whole = ref_int_mm},
     {"quantized_linear", .whole = ref_quantized_linear},
     {"quantized_conv2d", .whole = ref_quantized_conv2d},
+    {"quantize_blockwise", .whole = ref_quantize_blockwise},
+    {"dequantize_blockwise", .whole = ref_dequantize_blockwise},
+    {"blockwise_linear", .whole = ref_blockwise_linear},
+    {"blockwise_embedding", .whole = ref_blockwise_embedding},
 };

@@ -1,4 +1,4 @@
-"""tt.files: arrays of NumPy, IDX and CSV files, also malformed ones."""
+"""tt.files: arrays of NumPy, IDX, CSV and GGUF files, also malformed ones."""
 import gzip
 import io
 import struct
@@ -231,3 +231,56 @@ def test_csv(tmp_path):
             load("1", **options)
     with pytest.raises(tt.errors.DtypeError):
         load("1", dtype=tt.complex64)
+
+
+# ---- GGUF ----
+
+
+def gguf_text(text):
+    return struct.pack("<Q", len(text)) + text
+
+
+def gguf(tensors, pairs, version=3):
+    """A file of tensors (name, sizes as in the file, type, bytes) and pairs (key, type, bytes)."""
+    head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(pairs))
+    for key, kind, value in pairs:
+        head += gguf_text(key) + struct.pack("<I", kind) + value
+    data = b""
+    for name, sizes, kind, content in tensors:
+        head += gguf_text(name) + struct.pack(f"<I{len(sizes)}Q", len(sizes), *sizes)
+        head += struct.pack("<IQ", kind, len(data))
+        data += content + b"\0" * (-len(content) % 32)
+    return head + b"\0" * (-len(head) % 32) + data
+
+
+def test_gguf(tmp_path):
+    numbers = np.arange(6, dtype="<f4").reshape(2, 3)
+    weight = tt.randn(5, 64)
+    packed = tt.ao.quantization.quantize_blockwise(weight, "q4_0")
+    pairs = [
+        (b"general.name", 8, gguf_text("ä".encode())),
+        (b"nan", 6, struct.pack("<f", float("nan"))),
+        (b"tokens", 9, struct.pack("<IQ", 8, 2) + gguf_text(b"a") + gguf_text(b"\0")),
+        (b"big", 10, struct.pack("<Q", 2**64 - 1)),
+    ]
+    tensors = [
+        (b"numbers", (3, 2), 0, numbers.tobytes()),
+        (b"halves", (3, 2), 1, numbers.astype("<f2").tobytes()),
+        (b"packed", (64, 5), 2, packed.numpy().tobytes()),
+    ]
+    path = written(tmp_path, gguf(tensors, pairs, 2), "a.gguf")
+    for mmap in (False, True):
+        f = files.gguf_load(path, mmap)
+        assert f.version == 2 and f.types == {"numbers": "f32", "halves": "f16", "packed": "q4_0"}
+        assert f.metadata["general.name"] == "ä" and f.metadata["big"] == 2**64 - 1
+        assert f.metadata["tokens"] == ["a", "\0"] and np.isnan(f.metadata["nan"])
+        assert f.tensors["numbers"].tolist() == numbers.tolist()
+        assert f.tensors["halves"].dtype is tt.float16
+        assert f.tensors["packed"].tolist() == packed.tolist()
+        layer = tt.ao.quantization.BlockwiseLinear(f.tensors["packed"], format=f.types["packed"])
+        want = weight @ weight.T
+        assert float((layer(weight) - want).abs().max()) < 0.2 * float(want.abs().max())
+    with pytest.raises(tt.errors.FormatError, match="byte"):
+        files.gguf_load(written(tmp_path, gguf(tensors, pairs)[:-20], "b.gguf"))
+    with pytest.raises(tt.errors.FormatError, match="does not begin with GGUF"):
+        files.gguf_load(written(tmp_path, b"GGML" + b"\0" * 40, "c.gguf"))

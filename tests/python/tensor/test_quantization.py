@@ -49,6 +49,85 @@ class FakeQuantize(unittest.TestCase):
         self.assertRaises(ValueError, q.quantize_per_tensor, x, 1.0, 0, -1, 9, tt.uint8)
 
 
+class Blocks(unittest.TestCase):
+    def test_there_and_back(self):
+        x = tt.randn(3, 2, 64)
+        for name, bytes_of_block, error in (("q8_0", 34, 0.006), ("q4_0", 18, 0.13)):
+            packed = q.quantize_blockwise(x, name)
+            self.assertIs(packed.dtype, tt.uint8)
+            self.assertEqual(packed.shape, (3, 2, 2 * bytes_of_block))
+            numbers = q.dequantize_blockwise(packed, name)
+            most = x.reshape(3, 2, 2, 32).abs().amax(-1, keepdim=True)
+            errors = (numbers - x).reshape(3, 2, 2, 32).abs() / most
+            self.assertLess(float(errors.max()), error)
+            again = q.quantize_blockwise(numbers, name)
+            self.assertEqual(q.dequantize_blockwise(again, name).tolist(), numbers.tolist())
+
+    def test_special_numbers(self):
+        x = tt.zeros(5, 32)
+        x[1, 3], x[2, 4], x[3, 5], x[4, 6] = float("nan"), float("inf"), 1e30, 1e-40
+        for name in ("q8_0", "q4_0"):
+            numbers = q.dequantize_blockwise(q.quantize_blockwise(x, name), name)
+            self.assertEqual(numbers[0].tolist(), [0.0] * 32)
+            self.assertTrue(all(not bool(row.isfinite().all()) for row in numbers[1:4]))
+            self.assertEqual(numbers[4].abs().tolist(), [0.0] * 32)
+
+    def test_linear_and_its_gradient(self):
+        w, bias = tt.randn(7, 64), tt.randn(7, requires_grad=True)
+        for name in ("q8_0", "q4_0"):
+            packed = q.quantize_blockwise(w, name)
+            numbers = q.dequantize_blockwise(packed, name)
+            for rows in ((), (1,), (5,), (3, 4)):
+                x = tt.randn(*rows, 64, requires_grad=True)
+                y = q.blockwise_linear(x, packed, bias, name)
+                want = tt.nn.functional.linear(x, numbers, bias)
+                self.assertTrue(tt.allclose(y, want, atol=1e-4))
+                got = tt.autograd.grad(y.square().sum(), [x, bias])
+                for a, b in zip(got, tt.autograd.grad(want.square().sum(), [x, bias])):
+                    self.assertTrue(tt.allclose(a, b, atol=1e-3, rtol=1e-3))
+            for dtype in (tt.float16, tt.bfloat16, tt.float64):
+                y = q.blockwise_linear(x.detach().to(dtype), packed, None, name)
+                self.assertIs(y.dtype, dtype)
+
+    def test_model(self):
+        tt.manual_seed(0)
+        model = tt.nn.Sequential(
+            tt.nn.Embedding(11, 64), tt.nn.Linear(64, 96), tt.nn.ReLU(), tt.nn.Linear(96, 5)
+        )
+        indices = tt.tensor([[1, 2, 10], [0, 0, 3]])
+        want = model(indices)
+        for name, error in (("q8_0", 0.01), ("q4_0", 0.2)):
+            packed = tt.nn.Sequential(*[tt.nn.Sequential(m) for m in model])
+            q.quantize_(packed, q.BlockwiseWeightOnlyConfig(name))
+            kinds = [type(m[0]) for m in packed]
+            self.assertEqual(kinds.count(q.BlockwiseLinear), 2)
+            self.assertEqual(kinds.count(q.BlockwiseEmbedding), 1)
+            self.assertLess(float((packed(indices) - want).abs().max()), error)
+            state = packed.state_dict()
+            self.assertIs(state["1.0.weight"].dtype, tt.uint8)
+            compiled = tt.compile(packed.eval())
+            with tt.no_grad():
+                for _ in range(3):
+                    self.assertEqual(compiled(indices).tolist(), packed(indices).tolist())
+        only = tt.nn.Sequential(tt.nn.Linear(32, 32), tt.nn.Linear(32, 32), tt.nn.Linear(31, 32))
+        q.quantize_(only, q.BlockwiseWeightOnlyConfig("q4_0"), lambda m, name: name == "1")
+        self.assertEqual([type(m) is tt.nn.Linear for m in only], [True, False, True])
+        q.quantize_(only, q.BlockwiseWeightOnlyConfig())
+        self.assertEqual([type(m) is tt.nn.Linear for m in only], [False, False, True])
+
+    def test_refusals(self):
+        packed = q.quantize_blockwise(tt.ones(2, 32), "q8_0")
+        x = tt.ones(1, 32)
+        self.assertRaises(ValueError, q.quantize_blockwise, tt.ones(2, 33), "q8_0")
+        self.assertRaises(ValueError, q.quantize_blockwise, x, "q4_k")
+        self.assertRaises(ValueError, q.dequantize_blockwise, packed, "q4_0")
+        self.assertRaises(ValueError, q.blockwise_linear, x, packed, None, "q4_0")
+        self.assertRaises(ValueError, q.blockwise_linear, x, packed, tt.ones(3), "q8_0")
+        self.assertRaises(tt.TtError, q.blockwise_linear, x, x, None, "q8_0")
+        self.assertRaises(tt.TtError, q.blockwise_linear, x.long(), packed, None, "q8_0")
+        self.assertRaises(ValueError, q.BlockwiseWeightOnlyConfig, "q2_k")
+
+
 class Integers(unittest.TestCase):
     def test_there_and_back(self):
         x = tt.rand(50) * 2 - 1

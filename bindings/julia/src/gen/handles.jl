@@ -283,8 +283,8 @@ name_at(state::StateDict, i::Integer) = unsafe_string(C.tt_state_dict_name(state
 tensor_at(state::StateDict,
     i::Integer) = wrap(handle_out(o -> C.tt_state_dict_get(ctx(), state, i - 1, o)))
 """
-Returns how the tensors are arranged in the torch.save file that they were loaded from, as JSON,
-nothing if they were not loaded from such a file.
+Returns how the tensors are arranged in the torch.save file that they were loaded from, or the
+metadata of their GGUF file, as JSON, nothing if they were loaded from neither.
 """
 structure(state::StateDict) = text_or_nothing(C.tt_state_dict_structure(state))
 "Returns the number of tensors."
@@ -304,6 +304,19 @@ No code of the file is run; FormatError names the byte and the reason.
 """
 torch_load(path::Union{AbstractString, Symbol}) = own(StateDict,
     handle_out(o -> C.tt_torch_load(ctx(), String(path), o)))
+"""
+Loads all tensors of a GGUF file to the CPU, and its metadata. FormatError names the byte and the
+reason.
+"""
+gguf_load(path::Union{AbstractString, Symbol}) = own(StateDict,
+    handle_out(o -> C.tt_gguf_load(ctx(), String(path), o)))
+"""
+Maps a GGUF file into memory: its tensors are read-only, and the system reads them from the disk
+when they are used. The file must not be truncated while tensors of it exist: the system would end
+the process.
+"""
+gguf_map(path::Union{AbstractString, Symbol}) = own(StateDict,
+    handle_out(o -> C.tt_gguf_map(ctx(), String(path), o)))
 """
 Loads the array of a NumPy file (.npy). Its order in memory and its dtype are kept; arrays of
 records and of Python objects are refused.

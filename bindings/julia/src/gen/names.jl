@@ -47,28 +47,29 @@ avg_pool3d adaptive_max_pool3d adaptive_avg_pool3d lp_pool1d lp_pool2d lp_pool3d
 fractional_max_pool2d fractional_max_pool3d max_unpool1d max_unpool2d max_unpool3d
 fake_quantize_per_tensor_affine fake_quantize_per_channel_affine quantize_per_tensor
 dequantize_per_tensor quantize_per_channel dequantize_per_channel _int_mm quantized_linear
-quantized_conv2d rand randn rand_like randn_like bernoulli bernoulli! randint randint_like random!
-normal normal! uniform! exponential! cauchy! log_normal! geometric! dropout dropout! randperm
-multinomial dropout1d dropout1d! dropout2d dropout2d! dropout3d dropout3d! alpha_dropout
-alpha_dropout! feature_alpha_dropout feature_alpha_dropout! lstm gru rnn_tanh rnn_relu lstm_cell
-gru_cell rnn_tanh_cell rnn_relu_cell sum sum_to_size mean argmax any all amax amin logsumexp var std
-var_mean prod argmin norm count_nonzero hash_tensor aminmax std_mean nansum nanmean cov corrcoef
-dist pairwise_distance cosine_similarity normalize renorm renorm! cdist pdist trace interpolate
-cumsum cumsum! cumprod cumprod! diff trapezoid cumulative_trapezoid vander cummax cummin
-logcumsumexp gradient_points softmax softmin log_softmax sort argsort topk searchsorted bucketize
-unique msort kthvalue median nanmedian mode quantile nanquantile unique_consecutive bincount histc
-histogram histogram_edges lgamma lgamma! digamma digamma! polygamma mvlgamma mvlgamma! erfinv
-erfinv! erfcx ndtr log_ndtr ndtri i0 i0! i0e i1 i1e sinc sinc! entr xlogy xlogy! xlog1py igamma
-igamma! igammac igammac! zeta exp exp! log log! tanh tanh! sigmoid sigmoid! abs abs! sgn sgn! sign
-sign! sqrt sqrt! rsqrt rsqrt! square square! reciprocal reciprocal! exp2 exp2! expm1 expm1! log2
-log2! log10 log10! log1p log1p! sin sin! cos cos! tan tan! asin asin! acos acos! atan atan! sinh
-sinh! cosh cosh! asinh asinh! acosh acosh! atanh atanh! logit logit! deg2rad deg2rad! rad2deg
-rad2deg! erf erf! erfc erfc! floor floor! ceil ceil! trunc trunc! frac frac! positive round round!
-isnan isinf isfinite isposinf isneginf isreal signbit nan_to_num nan_to_num! view reshape transpose
-transpose! t t! permute expand squeeze squeeze! unsqueeze unsqueeze! select detach as_strided
-as_strided! flatten unflatten unbind narrow diagonal ravel broadcast_to broadcast_tensors movedim
-atleast_1d atleast_2d atleast_3d adjoint narrow_copy unfold select_scatter slice_scatter
-as_strided_scatter diagonal_scatter maximum minimum split_with_sizes
+quantized_conv2d quantize_blockwise dequantize_blockwise blockwise_linear blockwise_embedding rand
+randn rand_like randn_like bernoulli bernoulli! randint randint_like random! normal normal! uniform!
+exponential! cauchy! log_normal! geometric! dropout dropout! randperm multinomial dropout1d
+dropout1d! dropout2d dropout2d! dropout3d dropout3d! alpha_dropout alpha_dropout!
+feature_alpha_dropout feature_alpha_dropout! lstm gru rnn_tanh rnn_relu lstm_cell gru_cell
+rnn_tanh_cell rnn_relu_cell sum sum_to_size mean argmax any all amax amin logsumexp var std var_mean
+prod argmin norm count_nonzero hash_tensor aminmax std_mean nansum nanmean cov corrcoef dist
+pairwise_distance cosine_similarity normalize renorm renorm! cdist pdist trace interpolate cumsum
+cumsum! cumprod cumprod! diff trapezoid cumulative_trapezoid vander cummax cummin logcumsumexp
+gradient_points softmax softmin log_softmax sort argsort topk searchsorted bucketize unique msort
+kthvalue median nanmedian mode quantile nanquantile unique_consecutive bincount histc histogram
+histogram_edges lgamma lgamma! digamma digamma! polygamma mvlgamma mvlgamma! erfinv erfinv! erfcx
+ndtr log_ndtr ndtri i0 i0! i0e i1 i1e sinc sinc! entr xlogy xlogy! xlog1py igamma igamma! igammac
+igammac! zeta exp exp! log log! tanh tanh! sigmoid sigmoid! abs abs! sgn sgn! sign sign! sqrt sqrt!
+rsqrt rsqrt! square square! reciprocal reciprocal! exp2 exp2! expm1 expm1! log2 log2! log10 log10!
+log1p log1p! sin sin! cos cos! tan tan! asin asin! acos acos! atan atan! sinh sinh! cosh cosh! asinh
+asinh! acosh acosh! atanh atanh! logit logit! deg2rad deg2rad! rad2deg rad2deg! erf erf! erfc erfc!
+floor floor! ceil ceil! trunc trunc! frac frac! positive round round! isnan isinf isfinite isposinf
+isneginf isreal signbit nan_to_num nan_to_num! view reshape transpose transpose! t t! permute expand
+squeeze squeeze! unsqueeze unsqueeze! select detach as_strided as_strided! flatten unflatten unbind
+narrow diagonal ravel broadcast_to broadcast_tensors movedim atleast_1d atleast_2d atleast_3d
+adjoint narrow_copy unfold select_scatter slice_scatter as_strided_scatter diagonal_scatter maximum
+minimum split_with_sizes
 """))
 # Further names of some of them.
 const ALIASES = Symbol.(Base.split("""

@@ -29,6 +29,7 @@ const QRMODE = ("reduced" => 0, "complete" => 1, "r" => 2)
 const TRIANGLE = ("L" => 0, "U" => 1)
 const ACTIVATION = ("relu" => 0, "gelu" => 1)
 const LINESEARCH = ("none" => 0, "strong_wolfe" => 1)
+const BLOCKFORMAT = ("q8_0" => 0, "q4_0" => 1)
 
 """
     TT.hardtanh(input, min_val=-1.0, max_val=1.0)
@@ -9123,8 +9124,8 @@ Like `dequantize_per_tensor`, with a scale and a zero point for each position al
 - `quant_max`: largest integer, accepted for compatibility
 - `dtype`: dtype of input
 """
-function dequantize_per_channel(input::Tensor, scales::Tensor, zero_points::Tensor, axis::Integer,
-    quant_min::Integer, quant_max::Integer, dtype::Type)
+function dequantize_per_channel(input::Tensor, scales::Tensor, zero_points::Union{Tensor, Nothing},
+    axis::Integer, quant_min::Integer, quant_max::Integer, dtype::Type)
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_dequantize_per_channel(ctx(), input, scales, optional(zero_points), c_dim(axis),
         i64(quant_min), i64(quant_max), dtype_code(dtype), o))
@@ -9196,6 +9197,77 @@ function quantized_conv2d(input::Tensor, input_scale::Real, input_zero_point::In
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve bias stride_v padding_v dilation_v C.tt_quantized_conv2d(ctx(), input,
         f64(input_scale), i64(input_zero_point), weight, weight_scale, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.quantize_blockwise(input, format)
+
+Packs each row of input in blocks of 32 numbers with a scale of their own, as bytes. A block whose
+scale is beyond float16 unpacks as inf or nan.
+
+- `input`: (…, k), k a multiple of 32
+- `format`: `q8_0`: 34 bytes a block, `q4_0`: 18
+"""
+function quantize_blockwise(input::Tensor, format_=required;
+    format::Union{Union{AbstractString, Symbol}, Required}=format_)
+    format === required && missing_argument(:format)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_quantize_blockwise(ctx(), input, choice(BLOCKFORMAT, format, "format"), o))
+    return wrap(o[])
+end
+
+"""
+    TT.dequantize_blockwise(input, format)
+
+Computes the float32 numbers of packed rows.
+
+- `input`: (…, bytes of a row), uint8, of `quantize_blockwise` or a GGUF file
+- `format`: `q8_0`: 34 bytes a block, `q4_0`: 18
+"""
+function dequantize_blockwise(input::Tensor, format_=required;
+    format::Union{Union{AbstractString, Symbol}, Required}=format_)
+    format === required && missing_argument(:format)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_dequantize_blockwise(ctx(), input, choice(BLOCKFORMAT, format, "format"), o))
+    return wrap(o[])
+end
+
+"""
+    TT.blockwise_linear(input, weight, bias, format)
+
+Computes linear with a packed weight. Up to 8 rows of input are multiplied by the packed numbers,
+more by the unpacked matrix. The weight gets no gradient.
+
+- `input`: (…, in), in a multiple of 32
+- `weight`: (out, bytes of in numbers), uint8, of `quantize_blockwise` or a GGUF file
+- `bias`: (out); none: no bias
+- `format`: that of weight
+"""
+function blockwise_linear(input::Tensor, weight::Tensor, bias::Union{Tensor, Nothing},
+    format_=required; format::Union{Union{AbstractString, Symbol}, Required}=format_)
+    format === required && missing_argument(:format)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_blockwise_linear(ctx(), input, weight, optional(bias),
+        choice(BLOCKFORMAT, format, "format"), o))
+    return wrap(o[])
+end
+
+"""
+    TT.blockwise_embedding(weight, indices, format)
+
+Looks up packed rows of weight at indices and computes their float32 numbers.
+
+- `weight`: (rows, bytes of features numbers), uint8
+- `indices`: integer tensor of any shape with values in [0, rows)
+- `format`: that of weight
+"""
+function blockwise_embedding(weight::Tensor, indices::Tensor, format_=required;
+    format::Union{Union{AbstractString, Symbol}, Required}=format_)
+    format === required && missing_argument(:format)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_blockwise_embedding(ctx(), weight, indices, choice(BLOCKFORMAT, format, "format"),
+        o))
     return wrap(o[])
 end
 

@@ -91,8 +91,9 @@ MODULES = {
         "max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d "
         "max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d",
     "_quant":
-        "_int_mm dequantize_per_channel dequantize_per_tensor fake_quantize_per_channel_affine "
-        "fake_quantize_per_tensor_affine quantize_per_channel quantize_per_tensor quantized_conv2d "
+        "_int_mm blockwise_embedding blockwise_linear dequantize_blockwise dequantize_per_channel "
+        "dequantize_per_tensor fake_quantize_per_channel_affine fake_quantize_per_tensor_affine "
+        "quantize_blockwise quantize_per_channel quantize_per_tensor quantized_conv2d "
         "quantized_linear",
     "_random":
         "alpha_dropout alpha_dropout_ bernoulli bernoulli_ cauchy_ dropout dropout1d dropout1d_ "

@@ -4,22 +4,27 @@ from __future__ import annotations
 from ctypes import byref, c_double, c_int64
 from struct import Struct
 from .._convert import (dtype_code, list_field, integer, is_int, keeps, is_number, no_overload,
-    optional_tensor, real, tensor_address, wrong_kind)
+    one_of, optional_tensor, real, tensor_address, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Sequence
+    from typing import Literal, Sequence
     from .._types import dtype
 
+BLOCKFORMAT = {'q8_0': 0, 'q4_0': 1}
+tt_blockwise_embedding = lib.tt_blockwise_embedding
+tt_blockwise_linear = lib.tt_blockwise_linear
+tt_dequantize_blockwise = lib.tt_dequantize_blockwise
 tt_dequantize_per_channel = lib.tt_dequantize_per_channel
 tt_dequantize_per_tensor = lib.tt_dequantize_per_tensor
 tt_fake_quantize_per_channel_affine = lib.tt_fake_quantize_per_channel_affine
 tt_fake_quantize_per_tensor_affine = lib.tt_fake_quantize_per_tensor_affine
 tt_fake_quantize_per_tensor_affine_tensor = lib.tt_fake_quantize_per_tensor_affine_tensor
 tt_int_mm = lib.tt_int_mm
+tt_quantize_blockwise = lib.tt_quantize_blockwise
 tt_quantize_per_channel = lib.tt_quantize_per_channel
 tt_quantize_per_tensor = lib.tt_quantize_per_tensor
 tt_quantized_conv2d = lib.tt_quantized_conv2d
@@ -332,5 +337,94 @@ def quantized_conv2d(input: Tensor, input_scale: float, input_zero_point: int, w
                            c_int64(integer(input_zero_point, "quantized_conv2d",
                                            "input_zero_point")), weight, weight_scale, opts,
                            byref(h)):
+        fail()
+    return wrap(h)
+
+
+def quantize_blockwise(input: Tensor, format: Literal['q8_0', 'q4_0']) -> Tensor:
+    """quantize_blockwise(input, format)
+
+    Packs each row of input in blocks of 32 numbers with a scale of their own, as bytes. A block
+    whose scale is beyond float16 unpacks as inf or nan.
+      input: (…, k), k a multiple of 32
+      format: q8_0: 34 bytes a block, q4_0: 18
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(quantize_blockwise(input.as_subclass(Tensor), format), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("quantize_blockwise", "input", "Tensor", input)
+    h = TensorHandle()
+    if tt_quantize_blockwise(local.ctx, input, one_of(BLOCKFORMAT, format, "quantize_blockwise",
+                                                      "format"), byref(h)):
+        fail()
+    return wrap(h)
+
+
+def dequantize_blockwise(input: Tensor, format: Literal['q8_0', 'q4_0']) -> Tensor:
+    """dequantize_blockwise(input, format)
+
+    Computes the float32 numbers of packed rows.
+      input: (…, bytes of a row), uint8, of quantize_blockwise or a GGUF file
+      format: q8_0: 34 bytes a block, q4_0: 18
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(dequantize_blockwise(input.as_subclass(Tensor), format), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("dequantize_blockwise", "input", "Tensor", input)
+    h = TensorHandle()
+    if tt_dequantize_blockwise(local.ctx, input, one_of(BLOCKFORMAT, format, "dequantize_blockwise",
+                                                        "format"), byref(h)):
+        fail()
+    return wrap(h)
+
+
+def blockwise_linear(input: Tensor, weight: Tensor, bias: Tensor | None,
+                     format: Literal['q8_0', 'q4_0']) -> Tensor:
+    """blockwise_linear(input, weight, bias, format)
+
+    Computes linear with a packed weight. Up to 8 rows of input are multiplied by the packed
+    numbers, more by the unpacked matrix. The weight gets no gradient.
+      input: (…, in), in a multiple of 32
+      weight: (out, bytes of in numbers), uint8, of quantize_blockwise or a GGUF file
+      bias: (out); none: no bias
+      format: that of weight
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(blockwise_linear(input.as_subclass(Tensor), weight, bias, format),
+                           type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("blockwise_linear", "input", "Tensor", input)
+    if not isinstance(weight, Tensor):
+        raise wrong_kind("blockwise_linear", "weight", "Tensor", weight)
+    h = TensorHandle()
+    if tt_blockwise_linear(local.ctx, input, weight, optional_tensor(bias, "blockwise_linear",
+            "bias"), one_of(BLOCKFORMAT, format, "blockwise_linear", "format"), byref(h)):
+        fail()
+    return wrap(h)
+
+
+def blockwise_embedding(weight: Tensor, indices: Tensor, format: Literal['q8_0', 'q4_0']) -> Tensor:
+    """blockwise_embedding(weight, indices, format)
+
+    Looks up packed rows of weight at indices and computes their float32 numbers.
+      weight: (rows, bytes of features numbers), uint8
+      indices: integer tensor of any shape with values in [0, rows)
+      format: that of weight
+    """
+    if type(weight) is not Tensor:
+        if keeps(weight):
+            return classed(blockwise_embedding(weight.as_subclass(Tensor), indices, format),
+                           type(weight))
+        if not isinstance(weight, Tensor):
+            raise wrong_kind("blockwise_embedding", "weight", "Tensor", weight)
+    if not isinstance(indices, Tensor):
+        raise wrong_kind("blockwise_embedding", "indices", "Tensor", indices)
+    h = TensorHandle()
+    if tt_blockwise_embedding(local.ctx, weight, indices,
+                              one_of(BLOCKFORMAT, format, "blockwise_embedding", "format"),
+                              byref(h)):
         fail()
     return wrap(h)

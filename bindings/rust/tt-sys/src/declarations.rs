@@ -4259,6 +4259,8 @@ pub const TT_ACTIVATION_RELU: i32 = 0;
 pub const TT_ACTIVATION_GELU: i32 = 1;
 pub const TT_LINESEARCH_NONE: i32 = 0;
 pub const TT_LINESEARCH_STRONG_WOLFE: i32 = 1;
+pub const TT_BLOCKFORMAT_Q8_0: i32 = 0;
+pub const TT_BLOCKFORMAT_Q4_0: i32 = 1;
 pub const TT_HARDTANH_MIN_VAL: u64 = 1;
 pub const TT_HARDTANH_MAX_VAL: u64 = 2;
 pub const TT_LEAKY_RELU_NEGATIVE_SLOPE: u64 = 1;
@@ -7241,6 +7243,14 @@ extern "C" {
     pub fn tt_quantized_conv2d(c: *mut tt_ctx, input: *const tt_tensor, input_scale: f64,
         input_zero_point: i64, weight: *const tt_tensor, weight_scale: *const tt_tensor,
         opts: *const tt_quantized_conv2d_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_quantize_blockwise(c: *mut tt_ctx, input: *const tt_tensor, format: i32,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_dequantize_blockwise(c: *mut tt_ctx, input: *const tt_tensor, format: i32,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_blockwise_linear(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor,
+        bias: *const tt_tensor, format: i32, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_blockwise_embedding(c: *mut tt_ctx, weight: *const tt_tensor,
+        indices: *const tt_tensor, format: i32, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_rand(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_rand_opts,
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_randn(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_randn_opts,
@@ -8500,6 +8510,10 @@ extern "C" {
         -> tt_status;
     pub fn tt_torch_save(c: *mut tt_ctx, path: *const c_char, tensors: *const tt_state_dict,
         structure: *const c_char) -> tt_status;
+    pub fn tt_gguf_load(c: *mut tt_ctx, path: *const c_char, out: *mut *mut tt_state_dict)
+        -> tt_status;
+    pub fn tt_gguf_map(c: *mut tt_ctx, path: *const c_char, out: *mut *mut tt_state_dict)
+        -> tt_status;
     pub fn tt_checkpoint_save(c: *mut tt_ctx, path: *const c_char, parts: *const tt_checkpoint)
         -> tt_status;
     pub fn tt_checkpoint_load(c: *mut tt_ctx, path: *const c_char, parts: *const tt_checkpoint)

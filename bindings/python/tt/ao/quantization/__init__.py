@@ -5,17 +5,24 @@ is unchanged.
 
 quantize_per_tensor and the related functions are those of torch.ao.quantization.fx._decomposed:
 quantised values are plain integer tensors.
+
+quantize_ packs only the weights, in blocks with a scale; its name and arguments are torchao's.
 """
 from __future__ import annotations
 
 from ..._ops._quant import (
+    blockwise_embedding,
+    blockwise_linear,
+    dequantize_blockwise,
     dequantize_per_channel,
     dequantize_per_tensor,
+    quantize_blockwise,
     quantize_per_channel,
     quantize_per_tensor,
     quantized_conv2d,
     quantized_linear,
 )
+from .blockwise import BlockwiseEmbedding, BlockwiseLinear, BlockwiseWeightOnlyConfig, quantize_
 from .fake_quantize import (
     FakeQuantize,
     default_fake_quant,
@@ -36,6 +43,9 @@ from .observer import (
 from .qconfig import QConfig, convert, get_default_qat_qconfig, prepare_qat
 
 __all__ = [
+    "BlockwiseEmbedding",
+    "BlockwiseLinear",
+    "BlockwiseWeightOnlyConfig",
     "FakeQuantize",
     "MinMaxObserver",
     "MovingAverageMinMaxObserver",
@@ -46,10 +56,13 @@ __all__ = [
     "QConfig",
     "QuantizedConv2d",
     "QuantizedLinear",
+    "blockwise_embedding",
+    "blockwise_linear",
     "convert",
     "default_fake_quant",
     "default_per_channel_weight_fake_quant",
     "default_weight_fake_quant",
+    "dequantize_blockwise",
     "dequantize_per_channel",
     "dequantize_per_tensor",
     "disable_fake_quant",
@@ -58,6 +71,8 @@ __all__ = [
     "enable_observer",
     "get_default_qat_qconfig",
     "prepare_qat",
+    "quantize_",
+    "quantize_blockwise",
     "quantize_per_channel",
     "quantize_per_tensor",
     "quantized_conv2d",

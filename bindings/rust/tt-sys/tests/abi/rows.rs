@@ -715,6 +715,8 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_ACTIVATION_GELU);
     constant!(out, TT_LINESEARCH_NONE);
     constant!(out, TT_LINESEARCH_STRONG_WOLFE);
+    constant!(out, TT_BLOCKFORMAT_Q8_0);
+    constant!(out, TT_BLOCKFORMAT_Q4_0);
     constant!(out, TT_HARDTANH_MIN_VAL);
     constant!(out, TT_HARDTANH_MAX_VAL);
     constant!(out, TT_LEAKY_RELU_NEGATIVE_SLOPE);

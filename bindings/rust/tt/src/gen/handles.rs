@@ -730,6 +730,25 @@ pub fn torch_save(path: impl AsRef<std::path::Path>, tensors: &StateDict, struct
             structure.as_ref().map_or(std::ptr::null(), |s| s.as_ptr())))
     }
 }
+/// Loads all tensors of a GGUF file to the CPU, and its metadata. `Status::Format` names the byte
+/// and the reason. [`StateDict::structure`] has the metadata.
+pub fn gguf_load(path: impl AsRef<std::path::Path>) -> Result<StateDict> {
+    let path = c_path(path)?;
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_gguf_load(c, path.as_ptr(), out)) }
+}
+/// Maps a GGUF file into memory: its tensors are read-only, and the system reads them from the disk
+/// when they are used. The file must not be truncated while tensors of it exist: the system would
+/// end the process.
+///
+/// # Safety
+/// Nobody may write or truncate the file while a tensor of it exists: reading a part that was cut
+/// off ends the process.
+pub unsafe fn gguf_map(path: impl AsRef<std::path::Path>) -> Result<StateDict> {
+    let path = c_path(path)?;
+    // SAFETY: as above, and the caller ensures what "Safety" says.
+    unsafe { call1(|c, out| sys::tt_gguf_map(c, path.as_ptr(), out)) }
+}
 /// Returns all operators with their schemas and forms, as JSON.
 pub fn manifest() -> String {
     // SAFETY: handles, lists and texts are valid during the call.

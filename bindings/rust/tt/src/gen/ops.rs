@@ -10133,6 +10133,54 @@ impl Tensor {
                 weight.raw(), weight_scale.raw(), &opts.0, o0))
         }
     }
+    /// Packs each row of input in blocks of 32 numbers with a scale of their own, as bytes. A block
+    /// whose scale is beyond float16 unpacks as inf or nan.
+    ///
+    /// - `input`: (…, k), k a multiple of 32
+    /// - `format`: q8_0: 34 bytes a block, q4_0: 18
+    #[inline]
+    pub fn quantize_blockwise(&self, format: BlockFormat) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_quantize_blockwise(c, self.raw(), format as i32, o0)) }
+    }
+    /// Computes the float32 numbers of packed rows.
+    ///
+    /// - `input`: (…, bytes of a row), uint8, of quantize_blockwise or a GGUF file
+    /// - `format`: q8_0: 34 bytes a block, q4_0: 18
+    #[inline]
+    pub fn dequantize_blockwise(&self, format: BlockFormat) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_dequantize_blockwise(c, self.raw(), format as i32, o0)) }
+    }
+    /// Computes linear with a packed weight. Up to 8 rows of input are multiplied by the packed
+    /// numbers, more by the unpacked matrix. The weight gets no gradient.
+    ///
+    /// - `input`: (…, in), in a multiple of 32
+    /// - `weight`: (out, bytes of in numbers), uint8, of quantize_blockwise or a GGUF file
+    /// - `bias`: (out); none: no bias
+    /// - `format`: that of weight
+    #[inline]
+    pub fn blockwise_linear(&self, weight: &Tensor, bias: Option<&Tensor>, format: BlockFormat)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_blockwise_linear(c, self.raw(), weight.raw(), opt_raw(bias),
+                format as i32, o0))
+        }
+    }
+    /// Looks up packed rows of weight at indices and computes their float32 numbers.
+    ///
+    /// - `weight`: (rows, bytes of features numbers), uint8
+    /// - `indices`: integer tensor of any shape with values in \[0, rows)
+    /// - `format`: that of weight
+    #[inline]
+    pub fn blockwise_embedding(&self, indices: &Tensor, format: BlockFormat) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_blockwise_embedding(c, self.raw(), indices.raw(), format as i32,
+                o0))
+        }
+    }
 }
 
 /// # Random numbers

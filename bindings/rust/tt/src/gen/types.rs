@@ -791,3 +791,24 @@ impl LineSearch {
         })
     }
 }
+
+/// How blocks of 32 numbers of a row are packed, by GGML's names: a float16 scale, then 32 integers
+/// of 8 bits (34 bytes) or of 4 bits (18 bytes).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum BlockFormat {
+    Q80 = 0,
+    Q40 = 1,
+}
+impl BlockFormat {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<BlockFormat> {
+        Some(match raw {
+            0 => BlockFormat::Q80,
+            1 => BlockFormat::Q40,
+            _ => return None,
+        })
+    }
+}

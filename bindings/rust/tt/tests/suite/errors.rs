@@ -154,6 +154,7 @@ fn autograd_and_files() {
         fails(unsafe { tt::SafeTensors::map(path.to_str().unwrap()) }).status,
         Status::Format
     );
+    assert_eq!(fails(tt::gguf_load(&path)).status, Status::Format);
     std::fs::remove_file(path).unwrap();
 }
 

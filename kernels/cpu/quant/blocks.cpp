@@ -1,0 +1,207 @@
+// Rows packed in blocks of 32 numbers with a scale: packing, unpacking, and products of few rows
+// with a packed matrix, whose time is that of reading it. The numbers of a block are exact in
+// float32: a scale has 11 bits, an integer at most 8.
+#include "kernels/cpu/quant/blocks.h"
+#include "kernels/cpu/simd/bytes.h"
+#include "kernels/cpu/simd/load.h"
+
+TT_ISA_BEGIN
+
+using Floats = Vec<float>;
+constexpr int kL = kLanes<float>;
+constexpr int kParts = int(kBlockItems) / kL;  // vectors of a block
+constexpr int kRun = 16;                       // blocks whose scales are converted together
+constexpr int64_t kAhead = 1024;               // bytes: hardware alone fetches too late
+
+// Narrow vectors would unroll too much code.
+#if TT_VEC_BYTES >= 32
+#define TT_UNROLL_PARTS TT_UNROLL
+#else
+#define TT_UNROLL_PARTS
+#endif
+
+// part(block, v, scale): vector v of the numbers of a block.
+struct Q8Block {
+  static constexpr int64_t kBytes = kQ8Bytes;
+  static TT_INLINE Floats part(const char* block, int v, Floats scale) {
+    return __builtin_convertvector(load_i8(block + 2 + v * kL), Floats) * scale;
+  }
+};
+struct Q4Block {
+  static constexpr int64_t kBytes = kQ4Bytes;
+  static TT_INLINE Floats part(const char* block, int v, Floats scale) {
+    const int half = v < kParts / 2 ? v : v - kParts / 2;
+    const Vec<int32_t> pairs = load_u8(block + 2 + half * kL);
+    return low_nibbles(v < kParts / 2 ? pairs : pairs >> 4, scale);
+  }
+};
+
+// The scales of n <= kRun blocks of some size.
+TT_NOINLINE void load_scales(const char* blocks, int64_t block_bytes, int64_t n, float* out) {
+  alignas(32) F16 halves[kRun];
+  if (n == kRun) {
+    TT_UNROLL
+    for (int b = 0; b < kRun; b++) __builtin_memcpy(&halves[b], blocks + b * block_bytes, 2);
+  } else {
+    for (int64_t b = 0; b < n; b++) __builtin_memcpy(&halves[b], blocks + b * block_bytes, 2);
+    for (int64_t b = n; b < kRun; b++) halves[b] = {};
+  }
+  if constexpr (kHalfConversions) {
+    for (int i = 0; i < kRun; i += kL) store(out + i, load_f16(halves + i));
+  } else {
+    for (int i = 0; i < kRun; i++) out[i] = widen(halves[i]);
+  }
+}
+
+TT_NOINLINE float sum_of(const Floats& v) {
+  float two[2];
+  fold_lanes<float, kL>(v, two, [](auto x, auto y) { return x + y; });
+  return two[0] + two[1];
+}
+
+// ---- products ----
+
+// Rows [i, i + kRows) of the input times rows [j, j + kCols) of the packed matrix.
+template <class Block, int kRows, int kCols>
+void block_dots(const BlockPlan& p, int64_t i, int64_t j) {
+  constexpr int kChains = kRows <= 2 && TT_VEC_BYTES >= 32 ? 2 : 1;
+  const int64_t blocks = p.k / kBlockItems;
+  const int64_t row = blocks * Block::kBytes;
+  const float* x = p.input + i * p.k;
+  const char* packed = p.packed + j * row;
+  Floats acc[kRows][kCols][kChains] = {};
+  for (int64_t b0 = 0; b0 < blocks; b0 += kRun) {
+    const int64_t n = min<int64_t>(kRun, blocks - b0);
+    alignas(64) float scales[kCols][kRun];
+    for (int c = 0; c < kCols; c++)
+      load_scales(packed + c * row + b0 * Block::kBytes, Block::kBytes, n, scales[c]);
+    for (int64_t b = 0; b < n; b++) {
+      const float* at = x + (b0 + b) * kBlockItems;
+      const char* block = packed + (b0 + b) * Block::kBytes;
+      TT_UNROLL
+      for (int c = 0; c < kCols; c++) {
+        __builtin_prefetch(block + c * row + kAhead);
+        const Floats scale = splat(scales[c][b]);
+        TT_UNROLL_PARTS
+        for (int v = 0; v < kParts; v++) {
+          const Floats w = Block::part(block + c * row, v, scale);
+          TT_UNROLL
+          for (int r = 0; r < kRows; r++) {
+            Floats& sum = acc[r][c][v % kChains];
+            sum = fma(load(at + r * p.k + v * kL), w, sum);
+          }
+        }
+      }
+    }
+  }
+  TT_UNROLL
+  for (int r = 0; r < kRows; r++) {
+    TT_UNROLL
+    for (int c = 0; c < kCols; c++) {
+      const Floats sum = acc[r][c][0] + (kChains > 1 ? acc[r][c][kChains - 1] : Floats{});
+      p.out[(i + r) * p.n + j + c] = sum_of(sum) + (p.bias ? p.bias[j + c] : 0);
+    }
+  }
+}
+
+// Two packed rows stay in the cache for all rows of the input.
+template <class Block> void block_units(const BlockPlan& p, int64_t begin, int64_t end) {
+  const int64_t last = min(p.n, end * kBlockColumns);
+  int64_t j = begin * kBlockColumns;
+  for (; j + 2 <= last; j += 2) {
+    int64_t i = 0;
+    for (; i + 4 <= p.m; i += 4) block_dots<Block, 4, 2>(p, i, j);
+    for (; i + 2 <= p.m; i += 2) block_dots<Block, 2, 2>(p, i, j);
+    if (i < p.m) block_dots<Block, 1, 2>(p, i, j);
+  }
+  for (int64_t i = 0; j < last && i < p.m; i++) block_dots<Block, 1, 1>(p, i, j);
+}
+
+// ---- unpacking ----
+
+template <class Block> void unpack_rows(const BlockPlan& p, int64_t begin, int64_t end) {
+  const int64_t blocks = p.k / kBlockItems;
+  const char* from = p.packed + begin * blocks * Block::kBytes;
+  float* to = p.out + begin * p.k;
+  for (int64_t left = (end - begin) * blocks; left > 0; left -= kRun) {
+    const int64_t n = min<int64_t>(kRun, left);
+    alignas(64) float scales[kRun];
+    load_scales(from, Block::kBytes, n, scales);
+    for (int64_t b = 0; b < n; b++, from += Block::kBytes, to += kBlockItems) {
+      const Floats scale = splat(scales[b]);
+      TT_UNROLL_PARTS
+      for (int v = 0; v < kParts; v++) store(to + v * kL, Block::part(from, v, scale));
+    }
+  }
+}
+
+// ---- packing, to the bytes of GGML's reference ----
+
+TT_INLINE uint32_t magnitude_bits(float x) { return bit_cast<uint32_t>(x) & 0x7fffffffu; }
+
+// The number of largest magnitude, the first one of several; NaN if there is one.
+TT_INLINE float extreme(const float* x) {
+  float most = 0;
+  for (int64_t i = 0; i < kBlockItems; i++)
+    if (magnitude_bits(x[i]) > magnitude_bits(most)) most = x[i];
+  return most;
+}
+TT_INLINE bool is_finite(float x) { return x - x == 0; }
+// round(x), halves away from zero, of |x| <= 128.
+TT_INLINE int32_t nearest(float x) {
+  const auto whole = int32_t(x);
+  const float rest = x - float(whole);
+  return whole + (rest >= 0.5f) - (rest <= -0.5f);
+}
+
+// Stores a scale; returns its inverse, or 0 if it has none.
+TT_INLINE float put_scale(float scale, char* out) {
+  const F16 half = narrow_f16(scale);
+  __builtin_memcpy(out, &half, sizeof half);
+  const float inverse = 1 / scale;
+  return is_finite(scale) && is_finite(inverse) ? inverse : 0;
+}
+
+TT_INLINE void pack_block(const float* x, Q8Block, char* out) {
+  const float inverse = put_scale(bit_cast<float>(magnitude_bits(extreme(x))) / 127, out);
+  for (int64_t i = 0; i < kBlockItems; i++)
+    out[2 + i] = inverse != 0 ? char(nearest(x[i] * inverse)) : 0;
+}
+TT_INLINE int32_t nibble(float steps) { return min<int32_t>(15, int32_t(steps + 8.5f)); }
+TT_INLINE void pack_block(const float* x, Q4Block, char* out) {
+  const float inverse = put_scale(extreme(x) / -8, out);
+  for (int64_t i = 0; i < kBlockItems / 2; i++) {
+    const int32_t low = inverse != 0 ? nibble(x[i] * inverse) : 8;
+    const int32_t high = inverse != 0 ? nibble(x[i + kBlockItems / 2] * inverse) : 8;
+    out[2 + i] = char(low | high << 4);
+  }
+}
+
+template <class Block> void pack_rows(const BlockPlan& p, int64_t begin, int64_t end) {
+  const int64_t blocks = p.k / kBlockItems;
+  for (int64_t b = begin * blocks; b < end * blocks; b++)
+    pack_block(p.input + b * kBlockItems, Block{}, p.packed + b * Block::kBytes);
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+TT_KERNEL(block_quantize)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const BlockPlan& p = *static_cast<const BlockPlan*>(plan);
+  if (p.format == kQ8Blocks) pack_rows<Q8Block>(p, begin, end);
+  else pack_rows<Q4Block>(p, begin, end);
+  return TT_OK;
+}
+TT_KERNEL(block_dequantize)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const BlockPlan& p = *static_cast<const BlockPlan*>(plan);
+  if (p.format == kQ8Blocks) unpack_rows<Q8Block>(p, begin, end);
+  else unpack_rows<Q4Block>(p, begin, end);
+  return TT_OK;
+}
+TT_KERNEL(block_linear)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const BlockPlan& p = *static_cast<const BlockPlan*>(plan);
+  if (p.format == kQ8Blocks) block_units<Q8Block>(p, begin, end);
+  else block_units<Q4Block>(p, begin, end);
+  return TT_OK;
+}
+TT_ENTRY_END

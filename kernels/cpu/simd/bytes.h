@@ -1,0 +1,89 @@
+// Loads of kLanes<int32_t> bytes as integers: load_i8 of signed ones, load_u8 of unsigned ones.
+// low_nibbles(v, scale): the low four bits of each lane, less 8, times scale.
+#pragma once
+
+#include "kernels/cpu/simd/vec.h"
+
+TT_ISA_BEGIN
+
+#if defined(__AVX512F__)
+
+TT_INLINE Vec<int32_t> load_i8(const char* p) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return Vec<int32_t>(_mm512_maskz_cvtepi8_epi32(0xffff, bytes));
+}
+TT_INLINE Vec<int32_t> load_u8(const char* p) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return Vec<int32_t>(_mm512_maskz_cvtepu8_epi32(0xffff, bytes));
+}
+// The bits of a lane select one of the 16 numbers that there are.
+TT_INLINE Vec<float> low_nibbles(Vec<int32_t> v, Vec<float> scale) {
+  const Vec<float> steps = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
+  return Vec<float>(_mm512_maskz_permutexvar_ps(0xffff, __m512i(v), __m512(steps * scale)));
+}
+
+#elif defined(__AVX2__)
+
+TT_INLINE Vec<int32_t> load_i8(const char* p) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+  return Vec<int32_t>(_mm256_cvtepi8_epi32(bytes));
+}
+TT_INLINE Vec<int32_t> load_u8(const char* p) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+  return Vec<int32_t>(_mm256_cvtepu8_epi32(bytes));
+}
+
+#elif defined(__SSE2__)
+
+TT_INLINE __m128i four_bytes(const char* p) {
+  int32_t bytes;
+  __builtin_memcpy(&bytes, p, sizeof bytes);
+  return _mm_cvtsi32_si128(bytes);
+}
+TT_INLINE Vec<int32_t> load_i8(const char* p) {
+  const __m128i bytes = four_bytes(p);
+  const __m128i words = _mm_unpacklo_epi8(bytes, bytes);
+  return Vec<int32_t>(_mm_srai_epi32(_mm_unpacklo_epi16(words, words), 24));
+}
+TT_INLINE Vec<int32_t> load_u8(const char* p) {
+  const __m128i words = _mm_unpacklo_epi8(four_bytes(p), _mm_setzero_si128());
+  return Vec<int32_t>(_mm_unpacklo_epi16(words, _mm_setzero_si128()));
+}
+
+#elif defined(__aarch64__)
+
+TT_INLINE Vec<int32_t> load_i8(const char* p) {
+  uint32_t bytes;
+  __builtin_memcpy(&bytes, p, sizeof bytes);
+  const int16x8_t words = vmovl_s8(vreinterpret_s8_u32(vdup_n_u32(bytes)));
+  return Vec<int32_t>(vmovl_s16(vget_low_s16(words)));
+}
+TT_INLINE Vec<int32_t> load_u8(const char* p) {
+  uint32_t bytes;
+  __builtin_memcpy(&bytes, p, sizeof bytes);
+  const uint16x8_t words = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(bytes)));
+  return Vec<int32_t>(vmovl_u16(vget_low_u16(words)));
+}
+
+#else
+
+TT_INLINE Vec<int32_t> load_i8(const char* p) {
+  Vec<int32_t> v{};
+  for (int i = 0; i < kLanes<int32_t>; i++) v[i] = int8_t(p[i]);
+  return v;
+}
+TT_INLINE Vec<int32_t> load_u8(const char* p) {
+  Vec<int32_t> v{};
+  for (int i = 0; i < kLanes<int32_t>; i++) v[i] = uint8_t(p[i]);
+  return v;
+}
+
+#endif
+
+#if !defined(__AVX512F__)
+TT_INLINE Vec<float> low_nibbles(Vec<int32_t> v, Vec<float> scale) {
+  return __builtin_convertvector((v & 15) - 8, Vec<float>) * scale;
+}
+#endif
+
+TT_ISA_END
