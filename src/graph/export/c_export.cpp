@@ -4,6 +4,7 @@
 #include "core/shape.h"
 #include "graph/export/c_templates.h"
 #include "graph/gen/c_expressions.h"
+#include "plan/quant_plan.h"
 #include "plan/recurrent_plan.h"
 
 namespace TT_NS {
@@ -99,10 +100,14 @@ class CExporter {
   void emit_quantized_linear();
   void emit_quantized_conv();
   void emit_int_mm();
+  void emit_dequantize_blocks();
+  void emit_blockwise_linear();
   void add_per_item(Text& call, const char* name, Dtype dtype);
   void begin_pool(const char* function);
   void emit_pool(bool max);
-  void emit_adaptive_pool();
+  void emit_adaptive_pool(bool largest);
+  void add_places();
+  bool has_places() const;
   void emit_softmax(const char* function);
   void emit_layer_norm();
   void emit_batch_norm();
@@ -110,6 +115,8 @@ class CExporter {
   void emit_reduce();
   void emit_cat();
   void emit_rows(const char* table, const char* indices);
+  void emit_gather(int64_t dim, const char* indices);
+  void emit_floor_division();
   bool only_views() const;
 
   // A call's argument: the address of a value, NULL if it is absent.
@@ -538,12 +545,15 @@ void CExporter::emit_matmul() {
   close_loops(outer);
 }
 
-void add_strides(int64_t* out, const IrValue& v) {  // of n, c, h, w; of one spatial dim: h is 1
+// Strides of n, c, h, w; of one spatial dim: h is 1; of three: d before h.
+int64_t add_strides(int64_t* out, const IrValue& v) {
   const bool flat = v.ndim() == 3;
-  out[0] = v.strides[0];
-  out[1] = v.strides[1];
-  out[2] = flat ? 0 : v.strides[2];
-  out[3] = v.strides[flat ? 2 : 3];
+  int64_t n = 0;
+  for (int64_t i = 0; i < v.ndim(); i++) {
+    if (flat && i == 2) out[n++] = 0;
+    out[n++] = v.strides[i];
+  }
+  return n;
 }
 
 // The last two arguments of the functions of convolutions.
@@ -551,39 +561,42 @@ void CExporter::add_conv_sizes(Text& call, bool transposed) {
   const IrValue& x = value(tensor("input"));
   const IrValue& w = value(tensor("weight"));
   const IrValue& y = value(node().outs[0]);
-  const int64_t spatial = x.ndim() - 2, groups = integer("groups"), h = spatial - 1;
-  const auto height = [&](const IrValue& v) { return spatial == 1 ? 1 : v.sizes[2]; };
-  int64_t how[6];
-  const char* names[3] = {"stride", "padding", "dilation"};
-  for (int64_t i = 0; i < 3; i++) {
-    how[2 * i] = spatial == 1 ? (i == 1 ? 0 : 1) : item(names[i], 0, i == 1 ? 0 : 1);
-    how[2 * i + 1] = item(names[i], h, i == 1 ? 0 : 1);
-  }
+  const int64_t given = x.ndim() - 2, groups = integer("groups");
+  const int64_t spatial = max(given, int64_t(2)), missing = spatial - given;
   const int64_t in = transposed ? w.sizes[0] / groups : w.sizes[1];
   const int64_t out = transposed ? w.sizes[1] : w.sizes[0] / groups;
-  const int64_t sizes[] = {x.sizes[0], groups,         in,        out,
-                           height(x),  x.sizes[h + 2], height(w), w.sizes[h + 2],
-                           height(y),  y.sizes[h + 2]};
-  add_list(call, {sizes, 10});
+  SmallVec<int64_t, 13> sizes{x.sizes[0], groups, in, out};
+  SmallVec<int64_t, 9> how;
+  for (const IrValue* v : {&x, &w, &y})
+    for (int64_t d = 0; d < spatial; d++)
+      sizes.push_back(d < missing ? 1 : v->sizes[2 + d - missing]);
+  for (const char* name : {"stride", "padding", "dilation"}) {
+    const int64_t absent = strcmp(name, "padding") ? 1 : 0;
+    for (int64_t d = 0; d < spatial; d++)
+      how.push_back(d < missing ? absent : item(name, d - missing, absent));
+  }
+  add_list(call, sizes);
   call.add(", ");
-  add_list(call, {how, 6});
+  add_list(call, how);
 }
 
 void CExporter::emit_conv() {
   const bool transposed = integer("transposed");
-  const char* function = transposed ? "transposed_conv2d" : "conv2d";
   const IrValue& x = value(tensor("input"));
   const int64_t spatial = x.ndim() - 2;
-  if (spatial < 1 || spatial > 2) refuse("three spatial dims");
+  if (spatial < 1 || spatial > 3) refuse("other than one to three spatial dims");
+  const char* plane = transposed ? "transposed_conv2d" : "conv2d";
+  const char* volume = transposed ? "transposed_conv3d" : "conv3d";
+  const char* function = spatial == 3 ? volume : plane;
   use(function);
-  int64_t xs[4], ys[4];
-  add_strides(xs, x);
+  int64_t xs[5], ys[5];
+  const int64_t n = add_strides(xs, x);
   add_strides(ys, value(node().outs[0]));
   Text call;
   call.add("  ").add(function).add("(");
   add_address(call, tensor("input"));
   call.add(", ");
-  add_list(call, {xs, 4});
+  add_list(call, {xs, n});
   call.add(", ");
   add_address(call, tensor("weight"), true);
   call.add(", ");
@@ -591,7 +604,7 @@ void CExporter::emit_conv() {
   call.add(", ");
   add_address(call, node().outs[0]);
   call.add(", ");
-  add_list(call, {ys, 4});
+  add_list(call, {ys, n});
   call.add(", ");
   add_conv_sizes(call, transposed);
   call.add(");\n");
@@ -788,6 +801,41 @@ void CExporter::emit_quantized_conv() {
   body_.add(call.span());
 }
 
+void CExporter::emit_dequantize_blocks() {
+  use("blocks");
+  use("dequantize_blockwise");
+  const IrValue& y = value(node().outs[0]);
+  if (!is_contiguous(y)) refuse("a result that is not contiguous");
+  Text call;
+  call.add("  dequantize_blockwise(");
+  add_address(call, tensor("input"), true, Dtype::kU8);
+  call.add(", ");
+  add_address(call, node().outs[0]);
+  call.add(", ").add(y.numel() / kBlockItems).add(", ");
+  call.add(block_bytes(int32_t(integer("format")))).add(");\n");
+  body_.add(call.span());
+}
+
+void CExporter::emit_blockwise_linear() {
+  use("blocks");
+  use("blockwise_linear");
+  const IrValue& x = value(tensor("input"));
+  const IrValue& w = value(tensor("weight"));
+  const int64_t k = x.sizes[x.ndim() - 1];
+  Text call;
+  call.add("  blockwise_linear(");
+  add_address(call, tensor("input"), true);
+  call.add(", ");
+  add_address(call, tensor("weight"), true, Dtype::kU8);
+  call.add(", ");
+  add_address(call, tensor("bias"), true);
+  call.add(", ");
+  add_address(call, node().outs[0]);
+  call.add(", ").add(k ? x.numel() / k : 0).add(", ").add(k).add(", ").add(w.sizes[0]);
+  call.add(", ").add(block_bytes(int32_t(integer("format")))).add(");\n");
+  body_.add(call.span());
+}
+
 void CExporter::emit_int_mm() {
   const IrValue& a = value(tensor("self"));
   const IrValue& b = value(tensor("mat2"));
@@ -828,8 +876,21 @@ void CExporter::begin_pool(const char* function) {
   add_list(body_, {sizes, 6});
 }
 
+// The positions of maxima, the second result.
+void CExporter::add_places() {
+  const int32_t v = node().outs[1];
+  int64_t strides[4];
+  add_strides(strides, value(v));
+  body_.add(", ");
+  add_address(body_, v, false, Dtype::kI64);
+  body_.add(", ");
+  add_list(body_, {strides, 4});
+}
+bool CExporter::has_places() const { return node().outs.size() > 1 && node().outs[1] >= 0; }
+
 void CExporter::emit_pool(bool largest) {
-  const char* function = largest ? "max_pool2d" : "avg_pool2d";
+  const char* maxima = has_places() ? "max_pool2d_with_indices" : "max_pool2d";
+  const char* function = largest ? maxima : "avg_pool2d";
   int64_t how[8];
   for (int64_t i = 0; i < 2; i++) {
     how[i] = item("kernel_size", i, 1);
@@ -838,6 +899,7 @@ void CExporter::emit_pool(bool largest) {
     how[6 + i] = largest ? item("dilation", i, 1) : 1;
   }
   begin_pool(function);
+  if (has_places()) add_places();
   body_.add(", ");
   add_list(body_, {how, 8});
   if (!largest) {
@@ -847,8 +909,10 @@ void CExporter::emit_pool(bool largest) {
   body_.add(");\n");
 }
 
-void CExporter::emit_adaptive_pool() {
-  begin_pool("adaptive_avg_pool2d");
+void CExporter::emit_adaptive_pool(bool largest) {
+  if (largest && !has_places()) refuse("has no positions");
+  begin_pool(largest ? "adaptive_max_pool2d" : "adaptive_avg_pool2d");
+  if (largest) add_places();
   body_.add(");\n");
 }
 
@@ -1051,6 +1115,53 @@ void CExporter::emit_rows(const char* table, const char* indices) {
   body_.add("[row * ").add(row).add(" + j];\n  }\n");
 }
 
+// Of integers by a positive number.
+void CExporter::emit_floor_division() {
+  const IrValue& x = value(tensor("self"));
+  const IrValue& y = value(node().outs[0]);
+  const int64_t divisor = integer("other");
+  if (divisor <= 0) refuse("a divisor that is not positive");
+  open_loops(y.sizes);
+  body_.add("const int64_t a = ");
+  add_pointer(body_, tensor("self"));
+  body_.add("[");
+  add_index(body_, x.sizes, x.strides, y.ndim());
+  body_.add("];\n    ");
+  add_pointer(body_, node().outs[0]);
+  body_.add("[");
+  add_index(body_, y.sizes, y.strides, y.ndim());
+  body_.add("] = (").add(c_type(y.dtype)).add(")(a / ").add(divisor).add(" - (a % ");
+  body_.add(divisor).add(" < 0));\n");
+  close_loops(y.ndim());
+}
+
+// Elements of self by their position along dim; one out of range reads the nearest element.
+void CExporter::emit_gather(int64_t dim, const char* indices) {
+  const IrValue& x = value(tensor("self"));
+  const IrValue& index = value(tensor(indices));
+  const IrValue& y = value(node().outs[0]);
+  if (dim < 0) dim += x.ndim();
+  if (!x.ndim()) refuse("a 0-dim input");
+  if (!c_type(x.dtype) || !c_type(index.dtype)) refuse("an argument of another dtype");
+  open_loops(y.sizes);
+  body_.add("long at = (long)");
+  add_pointer(body_, tensor(indices));
+  body_.add("[");
+  add_index(body_, index.sizes, index.strides, y.ndim());
+  const int64_t last = x.sizes[dim] - 1;
+  body_.add("];\n    at = at < 0 ? 0 : at > ").add(last).add(" ? ").add(last).add(" : at;\n    ");
+  add_pointer(body_, node().outs[0]);
+  body_.add("[");
+  add_index(body_, y.sizes, y.strides, y.ndim());
+  body_.add("] = ");
+  add_pointer(body_, tensor("self"));
+  body_.add("[at * ").add(x.strides[dim]);
+  for (int64_t i = 0; i < x.ndim(); i++)
+    if (i != dim && x.strides[i]) body_.add(" + i").add(i).add(" * ").add(x.strides[i]);
+  body_.add("];\n");
+  close_loops(y.ndim());
+}
+
 // Whether all results are views and nothing is written.
 bool CExporter::only_views() const {
   if (node().outs.size() != node().n_results) return false;
@@ -1066,6 +1177,8 @@ void CExporter::emit_node() {
     if (v >= 0 && g_.storages[value(v).storage].role != IrRole::kMade)
       refuse("writes an input or a constant");
   body_.add("  /* ").add(op()).add(" */\n");
+  const bool integers = node().outs[0] >= 0 && is_integral(value(node().outs[0]).dtype);
+  if (is("div_floor_scalar") && integers) return emit_floor_division();
   if (emit_elementwise()) return;
   if (is("linear_rows")) return emit_linear();
   if (is("mm") || is("bmm") || is("addmm") || is("baddbmm") || is("matmul_stack"))
@@ -1078,12 +1191,12 @@ void CExporter::emit_node() {
   if (is("quantized_linear")) return emit_quantized_linear();
   if (is("quantized_conv2d")) return emit_quantized_conv();
   if (is("int_mm")) return emit_int_mm();
-  if (is("max_pool2d") || is("max_pool2d_with_indices")) {
-    if (node().outs.size() > 1 && node().outs[1] >= 0) refuse("indices of the maxima");
-    return emit_pool(true);
-  }
+  if (is("dequantize_blockwise")) return emit_dequantize_blocks();
+  if (is("blockwise_linear")) return emit_blockwise_linear();
+  if (is("max_pool2d") || is("max_pool2d_with_indices")) return emit_pool(true);
   if (is("avg_pool2d")) return emit_pool(false);
-  if (is("adaptive_avg_pool2d")) return emit_adaptive_pool();
+  if (is("adaptive_avg_pool2d")) return emit_adaptive_pool(false);
+  if (is("adaptive_max_pool2d")) return emit_adaptive_pool(true);
   if (is("softmax") || is("log_softmax")) return emit_softmax(op());
   if (is("native_layer_norm")) return emit_layer_norm();
   if (is("native_batch_norm")) return emit_batch_norm();
@@ -1092,6 +1205,8 @@ void CExporter::emit_node() {
     if (is(name)) return emit_reduce();
   if (is("cat")) return emit_cat();
   if (is("embedding")) return emit_rows("weight", "indices");
+  if (is("take_maxima")) return emit_gather(1, "indices");
+  if (is("gather")) return emit_gather(integer("dim"), "index");
   for (const char* name : {"clone", "contiguous", "to_dtype"})
     if (is(name)) return emit_copy(tensor("self"), node().outs[0]);
   if (is("copy_")) {

@@ -93,6 +93,59 @@ static void transposed_conv2d(const float *x, const long *xs, const float *w, co
         }
 }
 )"},
+    {"conv3d", R"(
+/* as conv2d, of three spatial dims: sizes are n, groups, channels in and out of a group, then
+   depth, height and width of x, of w, of y; how has three strides, three paddings, … */
+static void conv3d(const float *x, const long *xs, const float *w, const float *b, float *y,
+                   const long *ys, const long *sizes, const long *how) {
+  const long groups = sizes[1], in = sizes[2], out = sizes[3];
+  const long *const xn = sizes + 4, *const wn = sizes + 7, *const yn = sizes + 10;
+  for (long i = 0; i < sizes[0]; i++)
+    for (long o = 0; o < groups * out; o++)
+      for (long p = 0; p < yn[0] * yn[1] * yn[2]; p++) {
+        const long at[3] = {p / yn[2] / yn[1], p / yn[2] % yn[1], p % yn[2]};
+        float sum = b ? b[o] : 0.0f;
+        for (long t = 0; t < in * wn[0] * wn[1] * wn[2]; t++) {
+          const long tap[3] = {t / wn[2] / wn[1] % wn[0], t / wn[2] % wn[1], t % wn[2]};
+          long from = i * xs[0] + (o / out * in + t / wn[2] / wn[1] / wn[0]) * xs[1], d;
+          for (d = 0; d < 3; d++) {
+            const long q = at[d] * how[d] - how[3 + d] + tap[d] * how[6 + d];
+            if (q < 0 || q >= xn[d]) break;
+            from += q * xs[2 + d];
+          }
+          if (d == 3) sum += x[from] * w[o * in * wn[0] * wn[1] * wn[2] + t];
+        }
+        y[i * ys[0] + o * ys[1] + at[0] * ys[2] + at[1] * ys[3] + at[2] * ys[4]] = sum;
+      }
+}
+)"},
+    {"transposed_conv3d", R"(
+/* as conv3d, backwards: each element of x adds w, (groups in, out, kd, kh, kw), to a box of y */
+static void transposed_conv3d(const float *x, const long *xs, const float *w, const float *b,
+                              float *y, const long *ys, const long *sizes, const long *how) {
+  const long groups = sizes[1], in = sizes[2], out = sizes[3];
+  const long *const xn = sizes + 4, *const wn = sizes + 7, *const yn = sizes + 10;
+  const long taps = wn[0] * wn[1] * wn[2];
+  for (long i = 0; i < sizes[0]; i++)
+    for (long o = 0; o < groups * out; o++)
+      for (long p = 0; p < yn[0] * yn[1] * yn[2]; p++) {
+        const long at[3] = {p / yn[2] / yn[1], p / yn[2] % yn[1], p % yn[2]};
+        float sum = b ? b[o] : 0.0f;
+        for (long t = 0; t < taps; t++) {
+          const long tap[3] = {t / wn[2] / wn[1], t / wn[2] % wn[1], t % wn[2]};
+          long from = i * xs[0], d;
+          for (d = 0; d < 3; d++) {
+            const long q = at[d] + how[3 + d] - tap[d] * how[6 + d];
+            if (q < 0 || q % how[d] || q / how[d] >= xn[d]) break;
+            from += q / how[d] * xs[2 + d];
+          }
+          for (long c = o / out * in; d == 3 && c < (o / out + 1) * in; c++)
+            sum += x[from + c * xs[1]] * w[(c * out + o % out) * taps + t];
+        }
+        y[i * ys[0] + o * ys[1] + at[0] * ys[2] + at[1] * ys[3] + at[2] * ys[4]] = sum;
+      }
+}
+)"},
     {"max_pool2d", R"(
 /* sizes: n, c, height and width of x and of y; how: window, stride, padding, dilation */
 static void max_pool2d(const float *x, const long *xs, float *y, const long *ys, const long *sizes,
@@ -111,6 +164,57 @@ static void max_pool2d(const float *x, const long *xs, float *y, const long *ys,
               if (a > best || a != a) best = a;
             }
           y[i * ys[0] + c * ys[1] + r * ys[2] + s * ys[3]] = best;
+        }
+}
+)"},
+    {"max_pool2d_with_indices", R"(
+/* as max_pool2d, with the positions of the maxima, row * width + column, at y's strides ps */
+static void max_pool2d_with_indices(const float *x, const long *xs, float *y, const long *ys,
+                                    const long *sizes, int64_t *places, const long *ps,
+                                    const long *how) {
+  for (long i = 0; i < sizes[0]; i++)
+    for (long c = 0; c < sizes[1]; c++)
+      for (long r = 0; r < sizes[4]; r++)
+        for (long s = 0; s < sizes[5]; s++) {
+          float best = -INFINITY;
+          int64_t place = -1;
+          for (long u = 0; u < how[0]; u++)
+            for (long v = 0; v < how[1]; v++) {
+              const long row = r * how[2] - how[4] + u * how[6];
+              const long column = s * how[3] - how[5] + v * how[7];
+              if (row < 0 || row >= sizes[2] || column < 0 || column >= sizes[3]) continue;
+              const float a = x[i * xs[0] + c * xs[1] + row * xs[2] + column * xs[3]];
+              if (!(a > best || a != a || place < 0)) continue;
+              best = a;
+              place = (int64_t)row * sizes[3] + column;
+            }
+          y[i * ys[0] + c * ys[1] + r * ys[2] + s * ys[3]] = best;
+          places[i * ps[0] + c * ps[1] + r * ps[2] + s * ps[3]] = place;
+        }
+}
+)"},
+    {"adaptive_max_pool2d", R"(
+/* as max_pool2d_with_indices, of the windows of adaptive_avg_pool2d */
+static void adaptive_max_pool2d(const float *x, const long *xs, float *y, const long *ys,
+                                const long *sizes, int64_t *places, const long *ps) {
+  const long h = sizes[2], w = sizes[3], oh = sizes[4], ow = sizes[5];
+  for (long i = 0; i < sizes[0]; i++)
+    for (long c = 0; c < sizes[1]; c++)
+      for (long r = 0; r < oh; r++)
+        for (long s = 0; s < ow; s++) {
+          const long top = r * h / oh, bottom = ((r + 1) * h + oh - 1) / oh;
+          const long left = s * w / ow, right = ((s + 1) * w + ow - 1) / ow;
+          float best = -INFINITY;
+          int64_t place = -1;
+          for (long u = top; u < bottom; u++)
+            for (long v = left; v < right; v++) {
+              const float a = x[i * xs[0] + c * xs[1] + u * xs[2] + v * xs[3]];
+              if (!(a > best || a != a || place < 0)) continue;
+              best = a;
+              place = (int64_t)u * w + v;
+            }
+          y[i * ys[0] + c * ys[1] + r * ys[2] + s * ys[3]] = best;
+          places[i * ps[0] + c * ps[1] + r * ps[2] + s * ps[3]] = place;
         }
 }
 )"},
@@ -347,6 +451,46 @@ static void quantized_conv2d_$8(const $8_t *x, const long *xs, float scale, int3
           y[i * ys[0] + o * ys[1] + r * ys[2] + s * ys[3]] =
               (float)(int32_t)sum * (scale * ws[o * by_channel]) + (b ? b[o] : 0.0f);
         }
+}
+)"},
+    {"blocks", R"(
+/* A block: a float16 scale, then 32 int8 (34 bytes) or 16 bytes of two numbers (18 bytes). */
+static float block_scale(const uint8_t *block) {
+  const int bits = block[0] | block[1] << 8, exponent = bits >> 10 & 31, fraction = bits & 1023;
+  float scale = ldexpf((float)fraction, -24);
+  if (exponent) scale = ldexpf((float)(1024 + fraction), exponent - 25);
+  if (exponent == 31) scale = fraction ? NAN : INFINITY;
+  return bits >> 15 ? -scale : scale;
+}
+static float block_number(const uint8_t *block, long i, long bytes) {
+  if (bytes == 34) return (float)(block[2 + i] < 128 ? block[2 + i] : block[2 + i] - 256);
+  return (float)((i < 16 ? block[2 + i] & 15 : block[2 + i - 16] >> 4) - 8);
+}
+)"},
+    {"dequantize_blockwise", R"(
+/* y: 32 numbers of each of n blocks */
+static void dequantize_blockwise(const uint8_t *x, float *y, long n, long bytes) {
+  for (long b = 0; b < n; b++)
+    for (long i = 0; i < 32; i++)
+      y[b * 32 + i] = block_scale(x + b * bytes) * block_number(x + b * bytes, i, bytes);
+}
+)"},
+    {"blockwise_linear", R"(
+/* as linear; w: (n, blocks of k / 32) */
+static void blockwise_linear(const float *x, const uint8_t *w, const float *b, float *y, long rows,
+                             long k, long n, long bytes) {
+  for (long i = 0; i < rows; i++)
+    for (long j = 0; j < n; j++) {
+      float sum = b ? b[j] : 0.0f;
+      for (long l = 0; l < k / 32; l++) {
+        const uint8_t *const block = w + (j * (k / 32) + l) * bytes;
+        float part = 0.0f;
+        for (long e = 0; e < 32; e++)
+          part += x[i * k + l * 32 + e] * block_number(block, e, bytes);
+        sum += part * block_scale(block);
+      }
+      y[i * n + j] = sum;
+    }
 }
 )"},
 };

@@ -294,6 +294,124 @@ static void test_sequence(void** state) {
   OK(tt_set_grad_enabled(c, before, NULL));
 }
 
+/* ---- weights in blocks ---- */
+
+/* blockwise_linear of 1 to 9 rows beside the sum of exact products in double precision: a product
+   is rounded once, and so is each addition of a chain, of which none has more than k / 4 + 12
+   (4 lanes, their sum, the bias), and none of the unpacked matrix more than k + 12. */
+static void test_blocks(void** state) {
+  const int64_t k = 1120, n = 37;
+  tt_tensor *w = waves(SHAPE(n, k), 0), *bias = waves(SHAPE(n), 1), *packed, *exact;
+  int format;
+  int64_t m, i, j, l;
+  (void)state;
+  for (i = 0; i < n * k; i++) ((float*)tt_tensor_data(w))[i] *= (float)(1 + i / 32 % 7);
+  for (format = 0; format < 2; format++) {
+    /* By the largest number: half a step, a whole one beyond the seventh of q4_0; the scale's
+       rounding. */
+    const double worst = (format ? 1.0 / 8 : 1.0 / 254) + 0x1p-11;
+    const float* numbers;
+    OK(tt_quantize_blockwise(c, w, format, &packed));
+    OK(tt_dequantize_blockwise(c, packed, format, &exact));
+    numbers = tt_tensor_data(exact);
+    for (i = 0; i < n * k; i++) {
+      const float want = ((const float*)tt_tensor_data(w))[i];
+      const double bound = worst * (1 + (double)(i / 32 % 7));
+      if (fabs((double)(numbers[i] - want)) > bound)
+        fail_msg("format %d: [%d] is %g, not %g", format, (int)i, (double)numbers[i], (double)want);
+    }
+    for (m = 1; m <= 9; m++) {
+      tt_tensor *x = waves(SHAPE(m, k), (double)m), *y;
+      const float *in = tt_tensor_data(x), *got;
+      const double rounding = (double)((m > 8 ? k : k / 4) + 12) * 0x1p-24;
+      OK(tt_blockwise_linear(c, x, packed, bias, format, &y));
+      got = tt_tensor_data(y);
+      for (i = 0; i < m; i++)
+        for (j = 0; j < n; j++) {
+          double sum = ((const float*)tt_tensor_data(bias))[j], size = fabs(sum);
+          for (l = 0; l < k; l++) {
+            const double product = (double)in[i * k + l] * (double)numbers[j * k + l];
+            sum += product;
+            size += fabs(product);
+          }
+          if (!(fabs((double)got[i * n + j] - sum) <= rounding * size))
+            fail_msg("format %d, %d rows: [%d,%d] is %g, not %g", format, (int)m, (int)i, (int)j,
+                     (double)got[i * n + j], sum);
+        }
+    }
+  }
+}
+
+/* An embedding and two linear layers with packed weights: a plan, a plan of the graph from a file
+   and the exported C give the eager results. */
+static void test_block_graph(void** state) {
+  tt_tensor *table = waves(SHAPE(10, 64), 0), *w1 = waves(SHAPE(96, 64), 1), *w2, *h, *y;
+  tt_tensor* packed[3];
+  tt_tensor* x = waves(SHAPE(3, 64), 2);
+  const int64_t places[3] = {9, 0, 4};
+  tt_tensor* index;
+  float want[60], got[60];
+  char path[100];
+  tt_graph *g, *loaded;
+  (void)state;
+  w2 = waves(SHAPE(20, 96), 3);
+  OK(tt_tensor_from_data(c, places, TT_I64, SHAPE(3), &index));
+  OK(tt_quantize_blockwise(c, table, TT_BLOCKFORMAT_Q8_0, &packed[0]));
+  OK(tt_quantize_blockwise(c, w1, TT_BLOCKFORMAT_Q4_0, &packed[1]));
+  OK(tt_quantize_blockwise(c, w2, TT_BLOCKFORMAT_Q8_0, &packed[2]));
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_blockwise_embedding(c, packed[0], index, TT_BLOCKFORMAT_Q8_0, &h));
+  OK(tt_add(c, h, x, &h));
+  OK(tt_blockwise_linear(c, h, packed[1], NULL, TT_BLOCKFORMAT_Q4_0, &h));
+  OK(tt_relu(c, h, &h));
+  OK(tt_blockwise_linear(c, h, packed[2], NULL, TT_BLOCKFORMAT_Q8_0, &y));
+  OK(tt_capture_end(c, LIST(y), &g));
+  OK(tt_tensor_read(c, y, want, sizeof want));
+  run_plan(g, x, got, 60);
+  assert_memory_equal(got, want, sizeof want);
+  snprintf(path, sizeof path, "%s/net.ttg", folder);
+  OK(tt_graph_save(c, g, path));
+  OK(tt_graph_load(c, path, &loaded));
+  run_plan(loaded, x, got, 60);
+  assert_memory_equal(got, want, sizeof want);
+  if (!SLOW_BUILD) check_targets(loaded, x, want, 60);
+  tt_graph_release(loaded);
+  tt_graph_release(g);
+}
+
+/* Images of three spatial dims, and positions of maxima that select from another tensor. */
+static void test_volume(void** state) {
+  const tt_conv3d_opts how = {.set = TT_CONV3D_PADDING | TT_CONV3D_GROUPS | TT_CONV3D_STRIDE,
+                              .padding = (int64_t[]){1, 0, 1},
+                              .n_padding = 3,
+                              .groups = 2,
+                              .stride = (int64_t[]){1, 2, 1},
+                              .n_stride = 3};
+  const tt_flatten_opts flat = {.set = TT_FLATTEN_START_DIM, .start_dim = 2};
+  tt_tensor *x = waves(SHAPE(1, 2, 4, 6, 5), 0), *w = waves(SHAPE(4, 1, 3, 2, 3), 1);
+  tt_tensor *b = waves(SHAPE(4), 2), *h, *maxima, *at, *y;
+  tt_graph* g;
+  float* want;
+  int64_t n;
+  (void)state;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_conv3d(c, x, w, b, &how, &h));
+  OK(tt_max_pool3d_with_indices(c, h, (int64_t[]){2, 1, 2}, 3, NULL, &maxima, &at));
+  OK(tt_flatten(c, h, &flat, &h));
+  OK(tt_flatten(c, at, &flat, &at));
+  OK(tt_gather(c, h, 2, at, &h));
+  OK(tt_flatten(c, maxima, &flat, &maxima));
+  OK(tt_add(c, h, maxima, &y));
+  OK(tt_capture_end(c, LIST(y), &g));
+  n = tt_tensor_numel(y);
+  assert_true(n <= kMaxOut);
+  want = malloc((size_t)n * 4);
+  OK(tt_tensor_read(c, y, want, n * 4));
+  if (!SLOW_BUILD) check_targets(g, x, want, n);
+  free(want);
+  tt_graph_release(g);
+}
+
 static void test_refused(void** state) {
   tt_tensor *x = waves(SHAPE(1, 1, 8, 8), 0), *small = waves(SHAPE(1, 1, 8, 7), 0);
   tt_tensor* bad = waves(SHAPE(1, 1, 8, 8), 0);
@@ -330,8 +448,9 @@ static void test_memory(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_quantized), SCOPED(test_rows),
-                                     SCOPED(test_histogram), SCOPED(test_sequence),
-                                     SCOPED(test_refused),   SCOPED(test_memory)};
+  const struct CMUnitTest tests[] = {
+      SCOPED(test_quantized), SCOPED(test_rows),    SCOPED(test_histogram),
+      SCOPED(test_sequence),  SCOPED(test_blocks),  SCOPED(test_block_graph),
+      SCOPED(test_volume),    SCOPED(test_refused), SCOPED(test_memory)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
