@@ -1,5 +1,7 @@
 #include "base/cpuid.h"
 
+#include "base/arm.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -86,7 +88,13 @@ namespace {
 
 Isa detect() { return kIsaBaseline; }
 bool detect_bf16() { return false; }
-int32_t detect_int8() { return 0; }
+int32_t detect_int8() {
+#if defined(__aarch64__)
+  return int32_t(os_has_byte_dots()) << kIsaBaseline;
+#else
+  return 0;
+#endif
+}
 int64_t detect_l3() { return 0; }
 bool detect_steady_ticks() { return true; }
 

@@ -9,7 +9,7 @@ enum Isa : int32_t { kIsaBaseline = 0, kIsaAvx2 = 1, kIsaAvx512 = 2, kNumIsa = 3
 
 Isa best_isa() noexcept;            // AVX2 implies FMA, F16C, BMI; AVX-512 implies F, BW, DQ, VL
 bool has_bf16_products() noexcept;  // AVX512_BF16, in addition to kIsaAvx512
-// Dot products of bytes: AVX512_VNNI for kernels of kIsaAvx512, AVX-VNNI for those of kIsaAvx2.
+// Dot products of bytes: AVX512_VNNI for kIsaAvx512, AVX-VNNI for kIsaAvx2, SDOT for ARM.
 bool has_int8_products(Isa) noexcept;
 const char* isa_name(Isa) noexcept;
 int64_t l3_bytes() noexcept;   // 0 if unknown

@@ -1,6 +1,7 @@
 // No operating system: one thread, no files, no libraries, memory from malloc, and no clock unless
 // the application defines tt_bare_now_ns and tt_bare_random.
 #include "base/amx.h"
+#include "base/arm.h"
 #include "base/os.h"
 #include "base/os_file.h"
 #include "base/os_thread.h"
@@ -40,6 +41,7 @@ void os_unmap(void*, size_t) noexcept {}
 void os_advise_huge(void*, size_t) noexcept {}
 
 bool os_request_amx() noexcept { return false; }
+bool os_has_byte_dots() noexcept { return false; }
 
 int32_t os_pid() noexcept { return 1; }
 int64_t os_now_ns() noexcept { return tt_bare_now_ns(); }

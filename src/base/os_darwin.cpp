@@ -1,6 +1,7 @@
 // macOS and iOS, beside os_posix.cpp. Written from the documentation and never run: no Apple
 // machine was at hand.
 #include "base/amx.h"
+#include "base/arm.h"
 #include "base/os.h"
 
 #include <pthread.h>
@@ -12,6 +13,8 @@ namespace TT_NS {
 void os_advise_huge(void*, size_t) noexcept {}
 
 bool os_request_amx() noexcept { return false; }
+// Apple's 64-bit processors have them, Intel's are asked otherwise.
+bool os_has_byte_dots() noexcept { return true; }
 
 bool os_random(void* out, size_t bytes) noexcept {
   arc4random_buf(out, bytes);

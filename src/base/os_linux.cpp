@@ -1,9 +1,11 @@
 #include "base/amx.h"
+#include "base/arm.h"
 #include "base/os.h"
 
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -13,6 +15,15 @@
 namespace TT_NS {
 
 void os_advise_huge(void* p, size_t bytes) noexcept { madvise(p, bytes, MADV_HUGEPAGE); }
+
+bool os_has_byte_dots() noexcept {
+#if defined(__aarch64__)
+  constexpr unsigned long kDotProducts = 1ul << 20;  // HWCAP_ASIMDDP of asm/hwcap.h
+  return (getauxval(AT_HWCAP) & kDotProducts) != 0;
+#else
+  return false;
+#endif
+}
 
 bool os_request_amx() noexcept {
 #if defined(__x86_64__)

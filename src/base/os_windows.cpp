@@ -1,5 +1,6 @@
 // Windows 8 and newer: kernel32, bcrypt (entropy) and synchronization (waits on addresses).
 #include "base/amx.h"
+#include "base/arm.h"
 #include "base/os.h"
 #include "base/os_thread.h"
 
@@ -53,6 +54,10 @@ bool os_maps_pages() noexcept { return true; }
 void os_advise_huge(void*, size_t) noexcept {}
 
 bool os_request_amx() noexcept { return false; }
+bool os_has_byte_dots() noexcept {
+  constexpr DWORD kDotProducts = 43;  // PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE of newer headers
+  return IsProcessorFeaturePresent(kDotProducts) != 0;
+}
 
 int32_t os_pid() noexcept { return int32_t(GetCurrentProcessId()); }
 

@@ -18,9 +18,10 @@ TT_INLINE int32_t quad_at(const int8_t* a) {
   return quad;
 }
 
-// Adds to each lane the sum of four products of bytes, u unsigned and s signed. Exact: pairs are
-// multiplied as words, so that nothing saturates.
+// Adds to each lane the sum of four products of bytes, u unsigned and s signed; with kLowersB, of
+// u - 128. Exact: pairs are multiplied as words, so that nothing saturates.
 struct DotByWords {
+  static constexpr bool kLowersB = false;
   Ints32 even, odd;  // bytes 0 and 2, 1 and 3 of a quad, as words
   TT_INLINE explicit DotByWords(const int8_t* a) {
     const int32_t quad = quad_at(a);
@@ -124,6 +125,13 @@ TT_INLINE void int8_rows(const Int8Plan& p, const Int8Columns& b, int64_t i, int
   const int64_t a_row = p.quads * 4;
   int8_tile<Dot, kRows>(p.packed_a + i * a_row, a_row, p.packed_b + panel * a_row * kInt8Panel,
                         p.quads, sums);
+  if constexpr (Dot::kLowersB) {
+    for (int r = 0; r < kRows; r++) {
+      const uint32_t lowered = 128 * uint32_t(p.a_sum[i + r]);
+      for (int64_t c = 0; c < kInt8Panel; c++)
+        sums[r * kInt8Panel + c] = int32_t(uint32_t(sums[r * kInt8Panel + c]) + lowered);
+    }
+  }
   const int64_t j = panel * kInt8Panel;
   for (int r = 0; r < kRows; r++)
     int8_store(p, b, i + r, j, min(kInt8Panel, p.n - j), sums + r * kInt8Panel);

@@ -39,7 +39,7 @@ class Product {
   Product(int64_t m, int64_t n, int64_t k, Device device)
       : bytes_(build(&plan, m, n, k, device)), workspace_(bytes_, device), device_(device) {
     place_int8(&plan, workspace_.data());
-    for (const Isa isa : {kIsaAvx2, kIsaAvx512})
+    for (const Isa isa : {kIsaBaseline, kIsaAvx2, kIsaAvx512})
       plan.vnni |= int32_t(device.type == TT_CPU && has_int8_products(isa)) << isa;
   }
   void run() { launch_stages(kernel_int8_matmul, device_, &plan.run); }
