@@ -2,14 +2,17 @@
 
    char_lm [--text FILE]... [--steps N] [--batch N] [--context N] [--width N] [--layers N] [--heads
    N] [--lr RATE] [--threads N] [--device NAME] [--cache 0|1] [--seed N] [--sample N]
-   [--temperature T] [--checkpoint FILE] [--resume FILE] [--svg FILE]
+   [--temperature T] [--weights q8_0|q4_0] [--checkpoint FILE] [--resume FILE] [--svg FILE]
 
    Without --text it reads this repository's own documents. Each block of the network is a module of
    this program that holds layers of tt: layer norm, causal attention and a two-layer perceptron,
    each added to its input. AdamW with warm-up and a cosine schedule. --checkpoint saves everything
    every hundred steps; --resume goes on from such a file. --cache 1 writes with a cache of keys and
    values and a recorded step (text_writer.h): the same text, as long as it fits into the context.
+   --weights packs the weights of embeddings, perceptrons and head in blocks (packed_weights.h)
+   before it writes, and tells the loss with and without.
  */
+#include "packed_weights.h"
 #include "report.h"
 #include "text_data.h"
 #include "text_writer.h"
@@ -24,6 +27,7 @@ enum { MAX_TEXTS = 64, MAX_PARAMS = 4096, SAVE_EVERY = 100 };
 
 typedef struct options {
   const char *texts[MAX_TEXTS], *checkpoint, *resume, *svg, *device;
+  const char* weights; /* a format of blocks; NULL: as they were trained */
   int n_texts;
   long steps, batch, context, width, layers, heads, threads, sample, cache;
   double lr, temperature;
@@ -284,17 +288,15 @@ static int draw_batch(tt_ctx* c, const options* o, const text* d, int64_t* rows)
   return 0;
 }
 
-static int train_step(tt_ctx* c, const options* o, const text* d, trainer* t, int64_t* rows,
-                      double* loss_out) {
+/* *loss = the mean loss of the letters of rows. */
+static int loss_of(tt_ctx* c, const options* o, const text* d, const trainer* t,
+                   const int64_t* rows, tt_tensor** loss) {
   const int64_t shape[2] = {o->batch, o->context + 1};
   const int64_t flat[2] = {o->batch * o->context, d->vocabulary};
   const int64_t all[1] = {-1};
-  tt_clip_grad_norm_opts two = {0};
-  tt_tensor *pieces, *x, *y, *scores, *loss, *norm;
+  tt_tensor *pieces, *x, *y, *scores;
   const tt_tensor* pair[2];
   int64_t one;
-  CHECK(tt_scope_push(c));
-  if (draw_batch(c, o, d, rows)) return -1;
   CHECK(symbols_on(c, t->device, rows, shape, &pieces));
   CHECK(tt_narrow(c, pieces, 1, 0, o->context, &x));
   CHECK(tt_narrow(c, pieces, 1, 1, o->context, &y));
@@ -303,7 +305,16 @@ static int train_step(tt_ctx* c, const options* o, const text* d, trainer* t, in
   CHECK(tt_reshape(c, y, all, 1, &y));
   pair[0] = scores;
   pair[1] = y;
-  CHECK(tt_module_forward(c, t->loss, pair, 2, &loss, 1, &one));
+  CHECK(tt_module_forward(c, t->loss, pair, 2, loss, 1, &one));
+  return 0;
+}
+
+static int train_step(tt_ctx* c, const options* o, const text* d, trainer* t, int64_t* rows,
+                      double* loss_out) {
+  tt_clip_grad_norm_opts two = {0};
+  tt_tensor *loss, *norm;
+  CHECK(tt_scope_push(c));
+  if (draw_batch(c, o, d, rows) || loss_of(c, o, d, t, rows, &loss)) return -1;
   CHECK(tt_optim_zero_grad(c, t->adamw, 1));
   CHECK(tt_backward(c, loss, NULL));
   static tt_tensor* params[MAX_PARAMS];
@@ -342,6 +353,56 @@ static int train(tt_ctx* c, const options* o, const text* d, trainer* t) {
   }
   free(rows);
   return status;
+}
+
+/* ---- packed weights ---- */
+
+/* The mean loss of four batches of pieces that lie evenly in the text. */
+static int text_loss(tt_ctx* c, const options* o, const text* d, const trainer* t, double* out) {
+  const long length = o->context + 1, pieces = 4 * o->batch;
+  int64_t* rows = malloc((size_t)(o->batch * length) * sizeof *rows);
+  int status = rows ? 0 : -1;
+  *out = 0;
+  for (long at = 0; status == 0 && at < pieces; at++) {
+    const long row = at % o->batch;
+    tt_tensor* loss = NULL;
+    double of_batch = 0;
+    memcpy(rows + row * length, d->symbols + (d->n - length) / pieces * at,
+           (size_t)length * sizeof *rows);
+    if (row < o->batch - 1) continue;
+    if (tt_scope_push(c) != TT_OK || loss_of(c, o, d, t, rows, &loss) ||
+        tt_item_f64(c, loss, &of_batch) != TT_OK || tt_scope_pop(c, NULL, 0) != TT_OK)
+      status = -1;
+    *out += of_batch / 4;
+  }
+  free(rows);
+  return status;
+}
+
+/* Packs the embeddings, the perceptrons of the blocks and the head. */
+static int pack_weights(tt_ctx* c, const options* o, const text* d, const trainer* t) {
+  const int32_t format = strcmp(o->weights, "q4_0") ? TT_BLOCKFORMAT_Q8_0 : TT_BLOCKFORMAT_Q4_0;
+  int32_t recorded;
+  double before, after;
+  CHECK(tt_set_grad_enabled(c, 0, &recorded));
+  if (text_loss(c, o, d, t, &before)) return -1;
+  for (long i = 0; i < o->layers; i++) {
+    char path[40];
+    tt_module* mlp;
+    snprintf(path, sizeof path, "body.%ld.mlp", i);
+    CHECK(tt_module_get_submodule(c, t->gpt, path, &mlp));
+    tt_status status = pack_child(c, mlp, "0", format);
+    if (status == TT_OK) status = pack_child(c, mlp, "2", format);
+    tt_module_release(mlp);
+    CHECK(status);
+  }
+  CHECK(pack_child(c, t->gpt, "symbols", format));
+  CHECK(pack_child(c, t->gpt, "places", format));
+  CHECK(pack_child(c, t->gpt, "head", format));
+  if (text_loss(c, o, d, t, &after)) return -1;
+  CHECK(tt_set_grad_enabled(c, recorded, NULL));
+  printf("loss with float32 weights: %.4f, with %s: %.4f\n", before, o->weights, after);
+  return 0;
 }
 
 /* ---- writing ---- */
@@ -427,6 +488,7 @@ static int run(tt_ctx* c, const options* o, const text* d) {
   if (status == 0 && o->svg && t.losses.n &&
       curve_write_svg(&t.losses, o->svg, "loss per letter") == 0)
     printf("loss curve: %s\n", o->svg);
+  if (status == 0 && o->weights) status = pack_weights(c, o, d, &t);
   if (status == 0 && o->sample) {
     printf("--- sample ---\n");
     status = write_text(c, o, d, &t);
@@ -443,7 +505,7 @@ static int usage(const char* why, const char* what) {
           "usage: char_lm [--text FILE]... [--steps N] [--batch N] [--context N] [--width N]\n"
           "               [--layers N] [--heads N] [--lr RATE] [--threads N] [--device NAME]\n"
           "               [--cache 0|1] [--seed N] [--sample N] [--temperature T]\n"
-          "               [--checkpoint FILE] [--resume FILE] [--svg FILE]\n",
+          "               [--weights q8_0|q4_0] [--checkpoint FILE] [--resume FILE] [--svg FILE]\n",
           why, what);
   return 2;
 }
@@ -482,12 +544,16 @@ static int parse(int argc, char** argv, options* o) {
     else if (strcmp(name, "--resume") == 0) o->resume = value;
     else if (strcmp(name, "--svg") == 0) o->svg = value;
     else if (strcmp(name, "--device") == 0) o->device = value;
+    else if (strcmp(name, "--weights") == 0) o->weights = value;
     else return usage("unknown option ", name);
     if (end && (*end || end == value)) return usage("not a number: ", value);
   }
   for (size_t k = 0; k + 2 < sizeof numbers / sizeof *numbers; k++)
     if (*numbers[k].to < 1 || *numbers[k].to > 1000000)
       return usage("must be 1 to 1000000: ", numbers[k].name);
+  if (o->weights && strcmp(o->weights, "q8_0") && strcmp(o->weights, "q4_0"))
+    return usage("--weights must be q8_0 or q4_0", "");
+  if (o->weights && o->width % 32) return usage("--weights needs a --width of whole blocks", "");
   if (o->cache < 0 || o->cache > 1) return usage("--cache must be 0 or 1", "");
   if (o->sample < 0 || !(o->lr > 0) || !(o->temperature > 0))
     return usage("--lr and --temperature must be positive, --sample not negative", "");
@@ -498,7 +564,8 @@ int main(int argc, char** argv) {
   static const char* const documents[] = {
       "README.md",     "CHANGELOG.md",  "docs/architecture.md", "docs/contributing.md",
       "docs/style.md", "src/README.md", "src/ops/README.md",    "src/ops/decl/README.md"};
-  options o = {{0}, NULL, NULL, NULL, "cpu", 0, 600, 16, 64, 96, 3, 4, 1, 400, 0, 3e-3, 0.8, 0};
+  options o = {{0}, NULL, NULL, NULL, "cpu", NULL, 0,    600, 16, 64,
+               96,  3,    4,    1,    400,   0,    3e-3, 0.8, 0};
   tt_runtime_opts runtime = {0};
   tt_runtime* rt = NULL;
   tt_ctx* c = NULL;

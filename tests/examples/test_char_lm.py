@@ -96,6 +96,17 @@ def test_writes_the_same_with_a_cache(tmp_path):
     assert longer.stdout.split(b"sample ---\n")[1].startswith(written[:30])
 
 
+def test_packed_weights_keep_the_loss(tmp_path):
+    file = tmp_path / "run.safetensors"
+    run("--steps", 30, *SMALL, "--checkpoint", file)
+    for name, most in (("q8_0", 0.003), ("q4_0", 0.1)):
+        done = run("--steps", 30, *SMALL, "--resume", file, "--weights", name, "--cache", 1)
+        found = re.search(rb"float32 weights: (\S+), with (\S+): (\S+)", done.stdout)
+        assert found and found[2].decode() == name, done.stderr
+        assert 2 < float(found[1]) and abs(float(found[3]) - float(found[1])) < most
+        assert done.stdout.endswith(b" steps replayed\n")
+
+
 @pytest.mark.parametrize(
     "args, code, why",
     [
@@ -106,6 +117,8 @@ def test_writes_the_same_with_a_cache(tmp_path):
         (("--steps", "0"), 2, "must be 1"),
         (("--lr", "x"), 2, "not a number"),
         (("--cache", "2"), 2, "must be 0 or 1"),
+        (("--weights", "q2_k"), 2, "must be q8_0 or q4_0"),
+        (("--weights", "q8_0", "--width", "40"), 2, "whole blocks"),
         (("--what", "1"), 2, "unknown option"),
     ],
 )
