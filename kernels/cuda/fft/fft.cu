@@ -10,6 +10,7 @@
 //
 // Real and Hermitian transforms are those of complex numbers.
 #include "kernels/cuda/convert.h"
+#include "kernels/cuda/fft/cufft.h"
 #include "kernels/cuda/nest.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/functors/math.h"
@@ -253,12 +254,14 @@ namespace cuda {
 int32_t fft(const void* plan, void* stream, void* workspace) {
   const FftPlan& p = fft_plan(plan);
   if (p.outer * p.inner * p.n == 0) return TT_OK;
+  if (cufft::serves(p)) return cufft::run(p, stream, workspace);
   if (p.dtype == TT_F64) return launch_fft<double>(p, stream, workspace);
   return launch_fft<float>(p, stream, workspace);
 }
 size_t fft_workspace(const void* plan) {
   const FftPlan& p = fft_plan(plan);
   if (p.outer * p.inner * p.n == 0) return 0;
+  if (cufft::serves(p)) return cufft::workspace_bytes(p);
   const FftWay way = way_of(p);
   const int64_t length = way.passes.n;
   const int64_t numbers = (2 * p.outer * p.inner + 1) * length + (way.chirp ? p.n + 2 * length : 0);
