@@ -42,49 +42,58 @@ def mypy(*arguments):
     return [(Path(path).name, int(line), code, text) for path, line, text, code in found]
 
 
-# of a program that uses the package: what mypy finds in the package itself is left out
-USER = ("--config-file=", "--follow-imports=silent")
-
-
 def test_the_package_is_consistent():
     assert mypy("--config-file", FOLDER.parent / "pyproject.toml") == []
 
 
-def test_a_correct_program_has_precise_types():
-    assert mypy(*USER, "--strict", HERE / "typed/correct.py") == []
+MODULES = (
+    "tt",
+    "tt.nn",
+    "tt.nn.functional",
+    "tt.nn.utils",
+    "tt.optim",
+    "tt.optim.lr_scheduler",
+    "tt.distributions",
+    "tt.utils",
+    "tt.utils.checkpoint",
+    "tt.utils.data",
+    "tt.utils.tensorboard",
+)
 
 
-def test_mistakes_are_found():
-    source = HERE / "typed/wrong.py"
+@pytest.fixture(scope="module")
+def of_users(tmp_path_factory):
+    """File name -> what mypy finds in a program that uses the package: (line, code). One run, which
+    reads the package once; what it finds there is left out."""
+    lines = [f"import {module}" for module in MODULES]
+    for module in MODULES:
+        lines += [f"{module}.{name}" for name in importlib.import_module(module).__all__]
+    assert len(lines) > 400
+    names = tmp_path_factory.mktemp("typed") / "names.py"
+    names.write_text("\n".join(lines) + "\n")
+    programs = [HERE / "typed/correct.py", HERE / "typed/wrong.py", names]
+    found = {program.name: [] for program in programs}
+    for name, line, code, _ in mypy(
+        "--config-file=", "--follow-imports=silent", "--strict", *programs
+    ):
+        found[name].append((line, code))
+    return found
+
+
+def test_a_correct_program_has_precise_types(of_users):
+    assert of_users["correct.py"] == []
+
+
+def test_mistakes_are_found(of_users):
     expected = {}
-    for number, line in enumerate(source.read_text().splitlines(), 1):
+    for number, line in enumerate((HERE / "typed/wrong.py").read_text().splitlines(), 1):
         if "  # error: " in line:
             expected[number] = line.rpartition("# error: ")[2]
-    found = {number: code for _, number, code, _ in mypy(*USER, source)}
-    assert found == expected and len(expected) > 20
+    assert dict(of_users["wrong.py"]) == expected and len(expected) > 20
 
 
-def test_every_public_name_is_exported(tmp_path):
-    modules = (
-        "tt",
-        "tt.nn",
-        "tt.nn.functional",
-        "tt.nn.utils",
-        "tt.optim",
-        "tt.optim.lr_scheduler",
-        "tt.distributions",
-        "tt.utils",
-        "tt.utils.checkpoint",
-        "tt.utils.data",
-        "tt.utils.tensorboard",
-    )
-    lines = [f"import {module}" for module in modules]
-    for module in modules:
-        lines += [f"{module}.{name}" for name in importlib.import_module(module).__all__]
-    source = tmp_path / "names.py"
-    source.write_text("\n".join(lines) + "\n")
-    assert len(lines) > 400
-    assert mypy(*USER, "--strict", source) == []
+def test_every_public_name_is_exported(of_users):
+    assert of_users["names.py"] == []
 
 
 # ---- hand-written hints ----
