@@ -44,6 +44,16 @@ void describe_of(const Module&, const LayerNormArgs& a, Text& t) {
   put(t, "bias", a.elementwise_affine && a.bias);
 }
 
+static void check_probability(double p) {
+  if (!(p >= 0 && p <= 1)) fail_arg(TT_INVALID_ARG, "p", "p is {}: must be in [0, 1]", p);
+}
+void build(Module&, const DropoutArgs& a) { check_probability(a.p); }
+void build(Module&, const Dropout1dArgs& a) { check_probability(a.p); }
+void build(Module&, const Dropout2dArgs& a) { check_probability(a.p); }
+void build(Module&, const Dropout3dArgs& a) { check_probability(a.p); }
+void build(Module&, const AlphaDropoutArgs& a) { check_probability(a.p); }
+void build(Module&, const FeatureAlphaDropoutArgs& a) { check_probability(a.p); }
+
 void build(Module& m, const PReLUArgs& a) {
   const Place place(a.dtype, a.device);
   const int64_t n[1] = {a.num_parameters};

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from . import distributed as distributed
     from . import distributions as distributions
     from . import errors as errors
+    from . import files as files
     from . import fft as fft
     from . import func as func
     from . import futures as futures
@@ -160,7 +161,7 @@ if TYPE_CHECKING:
 __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
     "accelerator amp ao array_api autograd backends compiler cpu cuda distributed distributions "
-    "errors export fft func futures fx hub jit library linalg mps multiprocessing nn onnx optim profiler "
+    "errors export fft files func futures fx hub jit library linalg mps multiprocessing nn onnx optim profiler "
     "random runtime safetensors serialization sparse special testing utils version xpu"
 )
 # module -> names of it that users find here

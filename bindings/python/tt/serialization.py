@@ -133,8 +133,10 @@ def save(
     a path with that extension. After a crash the file is either the old or the new one. Raises
     TypeError for objects that cannot be pickled.
     """
+    is_path = isinstance(f, (str, bytes, os.PathLike))
+    if not is_path and not hasattr(f, "write"):
+        raise TypeError(f"save: f must be a path or a file object, not {type(f).__name__}")
     if format is None:
-        is_path = isinstance(f, (str, bytes, os.PathLike))
         named = is_path and os.fsencode(f).endswith(b".safetensors")
         format = "safetensors" if named else "torch"
     if format not in ("torch", "safetensors"):
@@ -181,7 +183,7 @@ def pickled(obj: Any, path: Any, pickle_protocol: int) -> None:
     try:
         descriptor, temporary = tempfile.mkstemp(prefix=name + ".", dir=folder)
     except OSError as error:
-        raise FileError(f"save: {error}") from error
+        raise FileError(f"save: {path}: {error.strerror}") from error
     try:
         with os.fdopen(descriptor, "wb") as file:
             write_archive(obj, file, pickle_protocol)
@@ -246,9 +248,11 @@ def load(
         with safe_open(f, mmap) as opened:
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}
             structure = opened.metadata().get(KEY)
-    except FormatError:
+    except FormatError as error:
         explain(f, start)
-        raise
+        raise malformed(
+            f"load: {f} is neither a file of save nor a safetensors file: {error}"
+        ) from error
     return arranged(tensors, structure, map_location)
 
 
@@ -263,6 +267,8 @@ def explain(path: Any, start: bytes) -> None:
 
 
 def open_file(path: Any) -> IO[bytes]:
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"load: f must be a path or a file object, not {type(path).__name__}")
     try:
         return open(path, "rb")
     except OSError as error:

@@ -228,6 +228,7 @@ static constinit const ModuleType Dropout1d_type = {"Dropout1d", 1, 1, Dropout1d
                                                     destroy_module<Dropout1dArgs>, false};
 TT_COLD Ref<Module> construct(const Dropout1dArgs& a) {
   ModuleRef m = new_module(&Dropout1d_type, a);
+  build(*m, args_of<Dropout1dArgs>(*m));
   return m;
 }
 
@@ -251,6 +252,7 @@ static constinit const ModuleType Dropout2d_type = {"Dropout2d", 1, 1, Dropout2d
                                                     destroy_module<Dropout2dArgs>, false};
 TT_COLD Ref<Module> construct(const Dropout2dArgs& a) {
   ModuleRef m = new_module(&Dropout2d_type, a);
+  build(*m, args_of<Dropout2dArgs>(*m));
   return m;
 }
 
@@ -274,6 +276,7 @@ static constinit const ModuleType Dropout3d_type = {"Dropout3d", 1, 1, Dropout3d
                                                     destroy_module<Dropout3dArgs>, false};
 TT_COLD Ref<Module> construct(const Dropout3dArgs& a) {
   ModuleRef m = new_module(&Dropout3d_type, a);
+  build(*m, args_of<Dropout3dArgs>(*m));
   return m;
 }
 
@@ -298,6 +301,7 @@ static constinit const ModuleType AlphaDropout_type = {"AlphaDropout", 1, 1, Alp
                                                        destroy_module<AlphaDropoutArgs>, false};
 TT_COLD Ref<Module> construct(const AlphaDropoutArgs& a) {
   ModuleRef m = new_module(&AlphaDropout_type, a);
+  build(*m, args_of<AlphaDropoutArgs>(*m));
   return m;
 }
 
@@ -321,6 +325,7 @@ static constinit const ModuleType FeatureAlphaDropout_type = {"FeatureAlphaDropo
     destroy_module<FeatureAlphaDropoutArgs>, false};
 TT_COLD Ref<Module> construct(const FeatureAlphaDropoutArgs& a) {
   ModuleRef m = new_module(&FeatureAlphaDropout_type, a);
+  build(*m, args_of<FeatureAlphaDropoutArgs>(*m));
   return m;
 }
 
@@ -652,6 +657,7 @@ static constinit const ModuleType Dropout_type = {"Dropout", 1, 1, Dropout_forwa
                                                   destroy_module<DropoutArgs>, false};
 TT_COLD Ref<Module> construct(const DropoutArgs& a) {
   ModuleRef m = new_module(&Dropout_type, a);
+  build(*m, args_of<DropoutArgs>(*m));
   return m;
 }
 

@@ -359,3 +359,45 @@ def test_a_device_is_no_tuple():
         and pickle.loads(pickle.dumps(d)) == copy.deepcopy(d) == d
         and tt.device(d) is d
     )
+
+
+# ---- mistakes of new users: the message names the function, the argument and the rule ----
+
+
+def cut(path):
+    tt.save(tt.nn.Linear(2, 2).state_dict(), path)
+    path.write_bytes(path.read_bytes()[:-50])
+    return tt.load(path)
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda path: tt.tensor([[1, 2], [3]]), ValueError, "tensor.*different lengths"),
+        (lambda path: tt.ones(2, 3) + tt.ones(4), ValueError, r"add: self is \[2,3\], other is \[4\]"),
+        (lambda path: tt.ones(2)["a"], IndexError, "index must be an int.*not str"),
+        (lambda path: tt.nn.Linear(3, 2)(tt.ones(2, 4)), ValueError, "Linear: input is"),
+        (lambda path: tt.nn.Dropout(2), ValueError, r"p is 2.*\[0, 1\]"),
+        (lambda path: tt.nn.AlphaDropout(-0.1), ValueError, r"p is -0.1.*\[0, 1\]"),
+        (lambda path: tt.nn.Sequential(3), TypeError, "int is not a Module"),
+        (lambda path: tt.load(5), TypeError, "load: f must be a path or a file object, not int"),
+        (lambda path: tt.save(path, tt.ones(2)), TypeError, "save: f must be a path.*not Tensor"),
+        (lambda path: tt.save({1}, path / "no" / "a.pt"), OSError, "save: .*a.pt: No such file"),
+        (lambda path: tt.load(path / "no.pt"), OSError, "No such file.*no.pt"),
+        (lambda path: cut(path / "cut.pt"), ValueError, "cut.pt.*not end like a zip archive"),
+        (lambda path: tt.files.npy_load(path / "no.npy"), OSError, "no.npy.*cannot be opened"),
+        (lambda path: tt.utils.data.TensorDataset([1]), TypeError, "takes tensors, not list"),
+        (lambda path: tt.utils.data.DataLoader([1], batch_size="4"), ValueError, "is '4': must be"),
+        (lambda path: next(iter(tt.utils.data.DataLoader([object()]))), TypeError, "not object"),
+    ],
+)  # fmt: skip
+def test_mistakes_of_new_users(tmp_path, call, error, message):
+    with pytest.raises(error, match=message):
+        call(tmp_path)
+
+
+def test_a_text_is_no_checkpoint(tmp_path):
+    path = tmp_path / "notes.pt"
+    path.write_text("hello world " * 10)
+    with pytest.raises(tt.errors.FormatError, match="notes.pt is neither a file of save nor"):
+        tt.load(path)

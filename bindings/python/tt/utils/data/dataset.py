@@ -60,6 +60,9 @@ class TensorDataset(Dataset["tuple[Tensor, ...]"]):
     tensors: tuple[Tensor, ...]
 
     def __init__(self, *tensors: Tensor) -> None:
+        for t in tensors:
+            if not isinstance(t, Tensor):
+                raise TypeError(f"TensorDataset: takes tensors, not {type(t).__name__}")
         sizes = [t.size(0) for t in tensors]
         if len(set(sizes)) > 1:
             raise AssertionError(f"TensorDataset: sizes of dim 0 are {sizes}: must be equal")

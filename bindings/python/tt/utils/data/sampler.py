@@ -174,7 +174,7 @@ class BatchSampler(Sampler["list[int]"]):
 def check_count(owner: str, n: Any, name: str = "num_samples") -> None:
     """Raises ValueError unless n is a positive int."""
     if not isinstance(n, int) or isinstance(n, bool) or n <= 0:
-        raise ValueError(f"{owner}: {name} is {n}: must be a positive integer")
+        raise ValueError(f"{owner}: {name} is {n!r}: must be a positive integer")
 
 
 def random_seed(generator: Generator | None = None) -> int:
