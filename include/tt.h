@@ -1768,6 +1768,21 @@ tt_status tt_graph_quantize(tt_ctx *c, const tt_graph *g, const tt_tensor *const
    no counterpart: random numbers, complex numbers, state that the graph writes. */
 tt_status tt_graph_export_onnx(tt_ctx *c, const tt_graph *g, const char *path);
 
+/* The same, with a dimension of any size. other: the same computation, captured with another size
+   of it; the first size of an input in which the graphs differ is the dimension. dim: its name in
+   the model, such as "batch". What else differs must be a multiple of that size, or one plus a
+   constant; fails with NOT_IMPLEMENTED, which names the operator, if it is not, as with numbers
+   that depend on the size. */
+tt_status tt_graph_export_onnx_dynamic(tt_ctx *c, const tt_graph *g, const tt_graph *other,
+                                       const char *dim, const char *path);
+
+/* Makes a graph of the same computation for another size of one dimension. g and other: graphs of
+   it for two sizes, whose first input with different sizes says which dimension that is; other
+   numbers that differ are taken to grow evenly with the size. Storages that are no inputs must be
+   the same. Fails with NOT_IMPLEMENTED if the computation depends on the size in another way. */
+tt_status tt_graph_resize(tt_ctx *c, const tt_graph *g, const tt_graph *other, int64_t size,
+                          tt_graph **out);
+
 /* Options of tt_graph_load_onnx. */
 typedef struct tt_graph_load_onnx_opts {
   uint64_t set;
@@ -1777,8 +1792,8 @@ typedef struct tt_graph_load_onnx_opts {
 
 /* Reads an ONNX model of opset 7 or later as a graph: initializers become constants. The file is
    not trusted. Fails with FORMAT if it is no model, and with NOT_IMPLEMENTED, which names the node,
-   for operators without a counterpart, for shapes that depend on the contents of inputs, and for
-   tensors in other files.
+   for operators without a counterpart and for shapes that depend on the contents of inputs. Tensors
+   may be in other files, whose paths are below the model's folder.
    @null opts: the defaults */
 tt_status tt_graph_load_onnx(tt_ctx *c, const char *path, const tt_graph_load_onnx_opts *opts,
                              tt_graph **out);

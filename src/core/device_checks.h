@@ -16,6 +16,7 @@ struct DeviceCheck {
   // Fails with the message. found: what the kernel has stored instead of kCheckPassed.
   void (*report)(const DeviceCheck&, int64_t found) = nullptr;
   bool is_flag = false;  // the first byte of the place is a bool, true if the check passed
+  bool is_info = false;  // the place holds int32s, as many as `values` has: all 0 if it passed
   // what report needs
   tt_status status = TT_OK;
   const char* text = "";  // static

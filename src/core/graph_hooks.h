@@ -17,14 +17,37 @@ struct CaptureVisitor {
   void (*module)(CaptureVisitor&, Module& m);
 };
 
+// A condition on elements of t that a composite relies on.
+struct CheckCall {
+  enum Kind : uint8_t {
+    kIndices,  // all are in [low, size), or equal to `allowed`
+    kHolds,    // one bool, which is true
+    kInfo,     // int32 of a factorization, all 0; `low` says what another one means
+  } kind;
+  const Tensor& t;
+  const char* arg;
+  int64_t low = 0, size = 0, allowed = 0;
+  tt_status status = TT_OK;  // (kHolds) of the failure, and its message
+  const char* text = "";
+};
+
 struct GraphHooks : CtxPart {
   // Reserves counters of a generator; reserve(g, counters) does it as ever.
   Rng (*draw)(GraphHooks&, Generator& g, uint64_t counters, Rng (*reserve)(Generator&, uint64_t));
   // Sets data and release of a new storage of s.bytes > 0 on the CPU; may fail. NULL: allocated as
   // ever.
   void (*place)(GraphHooks&, Storage& s);
+  // Makes the check as an operator, which is recorded; returns false if a recorded one is running.
+  // NULL: checks are made as ever.
+  bool (*check_call)(GraphHooks&, const CheckCall&);
   CaptureVisitor* visitor;  // NULL: none
 };
+
+// Returns true if the check was made.
+inline bool recorded_check(const CheckCall& check) {
+  GraphHooks* hooks = ctx().graph;
+  return TT_UNLIKELY(hooks && hooks->check_call) && hooks->check_call(*hooks, check);
+}
 
 inline void note_grad(const Tensor& leaf, bool replaces) {
   if (!tls.ctx) return;  // outside of calls, gradients are only looked at

@@ -3,6 +3,7 @@
 #include "base/pointer_map.h"
 #include "core/graph_hooks.h"
 #include "dispatch/call.h"
+#include "ops/gen/ops.h"
 
 #include <string.h>
 
@@ -13,10 +14,11 @@ namespace {
 struct Capture : GraphHooks, WorkObserver {
   Ref<Graph> graph;
   CaptureOptions options;
-  int64_t mark = 0;      // of the storages that recorded nodes have made, in Storage::reserved_
-  PointerMap outside;    // storage from outside -> its position
-  int32_t scope = -1;    // the innermost open one
-  bool in_node = false;  // a recorded operator is running
+  int64_t mark = 0;    // of the storages that recorded nodes have made, in Storage::reserved_
+  PointerMap outside;  // storage from outside -> its position
+  int32_t scope = -1;  // the innermost open one
+  const char* composite = nullptr;  // the operator of the innermost composite
+  bool in_node = false;             // a recorded operator is running
   bool node_reads = false;
   bool refused = false;    // (CaptureOptions::lenient) nothing more is recorded
   tt_status code = TT_OK;  // of the failure that ended the recording, and its message
@@ -229,10 +231,15 @@ void capture_slot(Call call, const Value* args, TensorList& outs) {
   struct Close {
     const Capture* c;
     int32_t outer;
+    const char* composite;
     ~Close() {
-      if (Capture* now = of(ctx()); now == c) now->scope = outer;
+      Capture* now = of(ctx());
+      if (now != c) return;
+      now->scope = outer;
+      now->composite = composite;
     }
-  } close{c, outer};
+  } close{c, outer, c->composite};
+  c->composite = call.op->schema->call;
   call.op->call_boxed(call, args, outs);
 }
 
@@ -258,6 +265,27 @@ Rng draw_numbers(GraphHooks& hooks, Generator& g, uint64_t counters,
     c.graph->draws.pop_back();
     throw;
   }
+}
+
+Str text_of(const char* s) { return {s, int64_t(strlen(s))}; }
+
+bool check_as_operator(GraphHooks& hooks, const CheckCall& check) {
+  const auto& c = static_cast<Capture&>(hooks);
+  const Ctx& now = ctx();
+  const bool sees = now.include & ~now.exclude & bit(kKeyCapture);
+  if (!sees || c.in_node || c.refused || (check.t.keys & bit(kKeyVmap))) return false;
+  const Str op = text_of(c.composite ? c.composite : tls.op);
+  const Str arg = text_of(check.arg);
+  switch (check.kind) {
+    case CheckCall::kIndices:
+      op::check_indices(check.t, check.low, check.size, check.allowed, arg, op);
+      break;
+    case CheckCall::kHolds:
+      op::check_holds(check.t, check.status, arg, text_of(check.text), op);
+      break;
+    case CheckCall::kInfo: op::check_info(check.t, check.low, op); break;
+  }
+  return true;
 }
 
 int32_t launch_in_node(WorkObserver& w, const Kernel& k, const void* plan, int64_t units,
@@ -296,6 +324,7 @@ void begin_capture(TensorSpan inputs, const CaptureOptions& options) {
   auto* c = new (mem_alloc(sizeof(Capture))) Capture{};
   c->destroy_fn = destroy;
   c->draw = draw_numbers;
+  c->check_call = check_as_operator;
   c->launch = launch_in_node;
   c->read = note_read;
   c->write = [](WorkObserver&, const Tensor&) {};

@@ -173,7 +173,7 @@ void Rebuild::run_node(int32_t i) {
     }
   } restore{work, work.launch, work.check};
   // What the host reads must be computed.
-  if (i != inserted_ && !n.reads)
+  if (i != inserted_ && !n.reads && n.op->n_slots)
     work.launch = [](WorkObserver&, const Kernel&, const void*, int64_t, int64_t) {
       return int32_t(TT_OK);
     };
@@ -391,6 +391,8 @@ void remove_node(Graph& g, int64_t node) {
   Rebuild(*next, -1).run(nullptr);
   become(g, *next);
 }
+
+void rebuild_graph(Graph& g) { Rebuild(g, -1).run(nullptr); }
 
 void set_outputs(Graph& g, Span<const int32_t> values) {
   for (const int32_t v : values) check_value(g, v, "outputs");

@@ -18,5 +18,7 @@ void replace_uses(Graph& g, int32_t value, int32_t with);
 // Fails with INVALID_ARG if something reads what the node makes or writes.
 void remove_node(Graph& g, int64_t node);
 void set_outputs(Graph& g, Span<const int32_t> values);
+// Makes g anew, after arguments or the geometry of inputs were changed.
+void rebuild_graph(Graph& g);
 
 }  // namespace TT_NS

@@ -363,6 +363,14 @@ bool transforms(const Args& a) { return a.ndim("self") > 0 && a.is_dim("dim", a.
 bool has_softmax(const Args& a) {
   return a.is_dim("dim", a.ndim("y")) && a.same_sizes("grad", "y") && a.same_dtype("grad", "y");
 }
+// Ranks are those of all rows, or of each; the kernel clamps them.
+bool selects_ranks(const Args& a) {
+  const int64_t n = a.ndim("self");
+  if (n < 1 || a.last("self", 1) < 1 || a.dtype("ranks") != Dtype::kI64) return false;
+  if (!is_float(a.dtype("self"))) return false;
+  return a.ndim("ranks") <= 1 || (a.ndim("ranks") == n && same(a.sizes("ranks").slice(0, n - 1),
+                                                               a.sizes("self").slice(0, n - 1)));
+}
 bool quantizes(const Args& a) {
   return a.same_sizes("scale", "zero_point") && broadcasts(a.sizes("scale"), a.sizes("input"));
 }
@@ -402,6 +410,9 @@ constexpr Guard kGuards[] = {
     {"scatter_multiply", [](const Args& a) { return scatters(a, true); }},
     {"scatter_counts", [](const Args& a) { return scatters(a, false); }},
     {"bag_reduce", reduces_bags},
+    {"check_indices", always},
+    {"check_holds", [](const Args& a) { return a.in("status", 1, TT_LINALG); }},
+    {"check_info", [](const Args& a) { return a.in("what", 0, 3); }},
     {"scatter_fill", [](const Args& a) { return scatters(a, false); }},
     {"native_nuclear_norm", [](const Args& a) { return a.ndim("self") >= 2; }},
     {"native_svd", [](const Args& a) { return a.ndim("self") >= 2; }},
@@ -448,6 +459,7 @@ constexpr Guard kGuards[] = {
     {"softmax_backward", has_softmax},
     {"log_softmax_backward", has_softmax},
     {"select_backward", selects_back},
+    {"select_ranks", selects_ranks},
     {"slice_backward", slices_back},
     {"diagonal_backward", takes_diagonal_back},
     {"as_strided_put", [](const Args& a) { return is_at_least(a.sizes("self"), 0); }},

@@ -9,6 +9,7 @@
 #include "graph/share_layouts.h"
 #include "graph/tiles.h"
 #include "plan/elementwise_plan.h"
+#include "ops/index/checks.h"
 #include "plan/matmul_plan.h"
 
 #include <algorithm>
@@ -79,6 +80,7 @@ class Lowering : public GraphHooks {
   void find_last_uses();
   TensorRef tensor_of(int32_t value);
   void run_node(int32_t i);
+  void run_host_node(int32_t i);
   void take_results(int32_t i, const TensorList& outs);
   void add_draws_before(int32_t node);
   int32_t add_draw(Ref<Generator> generator, uint64_t counters);
@@ -289,7 +291,13 @@ bool Lowering::on_check(WorkObserver& w, const Tensor& found, const DeviceCheck&
   PlanStep step{.kind = StepKind::kCheck, .check = int32_t(l.p_.checks.size())};
   step.node = l.node_;
   PlanCheck copy{.found = found.data, .check = check};
-  copy.check.op = l.g_.nodes[l.node_].op->schema->call;
+  const IrNode& n = l.g_.nodes[l.node_];
+  copy.check.op = n.op->schema->call;
+  if (n.outs.empty() &&
+      n.args[n.args.size() - 1].kind == Value::kStr) {  // checks say whose they are
+    const Text& text = n.args[n.args.size() - 1].text;
+    if (const char* op = static_name({text.c_str(), text.size()}); *op) copy.check.op = op;
+  }
   if (const Tensor* v = check.values.get())
     copy.check.values =
         new_import(v->data, v->sizes(), v->strides(), v->dtype, kCpuDevice, nullptr, nullptr);
@@ -425,13 +433,40 @@ void Lowering::end_of_storages(int32_t node) {
     if (v >= 0) end(v);
 }
 
+// An operator of the application: its callback runs in each run of the plan, not here.
+void Lowering::run_host_node(int32_t i) {
+  const IrNode& n = g_.nodes[i];
+  PlanHostCall call;
+  call.node = i;
+  for_each_value(n, [&](int32_t v) { call.args.push_back(tensor_of(v)->data); });
+  for (int64_t k = 0; k < n.n_results; k++) {
+    call.outs.push_back(nullptr);
+    if (n.outs[k] < 0) continue;
+    const IrValue& v = g_.values[n.outs[k]];
+    TensorRef& storage = storages_[v.storage];
+    if (storage)
+      fail(TT_NOT_IMPLEMENTED, "{} returns a tensor that exists: a plan cannot replay it",
+           n.op->schema->call);
+    const int64_t bytes = g_.storages[v.storage].bytes;
+    storage = new_tensor(Ints(&bytes, 1), Dtype::kU8, kCpuDevice);
+    call.outs.back() = storage->storage->data + v.offset;
+  }
+  new_step();
+  if (final_) {
+    PlanStep step{.kind = StepKind::kHost, .run_host = run_host_call};
+    step.host_call = int32_t(p_.host_calls.size());
+    step.node = i;
+    p_.steps.push_back(step);
+    p_.host_calls.push_back(std::move(call));
+  }
+  end_of_storages(i);
+}
+
 void Lowering::run_node(int32_t i) {
   const IrNode& n = g_.nodes[i];
   node_ = i;
-  if (!n.op->n_slots)
-    fail(TT_NOT_IMPLEMENTED, "{} is an operator of the application: a plan cannot replay it",
-         n.op->schema->call);
   add_draws_before(i);
+  if (!n.op->n_slots) return run_host_node(i);
   {
     NodeCall call;
     shared_.begin_node(n);

@@ -6,6 +6,7 @@
 #include "core/shape.h"
 #include "graph/capture.h"
 #include "ops/gen/ops.h"
+#include "plan/recurrent_plan.h"
 
 #include <math.h>
 #include <string.h>
@@ -132,15 +133,21 @@ template <int N> void add_reals(SmallVec<float, N>& list, const Field& f) {
 // A TensorProto: its elements are bytes, floats (float32) or integers (all but doubles).
 struct TensorMessage {
   explicit TensorMessage(Span<const char> bytes);
-  TensorRef tensor() const;
+  // files: NULL if the tensor must be in the model.
+  TensorRef tensor(OnnxFiles* files = nullptr) const;
 
   Name name = name_of("");
 
  private:
   void store(Tensor& t) const;
+  void read_entry(Span<const char> entry);
+  void check_file(OnnxFiles& files, int64_t bytes) const;
 
   Shape sizes_;
   int64_t type_ = 0;
+  bool outside_ = false;  // the elements are in a file, at [offset, offset + length)
+  Name file_ = name_of("");
+  int64_t offset_ = 0, length_ = -1;
   bool has_raw_ = false;
   Span<const char> raw_;
   SmallVec<int64_t, 8> integers_;
@@ -162,18 +169,64 @@ TensorMessage::TensorMessage(Span<const char> bytes) {
         raw_ = f.bytes;
         has_raw_ = true;
         break;
-      case 13: fail(TT_NOT_IMPLEMENTED, "tensors in other files than the model");
+      case 13: read_entry(f.bytes); break;
+      case 14: outside_ = f.integer() == 1; break;
       default: break;
     }
   }
 }
 
-TensorRef TensorMessage::tensor() const {
+// A number without sign; fails unless it is one.
+int64_t number_of(Name text) {
+  int64_t v = 0;
+  if (!text.n || text.n > 18) fail_format("a place in a file is no number");
+  for (int64_t i = 0; i < text.n; i++) {
+    if (text[i] < '0' || text[i] > '9') fail_format("a place in a file is no number");
+    v = v * 10 + (text[i] - '0');
+  }
+  return v;
+}
+void TensorMessage::read_entry(Span<const char> entry) {
+  Name key = name_of(""), value = name_of("");
+  Field f;
+  for (Message m(entry); m.next(f);) {
+    if (f.number == 1) key = f.bytes;
+    if (f.number == 2) value = f.bytes;
+  }
+  if (is(key, "location")) file_ = value;
+  if (is(key, "offset")) offset_ = number_of(value);
+  if (is(key, "length")) length_ = number_of(value);
+}
+
+// Fails unless the file has the bytes. A path must stay in the folder of the model.
+void TensorMessage::check_file(OnnxFiles& files, int64_t bytes) const {
+  if (length_ >= 0 && length_ != bytes) fail_format("a tensor has not the bytes of its shape");
+  bool plain = file_.n > 0 && file_.n < 512 && file_[0] != '/';
+  for (int64_t i = 0; i < file_.n && plain; i++) {
+    const bool dots = file_[i] == '.' && i + 1 < file_.n && file_[i + 1] == '.';
+    const bool begins = i == 0 || file_[i - 1] == '/';
+    plain = uint8_t(file_[i]) >= ' ' && file_[i] != '\\' && file_[i] != ':' && !(dots && begins);
+  }
+  if (!plain)
+    fail_format("the path of a file of tensors must be relative and stay in the model's folder");
+  const int64_t size = files.open(files, file_);
+  if (offset_ > size || bytes > size - offset_) fail_format("a file of tensors is too short");
+}
+
+TensorRef TensorMessage::tensor(OnnxFiles* files) const {
   const Dtype dtype = dtype_of(type_);
   if (sizes_.size() > kMaxDims) fail_format("a tensor has too many dimensions");
   for (const int64_t size : sizes_)
     if (size < 0) fail_format("a tensor has a negative size");
   const int64_t numel = checked_numel(sizes_, dtype, "a tensor of the model");
+  if (outside_) {
+    if (!files) fail(TT_NOT_IMPLEMENTED, "an attribute's tensor in another file than the model");
+    check_file(*files, numel * item_size(dtype));
+    TensorRef t = new_tensor(sizes_, dtype, kCpuDevice);
+    if (numel) files->read(*files, offset_, t->data, numel * item_size(dtype));
+    for (int64_t i = 0; dtype == Dtype::kBool && i < numel; i++) t->data[i] = t->data[i] != 0;
+    return t;
+  }
   int64_t given = dtype == Dtype::kF32 ? reals_.size() : integers_.size();
   if (dtype == Dtype::kF64) given = 0;
   const bool whole = has_raw_ ? raw_.n == numel * item_size(dtype) : given == numel;
@@ -208,6 +261,7 @@ struct Attr {
   int64_t i = 0;
   Span<const char> s, tensor;
   SmallVec<int64_t, 4> ints;
+  SmallVec<Name, 2> texts;
 };
 
 // A tensor of the model.
@@ -219,7 +273,8 @@ struct Item {
 
 class Importer {
  public:
-  Importer(Span<const char> bytes, int64_t dynamic) : bytes_(bytes), dynamic_(dynamic) {}
+  Importer(Span<const char> bytes, int64_t dynamic, OnnxFiles* files)
+      : bytes_(bytes), dynamic_(dynamic), files_(files) {}
   ~Importer();
   Importer(const Importer&) = delete;
   Ref<Graph> run();
@@ -253,6 +308,8 @@ class Importer {
   bool elementwise();
   bool product();
   bool image();
+  bool recurrent();
+  TensorRef gates_of(int64_t i, int64_t direction, int64_t part, int64_t parts, Ints order) const;
   bool reduction();
   bool arrangement();
   bool indexing();
@@ -266,6 +323,7 @@ class Importer {
 
   const Span<const char> bytes_;
   const int64_t dynamic_;
+  OnnxFiles* const files_;
   int64_t opset_ = 0, at_ = 0;
   int64_t computed_ = 0;  // elements of constants that nodes have made
   bool running_ = false;
@@ -595,6 +653,125 @@ bool Importer::image() {
   return false;
 }
 
+// ---- recurrent layers ----
+
+// Rows of input i (directions, parts * rows, …) in the order that tt has gates in.
+TensorRef Importer::gates_of(int64_t i, int64_t direction, int64_t part, int64_t parts,
+                             Ints order) const {
+  const Tensor& all = in(i);
+  const int64_t rows = all.size(1) / parts, each = rows / order.n;
+  if (!item(inputs_[i]).known || !all.contiguous()) {
+    const TensorRef one = op::select(all, 0, direction);
+    TensorList blocks;
+    SmallVec<const Tensor*, 4> list;
+    for (const int64_t from : order)
+      blocks.push_back(op::narrow(*one, 0, part * rows + from * each, each));
+    for (const TensorRef& t : blocks) list.push_back(t.get());
+    return op::cat({list.data(), list.size()}, 0);
+  }
+  Shape sizes(all.sizes().slice(1, all.ndim));
+  sizes[0] = rows;
+  TensorRef t = new_tensor(sizes, all.dtype, kCpuDevice);
+  const int64_t row = all.ndim == 3 ? all.size(2) * all.item_size() : all.item_size();
+  const char* from = all.data + (direction * parts + part) * rows * row;
+  for (int64_t k = 0; k < order.n; k++)
+    if (each > 0 && row > 0)
+      memcpy(t->data + k * each * row, from + order[k] * each * row, size_t(each * row));
+  return t;
+}
+
+bool Importer::recurrent() {
+  const bool lstm = is(type_, "LSTM"), gru = is(type_, "GRU");
+  if (!lstm && !gru && !is(type_, "RNN")) return false;
+  // where i f g o and r z n are in i o f c and z r h
+  static constexpr int64_t kLstmOrder[] = {0, 2, 3, 1}, kGruOrder[] = {1, 0, 2}, kOne[] = {0};
+  Ints order(kOne);
+  if (lstm) order = Ints(kLstmOrder);
+  if (gru) order = Ints(kGruOrder);
+  const bool both = text_is("direction", "bidirectional", false);
+  const bool back = text_is("direction", "reverse", false);
+  if (!both && !back && !text_is("direction", "forward", true)) refuse("its direction");
+  if (attr("clip") || attr("activation_alpha") || attr("activation_beta") || integer("layout", 0) ||
+      integer("input_forget", 0))
+    refuse("clip, layout, input_forget or numbers of activations");
+  if (gru && !integer("linear_before_reset", 0)) refuse("linear_before_reset is 0");
+  if (has(4)) refuse("lengths of sequences");
+  if (has(7)) refuse("peepholes");
+  const int64_t directions = both ? 2 : 1;
+  int64_t mode = lstm ? kLstm : kRnnTanh;
+  if (gru) mode = kGru;
+  if (const Attr* a = attr("activations")) {
+    // of an LSTM: f, g, h; of a GRU: f, g
+    static constexpr const char* kNames[] = {"Sigmoid", "Tanh", "Tanh"};
+    const bool gated = lstm || gru;
+    const int64_t each = lstm ? 3 : 2;
+    const bool relu = !gated && a->texts.size() > 0 && is(a->texts[0], "Relu");
+    if (relu) mode = kRnnRelu;
+    for (int64_t i = 0; i < a->texts.size(); i++) {
+      const char* want = relu ? "Relu" : "Tanh";
+      if (!is(a->texts[i], gated ? kNames[i % each] : want)) refuse("its activations");
+    }
+  }
+  const Tensor &x = in(0), &w = in(1), &r = in(2);
+  if (x.ndim != 3 || w.ndim != 3 || r.ndim != 3 || !is_float(x.dtype) || w.dtype != x.dtype ||
+      r.dtype != x.dtype)
+    fail_format("a recurrent node has operands of other shapes or dtypes");
+  const int64_t steps = x.size(0), rows = x.size(1), hidden = r.size(2);
+  if (hidden < 1 || hidden > kMaxMade || steps < 1 || steps > kMaxMade)
+    refuse("its number of steps or of hidden units");
+  const int64_t width = order.n * hidden;
+  if (w.size(0) != directions || r.size(0) != directions || w.size(1) != width ||
+      r.size(1) != width || w.size(2) != x.size(2))
+    fail_format("a recurrent node has weights of other shapes");
+  if (has(3) && (in(3).ndim != 2 || in(3).size(0) != directions || in(3).size(1) != 2 * width ||
+                 in(3).dtype != x.dtype))
+    fail_format("a recurrent node has biases of another shape");
+  const int64_t state[] = {directions, rows, hidden};
+  for (const int64_t i : {5, 6})
+    if (has(i) && (!same(in(i).sizes(), Ints(state)) || in(i).dtype != x.dtype))
+      fail_format("a recurrent node has a state of another shape");
+  SmallVec<int64_t, 16> sizes;
+  sizes.resize(steps, rows);
+  const int64_t total = checked_numel(Ints(x.sizes().ptr, 2), x.dtype, "input");
+  const int64_t flat[] = {total, x.size(2)};
+  const TensorRef input = op::reshape(x, Ints(flat));
+  TensorList outputs, last_h, last_c;
+  for (int64_t d = 0; d < directions; d++) {
+    const bool reverse = back || d == 1;
+    const int64_t zero_shape[] = {rows, hidden};
+    const auto initial = [&](int64_t i) {
+      if (has(i)) return op::select(in(i), 0, d);
+      return op::zeros(Ints(zero_shape), x.dtype, Opt<Device>(kCpuDevice));
+    };
+    const TensorRef weight = gates_of(1, d, 0, 1, order), again = gates_of(2, d, 0, 1, order);
+    TensorRef b_ih, b_hh;
+    if (has(3)) {
+      b_ih = gates_of(3, d, 0, 2, order);
+      b_hh = gates_of(3, d, 1, 2, order);
+      if (!gru) b_ih = op::add(*b_ih, *b_hh);
+    }
+    const TensorRef gates = op::linear(*input, *weight, b_ih.get());
+    const TensorRef h0 = initial(5), c0 = lstm ? initial(6) : TensorRef();
+    TensorTriple made =
+        op::recurrent_layer(*gates, *h0, c0.get(), *again, gru ? b_hh.get() : nullptr, nullptr,
+                            {sizes.data(), sizes.size()}, mode, reverse);
+    const int64_t at = reverse ? 0 : total - rows;
+    last_h.push_back(op::narrow(*made.first, 0, at, rows));
+    if (lstm) last_c.push_back(op::narrow(*made.second, 0, at, rows));
+    const int64_t by_step[] = {steps, rows, hidden};
+    outputs.push_back(op::reshape(*made.first, Ints(by_step)));
+  }
+  const auto stacked = [](const TensorList& list, int64_t dim) {
+    SmallVec<const Tensor*, 2> tensors;
+    for (const TensorRef& t : list) tensors.push_back(t.get());
+    return op::stack({tensors.data(), tensors.size()}, dim);
+  };
+  give(stacked(outputs, 1));
+  give(stacked(last_h, 0));
+  if (lstm) give(stacked(last_c, 0));
+  return true;
+}
+
 // ---- reductions ----
 
 Shape Importer::axes_of(int64_t i, int64_t ndim) const {
@@ -900,8 +1077,8 @@ void Importer::call() {
   n_given_ = 0;
   const int64_t before = items_.size();
   const auto any = [&] {
-    return constant() || elementwise() || product() || image() || reduction() || arrangement() ||
-           indexing();
+    return constant() || elementwise() || product() || image() || recurrent() || reduction() ||
+           arrangement() || indexing();
   };
   bool done;
   if (may_compute()) {
@@ -932,6 +1109,7 @@ void Importer::read_attr(Span<const char> bytes) {
       case 5: a.tensor = f.bytes; break;
       case 6: refuse("a graph as an attribute");
       case 8: add_integers(a.ints, f); break;
+      case 9: a.texts.push_back(f.bytes); break;
       default: break;
     }
   }
@@ -999,7 +1177,7 @@ void Importer::read_graph(Span<const char> graph) {
     if (f.number == 15) fail(TT_NOT_IMPLEMENTED, "sparse tensors");
     if (f.number != 5) continue;
     const TensorMessage text(f.bytes);
-    add(text.name, text.tensor(), true);
+    add(text.name, text.tensor(files_), true);
   }
   for (Message m(graph); m.next(f);)
     if (f.number == 11) read_input(f.bytes, inputs);
@@ -1048,8 +1226,8 @@ Ref<Graph> Importer::run() {
 
 }  // namespace
 
-Ref<Graph> import_onnx(Span<const char> bytes, int64_t dynamic) {
-  return Importer(bytes, dynamic).run();
+Ref<Graph> import_onnx(Span<const char> bytes, int64_t dynamic, OnnxFiles* files) {
+  return Importer(bytes, dynamic, files).run();
 }
 
 }  // namespace TT_NS

@@ -13,7 +13,9 @@ enum class StepKind : uint8_t {
   kWrite,   // copies numbers that an implementation filled in on the host
   kCheck,   // fails if a check found something, such as an index out of range
   kCall,    // computes numbers on the host
+  kHost,    // calls an operator of the application
 };
+struct Plan;
 
 struct PlanStep {
   StepKind kind;
@@ -28,7 +30,17 @@ struct PlanStep {
   int32_t check = -1;        // kCheck: in Plan::checks
   HostFn call = nullptr;     // kCall
   Object* object = nullptr;  // kCall; the graph keeps it alive
+  // (kHost) runs Plan::host_calls[host_call]
+  void (*run_host)(Plan&, const PlanStep&) = nullptr;
+  int32_t host_call = -1;
   int32_t node = -1;
+};
+
+// An operator of the application: where the values of its arguments and results are.
+struct PlanHostCall {
+  int32_t node = -1;
+  SmallVec<char*, 4> args;  // in the order of for_each_value
+  SmallVec<char*, 2> outs;  // of the results; NULL for absent ones
 };
 
 struct PlanCheck {
@@ -101,6 +113,7 @@ struct Plan {
   SmallVec<PlanStep, 1> steps;
   SmallVec<PlanDraw, 1> draws;
   SmallVec<PlanCheck, 1> checks;
+  SmallVec<PlanHostCall, 1> host_calls;
   SmallVec<Placement, 1> placements;
   char* blob = nullptr;  // plans of kernels and numbers of kWrite
   int64_t blob_bytes = 0;
@@ -127,6 +140,10 @@ Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes);
 int64_t needed_arena(const Ref<Graph>& g);
 // Input or output i, in the arena (or the state), whose memory it keeps alive.
 TensorRef plan_slot(Plan& p, bool output, int64_t i);
+// The value at its address in a run of the plan. Keeps its memory alive.
+TensorRef plan_tensor(Plan& p, int32_t value, char* data);
+// Runs the step of an operator of the application.
+void run_host_call(Plan& p, const PlanStep& s);
 // Runs the plan, or goes on with it, for at most ns nanoseconds (< 0: to its end). Returns true
 // when it is complete.
 bool run_plan(Plan& p, int64_t ns);

@@ -44,10 +44,24 @@ void run_draw(Plan& p, const PlanStep& s) {
   d.begin = g.take(d.counters);
 }
 
+int32_t load32(const char* p) {
+  int32_t v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+
 void run_check(const Plan& p, const PlanStep& s) {
   const PlanCheck& c = p.checks[s.check];
   if (c.check.is_flag) {
     if (TT_LIKELY(*c.found != 0)) return;
+    tls.op = c.check.op;
+    return c.check.report(c.check, 0);
+  }
+  if (c.check.is_info) {
+    const char* end = c.found + c.check.values->numel * 4;
+    const char* p = c.found;
+    while (p < end && !load32(p)) p += 4;
+    if (TT_LIKELY(p == end)) return;
     tls.op = c.check.op;
     return c.check.report(c.check, 0);
   }
@@ -65,6 +79,7 @@ void run_step(Plan& p, const PlanStep& s) {
     case StepKind::kWrite: memcpy(s.to, s.plan, size_t(s.bytes)); return;
     case StepKind::kCheck: return run_check(p, s);
     case StepKind::kCall: return s.call(*s.object, s.to);
+    case StepKind::kHost: return s.run_host(p, s);
   }
 }
 
@@ -93,8 +108,12 @@ TensorRef plan_slot(Plan& p, bool output, int64_t i) {
   if (i < 0 || i >= list.size())
     fail_arg(TT_INVALID_ARG, "i", "i is {}: the plan has {} {}", i, list.size(),
              output ? "outputs" : "inputs");
-  const IrValue& v = g.values[list[i]];
-  char* data = output ? p.outputs[i] : p.inputs[i];
+  return plan_tensor(p, list[i], output ? p.outputs[i] : p.inputs[i]);
+}
+
+TensorRef plan_tensor(Plan& p, int32_t value, char* data) {
+  const Graph& g = *p.graph;
+  const IrValue& v = g.values[value];
   const IrStorage& s = g.storages[v.storage];
   if (s.role != IrRole::kMade && s.role != IrRole::kInput)
     return new_alias(*s.tensor, v.sizes, v.strides, data, v.dtype);

@@ -1,6 +1,7 @@
 #include "ops/impl.h"
 
 #include "core/device_checks.h"
+#include "core/graph_hooks.h"
 #include "dispatch/key.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
@@ -202,6 +203,7 @@ static TT_COLD bool require_later(const Tensor& holds, tt_status status, const c
 
 void require(const Tensor& holds, tt_status status, const char* arg, const char* text) {
   check_readable(holds);
+  if (recorded_check({CheckCall::kHolds, holds, arg, 0, 0, 0, status, text})) return;
   if (holds.device.type == TT_CUDA && require_later(holds, status, arg, text)) return;
   if (TT_UNLIKELY(ctx().watched & kWatchWork)) {
     DeviceCheck check{.op = tls.op, .arg = arg, .report = report_requirement};

@@ -83,6 +83,11 @@ Scalar load_element(const Tensor& t);
 // Fails with `text` unless the one element of `holds`, a bool, is true. On a CUDA device the call
 // goes on, and the next synchronisation fails instead: work that relies on it must be harmless.
 void require(const Tensor& holds, tt_status status, const char* arg, const char* text);
+// Whether a check shall be a call of `require`, so that neither a device nor a captured graph
+// waits for the host.
+inline bool checks_later(const Tensor& t) {
+  return t.device.type == TT_CUDA || (ctx().watched & kWatchWork);
+}
 // Fails for a sample inside vmap, whose elements have no place of their own.
 void check_readable(const Tensor& t);
 

@@ -121,8 +121,16 @@ class GraphHandle(Handle):
     def save(self, path: Any) -> None:
         call("tt_graph_save", self, os.fsencode(path))
 
-    def export_onnx(self, path: Any) -> None:
-        call("tt_graph_export_onnx", self, os.fsencode(path))
+    def export_onnx(self, path: Any, other: GraphHandle | None = None, dim: str = "") -> None:
+        """Writes an ONNX model. other: the computation for another size of the dimension dim."""
+        if other is None:
+            call("tt_graph_export_onnx", self, os.fsencode(path))
+            return
+        call("tt_graph_export_onnx_dynamic", self, other, dim.encode(), os.fsencode(path))
+
+    def resized(self, other: GraphHandle, size: int) -> GraphHandle:
+        """Returns the computation for another size of the dimension in which other differs."""
+        return result(GraphHandle, "tt_graph_resize", self, other, c_int64(size))
 
     def export_c(self, folder: Any, name: str, blob: bool = False) -> None:
         opts = struct("tt_graph_export_c_opts")(set=1, blob=blob)

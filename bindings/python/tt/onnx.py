@@ -5,6 +5,7 @@ import os
 from ctypes import byref
 
 from ._absent import absent_class
+from ._dynamic import Dim, dimensions, from_shapes, single
 from ._graph import GraphHandle, captured
 from ._layouts import struct
 from ._lib import result
@@ -14,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ._dynamic import Dynamic
     from .export import ExportedProgram
 
 __all__ = ["ExportOptions", "ONNXProgram", "export", "is_in_onnx_export", "load"]
@@ -27,12 +29,15 @@ def export(model: Any, args: Any = (), f: Any = None, **options: Any) -> None:
     """Writes a module or a function, called with args (a tensor or a tuple of tensors), to the file
     f as an ONNX model.
 
-    The model has the shapes of args; its inputs are in0, in1, …, its outputs out0, out1, …. A
-    module is exported in eval mode. Other accepted arguments, which have no effect, are
+    The model has the shapes of args; its inputs are in0, in1, …, its outputs out0, out1, …. One
+    dimension may have any size: dynamic_shapes is that of tt.export.export, dynamic_axes a dict
+    such as {"in0": {0: "batch"}}, whose outputs are found and need not be named. A module is
+    exported in eval mode. Other accepted arguments, which have no effect, are
     opset_version up to 20, dynamo, verbose, do_constant_folding and export_params.
     Raises UnimplementedError for operators without a counterpart.
     """
     global exporting
+    shapes, axes = options.pop("dynamic_shapes", None), options.pop("dynamic_axes", None)
     known = {"opset_version", "dynamo", "verbose", "do_constant_folding", "export_params"}
     if options.keys() - known:
         raise TypeError(f"onnx.export: unexpected arguments {sorted(options.keys() - known)}")
@@ -41,17 +46,43 @@ def export(model: Any, args: Any = (), f: Any = None, **options: Any) -> None:
     if f is None:
         raise TypeError("onnx.export: f is missing: must be the path of a file")
     inputs = (args,) if isinstance(args, Tensor) else tuple(args)
+    dynamic = None
+    if shapes is not None:
+        dynamic = from_shapes(shapes, model, inputs, {}, "onnx.export")
+    elif axes is not None:
+        dynamic = from_axes(axes, inputs)
     training = getattr(model, "training", False)
     if training:
         model.eval()
     exporting = True
     try:
+        if dynamic is not None:  # a size of 1 broadcasts, so none of the two is 1
+            size = max(dynamic.size(inputs, "onnx.export"), 2)
+            inputs = tuple(dynamic.resized(inputs, size))
+            larger, _ = captured(model, dynamic.resized(inputs, size + 1))
         graph, _ = captured(model, inputs)
     finally:
         exporting = False
         if training:
             model.train()
-    graph.optimized().export_onnx(f)
+    if dynamic is None:
+        graph.optimized().export_onnx(f)
+    else:
+        graph.optimized().export_onnx(f, larger.optimized(), dynamic.dim.__name__)
+
+
+def from_axes(axes: Any, inputs: Any) -> Dynamic | None:
+    """Reads the argument dynamic_axes."""
+    found: list[dict[int, Dim]] = []
+    for i, x in enumerate(inputs):
+        spec = axes.get(f"in{i}") or {}
+        if not isinstance(spec, dict):
+            spec = {d: "batch" for d in spec}
+        found.append(dimensions({d: Dim(name) for d, name in spec.items()}, x, "onnx.export"))
+    wrong = [k for k in axes if not k.startswith(("in", "out"))]
+    if wrong:
+        raise ValueError(f"onnx.export: dynamic_axes has {wrong}: names are in0, …, out0, …")
+    return single(found, inputs, "onnx.export")
 
 
 def load(f: Any, dynamic: int = 1) -> ExportedProgram:

@@ -1743,4 +1743,43 @@ constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
     const Tensor&, const Tensor&, int64_t, bool, Tensor&>(&index_reduce_into_schema,
     index_reduce_into_impl, index_reduce_into_autograd);
 
+// ---- check_indices ----
+static constexpr ArgInfo check_indices_args[] = {{"index", ArgType::kTensor, false, false},
+                                                 {"low", ArgType::kInt, false, false},
+                                                 {"size", ArgType::kInt, false, false},
+                                                 {"allowed", ArgType::kInt, false, false},
+                                                 {"arg", ArgType::kStr, false, false},
+                                                 {"op", ArgType::kStr, false, false}};
+static constexpr OpSchema check_indices_schema = {.name = "check_indices", .call = "check_indices",
+    .text = "check_indices(index: Tensor, low: Int, size: Int, allowed: Int, arg: Str, op: Str) "
+    "-> ()", .args = check_indices_args, .n_args = 6, .n_outs = 0, .internal = true, .leaf = true,
+    .kind = OpKind::kIndex};
+constinit Op<void(const Tensor&, int64_t, int64_t, int64_t, Str, Str)> op_check_indices =
+    make_op<void, const Tensor&, int64_t, int64_t, int64_t, Str, Str>(&check_indices_schema,
+    impl::check_indices, nullptr);
+
+// ---- check_holds ----
+static constexpr ArgInfo check_holds_args[] = {{"holds", ArgType::kTensor, false, false},
+                                               {"status", ArgType::kInt, false, false},
+                                               {"arg", ArgType::kStr, false, false},
+                                               {"text", ArgType::kStr, false, false},
+                                               {"op", ArgType::kStr, false, false}};
+static constexpr OpSchema check_holds_schema = {.name = "check_holds", .call = "check_holds",
+    .text = "check_holds(holds: Tensor, status: Int, arg: Str, text: Str, op: Str) -> ()",
+    .args = check_holds_args, .n_args = 5, .n_outs = 0, .internal = true, .leaf = true,
+    .kind = OpKind::kIndex};
+constinit Op<void(const Tensor&, int64_t, Str, Str, Str)> op_check_holds =
+    make_op<void, const Tensor&, int64_t, Str, Str, Str>(&check_holds_schema, impl::check_holds,
+    nullptr);
+
+// ---- check_info ----
+static constexpr ArgInfo check_info_args[] = {{"info", ArgType::kTensor, false, false},
+                                              {"what", ArgType::kInt, false, false},
+                                              {"op", ArgType::kStr, false, false}};
+static constexpr OpSchema check_info_schema = {.name = "check_info", .call = "check_info",
+    .text = "check_info(info: Tensor, what: Int, op: Str) -> ()", .args = check_info_args,
+    .n_args = 3, .n_outs = 0, .internal = true, .leaf = true, .kind = OpKind::kIndex};
+constinit Op<void(const Tensor&, int64_t, Str)> op_check_info = make_op<void, const Tensor&,
+    int64_t, Str>(&check_info_schema, impl::check_info, nullptr);
+
 }  // namespace TT_NS

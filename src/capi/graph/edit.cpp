@@ -3,6 +3,7 @@
 
 #include "capi/graph/graph.h"
 #include "graph/arg_check.h"
+#include "graph/resize.h"
 #include "graph/rewrite.h"
 
 using namespace TT_NS;
@@ -31,6 +32,17 @@ template <class T, int N> static void give_list(const SmallVec<T, N>& list, T* t
   if (*n > (to ? cap : 0))
     fail_arg(TT_BUFFER_TOO_SMALL, name, "{} has room for {}, there are {}", name, to ? cap : 0, *n);
   for (int64_t i = 0; i < *n; i++) to[i] = list[i];
+}
+
+tt_status tt_graph_resize(tt_ctx* h, const tt_graph* handle, const tt_graph* other_handle,
+                          int64_t size, tt_graph** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "graph_resize", [&](Ctx&) {
+    const Graph& g = graph_arg(handle);
+    const Graph& other = graph_arg(other_handle, "other", 2);
+    out_arg(out, "out", 4);
+    *out = reinterpret_cast<tt_graph*>(resize_graph(g, other, size).leak());
+  });
 }
 
 tt_status tt_graph_users(tt_ctx* h, const tt_graph* handle, int32_t value, int64_t* nodes,

@@ -17,12 +17,29 @@ tt_status tt_graph_save(tt_ctx* h, const tt_graph* handle, const char* path) {
   });
 }
 
+tt_status tt_graph_export_onnx_dynamic(tt_ctx* h, const tt_graph* handle,
+                                       const tt_graph* other_handle, const char* dim,
+                                       const char* path) {
+  return api_call(h, "graph_export_onnx_dynamic", [&](Ctx&) {
+    const Graph& g = graph_arg(handle);
+    const Graph& other = graph_arg(other_handle, "other", 2);
+    const Str name = str_arg(dim, "dim", 3);
+    str_arg(path, "path", 4);
+    if (!name.n) fail_arg(TT_INVALID_ARG, "dim", "dim is empty: must be a name");
+    Bytes model;
+    export_onnx(g, &other, dim, model);
+    NewFile file(path);
+    file.write(model.data(), model.size());
+    file.commit();
+  });
+}
+
 tt_status tt_graph_export_onnx(tt_ctx* h, const tt_graph* handle, const char* path) {
   return api_call(h, "graph_export_onnx", [&](Ctx&) {
     const Graph& g = graph_arg(handle);
     str_arg(path, "path", 2);
     Bytes model;
-    export_onnx(g, model);
+    export_onnx(g, nullptr, "", model);
     NewFile file(path);
     file.write(model.data(), model.size());
     file.commit();

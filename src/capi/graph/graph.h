@@ -10,8 +10,8 @@ inline Graph* graph_of(const tt_graph* h) {
   auto* g = reinterpret_cast<Graph*>(const_cast<tt_graph*>(h));
   return g && g->tag == kTagGraph ? g : nullptr;
 }
-inline const Graph& graph_arg(const tt_graph* h) {
-  if (!graph_of(h)) fail_handle(h, "g", 1, "graph");
+inline const Graph& graph_arg(const tt_graph* h, const char* name = "g", int position = 1) {
+  if (!graph_of(h)) fail_handle(h, name, position, "graph");
   return *graph_of(h);
 }
 // Whether s is an identifier of C.

@@ -1,6 +1,7 @@
 // Loading of graphs with all operators at hand.
 #include "capi/graph/graph.h"
 #include "dispatch/all_ops.h"
+#include "ext/custom_op.h"
 #include "io/graph_file.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@
 using namespace TT_NS;
 
 // Internal operators, too: graphs consist of them.
-static const OpInfo* find_any(const void*, const char* name) {
+static const OpInfo* find_any(const void* runtime, const char* name) {
   int64_t low = 0, high = num_all_ops;
   while (low < high) {
     const int64_t mid = (low + high) / 2;
@@ -17,14 +18,14 @@ static const OpInfo* find_any(const void*, const char* name) {
     if (order < 0) low = mid + 1;
     else high = mid;
   }
-  return nullptr;
+  return find_custom_op(static_cast<Runtime*>(const_cast<void*>(runtime)), name);
 }
 
 tt_status tt_graph_load(tt_ctx* h, const char* path, tt_graph** out) {
   if (out) *out = nullptr;
-  return api_call(h, "graph_load", [&](Ctx&) {
+  return api_call(h, "graph_load", [&](Ctx& c) {
     str_arg(path, "path", 1);
     out_arg(out, "out", 2);
-    *out = reinterpret_cast<tt_graph*>(load_graph(path, {find_any, is_enum_value, nullptr}).leak());
+    *out = reinterpret_cast<tt_graph*>(load_graph(path, {find_any, is_enum_value, c.rt}).leak());
   });
 }

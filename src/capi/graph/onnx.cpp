@@ -4,6 +4,8 @@
 #include "graph/onnx_import.h"
 #include "io/files.h"
 
+#include <string.h>
+
 using namespace TT_NS;
 
 namespace {
@@ -16,6 +18,40 @@ struct ModelFile {
   }
   ~ModelFile() { os_file_close(file); }
   ModelFile(const ModelFile&) = delete;
+};
+
+// Files of tensors, in the folder of the model.
+struct TensorFiles : OnnxFiles {
+  explicit TensorFiles(const char* model) {
+    const char* end = strrchr(model, '/');
+    if (end) folder.add({model, end + 1 - model});
+    open = [](OnnxFiles& files, Name path) { return static_cast<TensorFiles&>(files).use(path); };
+    read = [](OnnxFiles& files, int64_t offset, char* to, int64_t n) {
+      auto& own = static_cast<TensorFiles&>(files);
+      read_all(own.file, own.opened.c_str(), to, n, offset);
+    };
+  }
+  ~TensorFiles() {
+    if (file >= 0) os_file_close(file);
+  }
+  TensorFiles(const TensorFiles&) = delete;
+
+  int64_t use(Name path) {
+    Text name(folder.c_str());
+    name.add(path);
+    if (file < 0 || !opened.is(name.c_str())) {
+      if (file >= 0) os_file_close(file);
+      opened = std::move(name);
+      file = os_file_open(opened.c_str());
+      if (file < 0) fail_io(opened.c_str(), "cannot be opened", file);
+    }
+    const int64_t n = os_file_size(file);
+    if (n < 0) fail_io(opened.c_str(), "cannot be read", n);
+    return n;
+  }
+
+  Text folder, opened;
+  int file = -1;
 };
 
 }  // namespace
@@ -35,6 +71,7 @@ tt_status tt_graph_load_onnx(tt_ctx* h, const char* path, const tt_graph_load_on
     SmallVec<char, 1> bytes;
     bytes.resize(n);
     read_all(model.file, path, bytes.data(), n, 0);
-    *out = reinterpret_cast<tt_graph*>(import_onnx({bytes.data(), n}, dynamic).leak());
+    TensorFiles files(path);
+    *out = reinterpret_cast<tt_graph*>(import_onnx({bytes.data(), n}, dynamic, &files).leak());
   });
 }

@@ -6,6 +6,8 @@
 #include "core/shape.h"
 #include "graph/export/c_export.h"
 #include "graph/export/proto.h"
+#include "graph/resize.h"
+#include "plan/recurrent_plan.h"
 
 namespace TT_NS {
 
@@ -61,6 +63,14 @@ class Attrs {
     all_.message(5, a);
     return *this;
   }
+  Attrs& texts(const char* name, Span<const char* const> v) {
+    Proto a;
+    a.text(1, name);
+    for (const char* s : v) a.text(9, s);
+    a.integer(20, 8);
+    all_.message(5, a);
+    return *this;
+  }
   Attrs& ints(const char* name, Ints v) {
     Proto a;
     a.text(1, name);
@@ -91,10 +101,30 @@ struct Term {
 Term number_term(double v) { return {true, v, {}}; }
 Term tensor_term(Operand t) { return {false, 0, t}; }
 
+// What an export has written besides names: lists of sizes and positions, which may grow with a
+// dynamic dimension, and everything else, which must not.
+struct ExportTrace {
+  struct Item {
+    Shape list;
+    uint64_t rest = 0;
+  };
+  SmallVec<Item, 16> items;
+};
+uint64_t hash_of(const void* data, int64_t n, uint64_t seed) {
+  uint64_t h = seed ^ 0xcbf29ce484222325u;
+  const auto* p = static_cast<const unsigned char*>(data);
+  for (int64_t i = 0; i < n; i++) h = (h ^ p[i]) * 0x100000001b3u;
+  return h;
+}
+
 class OnnxExporter {
  public:
-  explicit OnnxExporter(const Graph& g) : g_(g) {}
+  // other, dim: of a dynamic dimension; NULL: there is none.
+  OnnxExporter(const Graph& g, const Graph* other, const char* dim)
+      : g_(g), other_(other), dim_name_(dim) {}
   void write(Bytes& out);
+  // What write() would write.
+  ExportTrace trace;
 
   // ---- nodes of the model ----
   using Inputs = std::initializer_list<Operand>;
@@ -140,15 +170,34 @@ class OnnxExporter {
   bool emit_pool();
   bool emit_rows();
   bool emit_attention();
+  bool emit_recurrent();
+  Operand by_gates(int32_t v, Ints order);
+  Operand last_rows_only(Operand rows, int64_t total, bool reverse);
+  bool reads_only(int32_t v, int64_t begin, int64_t end) const;
+  int32_t gates_of(int32_t v) const;
+  void find_gates();
   bool emit_reduce();
   bool emit_arrange();
   bool emit_copy();
-  void value_info(Proto& to, int field, const char* prefix, int64_t i, const IrValue& v);
+  void value_info(Proto& to, int field, const char* prefix, int64_t i, const IrValue& v,
+                  const IrValue* other);
+  void note(Ints list, uint64_t rest);
+  Operand grown(Ints list, Ints other);
+  Operand plain(Ints v, int64_t ndim);
+  void add_node(const char* type, Inputs in, Span<const Operand> outs, const Attrs& attrs);
+  void find_dynamic_size();
 
   const Graph& g_;
+  const Graph* const other_;
+  const char* const dim_name_;
+  DynamicDim dim_ = {};
+  ExportTrace wanted_;    // of other_
+  Operand dynamic_size_;  // a vector of one element
+  bool in_constant_ = false;
   int32_t at_ = 0;
   int32_t n_tensors_ = 0;
   SmallVec<Operand, 16> of_;  // of each value
+  SmallVec<bool, 16> skip_;   // nodes that the recurrent layers which read them include
   Proto nodes_, initializers_;
 };
 
@@ -162,6 +211,12 @@ void OnnxExporter::add_name(Text& out, Operand t) const {
 }
 void OnnxExporter::node_to(const char* type, Inputs in, Span<const Operand> outs,
                            const Attrs& attrs) {
+  const auto& bytes = attrs.all().all();
+  note(Ints(), hash_of(bytes.data(), bytes.size(), uint64_t(strlen(type))));
+  add_node(type, in, outs, attrs);
+}
+void OnnxExporter::add_node(const char* type, Inputs in, Span<const Operand> outs,
+                            const Attrs& attrs) {
   Proto n;
   int64_t count = int64_t(in.size());
   while (count > 0 && in.begin()[count - 1].id < 0) count--;
@@ -192,6 +247,7 @@ Operand OnnxExporter::cast(Operand x, Dtype to) {
 }
 Operand OnnxExporter::initializer(Dtype dtype, Ints sizes, const void* data, int64_t bytes) {
   if (!onnx_type(dtype)) fail(TT_NOT_IMPLEMENTED, "ONNX models have no {}", fmt(dtype));
+  if (!in_constant_) note(Ints(), hash_of(data, bytes, uint64_t(sizes.n)));
   Operand t = new_tensor();
   t.dtype = dtype;
   Text name;
@@ -204,13 +260,53 @@ Operand OnnxExporter::initializer(Dtype dtype, Ints sizes, const void* data, int
   initializers_.message(5, p);
   return t;
 }
+// Notes what is written; with a dynamic dimension it must be what the other graph has.
+void OnnxExporter::note(Ints list, uint64_t rest) {
+  const int64_t i = trace.items.size();
+  trace.items.push_back({Shape(list), rest});
+  if (!other_) return;
+  if (i >= wanted_.items.size() || wanted_.items[i].rest != rest ||
+      wanted_.items[i].list.size() != list.n)
+    refuse("depends on the dynamic size in a way that ONNX cannot follow");
+}
+// The list as numbers that follow from the dynamic size.
+Operand OnnxExporter::grown(Ints list, Ints other) {
+  SmallVec<int64_t, 8> times, rest;
+  for (int64_t i = 0; i < list.n; i++) {
+    int64_t factor;
+    if (!dim_.grows(list[i], other[i], &factor)) refuse("a size does not grow evenly");
+    times.push_back(factor);
+    rest.push_back(list[i] - factor * dim_.a);
+  }
+  const auto both = [&](const char* type, Operand a, Operand b) {
+    const Operand out = {new_tensor().id, Dtype::kI64};
+    add_node(type, {a, b}, Span<const Operand>(&out, 1), Attrs());
+    return out;
+  };
+  const Operand product = both("Mul", plain({times.data(), list.n}, 1), dynamic_size_);
+  return both("Add", product, plain({rest.data(), list.n}, 1));
+}
 Operand OnnxExporter::number(double v, Dtype dtype) {
   char data[16];
   store_scalar(data, dtype, is_float(dtype) ? Scalar(v) : Scalar(int64_t(v)));
   return initializer(dtype, Ints(), data, item_size(dtype));
 }
+// An initializer that is not noted.
+Operand OnnxExporter::plain(Ints v, int64_t ndim) {
+  in_constant_ = true;
+  const Operand t = initializer(Dtype::kI64, ndim ? Ints(&v.n, 1) : Ints(), v.ptr, v.n * 8);
+  in_constant_ = false;
+  return t;
+}
 Operand OnnxExporter::constant(Ints v, int64_t ndim) {
-  return initializer(Dtype::kI64, ndim ? Ints(&v.n, 1) : Ints(), v.ptr, v.n * 8);
+  note(v, 0);
+  if (other_ && ndim) {
+    const Shape other(wanted_.items[trace.items.size() - 1].list.span());
+    if (!same(v, other)) return grown(v, other);
+  } else if (other_ && !same(v, wanted_.items[trace.items.size() - 1].list.span())) {
+    refuse("a position depends on the dynamic size");
+  }
+  return plain(v, ndim);
 }
 
 // ---- arguments ----
@@ -882,6 +978,152 @@ bool OnnxExporter::emit_attention() {
   return true;
 }
 
+// ---- recurrent layers ----
+
+// The node that computes the gates of the input, v, by a linear layer; -1: another one does.
+int32_t OnnxExporter::gates_of(int32_t v) const {
+  const int32_t n = g_.values[v].node;
+  if (n < 0 || g_.nodes[n].outs.size() != 1 || g_.nodes[n].outs[0] != v) return -1;
+  return strcmp(g_.nodes[n].op->name(), "linear_rows") == 0 ? n : -1;
+}
+
+// ONNX's recurrent nodes have the product with the input: those that nothing else reads are left
+// out.
+void OnnxExporter::find_gates() {
+  SmallVec<int32_t, 16> uses;
+  uses.resize(g_.values.size());
+  skip_.resize(g_.nodes.size());
+  for (const IrNode& n : g_.nodes) for_each_value(n, [&](int32_t v) { uses[v]++; });
+  for (const int32_t v : g_.outputs) uses[v] += 2;
+  for (const IrNode& n : g_.nodes) {
+    if (strcmp(n.op->name(), "recurrent_layer") != 0) continue;
+    const int32_t v = n.args[0].values[0], from = gates_of(v);
+    if (from >= 0 && uses[v] == 1) skip_[from] = true;
+  }
+}
+
+// The rows of all gates in another order: ONNX has them as i o f c and as z r h.
+Operand OnnxExporter::by_gates(int32_t v, Ints order) {
+  if (order.n == 1) return of_value(v);
+  const IrValue& x = g_.values[v];
+  const int64_t each = x.sizes[0] / order.n;
+  if (g_.storages[x.storage].role != IrRole::kConstant) {
+    SmallVec<int64_t, 16> rows;
+    for (const int64_t from : order)
+      for (int64_t i = 0; i < each; i++) rows.push_back(from * each + i);
+    return node("Gather", {of_value(v), constant({rows.data(), rows.size()})}, x.dtype);
+  }
+  const char* data = g_.storages[x.storage].tensor->storage->data;
+  Bytes dense, sorted;
+  each_element(x, [&](int64_t at) { dense.append({data + at, item_size(x.dtype)}); });
+  const int64_t bytes = dense.size() / order.n;
+  for (const int64_t from : order) sorted.append({dense.data() + from * bytes, bytes});
+  return initializer(x.dtype, x.sizes, sorted.data(), sorted.size());
+}
+
+// Whether nodes and outputs read v, a matrix without gaps, at rows [begin, end) only.
+bool OnnxExporter::reads_only(int32_t v, int64_t begin, int64_t end) const {
+  const IrValue& all = g_.values[v];
+  const int64_t row = all.strides[0] * item_size(all.dtype);
+  const auto inside = [&](int32_t i) {
+    const IrValue& x = g_.values[i];
+    if (x.storage != all.storage) return true;
+    int64_t reach = x.numel() ? 1 : 0;
+    for (int64_t d = 0; d < x.ndim() && reach; d++) reach += (x.sizes[d] - 1) * x.strides[d];
+    return !reach || (x.offset >= all.offset + begin * row &&
+                      x.offset + reach * item_size(x.dtype) <= all.offset + end * row);
+  };
+  for (const int32_t i : g_.outputs)
+    if (!inside(i)) return false;
+  for (const IrNode& n : g_.nodes) {
+    bool view = n.outs.size() == n.n_results && !n.outs.empty();
+    for (int64_t k = 0; k < n.outs.size() && view; k++)
+      view = n.outs[k] < 0 || is_view_out(g_, n, k);
+    bool fits = true;
+    if (!view) for_each_value(n, [&](int32_t i) { fits = fits && inside(i); });
+    if (!fits) return false;
+  }
+  return true;
+}
+
+// A matrix of `total` rows of which only those of the last step are known.
+Operand OnnxExporter::last_rows_only(Operand rows, int64_t total, bool reverse) {
+  const Dtype d = rows.dtype;
+  const IrValue& v = out_value(1);
+  const int64_t missing[] = {total, v.sizes[1]};
+  if (total == 0) return rows;
+  const Operand none = node("Expand", {number(0, d), constant(Ints(missing))}, d);
+  const Attrs axis = Attrs().integer("axis", 0);
+  return reverse ? node("Concat", {rows, none}, d, axis) : node("Concat", {none, rows}, d, axis);
+}
+
+bool OnnxExporter::emit_recurrent() {
+  if (!is("recurrent_layer")) return false;
+  static constexpr int64_t kLstmOrder[] = {0, 3, 1, 2}, kGruOrder[] = {1, 0, 2}, kOne[] = {0};
+  const int64_t mode = integer("mode");
+  const bool lstm = mode == kLstm, reverse = integer("reverse");
+  Ints order(kOne);
+  if (lstm) order = Ints(kLstmOrder);
+  if (mode == kGru) order = Ints(kGruOrder);
+  const Ints batches = arg("batch_sizes").ints;
+  for (const int64_t n : batches)
+    if (n != batches[0]) refuse("packed sequences");
+  if (has("w_hr")) refuse("a projection");
+  const int64_t steps = batches.n, rows = batches[0], total = steps * rows;
+  if (total == 0) refuse("no sequences");
+  const IrValue& w_hh = value("w_hh");
+  const Dtype d = w_hh.dtype;
+  const int64_t hidden = w_hh.sizes[1], width = order.n * hidden;
+  const int32_t gates = arg("gates").values[0];
+  if (lstm && at().outs[1] >= 0 &&
+      !reads_only(at().outs[1], reverse ? 0 : total - rows, reverse ? rows : total))
+    refuse("cells of all steps");
+  Operand x, w, b_ih, b_hh;
+  if (const int32_t linear = gates_of(gates); linear >= 0 && skip_[linear]) {
+    const SmallVec<IrArg, 4>& args = g_.nodes[linear].args;
+    x = of_value(args[0].values[0]);
+    w = by_gates(args[1].values[0], order);
+    if (args[2].kind == Value::kTensor) b_ih = by_gates(args[2].values[0], order);
+    const int64_t depth = g_.values[args[1].values[0]].sizes[1];
+    const int64_t by_step[] = {steps, rows, depth}, one[] = {1, width, depth};
+    x = reshape(x, Ints(by_step));
+    w = reshape(w, Ints(one));
+  } else {
+    refuse("gates that no linear layer computes");
+  }
+  const int64_t matrix[] = {1, width, hidden}, vector[] = {width}, both[] = {1, 2 * width};
+  const int64_t state[] = {1, rows, hidden}, flat[] = {total, hidden}, last[] = {rows, hidden};
+  const Operand r = reshape(by_gates(arg("w_hh").values[0], order), Ints(matrix));
+  if (has("b_hh")) b_hh = by_gates(arg("b_hh").values[0], order);
+  Operand b;
+  if (b_ih.id >= 0 || b_hh.id >= 0) {
+    Operand none;
+    if (b_ih.id < 0 || b_hh.id < 0)
+      none = node("Expand", {number(0, d), constant(Ints(vector))}, d);
+    b = node("Concat", {b_ih.id < 0 ? none : b_ih, b_hh.id < 0 ? none : b_hh}, d,
+             Attrs().integer("axis", 0));
+    b = reshape(b, Ints(both));
+  }
+  Attrs attrs;
+  attrs.integer("hidden_size", hidden).text("direction", reverse ? "reverse" : "forward");
+  if (mode == kGru) attrs.integer("linear_before_reset", 1);
+  static constexpr const char* kRelu[] = {"Relu"};
+  if (mode == kRnnRelu) attrs.texts("activations", {kRelu, 1});
+  const Operand h0 = reshape(tensor("h0"), Ints(state));
+  Operand c0;
+  if (lstm) c0 = reshape(tensor("c0"), Ints(state));
+  const char* type = "RNN";
+  if (lstm) type = "LSTM";
+  if (mode == kGru) type = "GRU";
+  Operand outs[3] = {new_tensor(), new_tensor(), new_tensor()};
+  for (Operand& y : outs) y.dtype = d;
+  node_to(type, {x, w, r, b, Operand(), h0, c0}, Span<const Operand>(outs, lstm ? 3 : 2), attrs);
+  give(reshape(outs[0], Ints(flat)));
+  if (lstm && at().outs[1] >= 0)
+    give(last_rows_only(reshape(outs[2], Ints(last)), total - rows, reverse), 1);
+  return true;
+}
+
 // ---- reductions ----
 
 bool OnnxExporter::emit_reduce() {
@@ -1068,20 +1310,36 @@ void OnnxExporter::emit_node() {
   for (int64_t i = 0; i < at().outs.size(); i++)
     if (at().outs[i] >= 0 && !onnx_type(out_value(i).dtype)) refuse("ONNX has no such dtype");
   if (emit_views() || emit_elementwise() || emit_product() || emit_conv() || emit_pool() ||
-      emit_rows() || emit_attention() || emit_reduce() || emit_arrange() || emit_copy())
+      emit_rows() || emit_attention() || emit_recurrent() || emit_reduce() || emit_arrange() ||
+      emit_copy())
     return;
   refuse("has no translation to ONNX");
 }
 
 // ---- the model ----
 
-void OnnxExporter::value_info(Proto& to, int field, const char* prefix, int64_t i,
-                              const IrValue& v) {
+// The size of the dynamic dimension, as a node.
+void OnnxExporter::find_dynamic_size() {
+  const int64_t d = dim_.dim;
+  const Operand shape = {new_tensor().id, Dtype::kI64};
+  dynamic_size_ = {new_tensor().id, Dtype::kI64};
+  add_node("Shape", {of_[g_.inputs[dim_.input]]}, Span<const Operand>(&shape, 1), Attrs());
+  add_node("Gather", {shape, plain(Ints(&d, 1), 1)}, Span<const Operand>(&dynamic_size_, 1),
+           Attrs());
+}
+
+void OnnxExporter::value_info(Proto& to, int field, const char* prefix, int64_t i, const IrValue& v,
+                              const IrValue* other) {
   Proto shape, type, tensor, info;
   if (!onnx_type(v.dtype)) fail(TT_NOT_IMPLEMENTED, "ONNX models have no {}", fmt(v.dtype));
-  for (const int64_t size : v.sizes) {
+  for (int64_t d = 0; d < v.ndim(); d++) {
     Proto dim;
-    dim.integer(1, size);
+    const bool changes = other && other->sizes[d] != v.sizes[d];
+    const bool is_dynamic = changes && v.sizes[d] == dim_.a && other->sizes[d] == dim_.b;
+    if (changes && !is_dynamic && field == 11)
+      fail(TT_NOT_IMPLEMENTED, "input {} has two dynamic sizes", i);
+    if (is_dynamic) dim.text(2, dim_name_);
+    else if (!changes) dim.integer(1, v.sizes[d]);
     shape.message(1, dim);
   }
   tensor.integer(1, onnx_type(v.dtype));
@@ -1096,6 +1354,16 @@ void OnnxExporter::value_info(Proto& to, int field, const char* prefix, int64_t 
 
 void OnnxExporter::write(Bytes& out) {
   of_.resize(g_.values.size());
+  if (other_) {
+    dim_ = dynamic_dim(g_, *other_);
+    Bytes unused;
+    OnnxExporter second(*other_, nullptr, "");
+    second.write(unused);
+    wanted_ = std::move(second.trace);
+    for (int64_t i = 0; i < g_.outputs.size(); i++)
+      if (g_.values[g_.outputs[i]].ndim() != other_->values[other_->outputs[i]].ndim())
+        fail(TT_NOT_IMPLEMENTED, "output {} has other dimensions for the other size", i);
+  }
   Proto graph, ends;
   for (int64_t i = 0; i < g_.inputs.size(); i++) {
     const IrValue& v = g_.values[g_.inputs[i]];
@@ -1109,10 +1377,13 @@ void OnnxExporter::write(Bytes& out) {
     n.text(2, to.c_str());
     n.text(4, "Identity");
     nodes_.message(1, n);
-    value_info(ends, 11, "in", i, v);
+    value_info(ends, 11, "in", i, v, other_ ? &other_->values[other_->inputs[i]] : nullptr);
     of_[g_.inputs[i]] = t;
   }
-  for (at_ = 0; at_ < g_.nodes.size(); at_++) emit_node();
+  find_gates();
+  if (other_) find_dynamic_size();
+  for (at_ = 0; at_ < g_.nodes.size(); at_++)
+    if (!skip_[at_]) emit_node();
   at_ = int32_t(g_.nodes.size()) - 1;
   for (int64_t i = 0; i < g_.outputs.size(); i++) {
     const Operand t = of_value(g_.outputs[i]);
@@ -1124,8 +1395,11 @@ void OnnxExporter::write(Bytes& out) {
     n.text(2, to.c_str());
     n.text(4, "Identity");
     nodes_.message(1, n);
-    value_info(ends, 12, "out", i, g_.values[g_.outputs[i]]);
+    value_info(ends, 12, "out", i, g_.values[g_.outputs[i]],
+               other_ ? &other_->values[other_->outputs[i]] : nullptr);
   }
+  if (other_ && trace.items.size() != wanted_.items.size())
+    fail(TT_NOT_IMPLEMENTED, "the operators depend on the dynamic size");
   graph.append(nodes_);
   graph.text(2, "tt");
   graph.append(initializers_);
@@ -1142,6 +1416,8 @@ void OnnxExporter::write(Bytes& out) {
 
 }  // namespace
 
-void export_onnx(const Graph& g, Bytes& out) { OnnxExporter(g).write(out); }
+void export_onnx(const Graph& g, const Graph* other, const char* dim, Bytes& out) {
+  OnnxExporter(g, other, dim).write(out);
+}
 
 }  // namespace TT_NS

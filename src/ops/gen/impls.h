@@ -272,6 +272,10 @@ TensorRef scatter_extreme(Call c, const Tensor& self, int64_t dim, const Tensor&
                           const Tensor& src, bool smallest, bool include_self);
 TensorRef index_reduce(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                        const Tensor& source, int64_t reduce, bool include_self);
+void check_indices(Call c, const Tensor& index, int64_t low, int64_t size, int64_t allowed, Str arg,
+                   Str op);
+void check_holds(Call c, const Tensor& holds, int64_t status, Str arg, Str text, Str op);
+void check_info(Call c, const Tensor& info, int64_t what, Str op);
 TensorRef nuclear_norm(Call c, const Tensor& self, Ints dim, bool keepdim);
 TensorPair native_nuclear_norm(Call c, const Tensor& self);
 TensorTriple native_svd(Call c, const Tensor& self);

@@ -225,4 +225,10 @@ void index_reduce_into_impl(Call c, const Tensor& self, int64_t dim, const Tenso
   copy_result(dst, *r, false);
 }
 
+// check_indices(index: Tensor, low: Int, size: Int, allowed: Int, arg: Str, op: Str) -> ()
+
+// check_holds(holds: Tensor, status: Int, arg: Str, text: Str, op: Str) -> ()
+
+// check_info(info: Tensor, what: Int, op: Str) -> ()
+
 }  // namespace TT_NS

@@ -577,6 +577,9 @@ extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_
 extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool)> op_index_reduce_;
 extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool,
                Tensor&)> op_index_reduce_into;
+extern Op<void(const Tensor&, int64_t, int64_t, int64_t, Str, Str)> op_check_indices;
+extern Op<void(const Tensor&, int64_t, Str, Str, Str)> op_check_holds;
+extern Op<void(const Tensor&, int64_t, Str)> op_check_info;
 extern Op<TensorRef(const Tensor&, Ints, bool)> op_nuclear_norm;
 extern Op<void(const Tensor&, Ints, bool, Tensor&)> op_nuclear_norm_into;
 extern Op<TensorPair(const Tensor&)> op_native_nuclear_norm;
@@ -3158,6 +3161,16 @@ inline void index_reduce_into(const Tensor& self, int64_t dim, const Tensor& ind
                               const Tensor& source, int64_t reduce, bool include_self,
                               Tensor& dst) {
   return dispatch(op_index_reduce_into, self, dim, index, source, reduce, include_self, dst);
+}
+inline void check_indices(const Tensor& index, int64_t low, int64_t size, int64_t allowed, Str arg,
+                          Str op) {
+  return dispatch(op_check_indices, index, low, size, allowed, arg, op);
+}
+inline void check_holds(const Tensor& holds, int64_t status, Str arg, Str text, Str op) {
+  return dispatch(op_check_holds, holds, status, arg, text, op);
+}
+inline void check_info(const Tensor& info, int64_t what, Str op) {
+  return dispatch(op_check_info, info, what, op);
 }
 inline TensorRef nuclear_norm(const Tensor& self, Ints dim = {}, bool keepdim = false) {
   return dispatch(op_nuclear_norm, self, dim, keepdim);

@@ -51,8 +51,12 @@ TensorRef masked_scatter(Call, const Tensor& self, const Tensor& mask, const Ten
   TensorRef wide = op::expand(mask, shape);
   if (wide->numel == 0) return op::clone(*op::expand(self, shape), TT_CONTIGUOUS);
   TensorRef count = op::cumsum(*op::flatten(*wide), 0, Dtype::kI64);
-  if (self.device.type != TT_META) {
-    const int64_t needed = read_scalar(*op::select(*count, 0, -1)).i;
+  const TensorRef needed_here = op::select(*count, 0, -1);
+  if (self.device.type == TT_CPU && checks_later(self) && source.numel) {
+    require(*op::le(*needed_here, source.numel), TT_SHAPE, "source",
+            "source has fewer elements than mask has true ones");
+  } else if (self.device.type != TT_META) {
+    const int64_t needed = read_scalar(*needed_here).i;
     if (needed > source.numel)
       fail_arg(TT_SHAPE, "source", "source has {} elements, mask has {} true ones: not enough",
                source.numel, needed);

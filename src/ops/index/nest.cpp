@@ -1,6 +1,7 @@
 #include "ops/index/nest.h"
 
 #include "core/device_checks.h"
+#include "core/graph_hooks.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
@@ -96,6 +97,7 @@ void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t si
                    int64_t allowed) {
   if (index.device.type == TT_EXT)
     return check_indices(*op::to_device(index, kCpuDevice), arg, low, size, allowed);
+  if (index.numel && recorded_check({CheckCall::kIndices, index, arg, low, size, allowed})) return;
   IndexCheckPlan plan;
   const Shape strides = byte_strides(index);
   Shape sizes(index.sizes());  // an expanded dimension repeats its first position

@@ -103,7 +103,10 @@ TensorRef one_hot(Call, const Tensor& self, int64_t num_classes) {
 
 TensorRef masked_fill_tensor(Call, const Tensor& self, const Tensor& mask, const Tensor& value) {
   if (value.ndim != 0) fail_arg(TT_SHAPE, "value", "value is {}: must be 0-dim", value.sizes());
-  if (value.is_cpu()) check_fits(read_scalar(value), self.dtype, "value");
+  // a number of the same dtype, or beside reals, always fits
+  const bool fits = value.dtype == self.dtype || (is_float(self.dtype) && !is_complex(value.dtype));
+  if (value.is_cpu() && !(fits && checks_later(value)))
+    check_fits(read_scalar(value), self.dtype, "value");
   return op::where(mask, *op::to(value, self.dtype), self);
 }
 

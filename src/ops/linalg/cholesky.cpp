@@ -3,10 +3,6 @@
 
 namespace TT_NS::impl {
 
-constexpr const char* kNotPositive =
-    "is not positive definite: its leading block up to row {} "
-    "is not";
-
 struct CholeskyPlan {
   Dtype dtype;
   int64_t batch, n;

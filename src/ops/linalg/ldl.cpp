@@ -17,7 +17,7 @@ TensorTriple linalg_ldl_factor_ex(Call, const Tensor& self, bool hermitian, bool
     plan.info = info->as<int32_t>();
     launch_stages(kernel_ldl_factor, self.device, &plan.run);
   }
-  if (check_errors) check_info(*info, "is singular: D[{}][{}] of A = L D L^T is 0");
+  if (check_errors) check_info(*info, kSingularLdl);
   return {converted(std::move(factors), self.dtype), std::move(pivots), std::move(info)};
 }
 

@@ -1,5 +1,8 @@
 #include "ops/linalg/matrices.h"
 
+#include "core/device_checks.h"
+#include "core/graph_hooks.h"
+
 namespace TT_NS {
 
 void check_precise(const Tensor& t, const char* arg) {
@@ -86,17 +89,13 @@ bool is_tracked(const Tensor& t) {
 }
 
 Failure first_failure(const Tensor& info) {
-  if (info.device.type == TT_META) return {0, 0};
-  note_host_read(info);
   const TensorRef here = info.is_cpu() ? dense_input(info) : op::to_device(info, {TT_CPU, 0});
   const int32_t* p = here->as<int32_t>();
   for (int64_t i = 0; i < here->numel; i++)
     if (p[i]) return {i, p[i]};
   return {0, 0};
 }
-void check_info(const Tensor& info, const char* what) {
-  const Failure f = first_failure(info);
-  if (!f.info) return;
+static TT_COLD void fail_info(const Failure& f, const Tensor& info, const char* what) {
   char text[160];
   int64_t n = 0;
   for (const char* part : {info.ndim ? "matrix {} of self " : "self ", what})
@@ -104,6 +103,39 @@ void check_info(const Tensor& info, const char* what) {
   text[n] = 0;
   if (info.ndim) fail_arg(TT_LINALG, "self", text, f.matrix, f.info - 1, f.info - 1);
   fail_arg(TT_LINALG, "self", text, f.info - 1, f.info - 1);
+}
+// Of the position from 0.
+static const char* text_of(int64_t what) {
+  switch (what) {
+    case kNoResult:
+      return "has no result: it has elements that are not finite, or the iteration did not "
+             "converge";
+    case kNotPositive: return "is not positive definite: its leading block up to row {} is not";
+    case kSingularLdl: return "is singular: D[{}][{}] of A = L D L^T is 0";
+    default: return "is singular: U[{}][{}] of A = P L U is 0";
+  }
+}
+static void report_info(const DeviceCheck& c, int64_t) {
+  const Tensor& info = *c.values;
+  const int32_t* p = info.as<int32_t>();
+  for (int64_t i = 0; i < info.numel; i++)
+    if (p[i]) fail_info({i, p[i]}, info, text_of(c.low));
+  fail_arg(TT_LINALG, "self", "a factorization has failed");
+}
+
+void check_info(const Tensor& info, InfoText what) {
+  if (info.device.type == TT_META) return;
+  if (recorded_check({CheckCall::kInfo, info, "self", what})) return;
+  if (TT_UNLIKELY(ctx().watched & kWatchWork) && info.is_cpu() && info.contiguous()) {
+    DeviceCheck check{.op = tls.op, .arg = "self", .report = report_info, .is_info = true};
+    check.values = new_alias(info);
+    check.low = what;
+    if (!ctx().work->check(*ctx().work, info, check)) return;
+  } else {
+    note_host_read(info);
+  }
+  const Failure f = first_failure(info);
+  if (f.info) fail_info(f, info, text_of(what));
 }
 
 TensorRef checked_pivots(const Tensor& pivots, const char* arg, Ints batch, int64_t count,

@@ -88,12 +88,10 @@ struct Failure {
   int64_t info;
 };
 Failure first_failure(const Tensor& info);  // info 0: none, or the tensor is on META
-// Fails with TT_LINALG if there is one. what: "is singular: U[{}][{}] …", of the position from 0.
-void check_info(const Tensor& info, const char* what);
-constexpr const char* kSingular = "is singular: U[{}][{}] of A = P L U is 0";
-constexpr const char* kNoResult =
-    "has no result: it has elements that are not finite, or the "
-    "iteration did not converge";
+// What such a number says of a matrix; files of graphs hold these.
+enum InfoText : int32_t { kSingular, kNoResult, kNotPositive, kSingularLdl, kInfoTexts };
+// Fails with TT_LINALG if there is one.
+void check_info(const Tensor& info, InfoText what);
 
 // An int32 tensor on the CPU with the exchanges of rows, each of which is in [1, n].
 TensorRef checked_pivots(const Tensor& pivots, const char* arg, Ints batch, int64_t count,

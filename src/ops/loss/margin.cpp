@@ -65,7 +65,7 @@ static void check_not_negative(const Tensor& var) {
   MaskGuard no_grad(bit(kKeyAutograd));
   constexpr const char* kNegative = "var has negative elements: variances must be at least 0";
   TensorRef negative = op::any(*op::lt(var, Scalar(0)));
-  if (var.device.type == TT_CUDA)
+  if (checks_later(var))
     return require(*op::logical_not(*negative), TT_INVALID_ARG, "var", kNegative);
   if (read_scalar(*negative).i) fail_arg(TT_INVALID_ARG, "var", "{}", kNegative);
 }

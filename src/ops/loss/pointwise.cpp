@@ -76,7 +76,7 @@ TensorRef huber_loss(Call, const Tensor& input, const Tensor& target, int64_t re
 static void check_probabilities(const Tensor& x) {
   if (x.numel == 0 || x.device.type == TT_META) return;
   MaskGuard no_grad(bit(kKeyAutograd));
-  if (x.device.type == TT_CUDA)
+  if (checks_later(x))
     return require(*op::all(*op::logical_and(*op::ge(x, 0), *op::le(x, 1))), TT_INVALID_ARG,
                    "input", "input has values outside [0, 1]");
   const Scalar low = read_scalar(*op::min(x));

@@ -49,7 +49,7 @@ static void check_weights(const Tensor& w, const char* arg, int64_t n, const Ten
     fail_arg(TT_SHAPE, arg, "{} is {}: must be 1-D with {} entries, one for each observation", arg,
              w.sizes(), n);
   if (self.device.type == TT_META || n == 0) return;
-  if (w.device.type == TT_CUDA)
+  if (checks_later(w))
     return require(*op::all(*op::logical_not(*op::lt(w, 0))), TT_INVALID_ARG, arg,
                    "a weight is negative: must not be negative");
   if (read_scalar(*op::min(w)).real() < 0)

@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 static const double kValues[] = {1, -2, 3, -4, 5, -6, 7, 8, -9, 10, 11, -12};
 enum { kSteps = 50, kBatch = 4, kIn = 3, kHidden = 8 };
@@ -214,6 +215,195 @@ static void test_threads(void** state) {
   tt_runtime_release(rt);
 }
 
+/* One plan on several threads: each run is whole, or fails since the other thread is in one. */
+typedef struct SharedJob {
+  tt_runtime* rt;
+  tt_plan* p;
+  int n_runs, n_refused, n_others;
+} SharedJob;
+static void* run_shared(void* user) {
+  SharedJob* job = user;
+  tt_ctx* x;
+  int k;
+  if (tt_ctx_new(job->rt, &x)) return user;
+  for (k = 0; k < 300; k++) {
+    const tt_status s = tt_plan_run(x, job->p);
+    if (s == TT_OK) job->n_runs++;
+    else if (strstr(tt_ctx_error(x)->message, "running on another thread")) job->n_refused++;
+    else job->n_others++;
+  }
+  tt_ctx_release(x);
+  return NULL;
+}
+static void test_one_plan_on_two_threads(void** state) {
+  tt_tensor *x = numbers(TT_F32, kValues, 4), *y, *want, *slot;
+  tt_graph* g;
+  SharedJob jobs[2];
+  pthread_t threads[2];
+  tt_runtime* rt;
+  tt_plan* p;
+  int i;
+  (void)state;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_exp(c, x, &y));
+  OK(tt_add(c, y, x, &want));
+  OK(tt_capture_end(c, LIST(want), &g));
+  OK(tt_plan_new(c, g, NULL, &p));
+  OK(tt_plan_slot(c, p, 0, 0, &slot));
+  OK(tt_copy_(c, slot, x));
+  OK(tt_ctx_runtime(c, &rt));
+  host.paused = 1;
+  for (i = 0; i < 2; i++) {
+    jobs[i] = (SharedJob){rt, p, 0, 0, 0};
+    assert_int_equal(pthread_create(&threads[i], NULL, run_shared, &jobs[i]), 0);
+  }
+  for (i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+  host.paused = 0;
+  for (i = 0; i < 2; i++) {
+    assert_int_equal(jobs[i].n_others, 0);
+    assert_int_equal(jobs[i].n_runs + jobs[i].n_refused, 300);
+  }
+  assert_true(jobs[0].n_runs + jobs[1].n_runs > 0);
+  OK(tt_plan_slot(c, p, 1, 0, &slot));
+  assert_memory_equal(tt_tensor_data(slot), tt_tensor_data(want), 4 * sizeof(float));
+  tt_plan_release(p);
+  tt_graph_release(g);
+  tt_runtime_release(rt);
+}
+
+/* Checks that composites make are operators of the graph: a run with a bad index fails as the call
+   does, and the plan can be run again. */
+static void test_checks(void** state) {
+  static const double kIndex[] = {0, 5, -1}, kBad[] = {0, 6, -1}, kStarts[] = {0, 2};
+  static const double kBadStarts[] = {1, 2}, kSingular[] = {1, 2, 2, 4}, kMatrix[] = {2, 1, 1, 3};
+  tt_tensor *x = numbers(TT_F32, kValues, 6), *index = numbers(TT_I64, kIndex, 3);
+  tt_tensor *starts = numbers(TT_I64, kStarts, 2), *matrix = numbers(TT_F32, kMatrix, 4);
+  tt_tensor *table, *positions, *taken, *bags, *inverse, *slots[4], *outs[3];
+  tt_graph *g, *optimized;
+  tt_plan* p;
+  int i;
+  (void)state;
+  OK(tt_view(c, x, SHAPE(3, 2), &table));
+  OK(tt_view(c, matrix, SHAPE(2, 2), &matrix));
+  OK(tt_capture_begin(c, LIST(x, index, starts, matrix), NULL));
+  OK(tt_take(c, x, index, &taken));
+  OK(tt_remainder_i64(c, index, 3, &positions));
+  OK(tt_view(c, x, SHAPE(3, 2), &table));
+  OK(tt_embedding_bag(c, table, positions, starts, NULL, &bags));
+  OK(tt_linalg_inv(c, matrix, &inverse));
+  OK(tt_capture_end(c, LIST(taken, bags, inverse), &g));
+  OK(tt_graph_optimize(c, g, NULL, &optimized));
+  OK(tt_plan_new(c, optimized, NULL, &p));
+  for (i = 0; i < 4; i++) OK(tt_plan_slot(c, p, 0, i, &slots[i]));
+  for (i = 0; i < 3; i++) OK(tt_plan_slot(c, p, 1, i, &outs[i]));
+  for (i = 0; i < 7; i++) {
+    const double* of_matrix = i == 5 ? kSingular : kMatrix;
+    OK(tt_copy_(c, slots[0], x));
+    OK(tt_copy_(c, slots[1], numbers(TT_I64, i == 1 ? kBad : kIndex, 3)));
+    OK(tt_copy_(c, slots[2], numbers(TT_I64, i == 3 ? kBadStarts : kStarts, 2)));
+    OK(tt_view(c, numbers(TT_F32, of_matrix, 4), SHAPE(2, 2), &matrix));
+    OK(tt_copy_(c, slots[3], matrix));
+    switch (i) {
+      case 1:
+        FAILS(tt_plan_run(c, p), TT_INDEX, "take: index holds 6 at [1]: must be in [-6, 6)");
+        assert_string_equal(tt_ctx_error(c)->op, "take");
+        assert_string_equal(tt_ctx_error(c)->arg, "index");
+        break;
+      case 3: FAILS(tt_plan_run(c, p), TT_INVALID_ARG, "embedding_bag: offsets must begin"); break;
+      case 5: FAILS(tt_plan_run(c, p), TT_LINALG, "linalg_inv: self is singular: U[1][1]"); break;
+      default: OK(tt_plan_run(c, p));
+    }
+  }
+  assert_memory_equal(tt_tensor_data(outs[0]), tt_tensor_data(taken), 3 * sizeof(float));
+  assert_memory_equal(tt_tensor_data(outs[1]), tt_tensor_data(bags), 4 * sizeof(float));
+  assert_memory_equal(tt_tensor_data(outs[2]), tt_tensor_data(inverse), 4 * sizeof(float));
+  tt_plan_release(p);
+  tt_graph_release(optimized);
+  tt_graph_release(g);
+}
+
+/* running_total(x: Tensor, k: Float) -> (sum: Tensor, count: Tensor): k times the sum of all x that
+   it has seen, on the host, and how many calls there were. */
+typedef struct Total {
+  double sum;
+  int calls;
+  int wrong_shape, fails;
+} Total;
+static tt_status add_to_total(void* user, tt_ctx* x, const tt_value* args, int64_t n_args,
+                              tt_tensor** outs, int64_t n_outs) {
+  Total* total = user;
+  const float* data = tt_tensor_data(args[0].tensor);
+  int64_t i, n = tt_tensor_numel(args[0].tensor);
+  if (n_args != 2 || n_outs != 2 || total->fails) return TT_CALLBACK;
+  for (i = 0; i < n; i++) total->sum += data[i];
+  total->calls++;
+  if (tt_mul_f64(x, args[0].tensor, total->sum * args[1].f, &outs[0])) return TT_CALLBACK;
+  if (tt_zeros(x, SHAPE(total->wrong_shape ? 2 : 1), NULL, &outs[1])) return TT_CALLBACK;
+  ((float*)tt_tensor_data(outs[1]))[0] = (float)total->calls;
+  return TT_OK;
+}
+
+/* A callback of the application is a step of the plan, also of a graph from a file. */
+static void test_operator_of_the_application(void** state) {
+  static Total total;
+  static const tt_op_def def = {.struct_size = sizeof def,
+                                .schema =
+                                    "running_total(x: Tensor, k: Float) -> (sum: Tensor, "
+                                    "count: Tensor)",
+                                .user = &total,
+                                .compute = add_to_total};
+  tt_tensor *x = numbers(TT_F32, kValues, 3), *a, *outs[2], *y, *slot;
+  const tt_op* op;
+  tt_value args[2] = {{.tag = TT_VAL_TENSOR}, {.tag = TT_VAL_FLOAT, .f = 0.5}};
+  tt_graph *g, *optimized, *loaded;
+  int64_t n;
+  int i;
+  char path[64];
+  (void)state;
+  OK(tt_op_register(c, &def));
+  OK(tt_op_find(c, "running_total", &op));
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_mul_f64(c, x, 2, &a));
+  args[0].tensor = a;
+  OK(tt_op_call(c, op, args, 2, outs, 2, &n));
+  OK(tt_add(c, outs[0], a, &y));
+  OK(tt_capture_end(c, LIST(y, outs[1]), &g));
+  assert_int_equal(total.calls, 1);
+  OK(tt_graph_optimize(c, g, NULL, &optimized));
+  snprintf(path, sizeof path, "/tmp/tt_plan_%d.ttg", (int)getpid());
+  OK(tt_graph_save(c, optimized, path));
+  OK(tt_graph_load(c, path, &loaded));
+  assert_int_equal(unlink(path), 0);
+  assert_int_equal(total.calls, 1);
+  for (i = 0; i < 2; i++) {
+    static const double kOther[] = {1, 1, 4};
+    tt_plan* p;
+    total = (Total){0, 0, 0, 0};
+    OK(tt_plan_new(c, i ? loaded : optimized, NULL, &p));
+    assert_int_equal(total.calls, 0);
+    OK(tt_plan_slot(c, p, 0, 0, &slot));
+    OK(tt_copy_(c, slot, numbers(TT_F32, kOther, 3)));
+    OK(tt_plan_run(c, p));
+    OK(tt_plan_run(c, p));
+    assert_int_equal(total.calls, 2);
+    OK(tt_plan_slot(c, p, 1, 0, &slot)); /* 2 x + 2 x * 0.5 * 24 */
+    assert_float_equal(((float*)tt_tensor_data(slot))[2], 8 + 8 * 0.5 * 24, 1e-4);
+    OK(tt_plan_slot(c, p, 1, 1, &slot));
+    assert_float_equal(((float*)tt_tensor_data(slot))[0], 2, 0);
+    total.wrong_shape = 1;
+    FAILS(tt_plan_run(c, p), TT_SHAPE, "running_total: result 1 is float32 [2], when captured");
+    total.wrong_shape = 0;
+    total.fails = 1;
+    FAILS(tt_plan_run(c, p), TT_CALLBACK, "running_total");
+    total.fails = 0;
+    OK(tt_plan_run(c, p));
+    tt_plan_release(p);
+  }
+  tt_graph_release(loaded);
+  tt_graph_release(optimized);
+  tt_graph_release(g);
+}
+
 /* Each allocation of a lowering fails once. */
 static void test_out_of_memory(void** state) {
   Model m = new_model();
@@ -237,7 +427,10 @@ static void test_out_of_memory(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_training_curve), SCOPED(test_run_for),
-                                     SCOPED(test_threads), SCOPED(test_out_of_memory)};
+  const struct CMUnitTest tests[] = {
+      SCOPED(test_training_curve), SCOPED(test_run_for),
+      SCOPED(test_threads),        SCOPED(test_one_plan_on_two_threads),
+      SCOPED(test_checks),         SCOPED(test_operator_of_the_application),
+      SCOPED(test_out_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

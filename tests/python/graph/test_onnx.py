@@ -39,11 +39,41 @@ def mlp():
     return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2), nn.Softmax(-1))
 
 
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(4, 3, num_layers=2, bidirectional=True, batch_first=True)
+        self.gru, self.rnn = nn.GRU(6, 5, bias=False), nn.RNN(5, 2, nonlinearity="relu")
+
+    def forward(self, x):
+        y, (h, c) = self.lstm(x)
+        y, _ = self.gru(y)
+        y, last = self.rnn(y)
+        return y, h, c, last
+
+
 CASES = {
+    "recurrent": (Recurrent, lambda: tt.randn(2, 6, 4)),
     "mlp": (mlp, lambda: tt.randn(3, 4)),
     "cnn": (cnn, lambda: tt.randn(2, 1, 8, 8)),
     "attention": (Attention, lambda: tt.randint(0, 11, (2, 5))),
 }
+
+
+def flat(outs):
+    """Returns the tensors of a result."""
+    if isinstance(outs, tt.Tensor):
+        return [outs]
+    return [t for part in outs for t in flat(part)]
+
+
+def check(program, m, x):
+    with tt.no_grad():
+        want = flat(m(x))
+    got = flat(program.run(x))
+    assert len(got) == len(want)
+    for a, b in zip(got, want):
+        assert a.shape == b.shape and tt.allclose(a, b, atol=1e-6)
 
 
 def exported(name, path):
@@ -60,16 +90,15 @@ def exported(name, path):
 def test_writes_a_model(name, tmp_path):
     exported(name, tmp_path / "m.onnx")
     data = (tmp_path / "m.onnx").read_bytes()
-    assert b"in0" in data and b"out0" in data and b"MatMul" in data
+    assert b"in0" in data and b"out0" in data
+    assert (b"LSTM" if name == "recurrent" else b"MatMul") in data
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_loads_a_model(name, tmp_path):
     m, x = exported(name, tmp_path / "m.onnx")
     program = tt.onnx.load(tmp_path / "m.onnx")
-    with tt.no_grad():
-        want = m(x)
-    assert tt.allclose(program.run(x), want, atol=1e-6)
+    check(program, m, x)
     (tmp_path / "bad.onnx").write_bytes((tmp_path / "m.onnx").read_bytes()[:-3])
     with pytest.raises(RuntimeError, match="not an ONNX model"):
         tt.onnx.load(tmp_path / "bad.onnx")
@@ -84,8 +113,70 @@ def test_runs_in_onnxruntime(name, tmp_path):
     m, x = exported(name, path)
     onnx.checker.check_model(path, full_check=True)
     session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    [got] = session.run(None, {"in0": x.numpy()})
-    assert numpy.allclose(got, m(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+    for a, b in zip(session.run(None, {"in0": x.numpy()}), flat(m(x))):
+        assert numpy.allclose(a, b.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["mlp", "cnn", "attention", "recurrent"])
+def test_a_dynamic_batch(name, tmp_path):
+    tt.manual_seed(0)
+    make, inputs = CASES[name]
+    m, x, path = make().eval(), inputs(), str(tmp_path / "m.onnx")
+    if name == "recurrent":  # the zeros of its initial states are no inputs
+        tt.onnx.export(m, x, path, dynamic_shapes={"x": {0: tt.export.Dim("batch")}})
+    else:
+        tt.onnx.export(m, x, path, dynamic_axes={"in0": {0: "batch"}})
+    assert b"batch" in (tmp_path / "m.onnx").read_bytes()
+    for n in (1, x.shape[0], 5):
+        check(tt.onnx.load(path, dynamic=n), m, tt.cat([x] * 5)[:n])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_dynamic_batch_in_onnxruntime(name, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    numpy = pytest.importorskip("numpy")
+    tt.manual_seed(0)
+    make, inputs = CASES[name]
+    m, x, path = make().eval(), inputs(), str(tmp_path / "m.onnx")
+    tt.onnx.export(m, x, path, dynamic_axes={"in0": {0: "batch"}})
+    onnx.checker.check_model(path, full_check=True)
+    session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    for n in (1, 5):
+        given = tt.cat([x] * 5)[:n]
+        with tt.no_grad():
+            want = flat(m(given))
+        for a, b in zip(session.run(None, {"in0": given.numpy()}), want):
+            assert numpy.allclose(a, b.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def outside(*entries):
+    """The fields of a tensor whose elements are in another file."""
+    pairs = [(13, message((1, k), (2, v))) for k, v in entries]
+    return [(1, [2]), (2, F32), *pairs, (14, 1)]
+
+
+def test_tensors_in_other_files(tmp_path):
+    path = tmp_path / "m.onnx"
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "w.bin").write_bytes(struct.pack("<4f", 9, 1.5, -2, 9))
+    (tmp_path.parent / "w.bin").write_bytes(struct.pack("<4f", 9, 1.5, -2, 9))
+    place, at, length = (b"location", b"part/w.bin"), (b"offset", b"4"), (b"length", b"8")
+    for entries in ((place, at, length), (place, at)):
+        assert load_node(path, b"Neg", [outside(*entries)]).run().tolist() == [-1.5, 2]
+    for name in (b"../w.bin", b"part/../../w.bin", b"/etc/passwd", b"part\\w.bin", b"", b"c:w.bin"):
+        with pytest.raises(RuntimeError, match="stay in the model's folder"):
+            load_node(path, b"Neg", [outside((b"location", name), at, length)])
+    for bad in ((b"offset", b"9"), (b"offset", b"16"), (b"offset", b"999999999999999999")):
+        with pytest.raises(RuntimeError, match="too short"):
+            load_node(path, b"Neg", [outside(place, bad)])
+    for bad in ((b"offset", b"-4"), (b"offset", b""), (b"length", b"8x"), (b"offset", b"9" * 19)):
+        with pytest.raises(RuntimeError, match="no number"):
+            load_node(path, b"Neg", [outside(place, bad)])
+    with pytest.raises(RuntimeError, match="bytes of its shape"):
+        load_node(path, b"Neg", [outside(place, (b"length", b"12"))])
+    with pytest.raises((RuntimeError, OSError), match="cannot be opened"):
+        load_node(path, b"Neg", [outside((b"location", b"part/none.bin"))])
 
 
 def message(*fields):

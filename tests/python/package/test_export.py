@@ -49,7 +49,50 @@ def test_refusals():
     with pytest.raises(tt.TtError, match="read"):
         tt.export.export(lambda x: x * x.sum().item(), (x,))
     assert tt.export.export(lambda x: x + 1, (x,)).run(x).tolist() == [2, 2]  # no capture is left
-    with pytest.raises(NotImplementedError, match="dynamic_shapes"):
-        tt.export.export(lambda x: x, (x,), dynamic_shapes={})
     with pytest.raises(TypeError, match="tuple"):
         tt.export.export(lambda x: x, x)
+
+
+def test_a_dynamic_batch():
+    m = network()
+    batch = tt.export.Dim("batch", max=64)
+    program = tt.export.export(m, (tt.zeros(2, 1, 6, 6),), dynamic_shapes=({0: batch},))
+    for n in (1, 2, 5, 33, 5):
+        x = tt.randn(n, 1, 6, 6)
+        assert program.run(x).tolist() == m(x).tolist()
+    assert len(program._sizes.plans) == 4
+    with pytest.raises(ValueError, match="must lie in"):
+        program.run(tt.zeros(65, 1, 6, 6))
+    with pytest.raises(ValueError, match="captured with"):
+        program.run(tt.zeros(2, 1, 7, 6))
+
+    def attend(q, k, scale):
+        scores = tt.softmax(q @ k.transpose(-1, -2) * scale, -1)
+        return scores.reshape(q.shape[0] * 3, -1), tt.cat([q, k], 0), tt.zeros(q.shape[0], 2) + 1
+
+    by_name = {"q": {0: batch}, "k": {0: batch}, "scale": None}
+    q, k = tt.randn(4, 3, 5), tt.randn(4, 3, 5)
+    program = tt.export.export(attend, (q, k, 0.5), dynamic_shapes=by_name)
+    for n in (4, 1, 7):
+        q, k = tt.randn(n, 3, 5), tt.randn(n, 3, 5)
+        for got, want in zip(program.run(q, k, 0.5), attend(q, k, 0.5)):
+            assert got.shape == want.shape and got.tolist() == want.tolist()
+    with pytest.raises(ValueError, match="one size"):
+        program.run(q, tt.randn(2, 3, 5), 0.5)
+
+
+def test_refusals_of_dynamic_shapes():
+    x = tt.ones(4, 3)
+    batch, other = tt.export.dims("batch", "other")
+    export = tt.export.export
+    with pytest.raises(ValueError, match="no arguments"):
+        export(lambda x: x, (x,), dynamic_shapes={"y": {0: batch}})
+    with pytest.raises(NotImplementedError, match="several"):
+        export(lambda x: x, (x,), dynamic_shapes=({0: batch, 1: other},))
+    with pytest.raises(ValueError, match="min is 3"):
+        tt.export.Dim("a", min=3, max=2)
+    with pytest.raises(NotImplementedError, match="number that is no size"):
+        export(lambda x: x / x.shape[0], (x,), dynamic_shapes=({0: batch},))
+    for f in (lambda x: tt.arange(x.shape[0] ** 2), lambda x: tt.zeros(x.shape[0] ** 2) + x[0, 0]):
+        with pytest.raises(NotImplementedError, match="size"):
+            export(f, (x,), dynamic_shapes=({0: batch},))

@@ -8747,6 +8747,10 @@ extern "C" {
         n: i64, opts: *const tt_graph_quantize_opts, out: *mut *mut tt_graph) -> tt_status;
     pub fn tt_graph_export_onnx(c: *mut tt_ctx, g: *const tt_graph, path: *const c_char)
         -> tt_status;
+    pub fn tt_graph_export_onnx_dynamic(c: *mut tt_ctx, g: *const tt_graph, other: *const tt_graph,
+        dim: *const c_char, path: *const c_char) -> tt_status;
+    pub fn tt_graph_resize(c: *mut tt_ctx, g: *const tt_graph, other: *const tt_graph, size: i64,
+        out: *mut *mut tt_graph) -> tt_status;
     pub fn tt_graph_load_onnx(c: *mut tt_ctx, path: *const c_char,
         opts: *const tt_graph_load_onnx_opts, out: *mut *mut tt_graph) -> tt_status;
     pub fn tt_graph_copy(c: *mut tt_ctx, g: *const tt_graph, out: *mut *mut tt_graph) -> tt_status;

@@ -1,0 +1,52 @@
+#include "ops/index/checks.h"
+
+#include "base/name_map.h"
+
+#include "ops/gen/impls.h"
+#include "ops/linalg/matrices.h"
+#include "ops/index/nest.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+// Errors point to static strings, and graphs that were read from files have none.
+const char* static_name(Str name) noexcept {
+  static constexpr const char* kNames[] = {
+      // arguments
+      "index", "indices", "offsets", "target", "targets", "input", "var", "fweights", "aweights",
+      "sorter", "source", "self", "window", "input_lengths", "target_lengths", "q", "weights",
+      // operators
+      "take", "put", "put_", "embedding_bag", "multilabel_margin_loss", "multi_margin_loss",
+      "ctc_loss", "unravel_index", "index_fill", "masked_scatter", "binary_cross_entropy",
+      "gaussian_nll_loss", "cov", "corrcoef", "istft", "one_hot", "scatter", "scatter_reduce",
+      "quantile", "nanquantile", "searchsorted", "linalg_cholesky", "cholesky", "linalg_solve",
+      "linalg_inv", "inverse", "linalg_svd", "svd", "linalg_svdvals", "linalg_pinv", "pinverse",
+      "linalg_matrix_rank", "linalg_cond", "linalg_lstsq", "linalg_tensorinv", "linalg_tensorsolve",
+      "linalg_ldl_factor", "linalg_lu_factor", "nuclear_norm"};
+  for (const char* known : kNames)
+    if (equal(name, Str{known, int64_t(strlen(known))})) return known;
+  return "";
+}
+
+void impl::check_indices(Call, const Tensor& index, int64_t low, int64_t size, int64_t allowed,
+                         Str arg, Str) {
+  if (!is_integral(index.dtype))
+    fail_arg(TT_DTYPE, "index", "index is {}: must be integer", fmt(index.dtype));
+  TT_NS::check_indices(index, static_name(arg), low, size, allowed);
+}
+
+void impl::check_holds(Call, const Tensor& holds, int64_t status, Str arg, Str text, Str) {
+  if (holds.dtype != Dtype::kBool || holds.numel != 1)
+    fail_arg(TT_DTYPE, "holds", "holds is {} {}: must be one bool", fmt(holds.dtype),
+             holds.sizes());
+  require(holds, tt_status(status), static_name(arg), text.ptr);
+}
+
+void impl::check_info(Call, const Tensor& info, int64_t what, Str) {
+  if (info.dtype != Dtype::kI32 || !info.contiguous())
+    fail_arg(TT_DTYPE, "info", "info is {}: must be int32 and contiguous", fmt(info.dtype));
+  TT_NS::check_info(info, InfoText(what));
+}
+
+}  // namespace TT_NS
