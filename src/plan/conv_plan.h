@@ -97,8 +97,8 @@ struct ConvDepthwise {
   ConvBlocks blocks;
 };
 // kConvDirect has `pixels`, too, with rows of y in place of pixels: stage 0 is one unit, stage 1
-// [images][blocks]; src has channels first, and packed is [column tiles of at most
-// kConvInterleavedCols][k1][k2][ci][columns of the tile].
+// [images][blocks]; src has channels first, and packed is [tiles of kConvInterleavedCols, 2 or 1
+// columns][k1][k2][ci][columns of the tile].
 // Stage 0: one unit. Stage 1: images.
 struct ConvScatter {
   char* images;  // conv_image_bytes(): [n][x0][x1] rows with their padding

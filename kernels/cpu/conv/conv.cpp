@@ -13,13 +13,15 @@
 // columns    kConvCols columns, many pixels        packed by each unit  in place
 // depthwise  a block of pixels, all groups         [taps][groups]       in place
 // scatter    an image (scatter.h)                  packed in stage 0    added to a padded image
-// direct     rows of pixels (direct.h)             packed in stage 0    in place, channels first
+// direct     rows of pixels (direct.h, AVX-512)    packed in stage 0    in place, channels first
 #if defined(__GNUC__) && !defined(__clang__)
 // gcc 12 warns of its own AVX-512 intrinsics (bug 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #include "kernels/cpu/conv/conv_tile.h"
+#if defined(__AVX512F__)
 #include "kernels/cpu/conv/direct.h"
+#endif
 #include "kernels/cpu/conv/pack_weight.h"
 #include "kernels/cpu/conv/scatter.h"
 #include "kernels/cpu/simd/room.h"
@@ -243,8 +245,12 @@ template <class T> int32_t conv_of(const ConvPlan& p, int64_t begin, int64_t end
     case kConvDepthwise: run_path<DepthwisePath<T>>(p, begin, end); break;
     case kConvScatter: run_path<ScatterPath<T>>(p, begin, end); break;
     case kConvDirect:
+#if defined(__AVX512F__)
       if constexpr (sizeof(T) == 4) run_path<DirectPath>(p, begin, end);
       break;
+#else
+      return TT_INTERNAL;
+#endif
   }
   return TT_OK;
 }

@@ -57,24 +57,28 @@ template <int kM> TT_NOINLINE void direct_tile(const DirectTile& t) {
 
 struct DirectPath {
   static constexpr int kL = kLanes<float>;
-  static constexpr void (*kTiles[kConvInterleavedCols])(const DirectTile&) = {
-      direct_tile<1>, direct_tile<2>, direct_tile<3>,
-      direct_tile<4>, direct_tile<5>, direct_tile<6>};
-
-  // The first column of tile j.
-  static int64_t column(const ConvShape& s, int64_t j) {
-    return s.co * j / ceil_div(s.co, kConvInterleavedCols);
+  // Columns of the tile that begins with the first of `left`.
+  static int64_t width(int64_t left) {
+    if (left >= kConvInterleavedCols) return kConvInterleavedCols;
+    return min<int64_t>(left, 2);
+  }
+  static void run_tile(const DirectTile& t, int64_t width) {
+    if (width == kConvInterleavedCols) direct_tile<kConvInterleavedCols>(t);
+    else if (width == 2) direct_tile<2>(t);
+    else direct_tile<1>(t);
   }
 
   static void pack(const ConvPlan& p, int64_t, int64_t) {
     const ConvShape& s = p.s;
     const auto* w = reinterpret_cast<const float*>(p.weight);
     auto* to = reinterpret_cast<float*>(p.packed);
-    for (int64_t j = 0; column(s, j) < s.co; j++)
+    for (int64_t c = 0, n; c < s.co; c += n) {
+      n = width(s.co - c);
       for (int64_t r = 0; r < s.k[1]; r++)
         for (int64_t k = 0; k < s.k[2] * s.ci; k++)
-          for (int64_t c = column(s, j); c < column(s, j + 1); c++)
-            *to++ = w[c * p.w_co + k % s.ci * p.w_ci + r * p.w_k[1] + k / s.ci * p.w_k[2]];
+          for (int64_t i = c; i < c + n; i++)
+            *to++ = w[i * p.w_co + k % s.ci * p.w_ci + r * p.w_k[1] + k / s.ci * p.w_k[2]];
+    }
   }
 
   static void unit(const ConvPlan& p, int64_t u) {
@@ -109,12 +113,12 @@ struct DirectPath {
   static TT_INLINE void run_columns(const ConvPlan& p, DirectTile* t, float* y, const int64_t* at) {
     const ConvShape& s = p.s;
     const auto* bias = reinterpret_cast<const float*>(p.bias);
-    for (int64_t j = 0, c = 0, next; c < s.co; j++, c = next) {
-      next = column(s, j + 1);
+    for (int64_t c = 0, n; c < s.co; c += n) {
+      n = width(s.co - c);
       t->w = reinterpret_cast<const float*>(p.packed) + c * s.k[1] * s.k[2] * s.ci;
       t->bias = bias ? bias + c : nullptr;
       for (int g = 0; g < DirectTile::kGroups; g++) t->y[g] = y + c * t->y_plane + at[g];
-      kTiles[next - c - 1](*t);
+      run_tile(*t, n);
     }
   }
 };

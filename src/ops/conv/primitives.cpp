@@ -73,11 +73,17 @@ static TensorRef padded_rows(const Conv& c, const Tensor& x, int64_t width) {
   return out;
 }
 
-// Returns whether y has so few channels that vectors hold pixels, for the vectors of CPUs.
+#if TT_HAVE_AVX512
+constexpr bool kHasDirect = true;
+#else
+constexpr bool kHasDirect = false;
+#endif
+// Returns whether y has so few channels that vectors hold pixels. Only AVX-512 has a kernel for
+// that; the sums have the same order without it.
 static bool is_direct(const Conv& c, ConvMode mode, const Tensor& source) {
-  return mode == kConvForward && c.device.type != TT_CUDA && !c.last && !c.complex &&
-         c.compute == Dtype::kF32 && source.dtype == c.compute && source.contiguous() &&
-         conv_takes_pixels(c.s);
+  return kHasDirect && mode == kConvForward && c.device.type == TT_CPU && ctx().isa == kIsaAvx512 &&
+         !c.last && !c.complex && c.compute == Dtype::kF32 && source.dtype == c.compute &&
+         source.contiguous() && conv_takes_pixels(c.s);
 }
 
 // Computes y from x, or x from y: channels last, or first if the plan supports it.
