@@ -216,7 +216,7 @@ struct SiluBackward {
 
 // Phi is the distribution function of the standard normal distribution.
 struct Gelu {  // x Phi(x)
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
   template <class V> static TT_FN V lanes(V x) { return math::gelu(x); }
 #endif
   template <class T> static TT_FN T op(T x, const Param<T>&) { return math::gelu(x); }
@@ -257,7 +257,7 @@ template <class T, class V> TT_FN V gelu_exponent(V x, V* lost) {
   return v;
 }
 struct GeluTanh {
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
   template <class V> static TT_FN V lanes(V x) {
     constexpr float kEnd = GeluConstants<float>::end;
     V lost;

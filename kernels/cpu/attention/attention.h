@@ -58,13 +58,13 @@ TT_INLINE char* rows_at(const AttentionRows& r, int64_t batch, int64_t head, int
 }
 
 // s = exp(s - shift); adds the results to the sum of each query.
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
 TT_INLINE void exp_block(float* s, const float* shift, float* sum, int64_t keys, int64_t lanes) {
   for (int64_t j = 0; j < lanes; j += 16) {
     const Vec<float> low = load(shift + j);
     Vec<float> total = {};
     for (int64_t i = 0; i < keys; i++) {
-      const Vec<float> e = Vec<float>(math::exp(__m512(load(s + i * lanes + j) - low)));
+      const Vec<float> e = Vec<float>(math::exp(math::F32v(load(s + i * lanes + j) - low)));
       store(s + i * lanes + j, e);
       total += e;
     }

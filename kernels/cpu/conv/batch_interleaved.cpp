@@ -23,7 +23,7 @@ TT_ISA_BEGIN
 constexpr int kL = kLanes<float>;
 constexpr int kImages = int(kConvLanes);              // of a block
 constexpr int kTileCols = int(kConvInterleavedCols);  // channels of y of a tile
-#if defined(__AVX512F__)
+#if TT_VEC_BYTES == 64
 constexpr int kTilePixels = 4;  // pixels of y of a tile
 constexpr int kTileVecs = 1;    // vectors of images that it computes at a time
 constexpr int kTileTerms = 4;   // elements of a window of a tile of the weight's gradient

@@ -257,7 +257,7 @@ template <class T> int32_t conv_of(const ConvPlan& p, int64_t begin, int64_t end
 
 TT_ISA_END
 
-#if defined(__AVX2__)  // integers are rare: one build serves them
+#if TT_VEC_BYTES > 16  // integers are rare: one build serves them
 namespace TT_NS::baseline {
 int32_t conv(const void* plan, int64_t begin, int64_t end) noexcept;
 }
@@ -269,7 +269,7 @@ TT_KERNEL(conv)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ConvPlan& p = *static_cast<const ConvPlan*>(plan);
   if (p.dtype == TT_F32) return conv_of<float>(p, begin, end);
   if (is_dtype(p.dtype, TT_F64)) return conv_of<double>(p, begin, end);
-#if defined(__AVX2__)
+#if TT_VEC_BYTES > 16
   return baseline::conv(plan, begin, end);
 #else
   return conv_of<int64_t>(p, begin, end);

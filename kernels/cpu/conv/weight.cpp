@@ -331,7 +331,7 @@ template <class T> int32_t conv_weight_of(const ConvWeightPlan& p, int64_t begin
 
 TT_ISA_END
 
-#if defined(__AVX2__)  // integers are rare: one build serves them
+#if TT_VEC_BYTES > 16  // integers are rare: one build serves them
 namespace TT_NS::baseline {
 int32_t conv_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 }
@@ -343,7 +343,7 @@ TT_KERNEL(conv_weight)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ConvWeightPlan& p = *static_cast<const ConvWeightPlan*>(plan);
   if (p.dtype == TT_F32) return conv_weight_of<float>(p, begin, end);
   if (is_dtype(p.dtype, TT_F64)) return conv_weight_of<double>(p, begin, end);
-#if defined(__AVX2__)
+#if TT_VEC_BYTES > 16
   return baseline::conv_weight(plan, begin, end);
 #else
   return conv_weight_of<int64_t>(p, begin, end);

@@ -92,7 +92,7 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
     }
   }
 
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
   // Floats as vectors. The tail is a partial vector, so that no value depends on its position.
   static TT_INLINE void lanes_loop(char* out, const char* a, int64_t n) {
     auto* o = reinterpret_cast<float*>(out);

@@ -72,7 +72,7 @@ void map_function(VectorId id, char* out, const char* in, int64_t n) noexcept {
   if (auto fn = reinterpret_cast<Function>(reinterpret_cast<uintptr_t>(sleef_function(id, kIsa))))
     return map_registers(f, fn, to, from, n);
   // The C library's SSE code takes three times as long while upper halves are in use.
-  _mm256_zeroupper();
+  clear_upper_halves();
 #endif
   const auto scalar = f.scalar;
   for (int64_t i = 0; i < n; i++) to[i] = scalar(from[i]);

@@ -10,6 +10,7 @@
 
 #include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/load.h"
+#include "kernels/cpu/simd/positions.h"
 #include "kernels/cpu/simd/vec.h"
 #include "plan/index_plan.h"
 
@@ -202,27 +203,12 @@ struct Range {
   // number. at has room for 3 more.
   TT_INLINE int64_t find(const int64_t* index, int64_t count, int32_t* at) const {
     int64_t found = 0, k = 0;
-#if defined(__AVX2__)
-    // The positions of the set bits of 0 … 15, one per byte.
-    static constexpr uint32_t kBits[16] = {0,     0,       1,       0x100,    2,     0x200,
-                                           0x201, 0x20100, 3,       0x300,    0x301, 0x30100,
-                                           0x302, 0x30200, 0x30201, 0x3020100};
-    const __m256i from = _mm256_set1_epi64x(low);
-    const __m256i to = _mm256_set1_epi64x(low + n);
-    const __m256i all = _mm256_set1_epi64x(size);
-    const __m256i zero = _mm256_setzero_si256();
-    for (; k + 4 <= count; k += 4) {
-      const __m256i i = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(index + k));
-      const __m256i v = _mm256_add_epi64(i, _mm256_and_si256(all, _mm256_cmpgt_epi64(zero, i)));
-      const __m256i held =
-          _mm256_andnot_si256(_mm256_cmpgt_epi64(from, v), _mm256_cmpgt_epi64(to, v));
-      const int bits = _mm256_movemask_pd(_mm256_castsi256_pd(held));
-      const __m128i places = _mm_cvtepu8_epi32(_mm_cvtsi32_si128(int(kBits[bits])));
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(at + found),
-                       _mm_add_epi32(places, _mm_set1_epi32(int(k))));
-      found += __builtin_popcount(unsigned(bits));
-    }
-#endif
+    if constexpr (kFindsPositions)
+      for (; k + 4 <= count; k += 4) {
+        const uint32_t held = held_of_four(index + k, low, n, size);
+        store_positions(at + found, held, int32_t(k));
+        found += __builtin_popcount(held);
+      }
     for (; k < count; k++) {
       at[found] = int32_t(k);
       found += holds(read_index(index + k));

@@ -22,7 +22,7 @@ TT_INLINE double product_rest(double a, double b, double p) {  // Dekker; |a|, |
   return ((ah * bh - p) + (ah * bl + al * bh)) + al * bl;
 }
 #endif
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
 TT_INLINE F32v product_rest(F32v a, F32v b, F32v p) { return fma(a, b, -p); }
 #endif
 
@@ -44,7 +44,7 @@ template <class V> TT_INLINE V gate_lanes(V v, V lost) {
 }
 TT_INLINE float gated(float x, float v, float lost) { return gated_lanes(x, v, lost); }
 TT_INLINE float gate(float v, float lost) { return gate_lanes(v, lost); }
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
 TT_INLINE F32v gated(F32v x, F32v v, F32v lost) { return gated_lanes(x, v, lost); }
 #endif
 TT_INLINE double gate(double v, double lost) {

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "kernels/cpu/simd/lanes.h"
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
 #include "kernels/cpu/math/tanh_table.h"
 #endif
 
@@ -117,7 +117,7 @@ template <class V> TT_INLINE V sigmoid_lanes(V x) {
   return fma(q, -excess, q);
 }
 
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
 template <class V> TT_INLINE V tanh_lanes(V x) {
   const V t = at_most(abs(x), kTanhLast);
   const auto i = leading_bits(t, kTanhFirst, 21);
@@ -154,7 +154,7 @@ TT_INLINE float exp(float x) { return exp_lanes(x); }
 TT_INLINE float exp2(float x) { return exp2_lanes(x); }
 TT_INLINE float sigmoid(float x) { return sigmoid_lanes(x); }
 TT_INLINE float tanh(float x) { return tanh_lanes(x); }
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
 TT_INLINE F32v exp(F32v x) { return exp_lanes(x); }
 TT_INLINE F32v exp2(F32v x) { return exp2_lanes(x); }
 TT_INLINE F32v sigmoid(F32v x) { return sigmoid_lanes(x); }

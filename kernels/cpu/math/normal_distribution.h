@@ -5,19 +5,12 @@
 TT_ISA_BEGIN
 namespace math {
 
-TT_INLINE float if_negative(float x, float a, float b) { return x < 0 ? a : b; }
-#if defined(__AVX512F__)
-TT_INLINE F32v if_negative(F32v x, F32v a, F32v b) {
-  return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_LT_OQ), b, a);
-}
-#endif
-
 // (1 + e) b c with about one rounding; *a = 1 + e.
 TT_INLINE float scaled_product(float e, float b, float c, float* a) {
   *a = e + 1.0f;
   return float((double(e) + 1.0) * b * c);
 }
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
 TT_INLINE F32v scaled_product(F32v e, F32v b, F32v c, F32v* a) {
   const F32v bc = b * c;
   *a = e + 1.0f;
@@ -62,14 +55,14 @@ template <class V> TT_INLINE V gelu_by_tail(V x) {
   return if_negative(x, gate_scaled(x, tail, n), V(x * (1.0f - scale(tail, n))));
 }
 
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
 // gelu is x Phi(x). On [-3.875, 4.125): a polynomial in u = 4 x - n around the nearest multiple n
 // of 1/4; its error is 2^-29. kRow[i]: the coefficients of u^i for n = -15 … 16. Elsewhere: by the
 // tail.
 
 static TT_NOINLINE F32v gelu_far(F32v x) { return gelu_by_tail(x); }
 TT_INLINE F32v gelu(F32v x) {
-  static constexpr float kRow[7][32] = {
+  alignas(64) static constexpr float kRow[7][32] = {
       {-0x1.5babcp-12f, -0x1.aae05p-11f, -0x1.eb9b5cp-10f, -0x1.096698p-8f,
        -0x1.0c832ep-7f, -0x1.fcb21ep-7f, -0x1.c2a49ap-6f,  -0x1.74bcf8p-5f,
        -0x1.1f24ep-4f,  -0x1.9a76a4p-4f, -0x1.0e76a2p-3f,  -0x1.44ed0cp-3f,
@@ -125,16 +118,15 @@ TT_INLINE F32v gelu(F32v x) {
   };
   const F32v shifted = fma(x, 4.0f, splat<F32v>(kRound + 15));
   const F32v u = fma(x, 4.0f, splat<F32v>(kRound + 15) - shifted);
-  const __m512i n = _mm512_castps_si512(shifted);  // its low five bits are n + 15
+  const auto n = bits_of(shifted);  // its low five bits are n + 15
   F32v c[7];
 #pragma GCC unroll 8
-  for (int i = 0; i < 7; i++)
-    c[i] = _mm512_permutex2var_ps(_mm512_loadu_ps(kRow[i]), n, _mm512_loadu_ps(kRow[i] + 16));
+  for (int i = 0; i < 7; i++) c[i] = look_up(kRow[i], n);
   const F32v u2 = u * u;
   const F32v high = fma(u2, c[6], fma(u, c[5], c[4]));
   F32v y = fma(u2, fma(u2, high, fma(u, c[3], c[2])), fma(u, c[1], c[0]));
-  const __mmask16 near = _mm512_cmp_ps_mask(abs(x - 0.125f), splat<F32v>(4.0f), _CMP_LT_OQ);
-  if (__builtin_expect(near != 0xffff, 0)) y = _mm512_mask_blend_ps(near, gelu_far(x), y);
+  const auto near = less(abs(x - 0.125f), splat<F32v>(4.0f));
+  if (__builtin_expect(near != kAllLanes, 0)) y = select(near, y, gelu_far(x));
   return with_sign(y, x);
 }
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/os.h"
 
-#if defined(__AVX512BF16__)
+#if TT_PAIR_DOT
 
 TT_ISA_BEGIN
 
@@ -29,7 +29,7 @@ TT_ISA_END
 #endif
 
 TT_ENTRY_BEGIN
-#if defined(__AVX512BF16__)
+#if TT_PAIR_DOT
 bool matmul_bf16_pairs_pay() noexcept {
   int64_t pairs = INT64_MAX;
   int64_t floats = INT64_MAX;

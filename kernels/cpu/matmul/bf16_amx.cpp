@@ -21,8 +21,8 @@ TT_INLINE int64_t amx_steps(const MatmulBlock& k) { return ceil_div(k.nk, kStep)
 // Two tiles of at most 32 rows whose elements along k are neighbours.
 void pack_rows_of_step(const Bf16* x, int64_t row_stride, int rows, int depth, Bf16* out) {
   for (int i = 0; i < kAmxBlock; i++, out += kStep) {
-    const __m512i row = i < rows ? load_words(x + i * row_stride, depth) : _mm512_setzero_si512();
-    _mm512_storeu_si512(out, row);
+    const auto row = i < rows ? load_words(x + i * row_stride, depth) : Vec<int32_t>{};
+    store(reinterpret_cast<int32_t*>(out), row);
   }
 }
 

@@ -7,28 +7,18 @@
 
 TT_ISA_BEGIN
 
-// Loads n <= 32 values, zeros beyond.
-TT_INLINE __m512i load_words(const Bf16* x, int n) {
-  return _mm512_maskz_loadu_epi16(n < 32 ? (1u << n) - 1 : ~0u, x);
-}
-
 // i_stride is 1: zips the elements of two k positions to pairs.
 void pack_zip(const Bf16* x, int64_t k_stride, int w, int pitch, int64_t nk, Bf16Pair* out) {
   constexpr int kL = kLanes<Bf16Pair>;
-  const __m512i count = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-  const __m512i low =
-      _mm512_or_si512(count, _mm512_slli_epi32(_mm512_add_epi32(count, _mm512_set1_epi32(32)), 16));
-  const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
   const Part<int32_t> to_low(min(pitch, kL));
   const Part<int32_t> to_high(pitch < kL ? 0 : pitch - kL);
   for (int64_t p = 0; p < nk; p += 2, out += pitch) {
     const Bf16* row = x + p * k_stride;
-    const __m512i even = load_words(row, w);
-    const __m512i odd = p + 1 < nk ? load_words(row + k_stride, w) : _mm512_setzero_si512();
+    const Vec<int32_t> even = load_words(row, w);
+    const Vec<int32_t> odd = p + 1 < nk ? load_words(row + k_stride, w) : Vec<int32_t>{};
     int32_t* to = reinterpret_cast<int32_t*>(out);
-    store(to, Vec<int32_t>(_mm512_permutex2var_epi16(even, low, odd)), to_low);
-    if (pitch > kL)
-      store(to + kL, Vec<int32_t>(_mm512_permutex2var_epi16(even, high, odd)), to_high);
+    store(to, zip_words(even, odd, 0), to_low);
+    if (pitch > kL) store(to + kL, zip_words(even, odd, 16), to_high);
   }
 }
 

@@ -109,13 +109,8 @@ struct Bf16 {
 };
 TT_INLINE float widen(Bf16 x) { return bf16_to_float(x.bits); }
 TT_INLINE Bf16 narrow(float x, Bf16) { return {float_to_bf16(x)}; }
-#if defined(__F16C__)
-TT_INLINE float widen(F16 x) { return _cvtsh_ss(x.bits); }
-TT_INLINE F16 narrow(float x, F16) { return {uint16_t(_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT))}; }
-#else
-TT_INLINE float widen(F16 x) { return f16_to_float(x.bits); }
-TT_INLINE F16 narrow(float x, F16) { return {float_to_f16(x)}; }
-#endif
+TT_INLINE float widen(F16 x) { return f16_value(x.bits); }
+TT_INLINE F16 narrow(float x, F16) { return {f16_bits(x)}; }
 
 // Converts n contiguous values.
 TT_INLINE void widen_run(const Bf16* x, int64_t n, float* out) {

@@ -59,15 +59,14 @@ template <class T, int kMr, int kVecs, bool kPart> void small_micro(const SmallA
   }
 }
 
-#if defined(__AVX512F__)
+#if TT_VEC_BYTES == 64
 // The same for at most half a vector of columns, in half vectors: twice as fast on cores that
 // execute a whole vector as two halves.
 template <class T, int kMr> void small_micro_half(const SmallArgs& s) {
-  typedef T Half __attribute__((vector_size(TT_VEC_BYTES / 2)));
-  const __mmask8 part = __mmask8((1u << s.last) - 1);
-  Half acc[kMr];
+  const Part<T> part(s.last);
+  HalfVec<T> acc[kMr];
   TT_UNROLL
-  for (int i = 0; i < kMr; i++) acc[i] = Half{};
+  for (int i = 0; i < kMr; i++) acc[i] = HalfVec<T>{};
   const char *a = s.a, *b = s.b;
   const int64_t a_row = s.a_row, a_col = s.a_col, b_row = s.b_row, ld = s.ld;
   char* out = s.out;
@@ -75,19 +74,11 @@ template <class T, int kMr> void small_micro_half(const SmallArgs& s) {
     TT_UNROLL
     for (int i = 0; i < kMr; i++) {
       const T x = *reinterpret_cast<const T*>(a + i * a_row);
-      if constexpr (sizeof(T) == 4)
-        acc[i] = Half(
-            _mm256_fmadd_ps(_mm256_set1_ps(x), _mm256_maskz_loadu_ps(part, b), __m256(acc[i])));
-      else
-        acc[i] = Half(
-            _mm256_fmadd_pd(_mm256_set1_pd(x), _mm256_maskz_loadu_pd(part, b), __m256d(acc[i])));
+      acc[i] = fma_half(x, load_half(reinterpret_cast<const T*>(b), part), acc[i]);
     }
   }
   TT_UNROLL
-  for (int i = 0; i < kMr; i++) {
-    if constexpr (sizeof(T) == 4) _mm256_mask_storeu_ps(out + i * ld, part, __m256(acc[i]));
-    else _mm256_mask_storeu_pd(out + i * ld, part, __m256d(acc[i]));
-  }
+  for (int i = 0; i < kMr; i++) store_half(reinterpret_cast<T*>(out + i * ld), acc[i], part);
 }
 #endif
 
@@ -95,7 +86,7 @@ using SmallMicro = void (*)(const SmallArgs&);
 
 // The micro-kernel for `rows` rows and `vecs` vectors, of which the last has `last` columns.
 template <class T> TT_INLINE SmallMicro small_micro_of(int rows, int vecs, int last) {
-#if defined(__AVX512F__)
+#if TT_VEC_BYTES == 64
   static constexpr SmallMicro kHalf[kMaxMr] = {small_micro_half<T, 1>, small_micro_half<T, 2>,
                                                small_micro_half<T, 3>, small_micro_half<T, 4>,
                                                small_micro_half<T, 5>, small_micro_half<T, 6>,

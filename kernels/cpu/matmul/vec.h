@@ -1,18 +1,9 @@
-// What matmul adds to vec.h: products of pairs of bf16, transposes.
+// What matmul adds to vec.h: transposes.
 #pragma once
 
 #include "kernels/cpu/simd/vec.h"
 
 TT_ISA_BEGIN
-
-// Two bf16, the first in the low half. fma adds both products to one f32 lane and treats subnormal
-// factors as 0.
-using Bf16Pair = uint32_t;
-#if defined(__AVX512BF16__)
-TT_INLINE Vec<float> fma(Vec<Bf16Pair> x, Vec<Bf16Pair> y, Vec<float> z) {
-  return Vec<float>(_mm512_dpbf16_ps(__m512(z), __m512bh(x), __m512bh(y)));
-}
-#endif
 
 // z - x * y
 template <class T> TT_INLINE Vec<T> fnma(Vec<T> x, Vec<T> y, Vec<T> z) { return fma(-x, y, z); }

@@ -35,23 +35,11 @@ struct DotByWords {
     typedef int16_t Words __attribute__((vector_size(TT_VEC_BYTES)));
     return Ints32(Words(v) >> 8);
   }
-  static TT_INLINE Ints32 multiply(Ints32 x, Ints32 y) {
-#if defined(__AVX512BW__)
-    return Ints32(_mm512_madd_epi16(__m512i(x), __m512i(y)));
-#elif defined(__AVX2__)
-    return Ints32(_mm256_madd_epi16(__m256i(x), __m256i(y)));
-#elif defined(__SSE2__)
-    return Ints32(_mm_madd_epi16(__m128i(x), __m128i(y)));
-#else
-    const Ints32 low = ((x << 16) >> 16) * ((y << 16) >> 16);
-    return low + (x >> 16) * (y >> 16);
-#endif
-  }
   TT_INLINE Ints32 add(Ints32 sum, Ints32 u) const {
     const Ints32 mask = splat(int32_t(0x00ff00ff));
     typedef uint32_t Unsigned __attribute__((vector_size(TT_VEC_BYTES)));
     const Ints32 high = Ints32(Unsigned(u) >> 8) & mask;
-    return sum + multiply(u & mask, even) + multiply(high, odd);
+    return sum + dot_words(u & mask, even) + dot_words(high, odd);
   }
 };
 

@@ -62,7 +62,7 @@ template <class T> TT_INLINE void tanh_run(T* x, int64_t n) {
   TT_VECTORIZE
   for (int64_t i = 0; i < n; i++) x[i] = math::tanh(x[i]);
 }
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
 TT_INLINE void sigmoid_run(float* x, int64_t n) {
   for (int64_t i = 0; i < n; i += 16) store(x + i, Vec<float>(math::sigmoid(load(x + i))));
 }

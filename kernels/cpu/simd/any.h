@@ -30,11 +30,18 @@ TT_INLINE Vec<double> vsqrt(Vec<double> x) {
 }
 
 constexpr bool kHalfConversions = false;
+TT_INLINE float f16_value(uint16_t x) { return f16_to_float(x); }
+TT_INLINE uint16_t f16_bits(float x) { return float_to_f16(x); }
 TT_INLINE Vec<float> load_f16(const void*) { return Vec<float>{}; }
 TT_INLINE void store_f16(void*, Vec<float>) {}
 
 TT_INLINE void stream_vector(char* p, const char* from) { __builtin_memcpy(p, from, TT_VEC_BYTES); }
 TT_INLINE void stream_fence() {}
+
+TT_INLINE Vec<int32_t> dot_words(Vec<int32_t> x, Vec<int32_t> y) {
+  const Vec<int32_t> low = ((x << 16) >> 16) * ((y << 16) >> 16);
+  return low + (x >> 16) * (y >> 16);
+}
 
 using NanMask = Vec<int32_t>;
 TT_INLINE NanMask unordered(Vec<float> a, Vec<float> b) { return (a != a) | (b != b); }

@@ -67,6 +67,8 @@ TT_INLINE Vec<float> vsqrt(Vec<float> x) { return Vec<float>(_mm256_sqrt_ps(__m2
 TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(_mm256_sqrt_pd(__m256d(x))); }
 
 constexpr bool kHalfConversions = true;
+TT_INLINE float f16_value(uint16_t x) { return _cvtsh_ss(x); }
+TT_INLINE uint16_t f16_bits(float x) { return uint16_t(_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT)); }
 TT_INLINE Vec<float> load_f16(const void* p) {
   return Vec<float>(_mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(p))));
 }
@@ -79,6 +81,7 @@ TT_INLINE void stream_vector(char* p, const char* from) {
                       _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
 }
 TT_INLINE void stream_fence() { _mm_sfence(); }
+TT_INLINE void clear_upper_halves() { _mm256_zeroupper(); }
 
 TT_INLINE Vec<float> permute(Vec<float> a, Vec<float> b, Vec<int32_t> i) {
   const __m256 x = _mm256_permutevar8x32_ps(__m256(a), __m256i(i));
@@ -86,6 +89,16 @@ TT_INLINE Vec<float> permute(Vec<float> a, Vec<float> b, Vec<int32_t> i) {
   return Vec<float>(_mm256_blendv_ps(
       x, y, _mm256_castsi256_ps(_mm256_cmpgt_epi32(__m256i(i), _mm256_set1_epi32(7)))));
 }
+
+TT_INLINE Vec<int32_t> dot_words(Vec<int32_t> x, Vec<int32_t> y) {
+  return Vec<int32_t>(_mm256_madd_epi16(__m256i(x), __m256i(y)));
+}
+#if defined(__AVXVNNI__)
+constexpr bool kDotLowersU = false;
+TT_INLINE Vec<int32_t> dot_bytes(Vec<int32_t> sum, Vec<int32_t> u, Vec<int32_t> s) {
+  return Vec<int32_t>(_mm256_dpbusd_avx_epi32(__m256i(sum), __m256i(u), __m256i(s)));
+}
+#endif
 
 using NanMask = Vec<int32_t>;
 TT_INLINE NanMask unordered(Vec<float> a, Vec<float> b) {

@@ -46,6 +46,30 @@ TT_INLINE Vec<double> fma(Vec<double> x, Vec<double> y, Vec<double> z) {
   return Vec<double>(_mm512_fmadd_pd(__m512d(x), __m512d(y), __m512d(z)));
 }
 
+// Half a vector, for operands that fill no more.
+template <class T> struct HalfVecOf {
+  typedef T type __attribute__((vector_size(TT_VEC_BYTES / 2)));
+};
+template <class T> using HalfVec = typename HalfVecOf<T>::type;
+TT_INLINE HalfVec<float> load_half(const float* p, Part<float> m) {
+  return HalfVec<float>(_mm256_maskz_loadu_ps(__mmask8(m.bits), p));
+}
+TT_INLINE HalfVec<double> load_half(const double* p, Part<double> m) {
+  return HalfVec<double>(_mm256_maskz_loadu_pd(__mmask8(m.bits), p));
+}
+TT_INLINE void store_half(float* p, HalfVec<float> v, Part<float> m) {
+  _mm256_mask_storeu_ps(p, __mmask8(m.bits), __m256(v));
+}
+TT_INLINE void store_half(double* p, HalfVec<double> v, Part<double> m) {
+  _mm256_mask_storeu_pd(p, __mmask8(m.bits), __m256d(v));
+}
+TT_INLINE HalfVec<float> fma_half(float x, HalfVec<float> y, HalfVec<float> z) {
+  return HalfVec<float>(_mm256_fmadd_ps(_mm256_set1_ps(x), __m256(y), __m256(z)));
+}
+TT_INLINE HalfVec<double> fma_half(double x, HalfVec<double> y, HalfVec<double> z) {
+  return HalfVec<double>(_mm256_fmadd_pd(_mm256_set1_pd(x), __m256d(y), __m256d(z)));
+}
+
 // (The unmasked intrinsics of gcc 12 warn of their own undefined operand.)
 TT_INLINE Vec<float> vmax(Vec<float> x, Vec<float> m) {
   return Vec<float>(_mm512_maskz_max_ps(__mmask16(-1), __m512(x), __m512(m)));
@@ -74,6 +98,8 @@ TT_INLINE Vec<float> vsqrt(Vec<float> x) {
 TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(_mm512_sqrt_pd(__m512d(x))); }
 
 constexpr bool kHalfConversions = true;
+TT_INLINE float f16_value(uint16_t x) { return _cvtsh_ss(x); }
+TT_INLINE uint16_t f16_bits(float x) { return uint16_t(_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT)); }
 TT_INLINE Vec<float> load_f16(const void* p) {
   return Vec<float>(
       _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(static_cast<const __m256i*>(p))));
@@ -87,10 +113,38 @@ TT_INLINE void stream_vector(char* p, const char* from) {
   _mm512_stream_si512(reinterpret_cast<__m512i*>(p), _mm512_loadu_si512(from));
 }
 TT_INLINE void stream_fence() { _mm_sfence(); }
+TT_INLINE void clear_upper_halves() { _mm256_zeroupper(); }
 
 TT_INLINE Vec<float> permute(Vec<float> a, Vec<float> b, Vec<int32_t> i) {
   return Vec<float>(_mm512_permutex2var_ps(__m512(a), __m512i(i), __m512(b)));
 }
+
+TT_INLINE Vec<int32_t> dot_words(Vec<int32_t> x, Vec<int32_t> y) {
+  return Vec<int32_t>(_mm512_madd_epi16(__m512i(x), __m512i(y)));
+}
+#if defined(__AVX512VNNI__)
+constexpr bool kDotLowersU = false;
+TT_INLINE Vec<int32_t> dot_bytes(Vec<int32_t> sum, Vec<int32_t> u, Vec<int32_t> s) {
+  return Vec<int32_t>(_mm512_dpbusd_epi32(__m512i(sum), __m512i(u), __m512i(s)));
+}
+#endif
+
+// The first n <= 32 words of a vector, zeros beyond.
+TT_INLINE Vec<int32_t> load_words(const void* p, int n) {
+  return Vec<int32_t>(_mm512_maskz_loadu_epi16(n < 32 ? (1u << n) - 1 : ~0u, p));
+}
+// Lane l is the pair of words first + l of both.
+TT_INLINE Vec<int32_t> zip_words(Vec<int32_t> even, Vec<int32_t> odd, int16_t first) {
+  const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  const __m512i other = _mm512_slli_epi32(_mm512_add_epi32(lane, _mm512_set1_epi32(32)), 16);
+  const __m512i words = _mm512_add_epi16(_mm512_or_si512(lane, other), _mm512_set1_epi16(first));
+  return Vec<int32_t>(_mm512_permutex2var_epi16(__m512i(even), words, __m512i(odd)));
+}
+#if defined(__AVX512BF16__)
+TT_INLINE Vec<float> fma(Vec<Bf16Pair> x, Vec<Bf16Pair> y, Vec<float> z) {
+  return Vec<float>(_mm512_dpbf16_ps(__m512(z), __m512bh(x), __m512bh(y)));
+}
+#endif
 
 using NanMask = uint32_t;
 TT_INLINE NanMask unordered(Vec<float> a, Vec<float> b) {

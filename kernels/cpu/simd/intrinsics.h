@@ -2,6 +2,9 @@
 //   TT_VEC_BYTES        bytes of a vector
 //   TT_FUSED            1: multiplication and addition are rounded once
 //   TT_LANE_FACTORS     1: a multiplication takes a lane of a register as a factor
+//   TT_VECTOR_MATH      1: math/ has functions of vectors of 16 floats, math::F32v
+//   TT_PAIR_DOT         1: fma takes pairs of bf16
+//   TT_BYTE_DOT         1: dot_bytes sums four products of bytes at a time
 #pragma once
 
 #if defined(__x86_64__) || defined(__SSE2__)
@@ -38,4 +41,23 @@
 #define TT_LANE_FACTORS 1
 #else
 #define TT_LANE_FACTORS 0
+#endif
+
+#if defined(__AVX512F__)
+#define TT_VECTOR_MATH 1
+#else
+#define TT_VECTOR_MATH 0
+#endif
+
+#if defined(__AVX512BF16__)
+#define TT_PAIR_DOT 1
+#else
+#define TT_PAIR_DOT 0
+#endif
+
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) || \
+    (defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD))
+#define TT_BYTE_DOT 1
+#else
+#define TT_BYTE_DOT 0
 #endif

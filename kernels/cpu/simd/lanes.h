@@ -53,8 +53,9 @@ TT_INLINE float exp2_rounded(float shifted, int32_t low) {
 TT_INLINE float rough_reciprocal(float d) { return 1.0f / d; }
 TT_INLINE float abs(float x) { return __builtin_fabsf(x); }
 TT_INLINE float with_sign(float x, float s) { return __builtin_copysignf(x, s); }
+TT_INLINE float if_negative(float x, float a, float b) { return x < 0 ? a : b; }
 
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
 using F32v = __m512;
 constexpr int kLanes = 16;
 
@@ -84,6 +85,13 @@ TT_INLINE F32v with_sign(F32v x, F32v s) {
   const __m512i sign = _mm512_set1_epi32(INT32_MIN);
   return _mm512_castsi512_ps(
       _mm512_ternarylogic_epi32(sign, _mm512_castps_si512(s), _mm512_castps_si512(x), 0xca));
+}
+TT_INLINE __m512i bits_of(F32v x) { return _mm512_castps_si512(x); }
+constexpr __mmask16 kAllLanes = 0xffff;
+TT_INLINE __mmask16 less(F32v a, F32v b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+TT_INLINE F32v select(__mmask16 m, F32v a, F32v b) { return _mm512_mask_blend_ps(m, b, a); }
+TT_INLINE F32v if_negative(F32v x, F32v a, F32v b) {
+  return select(less(x, _mm512_setzero_ps()), a, b);
 }
 // An entry of a table for each lane: registers hold the table.
 constexpr int kTableSize = 32;

@@ -29,6 +29,8 @@ TT_INLINE Vec<float> vsqrt(Vec<float> x) { return Vec<float>(vsqrtq_f32(float32x
 TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(vsqrtq_f64(float64x2_t(x))); }
 
 constexpr bool kHalfConversions = true;
+TT_INLINE float f16_value(uint16_t x) { return f16_to_float(x); }
+TT_INLINE uint16_t f16_bits(float x) { return float_to_f16(x); }
 TT_INLINE Vec<float> load_f16(const void* p) {
   return Vec<float>(vcvt_f32_f16(vld1_f16(static_cast<const __fp16*>(p))));
 }
@@ -39,6 +41,20 @@ TT_INLINE void store_f16(void* p, Vec<float> v) {
 // STNP is a hint that compilers emit for none of their intrinsics.
 TT_INLINE void stream_vector(char* p, const char* from) { __builtin_memcpy(p, from, 16); }
 TT_INLINE void stream_fence() {}
+
+TT_INLINE Vec<int32_t> dot_words(Vec<int32_t> x, Vec<int32_t> y) {
+  const Vec<int32_t> low = ((x << 16) >> 16) * ((y << 16) >> 16);
+  return low + (x >> 16) * (y >> 16);
+}
+
+#if TT_BYTE_DOT
+// Both operands of the instruction are signed: u ^ 128 is u - 128.
+constexpr bool kDotLowersU = true;
+TT_INLINE Vec<int32_t> dot_bytes(Vec<int32_t> sum, Vec<int32_t> u, Vec<int32_t> s) {
+  const int8x16_t lowered = veorq_s8(int8x16_t(u), vdupq_n_s8(-128));
+  return Vec<int32_t>(vdotq_s32(int32x4_t(sum), lowered, int8x16_t(s)));
+}
+#endif
 
 using NanMask = Vec<int32_t>;
 TT_INLINE NanMask unordered(Vec<float> a, Vec<float> b) { return (a != a) | (b != b); }

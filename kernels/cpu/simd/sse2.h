@@ -32,6 +32,8 @@ TT_INLINE Vec<float> vsqrt(Vec<float> x) { return Vec<float>(_mm_sqrt_ps(__m128(
 TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(_mm_sqrt_pd(__m128d(x))); }
 
 constexpr bool kHalfConversions = false;
+TT_INLINE float f16_value(uint16_t x) { return f16_to_float(x); }
+TT_INLINE uint16_t f16_bits(float x) { return float_to_f16(x); }
 TT_INLINE Vec<float> load_f16(const void*) { return Vec<float>{}; }
 TT_INLINE void store_f16(void*, Vec<float>) {}
 
@@ -40,6 +42,10 @@ TT_INLINE void stream_vector(char* p, const char* from) {
                    _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
 }
 TT_INLINE void stream_fence() { _mm_sfence(); }
+
+TT_INLINE Vec<int32_t> dot_words(Vec<int32_t> x, Vec<int32_t> y) {
+  return Vec<int32_t>(_mm_madd_epi16(__m128i(x), __m128i(y)));
+}
 
 using NanMask = Vec<int32_t>;
 TT_INLINE NanMask unordered(Vec<float> a, Vec<float> b) {

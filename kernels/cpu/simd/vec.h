@@ -12,7 +12,14 @@
 //   unordered(a, b)       NanMask: lanes where either is NaN; any(NanMask)
 //   sign_bits(m)          bit l is the sign of lane l
 //   mul_low(a, b)         products of the lower halves of 64-bit lanes
+//   dot_words(x, y)       sums of two products of 16-bit words per 32-bit lane
+//   dot_bytes(sum, u, s)  adds four products of bytes, u unsigned and s signed, or those of u - 128
+//                         if kDotLowersU; if TT_BYTE_DOT
+//   fma(pairs, pairs, z)  adds two products of bf16 to a lane of z, and treats subnormal factors
+//                         as 0; if TT_PAIR_DOT
+//   f16_value, f16_bits one half <-> float
 //   stream_vector         a store past the caches to a multiple of TT_VEC_BYTES; stream_fence()
+//   clear_upper_halves    before code of SSE; AVX2 and AVX-512
 //   permute(a, b, i)      lane i[l] of a and b, one after the other; AVX2 and AVX-512
 //
 // and the constants
@@ -24,6 +31,7 @@
 //   kHalfConversions      there are instructions that convert halves
 #pragma once
 
+#include "core/half.h"
 #include "kernels/cpu/simd/intrinsics.h"
 #include "kernels/cpu/simd/isa.h"
 
@@ -39,6 +47,8 @@ template <class T> struct VecOf { typedef T type __attribute__((vector_size(TT_V
 template <class T> using Vec = typename VecOf<T>::type;
 
 template <class T> constexpr int kLanes = TT_VEC_BYTES / int(sizeof(T));
+
+using Bf16Pair = uint32_t;  // two bf16, the first in the low half
 
 template <class T> constexpr T kMinusInfinity = T(-__builtin_inf());
 
