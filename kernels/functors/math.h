@@ -51,14 +51,15 @@ template <class R> TT_FN Complex<R> sigmoid(Complex<R> z) {
 
 #else
 
-TT_FN __complex__ double to_builtin(c128 z) {
-  __complex__ double c;
+__extension__ typedef __complex__ double BuiltinComplex;  // C99's, which C++ lacks
+TT_FN BuiltinComplex to_builtin(c128 z) {
+  BuiltinComplex c;
   __real__ c = z.re;
   __imag__ c = z.im;
   return c;
 }
-TT_FN __complex__ double to_builtin(c64 z) { return to_builtin(c128{z.re, z.im}); }
-template <class R> TT_FN Complex<R> from_builtin(__complex__ double c) {
+TT_FN BuiltinComplex to_builtin(c64 z) { return to_builtin(c128{z.re, z.im}); }
+template <class R> TT_FN Complex<R> from_builtin(BuiltinComplex c) {
   return {R(__real__ c), R(__imag__ c)};
 }
 
