@@ -11,9 +11,9 @@ both. Workers are this file, run by the launcher of each. The models "mlp" and "
 and train_cnn of bench/worker_torch.py with their batches; "mlp256" and "cnnbn" have a batch of
 256 and batch normalizations. With --backend mpi, tt runs under mpirun, torch over Gloo.
 
-What two processes can reach is bounded by "half without", the step of half a batch in each at the
-same time, and by "TCP alone": two processes that only exchange the bytes of an all_reduce over one
-socket, as sums of halves and the halves back, without adding.
+What processes can reach is bounded by "part without", the step of their part of the batch in each
+at the same time, and by "TCP alone": two processes that only exchange the bytes of an all_reduce
+over one socket, as sums of halves and the halves back, without adding.
 
 trace trains a model in one process and writes when its gradients are there: the buckets that
 DistributedDataParallel would send, with their bytes and the milliseconds from the begin of a step,
@@ -155,14 +155,13 @@ def worker(name, backend):
     if size == 2:
         found["TCP alone, 25 MB"] = tcp_alone(dist, rank, 25 * MB // 4)
         found["TCP alone, mlp's gradients"] = tcp_alone(dist, rank, GRADIENTS["mlp"])
-    if size <= 2:
-        for kind in KINDS:
-            found[f"train_{kind}, ddp"] = training(lib, kind, True, size)
-            if size == 1:
-                found[f"train_{kind}, without"] = training(lib, kind, False, size)
-            else:
-                dist.barrier()
-                found[f"train_{kind}, half without"] = training(lib, kind, False, size)
+    for kind in KINDS:
+        found[f"train_{kind}, ddp"] = training(lib, kind, True, size)
+        if size == 1:
+            found[f"train_{kind}, without"] = training(lib, kind, False, size)
+        else:
+            dist.barrier()
+            found[f"train_{kind}, part without"] = training(lib, kind, False, size)
     if rank == 0:
         print(json.dumps(found), flush=True)
 
@@ -199,14 +198,19 @@ def compare(args):
         cells = [f"{best[size, what, n]:.2f}" for n in pythons]
         print(f"| {size} | {what} | " + " | ".join(cells) + " |")
     for kind in KINDS:
-        ups, over, bound = [], [], []
+        over = []
         for n in pythons:
             alone = best[1, f"train_{kind}, without", n]
-            ups.append(f"{n} {alone / best[2, f'train_{kind}, ddp', n]:.2f}")
             over.append(f"{n} {100 * (best[1, f'train_{kind}, ddp', n] / alone - 1):.1f} %")
-            bound.append(f"{n} {alone / best[2, f'train_{kind}, half without', n]:.2f}")
-        print(f"\ntrain_{kind}: speed-up of 2 processes {', '.join(ups)} (without communication "
-              f"{', '.join(bound)}); overhead of DDP in one process {', '.join(over)}")  # fmt: skip
+        print(f"\ntrain_{kind}: overhead of DDP in one process {', '.join(over)}")
+        for size in (2, 4):
+            ups, bound = [], []
+            for n in pythons:
+                alone = best[1, f"train_{kind}, without", n]
+                ups.append(f"{n} {alone / best[size, f'train_{kind}, ddp', n]:.2f}")
+                bound.append(f"{n} {alone / best[size, f'train_{kind}, part without', n]:.2f}")
+            print(f"speed-up of {size} processes {', '.join(ups)} (without communication "
+                  f"{', '.join(bound)})")  # fmt: skip
 
 
 def buckets_of(parameters):

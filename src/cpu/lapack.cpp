@@ -10,11 +10,11 @@ namespace TT_NS {
 
 namespace {
 
-enum Routine { kGetrf, kPotrf, kTrsm, kGeqrf, kOrgqr, kSyevd, kGesdd, kGeev, kRoutines };
+enum Routine { kPotrf, kTrsm, kSyevd, kGesdd, kGeev, kRoutines };
 // of real and of complex numbers, behind the letter of the dtype
 constexpr const char* kNames[kRoutines][2] = {
-    {"getrf_", "getrf_"}, {"potrf_", "potrf_"}, {"trsm_", "trsm_"},   {"geqrf_", "geqrf_"},
-    {"orgqr_", "ungqr_"}, {"syevd_", "heevd_"}, {"gesdd_", "gesdd_"}, {"geev_", "geev_"},
+    {"potrf_", "potrf_"}, {"trsm_", "trsm_"}, {"syevd_", "heevd_"},
+    {"gesdd_", "gesdd_"}, {"geev_", "geev_"},
 };
 constexpr char kLetters[] = {'s', 'd', 'c', 'z'};
 
@@ -77,10 +77,9 @@ Number one_of(Dtype d) {
   return one;
 }
 
-// ---- blocks: LAPACK factors panels, tt multiplies ----
+// ---- blocks: LAPACK solves the corners, tt multiplies ----
 
 // OpenBLAS has kernels for the processors that its version knows, and multiplies on one thread.
-constexpr int64_t kFactorBlock = 64;
 constexpr int64_t kSolveBlock = 32;
 bool multiplies_itself() { return Isa(ctx().isa) != kIsaBaseline; }
 
@@ -111,15 +110,6 @@ void subtract_product(Dtype d, const Part& c, const Part& a, const Part& b) {
   run_matmul(plan, Isa(ctx().isa), ctx().rt->pool);
 }
 
-int factor_panel(Dtype d, int64_t m, int64_t n, void* a, int64_t leading, int32_t* pivots) {
-  const int rows = int(m);
-  const int columns = int(n);
-  const int step = int(leading);
-  int info = 0;
-  call(kGetrf, d, &rows, &columns, a, &step, pivots, &info);
-  return info;
-}
-
 // Row-major a (n, n) and b (n, k) with these distances between rows. In LAPACK's order of columns
 // it is X^T a^T = b^T.
 void solve_block(Dtype d, int64_t n, int64_t k, const void* a, int64_t a_row, void* b,
@@ -137,32 +127,6 @@ void solve_block(Dtype d, int64_t n, int64_t k, const void* a, int64_t a_row, vo
        kText, kText, kText, kText);
 }
 
-// Column-major l (m, m), unit lower, and b (m, n): b becomes l^-1 b.
-void solve_beside(Dtype d, int64_t m, int64_t n, const void* l, void* b, int64_t leading) {
-  const int rows = int(m);
-  const int columns = int(n);
-  const int step = int(leading);
-  const Number one = one_of(d);
-  const void* alpha = one.bytes;
-  call(kTrsm, d, "L", "L", "N", "U", &rows, &columns, alpha, l, &step, b, &step, kText, kText,
-       kText, kText);
-}
-
-// Exchanges rows first … last - 1 of columns of m elements with those that pivots names.
-void exchange_rows(int64_t m, int64_t size, char* column, int64_t columns, const int32_t* pivots,
-                   int64_t first, int64_t last) {
-  Number t;
-  for (int64_t c = 0; c < columns; c++, column += m * size)
-    for (int64_t i = first; i < last; i++) {
-      char* x = column + i * size;
-      char* y = column + (int64_t(pivots[i]) - 1) * size;
-      if (x == y) continue;
-      __builtin_memcpy(t.bytes, x, size_t(size));
-      __builtin_memcpy(x, y, size_t(size));
-      __builtin_memcpy(y, t.bytes, size_t(size));
-    }
-}
-
 }  // namespace
 
 bool lapack_is_open() noexcept {
@@ -171,31 +135,6 @@ bool lapack_is_open() noexcept {
   Lock lock(g_opening);
   if (!g_state) __atomic_store_n(&g_state, find_routines(), __ATOMIC_RELEASE);
   return g_state == 1;
-}
-
-int64_t lapack_lu_factor(Dtype d, int64_t m, int64_t n, void* a, int32_t* pivots) {
-  const int64_t k = min(m, n);
-  if (k < 4 * kFactorBlock || !multiplies_itself()) return factor_panel(d, m, n, a, m, pivots);
-  const int64_t size = item_size(d);
-  const auto at = [&](int64_t row, int64_t column) {
-    return static_cast<char*>(a) + (column * m + row) * size;
-  };
-  int64_t info = 0;
-  for (int64_t j = 0; j < k; j += kFactorBlock) {
-    const int64_t width = min(k - j, kFactorBlock);
-    const int64_t next = j + width;
-    const int failed = factor_panel(d, m - j, width, at(j, j), m, pivots + j);
-    if (failed && !info) info = j + failed;
-    for (int64_t i = j; i < next; i++) pivots[i] += int32_t(j);
-    exchange_rows(m, size, at(0, 0), j, pivots, j, next);
-    exchange_rows(m, size, at(0, next), n - next, pivots, j, next);
-    if (next == n) break;
-    // The rest, whose transpose is row-major: U12 = L11^-1 A12, A22 -= L21 U12.
-    solve_beside(d, width, n - next, at(j, j), at(j, next), m);
-    subtract_product(d, {at(next, next), n - next, m - next, m, 1},
-                     {at(j, next), n - next, width, m, 1}, {at(next, j), width, m - next, m, 1});
-  }
-  return info;
 }
 
 int64_t lapack_cholesky(Dtype d, int64_t n, void* a, bool upper) {
@@ -226,36 +165,6 @@ void lapack_solve_triangular(Dtype d, int64_t n, int64_t k, const void* a, void*
     subtract_product(d, {row(j), height, k, k, 1}, left, {row(from), known, k, k, 1});
     solve_block(d, height, k, at(j, j), n, row(j), k, upper, adjoint, unit);
   }
-}
-
-int64_t lapack_qr(Dtype d, int64_t m, int64_t n, void* a, void* tau) {
-  const int rows = int(m);
-  const int columns = int(n);
-  int info = 0;
-  int size = -1;
-  Number first;
-  void* query = first.bytes;
-  call(kGeqrf, d, &rows, &columns, a, &rows, tau, query, &size, &info);
-  size = queried(d, query);
-  const Memory work(size * item_size(d));
-  call(kGeqrf, d, &rows, &columns, a, &rows, tau, work.get(), &size, &info);
-  return info;
-}
-
-int64_t lapack_householder_product(Dtype d, int64_t m, int64_t n, int64_t k, void* a,
-                                   const void* tau) {
-  const int rows = int(m);
-  const int columns = int(n);
-  const int reflectors = int(k);
-  int info = 0;
-  int size = -1;
-  Number first;
-  void* query = first.bytes;
-  call(kOrgqr, d, &rows, &columns, &reflectors, a, &rows, tau, query, &size, &info);
-  size = queried(d, query);
-  const Memory work(size * item_size(d));
-  call(kOrgqr, d, &rows, &columns, &reflectors, a, &rows, tau, work.get(), &size, &info);
-  return info;
 }
 
 int64_t lapack_eigh(Dtype d, int64_t n, void* a, void* w, bool upper, bool vectors) {

@@ -10,16 +10,11 @@ namespace TT_NS {
 // Opens the library at its first call.
 bool lapack_is_open() noexcept;
 
-int64_t lapack_lu_factor(Dtype d, int64_t m, int64_t n, void* a, int32_t* pivots);
 // Reads and writes one triangle.
 int64_t lapack_cholesky(Dtype d, int64_t n, void* a, bool upper);
 // Row-major a (n, n) and b (n, k): replaces b by the solution of a X = b, or a^H X = b.
 void lapack_solve_triangular(Dtype d, int64_t n, int64_t k, const void* a, void* b, bool upper,
                              bool adjoint, bool unit);
-int64_t lapack_qr(Dtype d, int64_t m, int64_t n, void* a, void* tau);
-// a: (m, n), of which the first k columns hold reflectors
-int64_t lapack_householder_product(Dtype d, int64_t m, int64_t n, int64_t k, void* a,
-                                   const void* tau);
 // a: the eigenvectors, if `vectors`. w: real, ascending
 int64_t lapack_eigh(Dtype d, int64_t n, void* a, void* w, bool upper, bool vectors);
 // Thin: u (m, k), s (k) real, vt (k, n), k = min(m, n). Without vectors u and vt are not touched.

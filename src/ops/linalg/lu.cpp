@@ -39,19 +39,98 @@ static void write_determinant(int64_t n, int64_t parts, const double* a, const i
   out[4] = log;
 }
 
-struct LuPlan {
-  Dtype dtype;
-  int64_t batch, m, n;
-  BatchData a;  // by columns
-  BatchData pivots;
-  int32_t* info;
-};
-static void compute_lu(const LuPlan& p) {
-  for (int64_t i = 0; i < p.batch; i++)
-    p.info[i] = int32_t(
-        lapack_lu_factor(p.dtype, p.m, p.n, p.a.at(i), reinterpret_cast<int32_t*>(p.pivots.at(i))));
+static void factor_by_kernel(const Tensor& a, const Tensor& pivots, const Tensor& info,
+                             const TensorRef& det) {
+  const int64_t m = a.size(-2);
+  const int64_t n = a.size(-1);
+  MatrixPlan plan = matrix_plan(a, info.numel, m * n * TT_NS::min(m, n));
+  plan.pivots = pivots.as<int32_t>();
+  plan.info = info.as<int32_t>();
+  if (det) plan.det = doubles(*det);
+  launch_stages(kernel_lu_factor, a.device, &plan.run);
 }
-constexpr Kernel kLapackLu = lapack_kernel<LuPlan, compute_lu>("lapack_lu_factor");
+
+// ---- large matrices: panels of columns, factored in double precision, whose rows are exchanged in
+// the whole matrix, and products of matrices (Golub & Van Loan, section 3.2.11) ----
+
+constexpr int64_t kPanel = 32;
+
+// Exchanges rows `at` … of a matrix as the pivots of a panel of columns say, outside of the panel,
+// and writes the pivots and the info of the whole.
+struct ExchangePlan {
+  uint32_t* a;
+  int64_t row, begin, end;  // words: of a row; of the panel in it
+  int64_t at, count;
+  const int32_t *panel, *panel_info;
+  int32_t *pivots, *info;
+};
+static void exchange(const ExchangePlan& p) {
+  if (!*p.info && *p.panel_info) *p.info = int32_t(p.at + *p.panel_info);
+  for (int64_t i = 0; i < p.count; i++) {
+    const int64_t other = p.panel[i] - 1;
+    p.pivots[p.at + i] = int32_t(p.at + other + 1);
+    if (other == i) continue;
+    uint32_t* x = p.a + (p.at + i) * p.row;
+    uint32_t* y = p.a + (p.at + other) * p.row;
+    for (int64_t k = 0; k < p.row; k++) {
+      if (k == p.begin) k = p.end;
+      if (k >= p.row) break;
+      const uint32_t t = x[k];
+      x[k] = y[k];
+      y[k] = t;
+    }
+  }
+}
+constexpr Kernel kExchange = lapack_kernel<ExchangePlan, exchange>("lu_exchange");
+
+// The part of a matrix right of and below (row, column).
+static TensorRef part_of(const Tensor& a, int64_t row, int64_t rows, int64_t column,
+                         int64_t columns) {
+  return op::narrow(*op::narrow(a, 0, row, rows), 1, column, columns);
+}
+
+// Of a unit lower triangular matrix, whose other elements are not read.
+static TensorRef unit_lower_inverse(const Tensor& lower, Dtype dtype) {
+  const int64_t n = lower.size(0);
+  const TensorRef unit = op::eye(n, n, lower.dtype, lower.device);
+  return converted(op::linalg_solve_triangular(lower, *unit, false, true, true), dtype);
+}
+
+static void factor_panels(const Tensor& a, int32_t* pivots, int32_t* info) {
+  const int64_t m = a.size(0);
+  const int64_t n = a.size(1);
+  const int64_t steps = TT_NS::min(m, n);
+  const int64_t words = a.item_size() / int64_t(sizeof(uint32_t));
+  for (int64_t at = 0; at < steps; at += kPanel) {
+    const int64_t width = TT_NS::min(kPanel, steps - at);
+    const TensorRef block = part_of(a, at, m - at, at, width);
+    const TensorRef panel = working_copy(*block, precise(a.dtype));
+    const TensorRef exchanges = new_tensor({&width, 1}, Dtype::kI32, a.device);
+    const TensorRef panel_info = new_tensor({}, Dtype::kI32, a.device);
+    factor_by_kernel(*panel, *exchanges, *panel_info, {});
+    op::copy_(*block, *panel);
+    const ExchangePlan plan = {.a = reinterpret_cast<uint32_t*>(a.data),
+                               .row = n * words,
+                               .begin = at * words,
+                               .end = (at + width) * words,
+                               .at = at,
+                               .count = width,
+                               .panel = exchanges->as<int32_t>(),
+                               .panel_info = panel_info->as<int32_t>(),
+                               .pivots = pivots,
+                               .info = info};
+    launch(kExchange, kCpuDevice, &plan, 1);
+    const int64_t rest = n - at - width;
+    if (!rest) continue;
+    const TensorRef right = part_of(a, at, width, at + width, rest);
+    const TensorRef lower = op::narrow(*panel, 0, 0, width);
+    op::copy_(*right, *op::matmul(*unit_lower_inverse(*lower, a.dtype), *right));
+    const int64_t below = m - at - width;
+    if (!below) continue;
+    op::addmm_(*part_of(a, at + width, below, at + width, rest),
+               *part_of(a, at + width, below, at, width), *right, Scalar(1.0), Scalar(-1.0));
+  }
+}
 
 struct DeterminantPlan {
   int64_t batch, n, parts;
@@ -67,18 +146,15 @@ constexpr Kernel kDeterminants =
     lapack_kernel<DeterminantPlan, compute_determinants>("determinants");
 
 static void factor_large(Factors& f) {
-  const TensorRef columns = by_columns(*f.lu);
-  const LuPlan plan = {.dtype = columns->dtype,
-                       .batch = f.info->numel,
-                       .m = f.lu->size(-2),
-                       .n = f.lu->size(-1),
-                       .a = matrices_of(*columns),
-                       .pivots = vectors_of(*f.pivots),
-                       .info = f.info->as<int32_t>()};
-  launch(kLapackLu, kCpuDevice, &plan, 1);
-  copy_elements(*f.lu, *transposed(*columns));
+  op::zero_(*f.info);
+  const int64_t count = f.info->numel;
+  const int64_t sizes[] = {count, f.lu->size(-2), f.lu->size(-1)};
+  const TensorRef matrices = op::view(*f.lu, {sizes, 3});
+  for (int64_t i = 0; i < count; i++)
+    factor_panels(*op::select(*matrices, 0, i), f.pivots->as<int32_t>() + i * f.pivots->size(-1),
+                  f.info->as<int32_t>() + i);
   if (!f.det) return;
-  const DeterminantPlan det = {.batch = f.info->numel,
+  const DeterminantPlan det = {.batch = count,
                                .n = f.lu->size(-1),
                                .parts = is_complex(f.lu->dtype) ? 2 : 1,
                                .lu = matrices_of(*f.lu),
@@ -101,11 +177,7 @@ static Factors factor(const Tensor& self, bool wants_det = false) {
     factor_large(f);
     return f;
   }
-  MatrixPlan plan = matrix_plan(*f.lu, f.info->numel, m * n * TT_NS::min(m, n));
-  plan.pivots = f.pivots->as<int32_t>();
-  plan.info = f.info->as<int32_t>();
-  if (wants_det) plan.det = doubles(*f.det);
-  launch_stages(kernel_lu_factor, self.device, &plan.run);
+  factor_by_kernel(*f.lu, *f.pivots, *f.info, f.det);
   return f;
 }
 

@@ -8,21 +8,92 @@ struct Reflectors {
   TensorRef tau;  // of the same dtype
 };
 
-struct QrPlan {
-  Dtype dtype;
-  int64_t batch, m, n, k;
-  BatchData a, tau;
+static void reflect_by_kernel(const Tensor& a, const Tensor& tau) {
+  const int64_t m = a.size(-2);
+  const int64_t n = a.size(-1);
+  const int64_t k = TT_NS::min(m, n);
+  MatrixPlan plan = matrix_plan(a, tau.numel / k, 2 * m * n * k);
+  const Workspace work(tau.numel / k * n * a.item_size(), a.device);
+  plan.b = doubles(tau);
+  plan.work = reinterpret_cast<double*>(work.data());
+  plan.work_size = n * a.item_size() / 8;
+  launch_stages(kernel_householder_qr, a.device, &plan.run);
+}
+
+// ---- large matrices: the reflections of a panel of columns are applied together, as I - V T V^H
+// (Schreiber & Van Loan, "A Storage-Efficient WY Representation for Products of Householder
+// Transformations"), which is products of matrices. Panels are computed in double precision. ----
+
+constexpr int64_t kPanel = 32;
+
+struct Panel {
+  TensorRef vectors;  // (m, w) of the working dtype: V, its upper triangle filled in
+  TensorRef factor;   // (w, w): T
 };
-static void compute_qr(const QrPlan& p) {
-  for (int64_t i = 0; i < p.batch; i++) lapack_qr(p.dtype, p.m, p.n, p.a.at(i), p.tau.at(i));
+
+// From reflectors below the diagonal and tau, both in double precision.
+static Panel panel_of(const Tensor& reflectors, const Tensor& tau, Dtype dtype) {
+  const TensorRef unit =
+      op::eye(reflectors.size(0), reflectors.size(1), reflectors.dtype, reflectors.device);
+  const TensorRef v = op::add(*op::tril(reflectors, -1), *unit);
+  // T^-1 is the upper triangle of V^H V, with 1 / tau on the diagonal. Multiplied by tau:
+  const TensorRef above = op::triu(*op::matmul(*adjoint_of(*v), *v), 1);
+  const TensorRef left = op::mul(*op::unsqueeze(tau, -1), *above);
+  TensorRef factor = op::linalg_solve_triangular(*left, *op::diag(tau, 0), true, true, true);
+  return {converted(TensorRef::share(v.get()), dtype), converted(std::move(factor), dtype)};
 }
-static void compute_product(const QrPlan& p) {
-  for (int64_t i = 0; i < p.batch; i++)
-    lapack_householder_product(p.dtype, p.m, p.n, p.k, p.a.at(i), p.tau.at(i));
+
+// c -= V T V^H c, or V T^H V^H c.
+static void apply(const Panel& p, Tensor& c, bool adjoint) {
+  const TensorRef factor = adjoint ? adjoint_of(*p.factor) : TensorRef::share(p.factor.get());
+  const TensorRef along = op::matmul(*factor, *op::matmul(*adjoint_of(*p.vectors), c));
+  op::addmm_(c, *p.vectors, *along, Scalar(1.0), Scalar(-1.0));
 }
-constexpr Kernel kLapackQr = lapack_kernel<QrPlan, compute_qr>("lapack_qr");
-constexpr Kernel kLapackProduct =
-    lapack_kernel<QrPlan, compute_product>("lapack_householder_product");
+
+static TensorRef block_of(const Tensor& a, int64_t row, int64_t column, int64_t columns) {
+  const TensorRef rows = op::narrow(a, 0, row, a.size(0) - row);
+  return op::narrow(*rows, 1, column, columns);
+}
+
+static void reflect_panels(const Tensor& a, const Tensor& tau) {
+  const int64_t n = a.size(1);
+  const int64_t steps = tau.size(0);
+  for (int64_t at = 0; at < steps; at += kPanel) {
+    const int64_t width = TT_NS::min(kPanel, steps - at);
+    const TensorRef block = block_of(a, at, at, width);
+    const TensorRef panel = working_copy(*block, precise(a.dtype));
+    const TensorRef of_panel = new_tensor({&width, 1}, panel->dtype, a.device);
+    reflect_by_kernel(*panel, *of_panel);
+    op::copy_(*block, *panel);
+    op::copy_(*op::narrow(tau, 0, at, width), *of_panel);
+    const int64_t rest = n - at - width;
+    if (!rest) continue;
+    apply(panel_of(*panel, *of_panel, a.dtype), *block_of(a, at, at + width, rest), true);
+  }
+}
+
+// q, (m, n), becomes the first n columns of the product.
+static void multiply_panels(const Tensor& a, const Tensor& tau, const Tensor& q) {
+  const int64_t n = a.size(1);
+  const int64_t steps = tau.size(0);
+  op::copy_(const_cast<Tensor&>(q), *op::eye(q.size(0), n, q.dtype, q.device));
+  for (int64_t at = (steps - 1) / kPanel * kPanel; at >= 0; at -= kPanel) {
+    const int64_t width = TT_NS::min(kPanel, steps - at);
+    const TensorRef block = working_copy(*block_of(a, at, at, width), precise(a.dtype));
+    const TensorRef of_block = working_copy(*op::narrow(tau, 0, at, width), precise(a.dtype));
+    apply(panel_of(*block, *of_block, a.dtype), *block_of(q, at, at, n - at), false);
+  }
+}
+
+// Calls f(matrix, vector …) for each matrix of a batch.
+template <class F> static void for_each_matrix(const Tensor& a, const Tensor& tau, const F& f) {
+  const int64_t count = a.numel / (a.size(-1) * a.size(-2));
+  const int64_t sizes[] = {count, a.size(-2), a.size(-1)};
+  const int64_t vectors[] = {count, tau.size(-1)};
+  const TensorRef matrices = op::view(a, {sizes, 3});
+  const TensorRef taus = op::view(tau, {vectors, 2});
+  for (int64_t i = 0; i < count; i++) f(i, *op::select(*matrices, 0, i), *op::select(*taus, 0, i));
+}
 
 static Reflectors reflect(const Tensor& self) {
   const int64_t m = self.size(-2);
@@ -31,27 +102,12 @@ static Reflectors reflect(const Tensor& self) {
   r.a = working_copy(self, working_dtype(self));
   r.tau = new_tensor(vector_shape(batch_of(self), TT_NS::min(m, n)), r.a->dtype, self.device);
   if (!r.tau->numel) return r;
-  if (uses_lapack(self)) {
-    const TensorRef columns = by_columns(*r.a);
-    const int64_t k = TT_NS::min(m, n);
-    const QrPlan plan = {.dtype = columns->dtype,
-                         .batch = r.tau->numel / k,
-                         .m = m,
-                         .n = n,
-                         .k = k,
-                         .a = matrices_of(*columns),
-                         .tau = vectors_of(*r.tau)};
-    launch(kLapackQr, kCpuDevice, &plan, 1);
-    copy_elements(*r.a, *transposed(*columns));
+  if (!uses_lapack(self)) {
+    reflect_by_kernel(*r.a, *r.tau);
     return r;
   }
-  MatrixPlan plan =
-      matrix_plan(*r.a, r.tau->numel / TT_NS::min(m, n), 2 * m * n * TT_NS::min(m, n));
-  const Workspace work(r.tau->numel / TT_NS::min(m, n) * n * r.a->item_size(), self.device);
-  plan.b = doubles(*r.tau);
-  plan.work = reinterpret_cast<double*>(work.data());
-  plan.work_size = n * r.a->item_size() / 8;
-  launch_stages(kernel_householder_qr, self.device, &plan.run);
+  for_each_matrix(*r.a, *r.tau,
+                  [](int64_t, const Tensor& a, const Tensor& tau) { reflect_panels(a, tau); });
   return r;
 }
 
@@ -61,17 +117,12 @@ static TensorRef product(const Tensor& a, const Tensor& tau) {
   if (!q->numel) return q;
   const int64_t n = a.size(-1);
   const int64_t batch = q->numel / (a.size(-2) * n);
-  if (uses_lapack(a)) {
-    const TensorRef columns = by_columns(a);
-    const QrPlan plan = {.dtype = a.dtype,
-                         .batch = batch,
-                         .m = a.size(-2),
-                         .n = n,
-                         .k = tau.size(-1),
-                         .a = matrices_of(*columns),
-                         .tau = vectors_of(tau)};
-    launch(kLapackProduct, kCpuDevice, &plan, 1);
-    copy_elements(*q, *transposed(*columns));
+  if (uses_lapack(a) && tau.size(-1)) {
+    const int64_t sizes[] = {batch, a.size(-2), n};
+    const TensorRef results = op::view(*q, {sizes, 3});
+    for_each_matrix(a, tau, [&](int64_t i, const Tensor& one, const Tensor& of_one) {
+      multiply_panels(one, of_one, *op::select(*results, 0, i));
+    });
     return q;
   }
   MatrixPlan plan = matrix_plan(a, batch, 2 * a.size(-2) * n * n);
