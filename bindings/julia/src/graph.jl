@@ -231,6 +231,22 @@ load_graph(path) = own(Graph, handle_out(o -> C.tt_graph_load(ctx(), path, o)))
 "Writes a graph as an ONNX model."
 export_onnx(path, g::Graph) = check(C.tt_graph_export_onnx(ctx(), g, path))
 """
+    export_onnx(path, g, other, dim)
+
+Writes an ONNX model with a dimension of any size, named `dim`. `other` is the same computation for
+another size of it.
+"""
+export_onnx(path, g::Graph, other::Graph, dim) =
+    check(C.tt_graph_export_onnx_dynamic(ctx(), g, other, string(dim), path))
+"""
+    resize(g, other, size)
+
+Returns the graph for another size of a dimension. `other` is the same computation for a second size
+of it; what differs must grow evenly with the size.
+"""
+resize(g::Graph, other::Graph, size) =
+    own(Graph, handle_out(o -> C.tt_graph_resize(ctx(), g, other, size, o)))
+"""
     load_onnx(path; dynamic=1)
 
 Reads an ONNX model as a graph. `dynamic` is the size of the dimensions that have no number.

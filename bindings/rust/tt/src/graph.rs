@@ -670,6 +670,25 @@ impl Graph {
         // SAFETY: the path is valid during the call.
         unsafe { call(|c| sys::tt_graph_export_onnx(c, self.raw(), path.as_ptr())) }
     }
+    /// Writes an ONNX model with a dimension of any size, named `dim`. `other` is the same
+    /// computation for another size of it.
+    pub fn export_onnx_dynamic(
+        &self,
+        other: &Graph,
+        dim: &str,
+        path: impl AsRef<Path>,
+    ) -> Result<()> {
+        let (dim, path) = (c_path(dim)?, c_path(path)?);
+        let (a, b) = (self.raw(), other.raw());
+        // SAFETY: the texts are valid during the call, and the handles are live.
+        unsafe { call(|c| sys::tt_graph_export_onnx_dynamic(c, a, b, dim.as_ptr(), path.as_ptr())) }
+    }
+    /// Returns the graph for another size of a dimension. `other` is the same computation for a
+    /// second size of it; what differs must grow evenly with the size.
+    pub fn resize(&self, other: &Graph, size: i64) -> Result<Graph> {
+        // SAFETY: the handles are live.
+        unsafe { made(|c, out| sys::tt_graph_resize(c, self.raw(), other.raw(), size, out)) }
+    }
 }
 
 impl fmt::Display for Graph {
