@@ -19,7 +19,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #include "kernels/cpu/conv/conv_tile.h"
-#if defined(__AVX512F__)
+#if TT_VEC_BYTES == 64
 #include "kernels/cpu/conv/direct.h"
 #endif
 #include "kernels/cpu/conv/pack_weight.h"
@@ -245,7 +245,7 @@ template <class T> int32_t conv_of(const ConvPlan& p, int64_t begin, int64_t end
     case kConvDepthwise: run_path<DepthwisePath<T>>(p, begin, end); break;
     case kConvScatter: run_path<ScatterPath<T>>(p, begin, end); break;
     case kConvDirect:
-#if defined(__AVX512F__)
+#if TT_VEC_BYTES == 64
       if constexpr (sizeof(T) == 4) run_path<DirectPath>(p, begin, end);
       break;
 #else

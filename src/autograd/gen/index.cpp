@@ -1772,14 +1772,4 @@ constinit Op<void(const Tensor&, int64_t, Str, Str, Str)> op_check_holds =
     make_op<void, const Tensor&, int64_t, Str, Str, Str>(&check_holds_schema, impl::check_holds,
     nullptr);
 
-// ---- check_info ----
-static constexpr ArgInfo check_info_args[] = {{"info", ArgType::kTensor, false, false},
-                                              {"what", ArgType::kInt, false, false},
-                                              {"op", ArgType::kStr, false, false}};
-static constexpr OpSchema check_info_schema = {.name = "check_info", .call = "check_info",
-    .text = "check_info(info: Tensor, what: Int, op: Str) -> ()", .args = check_info_args,
-    .n_args = 3, .n_outs = 0, .internal = true, .leaf = true, .kind = OpKind::kIndex};
-constinit Op<void(const Tensor&, int64_t, Str)> op_check_info = make_op<void, const Tensor&,
-    int64_t, Str>(&check_info_schema, impl::check_info, nullptr);
-
 }  // namespace TT_NS

@@ -2265,4 +2265,14 @@ constinit Op<TensorPair(const Tensor&, const Tensor&, bool, bool, bool)> op_tria
     make_op<TensorPair, const Tensor&, const Tensor&, bool, bool, bool>(&triangular_solve_schema,
     impl::triangular_solve, nullptr);
 
+// ---- check_info ----
+static constexpr ArgInfo check_info_args[] = {{"info", ArgType::kTensor, false, false},
+                                              {"what", ArgType::kInt, false, false},
+                                              {"op", ArgType::kStr, false, false}};
+static constexpr OpSchema check_info_schema = {.name = "check_info", .call = "check_info",
+    .text = "check_info(info: Tensor, what: Int, op: Str) -> ()", .args = check_info_args,
+    .n_args = 3, .n_outs = 0, .internal = true, .leaf = true};
+constinit Op<void(const Tensor&, int64_t, Str)> op_check_info = make_op<void, const Tensor&,
+    int64_t, Str>(&check_info_schema, impl::check_info, nullptr);
+
 }  // namespace TT_NS

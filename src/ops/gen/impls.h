@@ -275,7 +275,6 @@ TensorRef index_reduce(Call c, const Tensor& self, int64_t dim, const Tensor& in
 void check_indices(Call c, const Tensor& index, int64_t low, int64_t size, int64_t allowed, Str arg,
                    Str op);
 void check_holds(Call c, const Tensor& holds, int64_t status, Str arg, Str text, Str op);
-void check_info(Call c, const Tensor& info, int64_t what, Str op);
 TensorRef nuclear_norm(Call c, const Tensor& self, Ints dim, bool keepdim);
 TensorPair native_nuclear_norm(Call c, const Tensor& self);
 TensorTriple native_svd(Call c, const Tensor& self);
@@ -353,6 +352,7 @@ TensorRef linalg_ldl_solve(Call c, const Tensor& LD, const Tensor& pivots, const
                            bool hermitian);
 TensorPair triangular_solve(Call c, const Tensor& self, const Tensor& A, bool upper, bool transpose,
                             bool unitriangular);
+void check_info(Call c, const Tensor& info, int64_t what, Str op);
 TensorRef l1_loss(Call c, const Tensor& input, const Tensor& target, int64_t reduction,
                   const Tensor* weight);
 TensorRef mse_loss(Call c, const Tensor& input, const Tensor& target, int64_t reduction,

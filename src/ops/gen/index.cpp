@@ -229,6 +229,4 @@ void index_reduce_into_impl(Call c, const Tensor& self, int64_t dim, const Tenso
 
 // check_holds(holds: Tensor, status: Int, arg: Str, text: Str, op: Str) -> ()
 
-// check_info(info: Tensor, what: Int, op: Str) -> ()
-
 }  // namespace TT_NS

@@ -526,4 +526,6 @@ void lu_solve_into_impl(Call c, const Tensor& self, const Tensor& LU_data, const
 // triangular_solve(self: Tensor, A: Tensor, upper: Bool = true, transpose: Bool = false,
 // unitriangular: Bool = false) -> (solution: Tensor, cloned_coefficient: Tensor)
 
+// check_info(info: Tensor, what: Int, op: Str) -> ()
+
 }  // namespace TT_NS

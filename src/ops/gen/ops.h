@@ -579,7 +579,6 @@ extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bo
                Tensor&)> op_index_reduce_into;
 extern Op<void(const Tensor&, int64_t, int64_t, int64_t, Str, Str)> op_check_indices;
 extern Op<void(const Tensor&, int64_t, Str, Str, Str)> op_check_holds;
-extern Op<void(const Tensor&, int64_t, Str)> op_check_info;
 extern Op<TensorRef(const Tensor&, Ints, bool)> op_nuclear_norm;
 extern Op<void(const Tensor&, Ints, bool, Tensor&)> op_nuclear_norm_into;
 extern Op<TensorPair(const Tensor&)> op_native_nuclear_norm;
@@ -706,6 +705,7 @@ extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_orgqr_into;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_lu_solve;
 extern Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_lu_solve_into;
 extern Op<TensorPair(const Tensor&, const Tensor&, bool, bool, bool)> op_triangular_solve;
+extern Op<void(const Tensor&, int64_t, Str)> op_check_info;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_absolute_difference;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_absolute_difference_backward;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_squared_difference;
@@ -3169,9 +3169,6 @@ inline void check_indices(const Tensor& index, int64_t low, int64_t size, int64_
 inline void check_holds(const Tensor& holds, int64_t status, Str arg, Str text, Str op) {
   return dispatch(op_check_holds, holds, status, arg, text, op);
 }
-inline void check_info(const Tensor& info, int64_t what, Str op) {
-  return dispatch(op_check_info, info, what, op);
-}
 inline TensorRef nuclear_norm(const Tensor& self, Ints dim = {}, bool keepdim = false) {
   return dispatch(op_nuclear_norm, self, dim, keepdim);
 }
@@ -3578,6 +3575,9 @@ inline void lu_solve_into(const Tensor& self, const Tensor& LU_data, const Tenso
 inline TensorPair triangular_solve(const Tensor& self, const Tensor& A, bool upper = true,
                                    bool transpose = false, bool unitriangular = false) {
   return dispatch(op_triangular_solve, self, A, upper, transpose, unitriangular);
+}
+inline void check_info(const Tensor& info, int64_t what, Str op) {
+  return dispatch(op_check_info, info, what, op);
 }
 inline TensorRef absolute_difference(const Tensor& self, const Tensor& other) {
   return dispatch(op_absolute_difference, self, other);

@@ -1,9 +1,7 @@
 #include "ops/index/checks.h"
 
 #include "base/name_map.h"
-
 #include "ops/gen/impls.h"
-#include "ops/linalg/matrices.h"
 #include "ops/index/nest.h"
 
 #include <string.h>
@@ -41,12 +39,6 @@ void impl::check_holds(Call, const Tensor& holds, int64_t status, Str arg, Str t
     fail_arg(TT_DTYPE, "holds", "holds is {} {}: must be one bool", fmt(holds.dtype),
              holds.sizes());
   require(holds, tt_status(status), static_name(arg), text.ptr);
-}
-
-void impl::check_info(Call, const Tensor& info, int64_t what, Str) {
-  if (info.dtype != Dtype::kI32 || !info.contiguous())
-    fail_arg(TT_DTYPE, "info", "info is {}: must be int32 and contiguous", fmt(info.dtype));
-  TT_NS::check_info(info, InfoText(what));
 }
 
 }  // namespace TT_NS

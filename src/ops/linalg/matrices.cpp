@@ -2,6 +2,7 @@
 
 #include "core/device_checks.h"
 #include "core/graph_hooks.h"
+#include "ops/gen/impls.h"
 
 namespace TT_NS {
 
@@ -136,6 +137,12 @@ void check_info(const Tensor& info, InfoText what) {
   }
   const Failure f = first_failure(info);
   if (f.info) fail_info(f, info, text_of(what));
+}
+
+void impl::check_info(Call, const Tensor& info, int64_t what, Str) {
+  if (info.dtype != Dtype::kI32 || !info.contiguous())
+    fail_arg(TT_DTYPE, "info", "info is {}: must be int32 and contiguous", fmt(info.dtype));
+  TT_NS::check_info(info, InfoText(what));
 }
 
 TensorRef checked_pivots(const Tensor& pivots, const char* arg, Ints batch, int64_t count,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tt
 from tt import files
+from tt.ao.quantization import quantize_blockwise
 
 DTYPES = (
     *("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"),
@@ -256,7 +257,7 @@ def gguf(tensors, pairs, version=3):
 def test_gguf(tmp_path):
     numbers = np.arange(6, dtype="<f4").reshape(2, 3)
     weight = tt.randn(5, 64)
-    packed = tt.ao.quantization.quantize_blockwise(weight, "q4_0")
+    packed = quantize_blockwise(weight, "q4_0")
     pairs = [
         (b"general.name", 8, gguf_text("ä".encode())),
         (b"nan", 6, struct.pack("<f", float("nan"))),

@@ -27,7 +27,7 @@ def tensor(value, dtype):
     if isinstance(value, str):
         filler, sizes, converted = TENSOR.match(value).groups()
         shape = [int(size) for size in sizes.split(",") if size.strip()]
-        own = FIXED.get(filler) or (getattr(tt, converted) if converted else dtype)
+        own = getattr(tt, converted) if converted else FIXED.get(filler, dtype)
         return tt.zeros(shape, dtype=own) if filler in FIXED else tt.full(shape, 0.5).to(own)
     made = tt.tensor(value)
     return made.to(dtype) if made.is_floating_point() else made

@@ -1,1 +1,23 @@
 """Quantisation, with the names of torch.ao."""
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from . import quantization as quantization
+
+__all__ = ["quantization"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports quantization on first use."""
+    if name != "quantization":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return import_module(f"{__name__}.{name}")
+
+
+def __dir__() -> list[str]:
+    return __all__
