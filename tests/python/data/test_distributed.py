@@ -587,9 +587,10 @@ def ask_first(x):
 
 def remote_calls(rank, size):
     """Calls of all workers by all, with tensors, nested, failing, late; a worker that dies."""
+    backend = dist.get_backend()
     dist.destroy_process_group()
     rpc = tt.distributed.rpc
-    rpc.init_rpc(f"worker{rank}")
+    rpc.init_rpc(f"worker{rank}", backend)
     names = [f"worker{r}" for r in range(size)]
     started = [rpc.rpc_async(to, add, (tt.ones(1000),), {"b": rank}) for to in names]
     assert all(tt.equal(f.wait(), tt.full((1000,), rank + 1.0)) for f in started)
@@ -849,9 +850,11 @@ def test_parameters_are_divided_and_loaded_by_other_numbers_of_ranks(tmp_path, m
         succeeds(launch("sharded_parameters", size), "sharded_parameters", range(size))
 
 
-@needs("gloo")
-def test_remote_calls():
-    succeeds(launch("remote_calls", 3), "remote_calls", range(3))
+@pytest.mark.parametrize(
+    "backend", [pytest.param(name, marks=needs(name)) for name in ("gloo", "mpi")]
+)
+def test_remote_calls(backend):
+    succeeds(launch("remote_calls", 3, backend), "remote_calls", range(3))
 
 
 @needs("gloo")
