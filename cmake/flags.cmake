@@ -97,12 +97,14 @@ function(tt_own_code target)
   endif()
 endfunction()
 
-# Compiles sources of tt_objects for size, if no tight loop of an application runs through them.
+# Compiles sources of tt_objects for size, if no tight loop of an application runs through them;
+# unoptimised with a sanitizer, whose checks take the optimiser longer than the tests run.
 function(tt_small)
-  if(NOT TT_SANITIZE)
-    set_property(SOURCE ${ARGN} TARGET_DIRECTORY tt_objects APPEND PROPERTY COMPILE_OPTIONS
-      "$<$<NOT:$<CONFIG:Debug>>:-Os>")
+  set(option "$<$<NOT:$<CONFIG:Debug>>:-Os>")
+  if(TT_SANITIZE)
+    set(option -O0)
   endif()
+  set_property(SOURCE ${ARGN} TARGET_DIRECTORY tt_objects APPEND PROPERTY COMPILE_OPTIONS ${option})
 endfunction()
 
 set(tt_isa_flags_baseline)

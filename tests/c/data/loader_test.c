@@ -345,8 +345,8 @@ static void test_reentrancy(void** state) {
     r.loader = loader_of(c, d, NULL, 2, workers, 0);
     OK(tt_loader_next(c, r.loader, &batch, 1, &n));
     tt_tensor_release(batch);
+    tt_loader_release(r.loader); /* its workers have ended then */
     r.asks = 0;
-    tt_loader_release(r.loader);
     r.releases = workers > 0;
     r.loader = loader_of(c, d, NULL, 1, workers, 0);
     if (workers) {
