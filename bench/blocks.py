@@ -1,8 +1,11 @@
 """Times linear of few rows with float32, bfloat16 and packed weights, beside the speed at which
-this thread reads memory and, where it is installed, PyTorch. Prints a table in Markdown.
+the threads read memory and, where it is installed, PyTorch. Prints a table in Markdown.
 
 taskset -c 1 env TT_LIBRARY=build/libtt.so PYTHONPATH=bindings/python python3 bench/blocks.py
+
+With an argument, that many threads; times are those of the clock then.
 """
+import sys
 import time
 
 import tt
@@ -14,6 +17,8 @@ except ImportError:
     torch = None
 
 ROUNDS = 15
+THREADS = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+now = time.thread_time if THREADS == 1 else time.perf_counter
 SHAPES = ((4096, 4096, 1), (11008, 4096, 1), (4096, 4096, 4), (4096, 4096, 8))
 
 
@@ -22,20 +27,21 @@ def median(times):
 
 
 def seconds(functions):
-    """The median times of functions, called in turn; CPU time, since the machine may be shared."""
+    """The median times of functions, called in turn; of one thread, its processor time, since the
+    machine may be shared."""
     times = [[] for _ in functions]
     for _ in range(ROUNDS):
         for f, found in zip(functions, times):
-            start = time.thread_time()
+            start = now()
             f()
-            found.append(time.thread_time() - start)
+            found.append(now() - start)
     return [median(t[2:]) for t in times]
 
 
 def main():
-    tt.set_num_threads(1)
+    tt.set_num_threads(THREADS)
     if torch:
-        torch.set_num_threads(1)
+        torch.set_num_threads(THREADS)
     whole = tt.ones(64 << 20)
     print(
         "| out × in, rows | "

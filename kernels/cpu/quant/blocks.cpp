@@ -11,7 +11,7 @@ using Floats = Vec<float>;
 constexpr int kL = kLanes<float>;
 constexpr int kParts = int(kBlockItems) / kL;  // vectors of a block
 constexpr int kRun = 16;                       // blocks whose scales are converted together
-constexpr int64_t kAhead = 1024;               // bytes: hardware alone fetches too late
+constexpr int64_t kFar = 64 << 10;             // most bytes that are fetched ahead
 
 // Narrow vectors would unroll too much code.
 #if TT_VEC_BYTES >= 32
@@ -20,37 +20,44 @@ constexpr int64_t kAhead = 1024;               // bytes: hardware alone fetches 
 #define TT_UNROLL_PARTS
 #endif
 
-// part(block, v, scale): vector v of the numbers of a block.
+// whole(block, v): vector v of the integers of a block; part(block, v, scale): of its numbers.
 struct Q8Block {
   static constexpr int64_t kBytes = kQ8Bytes;
+  static TT_INLINE Floats whole(const char* block, int v) {
+    return __builtin_convertvector(load_i8(block + 2 + v * kL), Floats);
+  }
   static TT_INLINE Floats part(const char* block, int v, Floats scale) {
-    return __builtin_convertvector(load_i8(block + 2 + v * kL), Floats) * scale;
+    return whole(block, v) * scale;
   }
 };
 struct Q4Block {
   static constexpr int64_t kBytes = kQ4Bytes;
-  static TT_INLINE Floats part(const char* block, int v, Floats scale) {
+  static TT_INLINE Vec<int32_t> nibbles(const char* block, int v) {
     const int half = v < kParts / 2 ? v : v - kParts / 2;
     const Vec<int32_t> pairs = load_u8(block + 2 + half * kL);
-    return low_nibbles(v < kParts / 2 ? pairs : pairs >> 4, scale);
+    return v < kParts / 2 ? pairs : pairs >> 4;
+  }
+  static TT_INLINE Floats whole(const char* block, int v) {
+    return low_nibbles(nibbles(block, v), splat(1.0f));
+  }
+  static TT_INLINE Floats part(const char* block, int v, Floats scale) {
+    return low_nibbles(nibbles(block, v), scale);
   }
 };
 
-// The scales of n <= kRun blocks of some size.
-TT_NOINLINE void load_scales(const char* blocks, int64_t block_bytes, int64_t n, float* out) {
-  alignas(32) F16 halves[kRun];
-  if (n == kRun) {
-    TT_UNROLL
-    for (int b = 0; b < kRun; b++) __builtin_memcpy(&halves[b], blocks + b * block_bytes, 2);
-  } else {
-    for (int64_t b = 0; b < n; b++) __builtin_memcpy(&halves[b], blocks + b * block_bytes, 2);
-    for (int64_t b = n; b < kRun; b++) halves[b] = {};
-  }
+TT_INLINE void widen_scales(const F16* halves, float* out) {
   if constexpr (kHalfConversions) {
     for (int i = 0; i < kRun; i += kL) store(out + i, load_f16(halves + i));
   } else {
     for (int i = 0; i < kRun; i++) out[i] = widen(halves[i]);
   }
+}
+// The scales of n <= kRun blocks of some size.
+TT_NOINLINE void load_scales(const char* blocks, int64_t block_bytes, int64_t n, float* out) {
+  alignas(32) F16 halves[kRun];
+  for (int64_t b = 0; b < n; b++) __builtin_memcpy(&halves[b], blocks + b * block_bytes, 2);
+  for (int64_t b = n; b < kRun; b++) halves[b] = {};
+  widen_scales(halves, out);
 }
 
 TT_NOINLINE float sum_of(const Floats& v) {
@@ -62,57 +69,89 @@ TT_NOINLINE float sum_of(const Floats& v) {
 // ---- products ----
 
 // Rows [i, i + kRows) of the input times rows [j, j + kCols) of the packed matrix.
-template <class Block, int kRows, int kCols>
-void block_dots(const BlockPlan& p, int64_t i, int64_t j) {
-  constexpr int kChains = kRows <= 2 && TT_VEC_BYTES >= 32 ? 2 : 1;
-  const int64_t blocks = p.k / kBlockItems;
-  const int64_t row = blocks * Block::kBytes;
-  const float* x = p.input + i * p.k;
-  const char* packed = p.packed + j * row;
-  Floats acc[kRows][kCols][kChains] = {};
-  for (int64_t b0 = 0; b0 < blocks; b0 += kRun) {
-    const int64_t n = min<int64_t>(kRun, blocks - b0);
-    alignas(64) float scales[kCols][kRun];
-    for (int c = 0; c < kCols; c++)
-      load_scales(packed + c * row + b0 * Block::kBytes, Block::kBytes, n, scales[c]);
-    for (int64_t b = 0; b < n; b++) {
-      const float* at = x + (b0 + b) * kBlockItems;
-      const char* block = packed + (b0 + b) * Block::kBytes;
-      TT_UNROLL
-      for (int c = 0; c < kCols; c++) {
-        __builtin_prefetch(block + c * row + kAhead);
-        const Floats scale = splat(scales[c][b]);
+template <class Block, int kRows, int kCols> struct BlockDots {
+  const float* x;
+  int64_t k;
+  const char* packed;
+  int64_t row;    // bytes of a packed row
+  int64_t ahead;  // bytes from a block to the one that is read kCols rows later
+  Floats acc[kRows][kCols];
+
+  TT_INLINE void add(int64_t block, const float (*scales)[kRun], int64_t of_run) {
+    const float* at = x + block * kBlockItems;
+    const char* bytes = packed + block * Block::kBytes;
+    TT_UNROLL
+    for (int c = 0; c < kCols; c++, bytes += row) {
+      __builtin_prefetch(bytes + ahead, 0, 2);
+      const Floats scale = splat(scales[c][of_run]);
+      if constexpr (kRows == 1) {  // the sum of a block times its scale: fewer products
+        Floats sum = load(at) * Block::whole(bytes, 0);
+        TT_UNROLL_PARTS
+        for (int v = 1; v < kParts; v++) sum = fma(load(at + v * kL), Block::whole(bytes, v), sum);
+        acc[0][c] = fma(sum, scale, acc[0][c]);
+      } else {
         TT_UNROLL_PARTS
         for (int v = 0; v < kParts; v++) {
-          const Floats w = Block::part(block + c * row, v, scale);
+          const Floats w = Block::part(bytes, v, scale);
           TT_UNROLL
-          for (int r = 0; r < kRows; r++) {
-            Floats& sum = acc[r][c][v % kChains];
-            sum = fma(load(at + r * p.k + v * kL), w, sum);
-          }
+          for (int r = 0; r < kRows; r++) acc[r][c] = fma(load(at + r * k + v * kL), w, acc[r][c]);
         }
       }
+    }
+  }
+};
+
+template <class Block, int kRows, int kCols>
+void block_dots(const BlockPlan& p, int64_t i, int64_t j) {
+  const int64_t blocks = p.k / kBlockItems;
+  const int64_t row = blocks * Block::kBytes;
+  BlockDots<Block, kRows, kCols> dots = {
+      .x = p.input + i * p.k,
+      .k = p.k,
+      .packed = p.packed + j * row,
+      .row = row,
+      .ahead = min<int64_t>(kCols * row, kFar),
+      .acc = {},
+  };
+  // The scales of the next run are fetched while one is computed: a vector that is loaded right
+  // behind the stores of its elements would wait for them.
+  alignas(32) F16 halves[2][kCols][kRun];
+  alignas(64) float scales[kCols][kRun];
+  const char* next = dots.packed;
+  const char* const last = next + row - Block::kBytes;
+  const auto fetch = [&](F16(*to)[kRun], int64_t b) {
+    TT_UNROLL
+    for (int c = 0; c < kCols; c++) __builtin_memcpy(&to[c][b], next + c * row, 2);
+    next = next == last ? last : next + Block::kBytes;
+  };
+  for (int b = 0; b < kRun && blocks; b++) fetch(halves[0], b);
+  for (int64_t at = 0, run = 0; at < blocks; at += kRun, run ^= 1) {
+    for (int c = 0; c < kCols; c++) widen_scales(halves[run][c], scales[c]);
+    const int64_t n = min<int64_t>(kRun, blocks - at);
+    for (int64_t b = 0; b < n; b++) {
+      fetch(halves[run ^ 1], b);
+      dots.add(at + b, scales, b);
     }
   }
   TT_UNROLL
   for (int r = 0; r < kRows; r++) {
     TT_UNROLL
-    for (int c = 0; c < kCols; c++) {
-      const Floats sum = acc[r][c][0] + (kChains > 1 ? acc[r][c][kChains - 1] : Floats{});
-      p.out[(i + r) * p.n + j + c] = sum_of(sum) + (p.bias ? p.bias[j + c] : 0);
-    }
+    for (int c = 0; c < kCols; c++)
+      p.out[(i + r) * p.n + j + c] = sum_of(dots.acc[r][c]) + (p.bias ? p.bias[j + c] : 0);
   }
 }
 
-// Two packed rows stay in the cache for all rows of the input.
+// Packed rows stay in the cache for all rows of the input.
 template <class Block> void block_units(const BlockPlan& p, int64_t begin, int64_t end) {
   const int64_t last = min(p.n, end * kBlockColumns);
   int64_t j = begin * kBlockColumns;
+  if (p.m == 1)
+    for (; j + 4 <= last; j += 4) block_dots<Block, 1, 4>(p, 0, j);
   for (; j + 2 <= last; j += 2) {
     int64_t i = 0;
     for (; i + 4 <= p.m; i += 4) block_dots<Block, 4, 2>(p, i, j);
     for (; i + 2 <= p.m; i += 2) block_dots<Block, 2, 2>(p, i, j);
-    if (i < p.m) block_dots<Block, 1, 2>(p, i, j);
+    for (int64_t one = j; i < p.m && one < j + 2; one++) block_dots<Block, 1, 1>(p, i, one);
   }
   for (int64_t i = 0; j < last && i < p.m; i++) block_dots<Block, 1, 1>(p, i, j);
 }

@@ -342,6 +342,23 @@ static void test_blocks(void** state) {
   }
 }
 
+/* Rows of no block give the bias. */
+static void test_no_blocks(void** state) {
+  tt_tensor *w, *bias = waves(SHAPE(5), 1), *packed, *x, *y;
+  int format;
+  int64_t m;
+  (void)state;
+  OK(tt_tensor_from_data(c, NULL, TT_F32, SHAPE(5, 0), &w));
+  for (format = 0; format < 2; format++) {
+    OK(tt_quantize_blockwise(c, w, format, &packed));
+    for (m = 1; m <= 9; m++) {
+      OK(tt_tensor_from_data(c, NULL, TT_F32, SHAPE(m, 0), &x));
+      OK(tt_blockwise_linear(c, x, packed, bias, format, &y));
+      assert_memory_equal((float*)tt_tensor_data(y) + 5 * (m - 1), tt_tensor_data(bias), 20);
+    }
+  }
+}
+
 /* An embedding and two linear layers with packed weights: a plan, a plan of the graph from a file
    and the exported C give the eager results. */
 static void test_block_graph(void** state) {
@@ -448,9 +465,10 @@ static void test_memory(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      SCOPED(test_quantized), SCOPED(test_rows),    SCOPED(test_histogram),
-      SCOPED(test_sequence),  SCOPED(test_blocks),  SCOPED(test_block_graph),
-      SCOPED(test_volume),    SCOPED(test_refused), SCOPED(test_memory)};
+  const struct CMUnitTest tests[] = {SCOPED(test_quantized),   SCOPED(test_rows),
+                                     SCOPED(test_histogram),   SCOPED(test_sequence),
+                                     SCOPED(test_blocks),      SCOPED(test_no_blocks),
+                                     SCOPED(test_block_graph), SCOPED(test_volume),
+                                     SCOPED(test_refused),     SCOPED(test_memory)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
