@@ -19,6 +19,7 @@ namespace {
 constexpr int64_t kSmall = 1024;
 constexpr int64_t kMaxMade = 1 << 20;      // elements of a constant that a node makes
 constexpr int64_t kMaxComputed = 1 << 24;  // of all of them
+constexpr int64_t kMaxUnrolled = 4096;     // steps that become nodes of their own
 constexpr int64_t kMaxDims = 16;
 
 [[noreturn]] void fail_format(const char* what) { fail(TT_FORMAT, "not an ONNX model: {}", what); }
@@ -308,7 +309,15 @@ class Importer {
   bool elementwise();
   bool product();
   bool image();
+  struct Recurrent;
   bool recurrent();
+  Recurrent read_recurrent() const;
+  void check_recurrent(Recurrent& n) const;
+  void place_lengths(Recurrent& n) const;
+  TensorTriple direction(const Recurrent& n, int64_t d) const;
+  TensorRef unrolled_gru(const Recurrent& n, const Tensor& gates, const Tensor& h0,
+                         const Tensor& again, bool reverse) const;
+  static TensorRef at_steps(const Tensor& t, const Tensor& steps);
   TensorRef gates_of(int64_t i, int64_t direction, int64_t part, int64_t parts, Ints order) const;
   bool reduction();
   bool arrangement();
@@ -680,86 +689,184 @@ TensorRef Importer::gates_of(int64_t i, int64_t direction, int64_t part, int64_t
   return t;
 }
 
-bool Importer::recurrent() {
-  const bool lstm = is(type_, "LSTM"), gru = is(type_, "GRU");
-  if (!lstm && !gru && !is(type_, "RNN")) return false;
+// A recurrent node.
+struct Importer::Recurrent {
+  bool lstm = false, gru = false, back = false, both = false;
+  bool resets_first = false;  // a GRU whose reset gate scales the state before the product
+  int64_t mode = 0, steps = 0, rows = 0, hidden = 0;
+  Ints order;
+  // Of lengths of sequences: whether a step is inside (steps, rows, 1), the place of each step in
+  // the sequence backwards, the last step (1, rows, 1), whether a sequence has steps. NULL: none.
+  TensorRef inside, turned, last, filled;
+  int64_t total() const { return steps * rows; }
+};
+
+Importer::Recurrent Importer::read_recurrent() const {
   // where i f g o and r z n are in i o f c and z r h
   static constexpr int64_t kLstmOrder[] = {0, 2, 3, 1}, kGruOrder[] = {1, 0, 2}, kOne[] = {0};
-  Ints order(kOne);
-  if (lstm) order = Ints(kLstmOrder);
-  if (gru) order = Ints(kGruOrder);
-  const bool both = text_is("direction", "bidirectional", false);
-  const bool back = text_is("direction", "reverse", false);
-  if (!both && !back && !text_is("direction", "forward", true)) refuse("its direction");
+  Recurrent n;
+  n.lstm = is(type_, "LSTM");
+  n.gru = is(type_, "GRU");
+  n.order = Ints(kOne);
+  if (n.lstm) n.order = Ints(kLstmOrder);
+  if (n.gru) n.order = Ints(kGruOrder);
+  n.both = text_is("direction", "bidirectional", false);
+  n.back = text_is("direction", "reverse", false);
+  if (!n.both && !n.back && !text_is("direction", "forward", true)) refuse("its direction");
   if (attr("clip") || attr("activation_alpha") || attr("activation_beta") || integer("layout", 0) ||
       integer("input_forget", 0))
     refuse("clip, layout, input_forget or numbers of activations");
-  if (gru && !integer("linear_before_reset", 0)) refuse("linear_before_reset is 0");
-  if (has(4)) refuse("lengths of sequences");
+  n.resets_first = n.gru && !integer("linear_before_reset", 0);
   if (has(7)) refuse("peepholes");
-  const int64_t directions = both ? 2 : 1;
-  int64_t mode = lstm ? kLstm : kRnnTanh;
-  if (gru) mode = kGru;
-  if (const Attr* a = attr("activations")) {
-    // of an LSTM: f, g, h; of a GRU: f, g
-    static constexpr const char* kNames[] = {"Sigmoid", "Tanh", "Tanh"};
-    const bool gated = lstm || gru;
-    const int64_t each = lstm ? 3 : 2;
-    const bool relu = !gated && a->texts.size() > 0 && is(a->texts[0], "Relu");
-    if (relu) mode = kRnnRelu;
-    for (int64_t i = 0; i < a->texts.size(); i++) {
-      const char* want = relu ? "Relu" : "Tanh";
-      if (!is(a->texts[i], gated ? kNames[i % each] : want)) refuse("its activations");
-    }
+  n.mode = n.lstm ? kLstm : kRnnTanh;
+  if (n.gru) n.mode = kGru;
+  const Attr* a = attr("activations");
+  if (!a) return n;
+  // of an LSTM: f, g, h; of a GRU: f, g
+  static constexpr const char* kNames[] = {"Sigmoid", "Tanh", "Tanh"};
+  const bool gated = n.lstm || n.gru;
+  const bool relu = !gated && a->texts.size() > 0 && is(a->texts[0], "Relu");
+  if (relu) n.mode = kRnnRelu;
+  for (int64_t i = 0; i < a->texts.size(); i++) {
+    const char* want = relu ? "Relu" : "Tanh";
+    if (!is(a->texts[i], gated ? kNames[i % (n.lstm ? 3 : 2)] : want)) refuse("its activations");
   }
+  return n;
+}
+
+// Sets the sizes; fails unless the operands fit.
+void Importer::check_recurrent(Recurrent& n) const {
   const Tensor &x = in(0), &w = in(1), &r = in(2);
   if (x.ndim != 3 || w.ndim != 3 || r.ndim != 3 || !is_float(x.dtype) || w.dtype != x.dtype ||
       r.dtype != x.dtype)
     fail_format("a recurrent node has operands of other shapes or dtypes");
-  const int64_t steps = x.size(0), rows = x.size(1), hidden = r.size(2);
-  if (hidden < 1 || hidden > kMaxMade || steps < 1 || steps > kMaxMade)
+  n.steps = x.size(0);
+  n.rows = x.size(1);
+  n.hidden = r.size(2);
+  if (n.hidden < 1 || n.hidden > kMaxMade || n.steps < 1 || n.steps > kMaxMade)
     refuse("its number of steps or of hidden units");
-  const int64_t width = order.n * hidden;
+  if (n.resets_first && n.steps > kMaxUnrolled)
+    refuse("linear_before_reset is 0 and there are too many steps");
+  checked_numel(Ints(x.sizes().ptr, 2), x.dtype, "input");
+  const int64_t width = n.order.n * n.hidden, directions = n.both ? 2 : 1;
   if (w.size(0) != directions || r.size(0) != directions || w.size(1) != width ||
       r.size(1) != width || w.size(2) != x.size(2))
     fail_format("a recurrent node has weights of other shapes");
   if (has(3) && (in(3).ndim != 2 || in(3).size(0) != directions || in(3).size(1) != 2 * width ||
                  in(3).dtype != x.dtype))
     fail_format("a recurrent node has biases of another shape");
-  const int64_t state[] = {directions, rows, hidden};
+  if (has(4) && (in(4).ndim != 1 || in(4).size(0) != n.rows || is_float(in(4).dtype)))
+    fail_format("a recurrent node has lengths of another shape or dtype");
+  const int64_t state[] = {directions, n.rows, n.hidden};
   for (const int64_t i : {5, 6})
     if (has(i) && (!same(in(i).sizes(), Ints(state)) || in(i).dtype != x.dtype))
       fail_format("a recurrent node has a state of another shape");
-  SmallVec<int64_t, 16> sizes;
-  sizes.resize(steps, rows);
-  const int64_t total = checked_numel(Ints(x.sizes().ptr, 2), x.dtype, "input");
-  const int64_t flat[] = {total, x.size(2)};
-  const TensorRef input = op::reshape(x, Ints(flat));
-  TensorList outputs, last_h, last_c;
-  for (int64_t d = 0; d < directions; d++) {
-    const bool reverse = back || d == 1;
-    const int64_t zero_shape[] = {rows, hidden};
-    const auto initial = [&](int64_t i) {
-      if (has(i)) return op::select(in(i), 0, d);
-      return op::zeros(Ints(zero_shape), x.dtype, Opt<Device>(kCpuDevice));
-    };
-    const TensorRef weight = gates_of(1, d, 0, 1, order), again = gates_of(2, d, 0, 1, order);
-    TensorRef b_ih, b_hh;
-    if (has(3)) {
-      b_ih = gates_of(3, d, 0, 2, order);
-      b_hh = gates_of(3, d, 1, 2, order);
-      if (!gru) b_ih = op::add(*b_ih, *b_hh);
-    }
-    const TensorRef gates = op::linear(*input, *weight, b_ih.get());
-    const TensorRef h0 = initial(5), c0 = lstm ? initial(6) : TensorRef();
+}
+
+// A length outside [0, steps] gives a last step that the gather of the last state refuses.
+void Importer::place_lengths(Recurrent& n) const {
+  const int64_t by_row[] = {1, n.rows, 1}, by_step[] = {n.steps, 1, 1};
+  const TensorRef lengths = op::to_dtype(*op::reshape(in(4), Ints(by_row)), Dtype::kI64);
+  const TensorRef step = op::reshape(
+      *op::arange(Scalar(0), Scalar(n.steps), Scalar(1), Dtype::kI64, Opt<Device>(kCpuDevice)),
+      Ints(by_step));
+  n.inside = op::lt(*step, *lengths);
+  const TensorRef before = op::sub(*lengths, Scalar(1));
+  n.turned = op::where(*n.inside, *op::sub(*before, *step), *step);
+  n.filled = op::ne(*lengths, Scalar(0));
+  n.last = op::where(*n.filled, *before, *lengths);
+}
+
+// Elements of t (steps, rows, features) at steps (…, rows, 1).
+TensorRef Importer::at_steps(const Tensor& t, const Tensor& steps) {
+  const int64_t sizes[] = {steps.size(0), steps.size(1), t.size(2)};
+  return op::gather(t, 0, *op::expand(steps, Ints(sizes)));
+}
+
+// The states of a GRU whose reset gate scales the state before the product, as single steps.
+TensorRef Importer::unrolled_gru(const Recurrent& n, const Tensor& gates, const Tensor& h0,
+                                 const Tensor& again, bool reverse) const {
+  const TensorRef of_gates = op::narrow(again, 0, 0, 2 * n.hidden);
+  const TensorRef of_state = op::narrow(again, 0, 2 * n.hidden, n.hidden);
+  TensorRef h = TensorRef::share(&h0);
+  TensorList states;
+  SmallVec<const Tensor*, 16> list;
+  list.resize(n.steps);
+  for (int64_t i = 0; i < n.steps; i++) {
+    const int64_t step = reverse ? n.steps - 1 - i : i;
+    const TensorRef x = op::narrow(gates, 0, step * n.rows, n.rows);
+    const TensorRef rz =
+        op::sigmoid(*op::add(*op::linear(*h, *of_gates), *op::narrow(*x, 1, 0, 2 * n.hidden)));
+    const TensorRef kept = op::mul(*op::narrow(*rz, 1, 0, n.hidden), *h);
+    const TensorRef fresh = op::tanh(
+        *op::add(*op::linear(*kept, *of_state), *op::narrow(*x, 1, 2 * n.hidden, n.hidden)));
+    const TensorRef z = op::narrow(*rz, 1, n.hidden, n.hidden);
+    h = op::add(*fresh, *op::mul(*z, *op::sub(*h, *fresh)));
+    list[step] = h.get();
+    states.push_back(h);
+  }
+  return op::stack({list.data(), list.size()}, 0);
+}
+
+// States (steps, rows, hidden) of one direction, the last ones and those of cells (rows, hidden).
+TensorTriple Importer::direction(const Recurrent& n, int64_t d) const {
+  const Tensor& x = in(0);
+  const bool reverse = n.back || d == 1, turns = reverse && n.turned;
+  const TensorRef given = turns ? at_steps(x, *n.turned) : TensorRef::share(&x);
+  const int64_t flat[] = {n.total(), x.size(2)}, by_step[] = {n.steps, n.rows, n.hidden};
+  const int64_t state[] = {n.rows, n.hidden};
+  const auto initial = [&](int64_t i) {
+    if (has(i)) return op::select(in(i), 0, d);
+    return op::zeros(Ints(state), x.dtype, Opt<Device>(kCpuDevice));
+  };
+  const TensorRef weight = gates_of(1, d, 0, 1, n.order), again = gates_of(2, d, 0, 1, n.order);
+  const bool apart = n.gru && !n.resets_first;  // the reset gate scales the product's bias, too
+  TensorRef b_ih, b_hh;
+  if (has(3)) {
+    b_ih = gates_of(3, d, 0, 2, n.order);
+    b_hh = gates_of(3, d, 1, 2, n.order);
+    if (!apart) b_ih = op::add(*b_ih, *b_hh);
+  }
+  const TensorRef gates = op::linear(*op::reshape(*given, Ints(flat)), *weight, b_ih.get());
+  const TensorRef h0 = initial(5), c0 = n.lstm ? initial(6) : TensorRef();
+  TensorRef states, cells;
+  if (n.resets_first) {
+    states = unrolled_gru(n, *gates, *h0, *again, reverse && !turns);
+  } else {
+    SmallVec<int64_t, 16> sizes;
+    sizes.resize(n.steps, n.rows);
     TensorTriple made =
-        op::recurrent_layer(*gates, *h0, c0.get(), *again, gru ? b_hh.get() : nullptr, nullptr,
-                            {sizes.data(), sizes.size()}, mode, reverse);
-    const int64_t at = reverse ? 0 : total - rows;
-    last_h.push_back(op::narrow(*made.first, 0, at, rows));
-    if (lstm) last_c.push_back(op::narrow(*made.second, 0, at, rows));
-    const int64_t by_step[] = {steps, rows, hidden};
-    outputs.push_back(op::reshape(*made.first, Ints(by_step)));
+        op::recurrent_layer(*gates, *h0, c0.get(), *again, apart ? b_hh.get() : nullptr, nullptr,
+                            {sizes.data(), sizes.size()}, n.mode, reverse && !turns);
+    states = op::reshape(*made.first, Ints(by_step));
+    if (n.lstm) cells = op::reshape(*made.second, Ints(by_step));
+  }
+  const auto last = [&](const Tensor& all) {
+    if (!n.last) return op::select(all, 0, reverse ? 0 : n.steps - 1);
+    const TensorRef zero = op::zeros({}, x.dtype, Opt<Device>(kCpuDevice));
+    return op::reshape(*op::where(*n.filled, *at_steps(all, *n.last), *zero), Ints(state));
+  };
+  TensorTriple out;
+  out.second = last(*states);
+  if (n.lstm) out.third = last(*cells);
+  if (turns) states = at_steps(*states, *n.turned);
+  if (n.inside)
+    states = op::where(*n.inside, *states, *op::zeros({}, x.dtype, Opt<Device>(kCpuDevice)));
+  out.first = std::move(states);
+  return out;
+}
+
+bool Importer::recurrent() {
+  if (!is(type_, "LSTM") && !is(type_, "GRU") && !is(type_, "RNN")) return false;
+  Recurrent n = read_recurrent();
+  check_recurrent(n);
+  if (has(4)) place_lengths(n);
+  TensorList outputs, last_h, last_c;
+  for (int64_t d = 0; d < (n.both ? 2 : 1); d++) {
+    TensorTriple made = direction(n, d);
+    outputs.push_back(std::move(made.first));
+    last_h.push_back(std::move(made.second));
+    if (n.lstm) last_c.push_back(std::move(made.third));
   }
   const auto stacked = [](const TensorList& list, int64_t dim) {
     SmallVec<const Tensor*, 2> tensors;
@@ -768,7 +875,7 @@ bool Importer::recurrent() {
   };
   give(stacked(outputs, 1));
   give(stacked(last_h, 0));
-  if (lstm) give(stacked(last_c, 0));
+  if (n.lstm) give(stacked(last_c, 0));
   return true;
 }
 

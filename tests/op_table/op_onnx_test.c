@@ -1,9 +1,11 @@
 /* Every operator that ONNX can express, exported. The messages are well-formed: fields nest, names
    are made once and before they are used. tt reads each model and computes the results of the
-   sample; mutated models (TT_FUZZ=N of each) harm nothing. TT_ONNX_DIR=folder keeps the models with
-   inputs and results, which tests/op_table/check_onnx.py gives to onnx and onnxruntime. */
+   sample; mutated models (TT_FUZZ=N of each, and of each in the folder TT_ONNX_SEEDS) harm nothing,
+   not when they run. TT_ONNX_DIR=folder keeps the models with inputs and results, which
+   tests/op_table/check_onnx.py gives to onnx and onnxruntime. */
 #include "op_table.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -214,6 +216,15 @@ static uint32_t dice(uint32_t n) {
   return n ? (seed >> 8) % n : 0;
 }
 
+/* A model that was accepted must run, or fail with a status. */
+static void try_model(const tt_graph* g) {
+  tt_plan* p;
+  int32_t done;
+  if (tt_plan_new(c, g, NULL, &p)) return;
+  (void)tt_plan_run_for(c, p, 20000000, &done);
+  tt_plan_release(p);
+}
+
 /* Changes bytes, cuts the end or repeats a part, and loads what comes out. */
 static void load_mutated(const char* path) {
   static unsigned char copy[2 * sizeof data];
@@ -242,8 +253,12 @@ static void load_mutated(const char* path) {
     assert_int_equal(fwrite(copy, 1, n, f), n);
     fclose(f);
     OK(tt_scope_push(c));
-    if (tt_graph_load_onnx(c, path, NULL, &g)) assert_null(g);
-    else n_accepted++;
+    if (tt_graph_load_onnx(c, path, NULL, &g)) {
+      assert_null(g);
+    } else {
+      n_accepted++;
+      try_model(g);
+    }
     tt_graph_release(g);
     OK(tt_scope_pop(c, NULL, 0));
   }
@@ -303,6 +318,27 @@ static void export_row(void** state) {
   each_sample(r, export_sample, NULL);
   n_rows += of_row;
 }
+/* Mutates the models of TT_ONNX_SEEDS, a folder. */
+static void mutate_seeds(void** state) {
+  const char* seeds = getenv("TT_ONNX_SEEDS");
+  DIR* list = seeds ? opendir(seeds) : NULL;
+  struct dirent* entry;
+  char path[600];
+  (void)state;
+  while (list && (entry = readdir(list))) {
+    FILE* f;
+    if (entry->d_name[0] == '.') continue;
+    snprintf(path, sizeof path, "%s/%s", seeds, entry->d_name);
+    f = fopen(path, "rb");
+    assert_non_null(f);
+    n_data = fread(data, 1, sizeof data, f);
+    fclose(f);
+    snprintf(path, sizeof path, "%s/seed.onnx", folder);
+    load_mutated(path);
+    assert_int_equal(unlink(path), 0);
+  }
+  if (list) closedir(list);
+}
 static void count(void** state) {
   (void)state;
   print_message("%d operators, %d cases, %d read again, %d of %d mutated ones accepted\n", n_rows,
@@ -329,6 +365,7 @@ int main(int argc, char** argv) {
     tests[n].teardown_func = close_ctx;
     tests[n++].initial_state = (void*)r;
   }
+  tests[n++] = (struct CMUnitTest)SCOPED(mutate_seeds);
   if (argc < 2) tests[n++] = (struct CMUnitTest){.name = "count", .test_func = count};
   failed = _cmocka_run_group_tests("op_onnx", tests, (size_t)n, NULL, NULL);
   free(tests);

@@ -1,5 +1,6 @@
 """tt.onnx: models that tt reads again, and that onnx and onnxruntime take, where they are
 installed."""
+import math
 import struct
 
 import pytest
@@ -212,7 +213,7 @@ def load_node(path, op, constants, *attributes):
     return tt.onnx.load(path)
 
 
-F32, I64, F16, F64 = 1, 7, 10, 11
+F32, I32, I64, F16, F64 = 1, 6, 7, 10, 11
 
 
 def test_tensors_whose_lists_have_other_lengths(tmp_path):
@@ -232,6 +233,112 @@ def test_tensors_whose_lists_have_other_lengths(tmp_path):
     assert load_node(path, b"Neg", [halves]).run().tolist() == [-1, 2]
     floats = [(1, [2]), (2, F32), (4, struct.pack("<ff", 0.5, -2))]
     assert load_node(path, b"Neg", [floats]).run().tolist() == [-0.5, 2]
+
+
+STEPS, ROWS, FEATURES, HIDDEN = 4, 3, 2, 2
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+
+
+def sigmoid(v):
+    return 1 / (1 + math.exp(-v))
+
+
+def one_step(kind, before, x, h, c, w, r, b):
+    """State and cell behind a step of one row, by the formulas of ONNX's operators."""
+    n = len(h)
+
+    def part(gate, state, apart=False):
+        rows = range(gate * n, gate * n + n)
+        own = [b[len(w) + k] + sum(p * q for p, q in zip(r[k], state)) for k in rows]
+        given = [b[k] + sum(p * q for p, q in zip(w[k], x)) for k in rows]
+        return (given, own) if apart else [p + q for p, q in zip(given, own)]
+
+    if kind == "RNN":
+        return [math.tanh(v) for v in part(0, h)], c
+    if kind == "LSTM":
+        i, o, f = ([sigmoid(v) for v in part(k, h)] for k in range(3))
+        cell = [math.tanh(v) for v in part(3, h)]
+        c = [p * q + s * t for p, q, s, t in zip(f, c, i, cell)]
+        return [p * math.tanh(q) for p, q in zip(o, c)], c
+    z, reset = ([sigmoid(v) for v in part(k, h)] for k in range(2))
+    if before:
+        fresh = part(2, [p * q for p, q in zip(reset, h)])
+    else:
+        given, own = part(2, h, apart=True)
+        fresh = [p + q * s for p, q, s in zip(given, reset, own)]
+    return [(1 - p) * math.tanh(q) + p * s for p, q, s in zip(z, fresh, h)], c
+
+
+def recurrent_by_formulas(kind, direction, before, lengths, x, w, r, b, h0, c0):
+    """Y, Y_h and Y_c as nested lists."""
+    zero, ways = [0.0] * HIDDEN, {"forward": (0,), "reverse": (1,), "bidirectional": (0, 1)}
+    y = [[[zero] * ROWS for _ in ways[direction]] for _ in range(STEPS)]
+    last = [[[zero] * ROWS for _ in ways[direction]] for _ in range(2)]
+    for d, back in enumerate(ways[direction]):
+        for row, n in enumerate(lengths):
+            h, c = h0[d][row], c0[d][row]
+            for t in reversed(range(n)) if back else range(n):
+                h, c = one_step(kind, before, x[t][row], h, c, w[d], r[d], b[d])
+                y[t][d][row], last[0][d][row], last[1][d][row] = h, h, c
+    return y, *last
+
+
+@pytest.mark.parametrize("lengths", [None, (4, 2, 1), (0, 4, 3)], ids=str)
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "GRU that resets first", "RNN"])
+def test_recurrent_nodes(kind, direction, lengths, tmp_path):
+    kind, before = kind.split()[0], kind.endswith("first")
+    program, arrays, lens = recurrent_node(tmp_path / "m.onnx", kind, direction, before, lengths)
+    got = program.run(*([arrays[0], lens] if lengths else [arrays[0]]))
+    want = recurrent_by_formulas(
+        kind, direction, before, lengths or (STEPS,) * ROWS, *(a.tolist() for a in arrays)
+    )
+    for a, b in zip(got, want, strict=False):
+        assert tt.allclose(a, tt.tensor(b), atol=1e-6)
+
+
+def recurrent_node(path, kind, direction, before, lengths):
+    """A model of one node with random constants; x and lengths are its inputs."""
+    tt.manual_seed(1)
+    ways, width = 1 + (direction == "bidirectional"), GATES[kind] * HIDDEN
+    shapes = [(STEPS, ROWS, FEATURES), (ways, width, FEATURES), (ways, width, HIDDEN)]
+    shapes += [(ways, 2 * width), (ways, ROWS, HIDDEN), (ways, ROWS, HIDDEN)]
+    arrays = [tt.randn(*shape) for shape in shapes]
+    names = [b"x", b"w", b"r", b"b", b"lens" if lengths else b"", b"h0", b"c0"]
+    outputs = [b"y", b"yh", b"yc"]
+    if kind != "LSTM":
+        names, outputs = names[:-1], outputs[:-1]
+    node = message(
+        *((1, name) for name in names),
+        *((2, name) for name in outputs),
+        (4, kind.encode()),
+        (5, message((1, b"direction"), (4, direction.encode()))),
+        (5, message((1, b"hidden_size"), (3, HIDDEN))),
+        (5, message((1, b"linear_before_reset"), (3, int(not before)))),
+    )
+    initial = []
+    for name, a in zip((b"w", b"r", b"b", b"h0", b"c0"), arrays[1:]):
+        raw = struct.pack(f"<{a.numel()}f", *a.flatten().tolist())
+        initial.append((5, message((1, list(a.shape)), (2, F32), (8, name), (9, raw))))
+
+    def given(name, dtype, *shape):
+        sizes = message(*((1, message((1, n))) for n in shape))
+        return 11, message((1, name), (2, message((1, message((1, dtype), (2, sizes))))))
+
+    inputs = [given(b"x", F32, *shapes[0])]
+    if lengths:
+        inputs.append(given(b"lens", I32, ROWS))
+    ends = [(12, message((1, name))) for name in outputs]
+    graph = message((1, node), *initial, *inputs, *ends)
+    path.write_bytes(message((7, graph), (8, message((2, 20)))))
+    return tt.onnx.load(path), arrays, tt.tensor(lengths or (), dtype=tt.int32)
+
+
+@pytest.mark.parametrize("lengths", [(4, 5, 1), (4, -1, 1)], ids=str)
+def test_lengths_beyond_the_steps(lengths, tmp_path):
+    program, arrays, lens = recurrent_node(tmp_path / "m.onnx", "GRU", "forward", True, lengths)
+    with pytest.raises(IndexError, match="gather"):
+        program.run(arrays[0], lens)
 
 
 def test_counts_that_are_no_integers(tmp_path):
