@@ -11,7 +11,7 @@
 
 enum { kMaxTensors = kMaxArgs + kMaxItems, kPerRow = 3, kMaxNames = 4096 };
 
-static char folder[200] = "/dev/shm";
+static char folder[200] = "/dev/shm/tt_onnx_XXXXXX";
 static int keeps, n_cases, n_of_row, n_rows, of_row, n_fuzz = 1, n_mutated, n_accepted, n_loaded;
 static unsigned char data[1 << 22];
 static size_t n_data;
@@ -350,11 +350,13 @@ static void count(void** state) {
 int main(int argc, char** argv) {
   struct CMUnitTest* tests = calloc((size_t)kNumRows + 1, sizeof *tests);
   int i, n = 0, failed;
-  if (access(folder, W_OK)) strcpy(folder, "/tmp");
   if (getenv("TT_FUZZ")) n_fuzz = atoi(getenv("TT_FUZZ"));
   if (getenv("TT_ONNX_DIR")) {
     keeps = 1;
     snprintf(folder, sizeof folder, "%s", getenv("TT_ONNX_DIR"));
+  } else if (!mkdtemp(folder)) {
+    strcpy(folder, "/tmp/tt_onnx_XXXXXX");
+    if (!mkdtemp(folder)) return 1;
   }
   for (i = 0; i < kNumRows; i++) {
     const Row* r = &kRows[i];
@@ -368,6 +370,7 @@ int main(int argc, char** argv) {
   tests[n++] = (struct CMUnitTest)SCOPED(mutate_seeds);
   if (argc < 2) tests[n++] = (struct CMUnitTest){.name = "count", .test_func = count};
   failed = _cmocka_run_group_tests("op_onnx", tests, (size_t)n, NULL, NULL);
+  if (!keeps) (void)rmdir(folder);
   free(tests);
   return failed;
 }

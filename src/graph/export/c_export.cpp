@@ -100,6 +100,7 @@ class CExporter {
   void emit_quantized_linear();
   void emit_quantized_conv();
   void emit_int_mm();
+  void emit_quantize_blocks();
   void emit_dequantize_blocks();
   void emit_blockwise_linear();
   void add_per_item(Text& call, const char* name, Dtype dtype);
@@ -801,6 +802,20 @@ void CExporter::emit_quantized_conv() {
   body_.add(call.span());
 }
 
+void CExporter::emit_quantize_blocks() {
+  use("quantize_blockwise");
+  const IrValue& y = value(node().outs[0]);
+  if (!is_contiguous(y)) refuse("a result that is not contiguous");
+  Text call;
+  call.add("  quantize_blockwise(");
+  add_address(call, tensor("input"), true);
+  call.add(", ");
+  add_address(call, node().outs[0], false, Dtype::kU8);
+  call.add(", ").add(value(tensor("input")).numel() / kBlockItems).add(", ");
+  call.add(block_bytes(int32_t(integer("format")))).add(");\n");
+  body_.add(call.span());
+}
+
 void CExporter::emit_dequantize_blocks() {
   use("blocks");
   use("dequantize_blockwise");
@@ -1191,6 +1206,7 @@ void CExporter::emit_node() {
   if (is("quantized_linear")) return emit_quantized_linear();
   if (is("quantized_conv2d")) return emit_quantized_conv();
   if (is("int_mm")) return emit_int_mm();
+  if (is("quantize_blockwise")) return emit_quantize_blocks();
   if (is("dequantize_blockwise")) return emit_dequantize_blocks();
   if (is("blockwise_linear")) return emit_blockwise_linear();
   if (is("max_pool2d") || is("max_pool2d_with_indices")) return emit_pool(true);

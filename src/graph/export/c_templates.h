@@ -475,6 +475,41 @@ static void dequantize_blockwise(const uint8_t *x, float *y, long n, long bytes)
       y[b * 32 + i] = block_scale(x + b * bytes) * block_number(x + b * bytes, i, bytes);
 }
 )"},
+    {"quantize_blockwise", R"(
+static int half_bits(float x) {
+  const int sign = signbit(x) ? 32768 : 0;
+  int exponent, bits = 31744; /* of infinity */
+  if (isnan(x)) return sign | 32256;
+  const float size = fabsf(x), part = frexpf(size, &exponent);
+  if (exponent < -13) bits = (int)lrintf(ldexpf(size, 24));
+  else if (exponent < 17) bits = ((exponent + 13) << 10) + (int)lrintf(ldexpf(part, 11));
+  return sign | (bits < 31744 ? bits : 31744);
+}
+/* y: n blocks of 32 numbers; the scale is that of the largest, rounded when it is stored */
+static void quantize_blockwise(const float *x, uint8_t *y, long n, long bytes) {
+  for (; n > 0; n--, x += 32, y += bytes) {
+    float most = 0.0f;
+    for (long i = 0; i < 32 && !isnan(most); i++)
+      if (!(fabsf(x[i]) <= fabsf(most))) most = x[i];
+    const float scale = bytes == 34 ? fabsf(most) / 127 : most / -8;
+    const float inverse = scale != 0 && isfinite(scale) ? 1 / scale : 0;
+    const int half = half_bits(scale), usable = inverse != 0 && isfinite(inverse);
+    y[0] = (uint8_t)(half & 255);
+    y[1] = (uint8_t)(half >> 8);
+    for (long i = 0; i < bytes - 2; i++) {
+      if (bytes == 34) {
+        const float steps = usable ? x[i] * inverse : 0.0f;
+        y[2 + i] = (uint8_t)(int)roundf(steps);
+      } else {
+        const float low = usable ? x[i] * inverse : 0.0f;
+        const float high = usable ? x[i + 16] * inverse : 0.0f;
+        const int a = (int)(low + 8.5f), b = (int)(high + 8.5f);
+        y[2 + i] = (uint8_t)((a < 15 ? a : 15) | (b < 15 ? b : 15) << 4);
+      }
+    }
+  }
+}
+)"},
     {"blockwise_linear", R"(
 /* as linear; w: (n, blocks of k / 32) */
 static void blockwise_linear(const float *x, const uint8_t *w, const float *b, float *y, long rows,
