@@ -2150,8 +2150,14 @@ typedef struct tt_compile_opts {
   uint64_t set;
   int64_t limit; /* most records; a call that finds none of them and no room runs the function.
                     default: 8 */
+  int32_t dynamic; /* 1: once three records differ only in the size of one dimension of the inputs,
+                      and the third follows from the other two, calls with further sizes use records
+                      that follow, too, and the function does not run. It must not decide by the
+                      size in another way; default 0 */
+  int32_t pad;
 } tt_compile_opts;
 #define TT_COMPILE_LIMIT (UINT64_C(1) << 0)
+#define TT_COMPILE_DYNAMIC (UINT64_C(1) << 1)
 
 /* Makes a compiled function. It runs nothing yet.
    @null drop: nothing; user must outlive the compiled function

@@ -6,6 +6,7 @@
 #include "graph/capture.h"
 #include "graph/passes/passes.h"
 #include "graph/plan.h"
+#include "graph/resize.h"
 #include "graph/rewrite.h"
 #include "modes/autocast.h"
 #include "nn/module.h"
@@ -74,6 +75,7 @@ struct OutRule {
 struct GradRule {
   TensorRef leaf;
   TensorRef grad;  // in the memory of the plan; empty: none
+  int64_t out;     // which output of the plan it is
 };
 struct InputRule {
   TensorRef slot;
@@ -87,6 +89,9 @@ struct CompiledRecord {
   SmallVec<ModuleGuard, 1> modules;
   SmallVec<OutsideGuard, 1> tensors;
   SmallVec<LeafGuard, 1> leaves;
+  Ref<Graph> captured;       // (Compiled::dynamic) before passes
+  bool follows = false;      // it was made from records of other sizes
+  bool none_follow = false;  // none could be made from it
   Ref<Plan> plan;            // empty: the function itself runs
   Text reason;               // then: why
   bool thrown_away = false;  // there was no memory for it: the next call tries again
@@ -110,10 +115,12 @@ ModeGuard modes_now() {
   return g;
 }
 
+bool fits_but_sizes(const InputGuard& g, const Tensor& t) {
+  return g.dtype == t.dtype && g.device == t.device && g.sizes.size() == t.ndim &&
+         g.needs_grad == requires_grad(t) && g.writable == t.storage->writable;
+}
 bool fits(const InputGuard& g, const Tensor& t) {
-  return g.dtype == t.dtype && g.device == t.device && same(g.sizes, t.sizes()) &&
-         same(g.strides, t.strides()) && g.needs_grad == requires_grad(t) &&
-         g.writable == t.storage->writable;
+  return same(g.sizes, t.sizes()) && same(g.strides, t.strides()) && fits_but_sizes(g, t);
 }
 
 const Storage* storage_of(const Module::Slot& slot) {
@@ -138,16 +145,26 @@ bool fits(const SmallVec<LeafGuard, 1>& leaves) {
   return true;
 }
 
-bool fits(const CompiledRecord& r, TensorSpan inputs) {
-  if (r.inputs.size() != inputs.n) return false;
-  for (int64_t i = 0; i < inputs.n; i++)
-    if (!fits(r.inputs[i], *inputs[i])) return false;
+// All guards but those of inputs.
+bool fits_around(const CompiledRecord& r) {
   if (!(r.modes == modes_now())) return false;
   for (const ModuleGuard& g : r.modules)
     if (!fits(g)) return false;
   for (const OutsideGuard& g : r.tensors)
     if (g.tensor->storage != g.data || requires_grad(*g.tensor) != g.needs_grad) return false;
   return fits(r.leaves);
+}
+bool fits(const CompiledRecord& r, TensorSpan inputs) {
+  if (r.inputs.size() != inputs.n) return false;
+  for (int64_t i = 0; i < inputs.n; i++)
+    if (!fits(r.inputs[i], *inputs[i])) return false;
+  return fits_around(r);
+}
+bool fits_but_sizes(const CompiledRecord& r, TensorSpan inputs) {
+  if (r.inputs.size() != inputs.n) return false;
+  for (int64_t i = 0; i < inputs.n; i++)
+    if (!fits_but_sizes(r.inputs[i], *inputs[i])) return false;
+  return fits_around(r);
 }
 
 // ---- running without a record ----
@@ -232,6 +249,62 @@ void bytes_of(const IrValue& v, int64_t* low, int64_t* high) {
   *high = v.offset + reach * item_size(v.dtype);
 }
 
+// The function sees only what was given: nothing else of the memory of an input.
+void check_inputs(const Graph& g) {
+  for (const int32_t input : g.inputs) {
+    const int32_t storage = g.values[input].storage;
+    int64_t low, high;
+    bytes_of(g.values[input], &low, &high);
+    for (int32_t i = g.storages[storage].last_value; i >= 0; i = g.values[i].previous) {
+      int64_t from, to;
+      bytes_of(g.values[i], &from, &to);
+      if (from < low || to > high) refuse("the function reaches beyond an input, into its memory");
+    }
+  }
+}
+
+void set_out(CompiledRecord& r, const Graph& g, int64_t i) {
+  const int32_t value = g.outputs[i];
+  const IrValue& v = g.values[value];
+  OutRule rule = {.kind = OutKind::kCopy, .value = value};
+  const IrRole role = g.storages[v.storage].role;
+  if (role == IrRole::kInput) {
+    rule.kind = OutKind::kOfInput;
+    for (int64_t k = 0; k < g.inputs.size(); k++)
+      if (g.values[g.inputs[k]].storage == v.storage) rule.input = int32_t(k);
+  } else if (role != IrRole::kMade) {
+    rule.kind = OutKind::kOutside;
+  } else {
+    for (int64_t k = 0; k < g.outputs.size(); k++)
+      if (k != i && g.values[g.outputs[k]].storage == v.storage)
+        refuse("two results, or a result and a gradient, share memory");
+  }
+  r.outs.push_back(rule);
+}
+
+void set_feeds(CompiledRecord& r, const Graph& g, TensorSpan inputs) {
+  const SmallVec<bool, 16> written = written_storages(g);
+  for (int64_t i = 0; i < inputs.n; i++) {
+    InputRule rule;
+    rule.slot = plan_slot(*r.plan, false, i);
+    if (inputs[i]->dense()) rule.bytes = inputs[i]->numel * inputs[i]->item_size();
+    rule.written = written[g.values[g.inputs[i]].storage];
+    r.feeds.push_back(std::move(rule));
+  }
+}
+
+// Gives the record the plan of a graph; the first n_outs outputs are results of the function.
+void set_plan(CompiledRecord& r, const Graph& captured, int64_t n_outs, TensorSpan inputs) {
+  const Ref<Graph> graph = optimized(captured, kExactPasses);
+  const Graph& g = *graph;
+  check_inputs(g);
+  r.plan = new_plan(graph, nullptr, 0);
+  for (int64_t i = 0; i < n_outs; i++) set_out(r, g, i);
+  set_feeds(r, g, inputs);
+  for (const IrStorage& s : g.storages)
+    if (s.tensor && s.role != IrRole::kInput) r.outside.add(s.tensor->storage);
+}
+
 class Recording {
  public:
   Recording(Compiled& f, TensorSpan inputs, CompiledRecord& r) : f_(f), inputs_(inputs), r_(r) {}
@@ -242,9 +315,6 @@ class Recording {
   void finish(const TensorList& outs);
   void keep_guards();
   void make_plan(const TensorList& outs);
-  void check_inputs(const Graph& g);
-  void set_out(const Graph& g, int64_t i);
-  void set_feeds(const Graph& g);
   void set_grads(const Graph& g, int64_t n_outs);
 
   Compiled& f_;
@@ -261,61 +331,17 @@ void Recording::set_guards() {
                          Shape(t->sizes()), Shape(t->strides())});
 }
 
-// The function sees only what was given: nothing else of the memory of an input.
-void Recording::check_inputs(const Graph& g) {
-  for (const int32_t input : g.inputs) {
-    const int32_t storage = g.values[input].storage;
-    int64_t low, high;
-    bytes_of(g.values[input], &low, &high);
-    for (int32_t i = g.storages[storage].last_value; i >= 0; i = g.values[i].previous) {
-      int64_t from, to;
-      bytes_of(g.values[i], &from, &to);
-      if (from < low || to > high) refuse("the function reaches beyond an input, into its memory");
-    }
-  }
-}
-
-void Recording::set_out(const Graph& g, int64_t i) {
-  const int32_t value = g.outputs[i];
-  const IrValue& v = g.values[value];
-  OutRule rule = {.kind = OutKind::kCopy, .value = value};
-  const IrRole role = g.storages[v.storage].role;
-  if (role == IrRole::kInput) {
-    rule.kind = OutKind::kOfInput;
-    for (int64_t k = 0; k < g.inputs.size(); k++)
-      if (g.values[g.inputs[k]].storage == v.storage) rule.input = int32_t(k);
-  } else if (role != IrRole::kMade) {
-    rule.kind = OutKind::kOutside;
-  } else {
-    for (int64_t k = 0; k < g.outputs.size(); k++)
-      if (k != i && g.values[g.outputs[k]].storage == v.storage)
-        refuse("two results, or a result and a gradient, share memory");
-  }
-  r_.outs.push_back(rule);
-}
-
-void Recording::set_feeds(const Graph& g) {
-  const SmallVec<bool, 16> written = written_storages(g);
-  for (int64_t i = 0; i < inputs_.n; i++) {
-    InputRule rule;
-    rule.slot = plan_slot(*r_.plan, false, i);
-    if (inputs_[i]->dense()) rule.bytes = inputs_[i]->numel * inputs_[i]->item_size();
-    rule.written = written[g.values[g.inputs[i]].storage];
-    r_.feeds.push_back(std::move(rule));
-  }
-}
-
 void Recording::set_grads(const Graph& g, int64_t n_outs) {
   int64_t out = n_outs;
   for (int64_t i = 0; i < grads_.size(); i++) {
     const LeafGuard& leaf = visitor_.leaves[i];
     if (!grads_[i]) {
-      if (leaf.grad || leaf.replaced) r_.grads.push_back({leaf.leaf, {}});
+      if (leaf.grad || leaf.replaced) r_.grads.push_back({leaf.leaf, {}, -1});
       continue;
     }
     const int64_t at = out++;
     if (g.storages[g.values[g.outputs[at]].storage].role == IrRole::kMade)
-      r_.grads.push_back({leaf.leaf, plan_slot(*r_.plan, true, at)});
+      r_.grads.push_back({leaf.leaf, plan_slot(*r_.plan, true, at), at});
     else if (grads_[i]->storage != leaf.grad)
       refuse("the function sets a gradient to a tensor that it has not computed");
   }
@@ -336,15 +362,9 @@ void Recording::make_plan(const TensorList& outs) {
   const Ref<Graph> captured = end_capture(outputs, &reason);
   if (!captured) refuse(reason.c_str());
   if (visitor_.failed) fail(TT_OOM, "no memory for the guards of a compiled function");
-  const Ref<Graph> graph = optimized(*captured, kExactPasses);
-  const Graph& g = *graph;
-  check_inputs(g);
-  r_.plan = new_plan(graph, nullptr, 0);
-  for (int64_t i = 0; i < outs.size(); i++) set_out(g, i);
-  set_feeds(g);
-  set_grads(g, outs.size());
-  for (const IrStorage& s : g.storages)
-    if (s.tensor && s.role != IrRole::kInput) r_.outside.add(s.tensor->storage);
+  set_plan(r_, *captured, outs.size(), inputs_);
+  set_grads(*r_.plan->graph, outs.size());
+  if (f_.dynamic) r_.captured = captured;
 }
 
 void Recording::finish(const TensorList& outs) {
@@ -377,6 +397,7 @@ TensorList Recording::run() {
     finish(outs);
   } catch (...) {
     r_.plan.reset();
+    r_.captured.reset();
     r_.reason = Text(ctx().error.message);
     r_.thrown_away = ctx().error.view.code == TT_OOM || visitor_.failed;
   }
@@ -474,24 +495,153 @@ class Use {
   const bool mine;
 };
 
+class NewRecord {
+ public:
+  explicit NewRecord(Compiled& f) : f_(f) {
+    f.records.reserve(f.records.size() + 1);
+    record = new (mem_alloc(sizeof(CompiledRecord))) CompiledRecord{};
+  }
+  ~NewRecord() {
+    if (record) free_record(record);
+  }
+  NewRecord(const NewRecord&) = delete;
+  void keep() { f_.records.push_back(std::exchange(record, nullptr)); }
+
+ private:
+  Compiled& f_;
+
+ public:
+  CompiledRecord* record;
+};
+
 TensorList record(Compiled& f, TensorSpan inputs) {
-  f.records.reserve(f.records.size() + 1);
-  auto* r = new (mem_alloc(sizeof(CompiledRecord))) CompiledRecord{};
-  struct Keep {
-    CompiledRecord* r;
-    ~Keep() {
-      if (r) free_record(r);
-    }
-  } keep{r};
-  TensorList outs = Recording(f, inputs, *r).run();
-  f.reason = Text(r->reason.c_str());
-  if (!r->thrown_away) f.records.push_back(std::exchange(keep.r, nullptr));
+  NewRecord made(f);
+  TensorList outs = Recording(f, inputs, *made.record).run();
+  f.reason = Text(made.record->reason.c_str());
+  if (!made.record->thrown_away) made.keep();
   return outs;
+}
+
+int64_t num_recorded(const Compiled& f) {
+  int64_t n = 0;
+  for (const CompiledRecord* r : f.records) n += !r->follows;
+  return n;
+}
+
+// ---- records of other sizes ----
+
+constexpr int64_t kMostFollowing = 16;  // records that follow from others
+// A size of 1 broadcasts, and 0 computes nothing: nothing follows from them or for them.
+constexpr int64_t kLeastSize = 2;
+
+struct Family {
+  CompiledRecord* records[3];
+  int64_t n = 0;
+};
+
+bool differs_by_small(const CompiledRecord& r, TensorSpan inputs) {
+  for (int64_t i = 0; i < inputs.n; i++)
+    for (int64_t d = 0; d < inputs[i]->ndim; d++) {
+      const int64_t a = r.inputs[i].sizes[d], b = inputs[i]->sizes()[d];
+      if (a != b && min(a, b) < kLeastSize) return true;
+    }
+  return false;
+}
+
+// The first recorded calls of which `inputs` could be another one with another size.
+Family family_of(const Compiled& f, TensorSpan inputs) {
+  Family found;
+  for (CompiledRecord* r : f.records)
+    if (found.n < 3 && r->captured && fits_but_sizes(*r, inputs) && !differs_by_small(*r, inputs))
+      found.records[found.n++] = r;
+  return found;
+}
+
+bool same_text(const Graph& a, const Graph& b) {
+  Text x, y;
+  print_graph(a, x);
+  print_graph(b, y);
+  return x.is(y.c_str());
+}
+
+int64_t size_in(const Graph& g, const DynamicDim& d) {
+  const Shape& sizes = g.values[g.inputs[d.input]].sizes;
+  return d.dim < sizes.size() ? sizes[d.dim] : -1;
+}
+
+// The graph of a call with these inputs, empty if it does not follow from the family.
+Ref<Graph> following_graph(const Family& family, TensorSpan inputs) {
+  const Graph& a = *family.records[0]->captured;
+  const Graph& b = *family.records[1]->captured;
+  const Graph& third = *family.records[2]->captured;
+  try {
+    const DynamicDim d = dynamic_dim(a, b);
+    const Tensor& x = *inputs[d.input];
+    if (!same_text(*resize_graph(a, b, size_in(third, d)), third))
+      fail(TT_NOT_IMPLEMENTED, "the third size does not follow from the other two");
+    Ref<Graph> g = resize_graph(a, b, x.sizes()[d.dim]);
+    for (int64_t i = 0; i < inputs.n; i++) {
+      const IrValue& v = g->values[g->inputs[i]];
+      if (!same(v.sizes, inputs[i]->sizes()) || !same(v.strides, inputs[i]->strides())) return {};
+    }
+    return g;
+  } catch (...) {
+    if (ctx().error.view.code == TT_OOM) throw;
+    family.records[0]->none_follow = true;
+    return {};
+  }
+}
+
+void drop_oldest_following(Compiled& f) noexcept {
+  int64_t n = 0, oldest = -1;
+  for (int64_t i = 0; i < f.records.size(); i++) {
+    if (!f.records[i]->follows) continue;
+    if (oldest < 0) oldest = i;
+    n++;
+  }
+  if (n < kMostFollowing) return;
+  free_record(f.records[oldest]);
+  f.records.erase(oldest);
+}
+
+void copy_guards(const CompiledRecord& from, TensorSpan inputs, CompiledRecord& to) {
+  to.modes = from.modes;
+  for (int64_t i = 0; i < inputs.n; i++) {
+    InputGuard guard = from.inputs[i];
+    guard.sizes = Shape(inputs[i]->sizes());
+    guard.strides = Shape(inputs[i]->strides());
+    to.inputs.push_back(std::move(guard));
+  }
+  for (const ModuleGuard& g : from.modules) to.modules.push_back(g);
+  for (const OutsideGuard& g : from.tensors) to.tensors.push_back(g);
+  for (const LeafGuard& g : from.leaves) to.leaves.push_back(g);
+}
+
+// Makes a record for these inputs from those of other sizes. Returns NULL if none follows.
+CompiledRecord* follow(Compiled& f, TensorSpan inputs) {
+  if (!f.dynamic) return nullptr;
+  const Family family = family_of(f, inputs);
+  if (family.n < 3 || family.records[0]->none_follow) return nullptr;
+  const CompiledRecord& first = *family.records[0];
+  const Ref<Graph> captured = following_graph(family, inputs);
+  if (!captured) return nullptr;
+  NewRecord made(f);
+  CompiledRecord& r = *made.record;
+  r.follows = true;
+  copy_guards(first, inputs, r);
+  set_plan(r, *captured, first.outs.size(), inputs);
+  for (const GradRule& rule : first.grads)
+    r.grads.push_back(
+        {rule.leaf, rule.out < 0 ? TensorRef() : plan_slot(*r.plan, true, rule.out), rule.out});
+  drop_oldest_following(f);
+  made.keep();
+  return &r;
 }
 
 }  // namespace
 
-Ref<Compiled> new_compiled(ApplicationFn fn, void* user, void (*drop)(void*), int64_t limit) {
+Ref<Compiled> new_compiled(ApplicationFn fn, void* user, void (*drop)(void*), int64_t limit,
+                           bool dynamic) {
   auto* f = new (mem_alloc(sizeof(Compiled))) Compiled{};
   f->tag = kTagCompiled;
   f->refs = 1;
@@ -499,6 +649,7 @@ Ref<Compiled> new_compiled(ApplicationFn fn, void* user, void (*drop)(void*), in
   f->user = user;
   f->drop = drop;
   f->limit = limit;
+  f->dynamic = dynamic;
   return Ref<Compiled>::adopt(f);
 }
 
@@ -512,20 +663,27 @@ void Compiled::destroy(Compiled* f) noexcept {
   drop_and_free(f, sizeof *f, drop, user);
 }
 
+static CompiledRecord* find_record(const Compiled& f, TensorSpan inputs) {
+  for (CompiledRecord* r : f.records)
+    if (fits(*r, inputs)) return r;
+  return nullptr;
+}
+
 TensorList call_compiled(Compiled& f, TensorSpan inputs, int64_t cap, int64_t* n_outs) {
   const Use use(f);
   if (!use.mine) return run_function(f, inputs);
   if (const char* reason = reason_of_modes()) return run_unrecorded(f, inputs, reason);
   if (share_memory(inputs)) return run_unrecorded(f, inputs, "inputs share memory");
-  for (CompiledRecord* r : f.records) {
-    if (!fits(*r, inputs)) continue;
-    if (!r->plan) return run_unrecorded(f, inputs, r->reason.c_str());
+  CompiledRecord* found = find_record(f, inputs);
+  if (!found) found = follow(f, inputs);
+  if (found) {
+    if (!found->plan) return run_unrecorded(f, inputs, found->reason.c_str());
     for (const Tensor* t : inputs)
-      if (r->outside.find(t->storage) >= 0)
+      if (found->outside.find(t->storage) >= 0)
         return run_unrecorded(f, inputs, "an input shares memory with state of the function");
-    return replay(f, *r, inputs, cap, n_outs);
+    return replay(f, *found, inputs, cap, n_outs);
   }
-  if (f.records.size() >= f.limit)
+  if (num_recorded(f) >= f.limit)
     return run_unrecorded(f, inputs, "there are as many records as the limit allows");
   return record(f, inputs);
 }

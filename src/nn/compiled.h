@@ -14,7 +14,8 @@ struct Compiled {
   ApplicationFn fn;
   void* user;
   void (*drop)(void*);
-  int64_t limit;                         // most records
+  int64_t limit;                         // most records of calls of the function
+  bool dynamic;                          // records of other sizes may follow from them
   int32_t busy = 0;                      // atomic: a thread is in a call
   SmallVec<CompiledRecord*, 2> records;  // owned
   int64_t n_replays = 0, n_runs = 0;     // atomic
@@ -22,7 +23,8 @@ struct Compiled {
   static void destroy(Compiled*) noexcept;
 };
 
-Ref<Compiled> new_compiled(ApplicationFn fn, void* user, void (*drop)(void*), int64_t limit);
+Ref<Compiled> new_compiled(ApplicationFn fn, void* user, void (*drop)(void*), int64_t limit,
+                           bool dynamic);
 // Fails with BUFFER_TOO_SMALL, and sets *n_outs, if there are more than cap results.
 TensorList call_compiled(Compiled& f, TensorSpan inputs, int64_t cap, int64_t* n_outs);
 // The records that can be replayed.

@@ -2485,6 +2485,8 @@ int main(void) {
   S(tt_compile_opts);
   F(tt_compile_opts, set);
   F(tt_compile_opts, limit);
+  F(tt_compile_opts, dynamic);
+  F(tt_compile_opts, pad);
   S(tt_compiled_info);
   F(tt_compiled_info, n_records);
   F(tt_compiled_info, n_replays);
@@ -3893,6 +3895,7 @@ int main(void) {
   C(TT_PLAN_ARENA);
   C(TT_PLAN_ARENA_BYTES);
   C(TT_COMPILE_LIMIT);
+  C(TT_COMPILE_DYNAMIC);
   C(TT_EVENT_OP);
   C(TT_EVENT_KERNEL);
   C(TT_EVENT_MODULE);

@@ -91,7 +91,7 @@ function vmap(f, x::Tensor...; dims=1)
 end
 
 """
-    TT.compile(; limit=8) do x, y
+    TT.compile(; limit=8, dynamic=false) do x, y
         …
     end
 
@@ -99,9 +99,12 @@ A function that is recorded once for tensors alike and then replayed without dis
 training step: forward, backward, `TT.step!`. Tensors of other sizes or types make another record,
 at most `limit`; beyond that, and where no record is possible, the function itself runs. What it
 does besides computing with tensors happens in recorded calls only: `TT.compile_info`.
+dynamic: once three records differ only in the size of one dimension, such as the batch, and follow
+from each other, records for further sizes are made without calling the function, which must not
+decide by the size; a step of an optimizer needs a record for each size.
 """
-function compile(f; limit::Integer=8)
-    opts = Ref(C.tt_compile_opts(C.TT_COMPILE_LIMIT, limit))
+function compile(f; limit::Integer=8, dynamic::Bool=false)
+    opts = Ref(C.tt_compile_opts(C.TT_COMPILE_LIMIT | C.TT_COMPILE_DYNAMIC, limit, dynamic, 0))
     return own(Compiled, handle_out(o -> transformed((fn, user, drop) -> C.tt_compile(ctx(), fn,
         user, drop, opts, o), f)))
 end

@@ -239,6 +239,11 @@ end
     @test TT.compile_info(train) == (records = 1, replays = 5, runs = 1, reason = nothing)
     TT.reset!(train)
     @test TT.compile_info(train).records == 0
+    doubling = TT.compile(x -> x .+ x; dynamic=true)
+    for n in 2:9
+        @test near(doubling(TT.ones(n)), fill(2.0, n))
+    end
+    @test TT.compile_info(doubling).runs == 3
     reading = TT.compile(x -> x .* TT.item(sum(x)))
     @test near(reading(tensor([1.0, 2])), [3, 6]) && near(reading(tensor([1.0, 3])), [4, 12])
     @test occursin("read", TT.compile_info(reading).reason)

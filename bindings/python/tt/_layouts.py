@@ -568,7 +568,7 @@ STRUCTS = {
     "tt_ddp_bucket": "index q, num_buckets q, buffer P, gradients P, parameters P, num_parameters "
     "q, failed i, pad i",
     "tt_plan_opts": "set Q, arena P, arena_bytes q",
-    "tt_compile_opts": "set Q, limit q",
+    "tt_compile_opts": "set Q, limit q, dynamic i, pad i",
     "tt_compiled_info": "n_records q, n_replays q, n_runs q, reason z",
     "tt_profile_row": "op z, calls q, self_ns q, total_ns q",
     "tt_profiler_start_opts": "set Q, capacity q, record_shapes i, profile_memory i, with_flops "
@@ -1073,11 +1073,12 @@ CONSTANTS = {
     "TT_REDUCE_BAND": 6, "TT_REDUCE_BOR": 7, "TT_REDUCE_BXOR": 8, "TT_GROUP_TIMEOUT_MS": 1,
     "TT_GROUP_LIBRARY": 2, "TT_DDP_BUCKET_BYTES": 1, "TT_DDP_BROADCAST_BUFFERS": 2,
     "TT_DDP_FIND_UNUSED_PARAMETERS": 4, "TT_DDP_COMPRESSION": 8, "TT_PLAN_ARENA": 1,
-    "TT_PLAN_ARENA_BYTES": 2, "TT_COMPILE_LIMIT": 1, "TT_EVENT_OP": 1, "TT_EVENT_KERNEL": 2,
-    "TT_EVENT_MODULE": 3, "TT_EVENT_NODE": 4, "TT_EVENT_MEMORY": 5, "TT_EVENT_OPTIMIZER": 6,
-    "TT_EVENT_REGION": 7, "TT_EVENT_COMMUNICATION": 8, "TT_PROFILER_START_CAPACITY": 1,
-    "TT_PROFILER_START_RECORD_SHAPES": 2, "TT_PROFILER_START_PROFILE_MEMORY": 4,
-    "TT_PROFILER_START_WITH_FLOPS": 8, "TT_PROFILER_START_WITH_MODULES": 16
+    "TT_PLAN_ARENA_BYTES": 2, "TT_COMPILE_LIMIT": 1, "TT_COMPILE_DYNAMIC": 2, "TT_EVENT_OP": 1,
+    "TT_EVENT_KERNEL": 2, "TT_EVENT_MODULE": 3, "TT_EVENT_NODE": 4, "TT_EVENT_MEMORY": 5,
+    "TT_EVENT_OPTIMIZER": 6, "TT_EVENT_REGION": 7, "TT_EVENT_COMMUNICATION": 8,
+    "TT_PROFILER_START_CAPACITY": 1, "TT_PROFILER_START_RECORD_SHAPES": 2,
+    "TT_PROFILER_START_PROFILE_MEMORY": 4, "TT_PROFILER_START_WITH_FLOPS": 8,
+    "TT_PROFILER_START_WITH_MODULES": 16
 }
 made = {}
 

@@ -39,7 +39,7 @@ __all__ = [
 ]
 MAX_RESULTS = 1024  # of a function in C
 LIMIT = 8  # records of one function, and structures of its arguments
-OPTIONS = Struct("Qq").pack  # tt_compile_opts
+OPTIONS = Struct("Qqii").pack  # tt_compile_opts
 INFO = Struct("qqqP")  # tt_compiled_info
 PLAIN = (int, float, complex, str, bytes, bool, type(None))  # watched by value
 POINTERS = convert.POINTERS
@@ -66,7 +66,9 @@ class Entry:
     function itself runs, or None.
     """
 
-    def __init__(self, fn: Callable[..., Any], structure: Any, held: Any) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], structure: Any, held: Any, dynamic: bool = False
+    ) -> None:
         self.fn, self.structure, self.held = fn, structure, held
         self.result: Any = None
         self.number: int | None = None
@@ -91,7 +93,7 @@ class Entry:
             return owner.traced(*args, **kwargs)
 
         flat = Flat(traced, structure)
-        call("tt_compile", *flat.user(), OPTIONS(1, LIMIT), byref(self.handle))
+        call("tt_compile", *flat.user(), OPTIONS(3, LIMIT, dynamic, 0), byref(self.handle))
 
     def traced(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function, from C."""
@@ -277,8 +279,10 @@ def frozen(structure: Any) -> Any:
 class Compiled:
     """A function that is recorded once for similar arguments, and replayed."""
 
-    def __init__(self, fn: Callable[..., Any], fullgraph: bool = False) -> None:
-        self.fn, self.fullgraph = fn, fullgraph
+    def __init__(
+        self, fn: Callable[..., Any], fullgraph: bool = False, dynamic: bool = False
+    ) -> None:
+        self.fn, self.fullgraph, self.dynamic = fn, fullgraph, dynamic
         self.entries: dict[Any, Entry] = {}
         self.watched: Watched | None = None
         # of the last replay: the number of its arguments, what was seen then, its entry's run
@@ -289,7 +293,7 @@ class Compiled:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        bound = Compiled(self.fn.__get__(instance, owner), self.fullgraph)
+        bound = Compiled(self.fn.__get__(instance, owner), self.fullgraph, self.dynamic)
         name = getattr(self.fn, "__name__", "")
         if hasattr(instance, "__dict__") and getattr(type(instance), name, None) is self:
             instance.__dict__.setdefault(name, bound)
@@ -343,7 +347,7 @@ class Compiled:
         assert self.watched is not None
         self.watched.state(held)
         structure = without_tensors((args, kwargs), [])
-        entry = self.entries[key] = Entry(self.fn, structure, held)
+        entry = self.entries[key] = Entry(self.fn, structure, held, self.dynamic)
         return entry
 
     def reset(self) -> None:
@@ -367,12 +371,15 @@ def compile(
 
     Compile a whole training step, with backward and the optimizer's step: a call whose result needs
     a gradient runs the function itself. fullgraph: raises RuntimeError if the first call cannot be
-    recorded. disable: returns model unchanged. The other arguments are ignored.
+    recorded. dynamic: True makes records for further sizes of one dimension, such as the batch,
+    from those of three sizes, without calling the function, which must not decide by the size; a
+    step of an optimizer needs a record for each size. disable: returns model unchanged. The other
+    arguments are ignored.
     """
     if mode is not None and options is not None:
         raise RuntimeError("compile: give mode or options, not both")
     if model is None:
-        return lambda fn: compile(fn, fullgraph=fullgraph, disable=disable)
+        return lambda fn: compile(fn, fullgraph=fullgraph, dynamic=dynamic, disable=disable)
     if not callable(model):
         raise RuntimeError(f"compile: model is a {type(model).__name__}: must be callable")
     if disable:
@@ -380,8 +387,8 @@ def compile(
     from .nn.module import Module
 
     if isinstance(model, Module):
-        return optimized_module()(model, fullgraph)
-    return Compiled(model, fullgraph)
+        return optimized_module()(model, fullgraph, bool(dynamic))
+    return Compiled(model, fullgraph, bool(dynamic))
 
 
 def optimized_module() -> Any:

@@ -23,11 +23,12 @@ tt_status tt_compile(tt_ctx* h, tt_fn fn, void* user, void (*drop)(void*),
   bool passed_on = false;
   const tt_status status = api_call(h, "compile", [&](Ctx&) {
     if (!fn) fail_null("fn", 1);
-    check_opts(opts, 1);
+    check_opts(opts, 2);
     out_arg(out, "out", 5);
     const int64_t limit = opts_has(opts, 0) ? opts->limit : kDefaultLimit;
     if (limit < 0) fail_arg(TT_INVALID_ARG, "limit", "limit is {}: must be at least 0", limit);
-    *out = reinterpret_cast<tt_compiled*>(new_compiled(fn, user, drop, limit).leak());
+    const bool dynamic = opts_has(opts, 1) && opts->dynamic != 0;
+    *out = reinterpret_cast<tt_compiled*>(new_compiled(fn, user, drop, limit, dynamic).leak());
     passed_on = true;
   });
   if (!passed_on) run_drop(drop, user);

@@ -245,6 +245,112 @@ static void test_guards(void** state) {
   drop_net(&compiled);
 }
 
+/* ---- a dimension of any size ---- */
+
+static tt_status compute(Net* net, tt_ctx* x, const tt_tensor* const* in, int with_backward,
+                         tt_tensor** out) {
+  int64_t n;
+  if (with_backward) TRY(tt_optim_zero_grad(x, net->o, 1));
+  TRY(tt_module_forward(x, net->m, in, 1, out, 1, &n));
+  if (with_backward) {
+    TRY(tt_sum(x, *out, NULL, out));
+    TRY(tt_backward(x, *out, NULL));
+  }
+  return tt_detach(x, *out, out);
+}
+static tt_status forward_of(Net* net, tt_ctx* x, const tt_tensor* const* in, int with_backward,
+                            tt_tensor** outs, int64_t* n_outs) {
+  tt_tensor* out = NULL;
+  tt_status s;
+  net->runs++;
+  TRY(tt_scope_push(x));
+  s = compute(net, x, in, with_backward, &out);
+  TRY(tt_scope_pop(x, &out, s == TT_OK));
+  if (s == TT_OK) outs[0] = out;
+  *n_outs = s == TT_OK;
+  return s;
+}
+/* The module's result. */
+static tt_status infer(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
+                       tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)n;
+  (void)cap;
+  return forward_of(user, x, in, 0, outs, n_outs);
+}
+/* Its sum, and gradients in the parameters. */
+static tt_status slope(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
+                       tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)n;
+  (void)cap;
+  return forward_of(user, x, in, 1, outs, n_outs);
+}
+/* A number that does not grow evenly with the size. */
+static tt_status divide(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
+                        tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)n;
+  (void)cap;
+  ((Net*)user)->runs++;
+  *n_outs = 1;
+  return tt_mul_f64(x, in[0], 1.0 / (double)tt_tensor_numel(in[0]), outs);
+}
+
+static tt_tensor* batch_of(const int64_t* shape, int64_t ndim, int64_t rows, int floats, int k) {
+  int64_t sizes[8];
+  memcpy(sizes, shape, (size_t)ndim * sizeof *shape);
+  sizes[0] = rows;
+  return inputs(sizes, ndim, floats, k);
+}
+
+/* Sizes 1, 2, 5 and 3 run the function; others follow from them, if they do. */
+static void check_sizes(const char* what, tt_module* (*build)(void), tt_fn fn, int train,
+                        const int64_t* shape, int64_t ndim, int floats, int runs) {
+  const tt_compile_opts opts = {.set = TT_COMPILE_DYNAMIC, .dynamic = 1};
+  const int64_t rows[] = {1, 2, 5, 3, 4, 64, 2, 7, 1, 64, 33};
+  Net eager = new_net(build), compiled = new_net(build);
+  tt_tensor *p[64], *q[64], *want, *got, *grad, *other;
+  tt_compiled* f;
+  int64_t n, i;
+  int k;
+  OK(tt_compile(c, fn, &compiled, NULL, &opts, &f));
+  OK(tt_module_train(c, eager.m, train));
+  OK(tt_module_train(c, compiled.m, train));
+  for (k = 0; k < 11; k++) {
+    tt_tensor* x;
+    OK(tt_scope_push(c));
+    x = batch_of(shape, ndim, rows[k], floats, k);
+    OK(tt_manual_seed(c, (uint64_t)k));
+    OK(fn(&eager, c, LIST(x), &want, 1, &n));
+    OK(tt_manual_seed(c, (uint64_t)k));
+    got = call(f, LIST(x));
+    same_bits(what, got, want);
+    OK(tt_module_parameters(c, eager.m, p, 64, &n));
+    OK(tt_module_parameters(c, compiled.m, q, 64, &n));
+    for (i = 0; i < n; i++) {
+      OK(tt_tensor_grad(c, p[i], &grad));
+      OK(tt_tensor_grad(c, q[i], &other));
+      assert_int_equal(!grad, !other);
+      if (grad) same_bits(what, grad, other);
+    }
+    OK(tt_scope_pop(c, NULL, 0));
+  }
+  if (compiled.runs != runs) fail_msg("%s: %d runs; %s", what, compiled.runs, info_of(f).reason);
+  tt_compiled_release(f);
+  drop_net(&eager);
+  drop_net(&compiled);
+}
+static void test_sizes(void** state) {
+  const int each = 8; /* a run for each size */
+  (void)state;
+  OK(tt_set_grad_enabled(c, 0, NULL));
+  check_sizes("mlp", mlp, infer, 0, SHAPE(0, 8), 1, 4);
+  check_sizes("cnn", cnn, infer, 0, SHAPE(0, 1, 8, 8), 1, 4);
+  check_sizes("gpt", gpt, infer, 0, SHAPE(0, 5), 0, 4);
+  check_sizes("1 / n", mlp, divide, 0, SHAPE(0, 8), 1, each);
+  check_sizes("random numbers", mlp, infer, 1, SHAPE(0, 8), 1, each);
+  OK(tt_set_grad_enabled(c, 1, NULL));
+  check_sizes("gradients", mlp, slope, 0, SHAPE(0, 8), 1, 4);
+}
+
 static int dropped;
 static void count_drop(void* user) {
   (void)user;
@@ -498,9 +604,9 @@ static void test_threads(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_curves),     SCOPED(test_guards),
-                                     SCOPED(test_failures),   SCOPED(test_results),
-                                     SCOPED(test_threads),    SCOPED(test_gradients),
-                                     SCOPED(test_unrecorded), SCOPED(test_out_of_memory)};
+  const struct CMUnitTest tests[] = {
+      SCOPED(test_curves),    SCOPED(test_guards),     SCOPED(test_sizes),
+      SCOPED(test_failures),  SCOPED(test_results),    SCOPED(test_threads),
+      SCOPED(test_gradients), SCOPED(test_unrecorded), SCOPED(test_out_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,6 +90,21 @@ def test_numbers_of_closures_and_globals():
     assert len(f.entries) == 3
 
 
+def test_a_batch_of_any_size():
+    m = model().eval()
+    compiled = tt.compile(m, dynamic=True)
+    step = tt.compile(dynamic=True)(lambda x, y: (x * y).sum(0))
+    with tt.no_grad():
+        for n in (1, 2, 5, 3, 4, 17, 2, 8):
+            x = tt.randn(n, 8)
+            assert compiled(x).tolist() == m(x).tolist()
+            y = tt.randn(n, 8)
+            assert step(x, y).tolist() == (x * y).sum(0).tolist()
+    for f in (compiled._compiled, step):
+        (entry,) = f.entries.values()
+        assert entry.info()[0] == 7 and entry.info()[2] == 4
+
+
 def test_a_module():
     m = model()
     x = tt.randn(2, 8)

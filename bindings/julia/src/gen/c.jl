@@ -668,7 +668,7 @@ struct tt_ddp_bucket; index::Int64; num_buckets::Int64; buffer::Ptr{Cvoid};
     gradients::Ptr{Ptr{Cvoid}}; parameters::Ptr{Ptr{Cvoid}}; num_parameters::Int64; failed::Int32;
     pad::Int32 end
 struct tt_plan_opts; set::UInt64; arena::Ptr{Cvoid}; arena_bytes::Int64 end
-struct tt_compile_opts; set::UInt64; limit::Int64 end
+struct tt_compile_opts; set::UInt64; limit::Int64; dynamic::Int32; pad::Int32 end
 struct tt_compiled_info; n_records::Int64; n_replays::Int64; n_runs::Int64; reason::Ptr{UInt8} end
 struct tt_profile_row; op::Ptr{UInt8}; calls::Int64; self_ns::Int64; total_ns::Int64 end
 struct tt_profiler_start_opts; set::UInt64; capacity::Int64; record_shapes::Int32;
@@ -2049,6 +2049,7 @@ const TT_DDP_COMPRESSION = UInt64(8)
 const TT_PLAN_ARENA = UInt64(1)
 const TT_PLAN_ARENA_BYTES = UInt64(2)
 const TT_COMPILE_LIMIT = UInt64(1)
+const TT_COMPILE_DYNAMIC = UInt64(2)
 const TT_EVENT_OP = Int32(1)
 const TT_EVENT_KERNEL = Int32(2)
 const TT_EVENT_MODULE = Int32(3)

@@ -3936,6 +3936,8 @@ pub struct tt_plan_opts {
 pub struct tt_compile_opts {
     pub set: u64,
     pub limit: i64,
+    pub dynamic: i32,
+    pub pad: i32,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -5475,6 +5477,7 @@ pub const TT_DDP_COMPRESSION: u64 = 8;
 pub const TT_PLAN_ARENA: u64 = 1;
 pub const TT_PLAN_ARENA_BYTES: u64 = 2;
 pub const TT_COMPILE_LIMIT: u64 = 1;
+pub const TT_COMPILE_DYNAMIC: u64 = 2;
 pub const TT_EVENT_OP: i32 = 1;
 pub const TT_EVENT_KERNEL: i32 = 2;
 pub const TT_EVENT_MODULE: i32 = 3;

@@ -382,7 +382,35 @@ pub fn compile(
     f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + 'static,
     limit: i64,
 ) -> Result<Compiled> {
-    let opts = sys::tt_compile_opts { set: sys::TT_COMPILE_LIMIT, limit };
+    compile_with(f, limit, false)
+}
+
+/// As [`compile`], but once three records differ only in the size of one dimension, such as the
+/// batch, and follow from each other, records for further sizes are made without calling `f`. It
+/// must not decide by the size. A step of an optimizer needs a record for each size.
+///
+/// ```
+/// let mean = tt::compile_dynamic(|x| Ok(vec![x[0].sum()?.mul_scalar(0.5)?]), 8)?;
+/// for n in 2..9 {
+///     mean.call(&[&tt::Tensor::from(vec![1f32; n])])?;
+/// }
+/// assert_eq!(mean.info()?.runs, 3);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn compile_dynamic(
+    f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + 'static,
+    limit: i64,
+) -> Result<Compiled> {
+    compile_with(f, limit, true)
+}
+
+fn compile_with(
+    f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + 'static,
+    limit: i64,
+    dynamic: bool,
+) -> Result<Compiled> {
+    let set = sys::TT_COMPILE_LIMIT | sys::TT_COMPILE_DYNAMIC;
+    let opts = sys::tt_compile_opts { set, limit, dynamic: dynamic.into(), pad: 0 };
     let mut out = null_mut();
     // SAFETY: the options are valid during the call, which takes ownership of the function.
     with_function(f, |fun, user, drop| unsafe {

@@ -553,7 +553,7 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_ddp_bucket, index, num_buckets, buffer, gradients, parameters, num_parameters,
         failed, pad);
     layout!(out, tt_plan_opts, set, arena, arena_bytes);
-    layout!(out, tt_compile_opts, set, limit);
+    layout!(out, tt_compile_opts, set, limit, dynamic, pad);
     layout!(out, tt_compiled_info, n_records, n_replays, n_runs, reason);
     layout!(out, tt_profile_row, op, calls, self_ns, total_ns);
     layout!(out, tt_profiler_start_opts, set, capacity, record_shapes, profile_memory, with_flops,
@@ -1931,6 +1931,7 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_PLAN_ARENA);
     constant!(out, TT_PLAN_ARENA_BYTES);
     constant!(out, TT_COMPILE_LIMIT);
+    constant!(out, TT_COMPILE_DYNAMIC);
     constant!(out, TT_EVENT_OP);
     constant!(out, TT_EVENT_KERNEL);
     constant!(out, TT_EVENT_MODULE);

@@ -8189,6 +8189,15 @@ impl CompileOpts {
         self.0.limit = value;
         self
     }
+    /// 1: once three records differ only in the size of one dimension of the inputs, and the third
+    /// follows from the other two, calls with further sizes use records that follow, too, and the
+    /// function does not run. It must not decide by the size in another way; default 0.
+    #[must_use]
+    pub fn dynamic(mut self, value: bool) -> CompileOpts {
+        self.0.set |= sys::TT_COMPILE_DYNAMIC;
+        self.0.dynamic = value as i32;
+        self
+    }
 }
 
 /// Options of `profiler_start`.
