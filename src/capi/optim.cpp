@@ -3,6 +3,7 @@
 #include "autograd/callback_outs.h"
 #include "base/finalizer.h"
 #include "core/callback.h"
+#include "core/graph_hooks.h"
 
 namespace TT_NS {
 
@@ -99,6 +100,7 @@ tt_status tt_optim_set_f64(tt_ctx* h, tt_optimizer* opt, int64_t group, const ch
   return api_call(h, "optim_set_f64", [&](Ctx&) {
     Optimizer& o = optimizer_arg(opt, "opt", 1);
     str_arg(name, "name", 3);
+    note_change("a value of an optimizer");
     set_group_value(o, group, name, value);
   });
 }
@@ -120,6 +122,7 @@ tt_status tt_optim_set_state(tt_ctx* h, tt_optimizer* opt, int64_t param, const 
   return api_call(h, "optim_set_state", [&](Ctx&) {
     Optimizer& o = optimizer_arg(opt, "opt", 1);
     str_arg(name, "name", 3);
+    note_change("the state of an optimizer");
     set_param_state(o, param, name, optional_arg(value, "value", 4));
   });
 }
@@ -156,6 +159,7 @@ tt_status tt_optim_load_tensor(tt_ctx* h, tt_optimizer* opt, const char* name,
   return api_call(h, "optim_load_tensor", [&](Ctx&) {
     Optimizer& o = optimizer_arg(opt, "opt", 1);
     str_arg(name, "name", 2);
+    note_change("the state of an optimizer");
     load_tensor(o, name, tensor_arg(value, "value", 3));
   });
 }
@@ -163,6 +167,7 @@ tt_status tt_optim_load_number(tt_ctx* h, tt_optimizer* opt, const char* name, d
   return api_call(h, "optim_load_number", [&](Ctx&) {
     Optimizer& o = optimizer_arg(opt, "opt", 1);
     str_arg(name, "name", 2);
+    note_change("the state of an optimizer");
     load_number(o, name, value);
   });
 }

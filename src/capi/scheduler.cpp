@@ -1,5 +1,6 @@
 #include "base/finalizer.h"
 #include "capi/optim.h"
+#include "core/graph_hooks.h"
 
 namespace TT_NS {
 
@@ -55,11 +56,12 @@ tt_status tt_lr_multiplicative(tt_ctx* h, tt_optimizer* optimizer, tt_lr_lambda_
 }
 
 tt_status tt_scheduler_step(tt_ctx* h, tt_scheduler* s) {
-  return api_call(h, "scheduler_step", [&](Ctx&) { scheduler_step(scheduler_arg(s, "s", 1)); });
+  return api_call(h, "scheduler_step",
+                  [&](Ctx&) { take_scheduler_step(scheduler_arg(s, "s", 1)); });
 }
 tt_status tt_scheduler_step_to(tt_ctx* h, tt_scheduler* s, int64_t epoch) {
   return api_call(h, "scheduler_step_to",
-                  [&](Ctx&) { scheduler_step_to(scheduler_arg(s, "s", 1), epoch); });
+                  [&](Ctx&) { take_scheduler_step_to(scheduler_arg(s, "s", 1), epoch); });
 }
 int64_t tt_scheduler_last_epoch(const tt_scheduler* h) { return live(h) ? live(h)->last_epoch : 0; }
 tt_status tt_scheduler_get_last_lr(tt_ctx* h, const tt_scheduler* handle, double* lrs, int64_t cap,
@@ -96,6 +98,7 @@ tt_status tt_scheduler_load_number(tt_ctx* h, tt_scheduler* handle, const char* 
   return api_call(h, "scheduler_load_number", [&](Ctx&) {
     Scheduler& s = scheduler_arg(handle, "s", 1);
     str_arg(name, "name", 2);
+    note_change("the state of a scheduler");
     load_number(s, name, value);
   });
 }

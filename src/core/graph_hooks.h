@@ -40,6 +40,8 @@ struct GraphHooks : CtxPart {
   // Makes the check as an operator, which is recorded; returns false if a recorded one is running.
   // NULL: checks are made as ever.
   bool (*check_call)(GraphHooks&, const CheckCall&);
+  // The application changes what runs of the graph would not change again. NULL: it may.
+  void (*change)(GraphHooks&, const char* what);
   CaptureVisitor* visitor;  // NULL: none
 };
 
@@ -47,6 +49,13 @@ struct GraphHooks : CtxPart {
 inline bool recorded_check(const CheckCall& check) {
   GraphHooks* hooks = ctx().graph;
   return TT_UNLIKELY(hooks && hooks->check_call) && hooks->check_call(*hooks, check);
+}
+
+// Called before the application changes an object that captured steps use, by other means than
+// those that a capture records.
+inline void note_change(const char* what) {
+  GraphHooks* hooks = ctx().graph;
+  if (TT_UNLIKELY(hooks && hooks->change)) hooks->change(*hooks, what);
 }
 
 inline void note_grad(const Tensor& leaf, bool replaces) {

@@ -31,7 +31,7 @@ static bool fits_type(ArgType type, Value::Kind kind) {
     case ArgType::kGenerator: return is_one_of(kind, {V::kGenerator, V::kNone});
     case ArgType::kStr: return is_one_of(kind, {V::kStr, V::kNone});
     case ArgType::kRng: return kind == V::kRng;
-    case ArgType::kObject: return false;
+    case ArgType::kObject: return kind == V::kObject;
     case ArgType::kInt:
     case ArgType::kDim:
     case ArgType::kEnum: return kind == V::kInt;

@@ -310,6 +310,18 @@ void note_read(WorkObserver& w, const Tensor&) {
   });
 }
 
+// Runs would not make the change again.
+void note_changed(GraphHooks& hooks, const char* what) {
+  auto& c = static_cast<Capture&>(hooks);
+  if (c.in_node || c.options.allow_reads || c.refused) return;
+  recorded(c, [&] {
+    fail(
+        TT_INVALID_ARG,
+        "{} is set while a graph is captured: runs would not set it again (allow_reads permits it)",
+        what);
+  });
+}
+
 void destroy(CtxPart* part) noexcept {
   auto* c = static_cast<Capture*>(part);
   c->~Capture();
@@ -325,6 +337,7 @@ void begin_capture(TensorSpan inputs, const CaptureOptions& options) {
   c->destroy_fn = destroy;
   c->draw = draw_numbers;
   c->check_call = check_as_operator;
+  c->change = note_changed;
   c->launch = launch_in_node;
   c->read = note_read;
   c->write = [](WorkObserver&, const Tensor&) {};

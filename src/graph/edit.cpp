@@ -167,17 +167,20 @@ void Rebuild::run_node(int32_t i) {
     WorkObserver& work;
     decltype(work.launch) launch;
     decltype(work.check) check;
+    decltype(work.call) call;
     ~Restore() {
       work.launch = launch;
       work.check = check;
+      work.call = call;
     }
-  } restore{work, work.launch, work.check};
+  } restore{work, work.launch, work.check, work.call};
   // What the host reads must be computed.
   if (i != inserted_ && !n.reads && n.op->n_slots)
     work.launch = [](WorkObserver&, const Kernel&, const void*, int64_t, int64_t) {
       return int32_t(TT_OK);
     };
   work.check = [](WorkObserver&, const Tensor&, const DeviceCheck&) { return false; };
+  work.call = [](WorkObserver&, Object&, HostFn, const Tensor&) {};  // no step is counted
   call.run(*n.op, outs, bit(kKeyCapture));
   take_outs(n, outs, {written.data(), written.size()});
 }

@@ -410,6 +410,15 @@ constexpr Guard kGuards[] = {
     {"scatter_multiply", [](const Args& a) { return scatters(a, true); }},
     {"scatter_counts", [](const Args& a) { return scatters(a, false); }},
     {"bag_reduce", reduces_bags},
+    {"optim_step", always},  // its object was read with it, and is checked there
+    {"schedule_step", always},
+    {"clip_norm",
+     [](const Args& a) { return a.arg("grads").values.size() > 0 && a.arg("norm_type").f > 0; }},
+    {"clip_scale",
+     [](const Args& a) {
+       return a.arg("grads").values.size() > 0 && a.numel("total") == 1 &&
+              is_float(a.dtype("total"));
+     }},
     {"check_indices", always},
     {"check_holds", [](const Args& a) { return a.in("status", 1, TT_LINALG); }},
     {"check_info", [](const Args& a) { return a.in("what", 0, 3); }},

@@ -147,8 +147,7 @@ void Writer::arg(const IrArg& a) {
       out_.add("]@");
       list(a.values.span());
       return;
-    case Value::kObject:
-      fail(TT_NOT_IMPLEMENTED, "a graph with a step of an optimizer cannot be saved");
+    case Value::kObject: out_.add("o"); return;
     case Value::kRng:
       out_.add("r").add(int64_t(a.draw)).add("+").add(int64_t(a.counters_before));
       return;
@@ -200,6 +199,13 @@ void Writer::run() {
 }  // namespace
 
 void write_graph(const Graph& g, Text& out) { Writer(g, out).run(); }
+
+bool has_objects(const Graph& g) noexcept {
+  for (const IrNode& n : g.nodes)
+    for (const IrArg& a : n.args)
+      if (a.kind == Value::kObject) return true;
+  return false;
+}
 
 // ---- reading ----
 
@@ -488,6 +494,8 @@ void Reader::arg(const ArgInfo& info, IrArg& a) {
     const int64_t index = between(0, 127, "a device is out of range");
     if (type != TT_CPU) bad("a device other than the CPU");
     a.i = type << 8 | index;
+  } else if (is('o', Value::kObject)) {
+    // graph_file.cpp has it read
   } else if (is('x', Value::kIndices)) {
     read_index(a);
   } else if (is('r', Value::kRng)) {

@@ -14,7 +14,8 @@
 // An argument is its name, "=" and: none · %3 or %-1 a value · %[3,-1] values · b1 a bool · i5 an
 // integer · f0x1p+0 a float · sb1, si5, sf0x1p+0, sc0x1p+0,0x0p+0 scalars · [1,2] integers ·
 // "text" · g0 a generator · d1:0 a device · r0+4 numbers of draw 0 behind 4 counters ·
-// x[…] a mixed index, each item kind:has:start:stop:step, then @ and the values of its tensors.
+// x[…] a mixed index, each item kind:has:start:stop:step, then @ and the values of its tensors · o
+// an object, whose form is a text of its own.
 #pragma once
 
 #include "graph/ir.h"
@@ -29,6 +30,14 @@ struct OpFinder {
   bool (*is_enum)(uint8_t enumeration, int64_t value);        // a value of the enumeration
   const void* user;
 };
+
+// How the objects of internal operators are written and read, by the layer that has them.
+struct ObjectForms {
+  void (*write)(const Graph& g, Text& out);
+  // Gives the nodes of g their objects. Everything is checked; fails with FORMAT.
+  void (*read)(const char* path, const char* text, Graph& g);
+};
+bool has_objects(const Graph& g) noexcept;
 
 // Fails with NOT_IMPLEMENTED for a graph on other devices than the CPU.
 void write_graph(const Graph& g, Text& out);

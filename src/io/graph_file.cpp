@@ -10,6 +10,7 @@ namespace TT_NS {
 
 constexpr const char* kFormat = "ttg";
 constexpr const char* kGraphKey = "graph";
+constexpr const char* kObjectsKey = "objects";
 
 namespace {
 
@@ -73,11 +74,25 @@ void read_contents(const TensorFile& f, Graph& g) {
     fail_arg(TT_FORMAT, "path", "\"{}\" has tensors that are not of the graph", f.path);
 }
 
+void read_objects(const TensorFile& f, Graph& g, const ObjectForms* objects) {
+  const char* text = nullptr;
+  for (const FileText& m : f.header.metadata)
+    if (strcmp(m.key, kObjectsKey) == 0) text = m.value;
+  if (!text && !has_objects(g)) return;
+  if (!text) fail_arg(TT_FORMAT, "path", "\"{}\": the steps of optimizers are missing", f.path);
+  if (!objects)
+    fail_arg(TT_NOT_IMPLEMENTED, "path",
+             "\"{}\" has steps of an optimizer: only tt_graph_load reads them", f.path);
+  objects->read(f.path, text, g);
+}
+
 }  // namespace
 
-void save_graph(const char* path, const Graph& g) {
-  Text text;
+void save_graph(const char* path, const Graph& g, const ObjectForms& objects) {
+  Text text, objects_text;
   write_graph(g, text);
+  const bool with_objects = has_objects(g);
+  if (with_objects) objects.write(g, objects_text);
   SmallVec<Text, 8> names;
   SmallVec<TensorRef, 8> tensors;
   names.reserve(g.storages.size());
@@ -92,15 +107,17 @@ void save_graph(const char* path, const Graph& g) {
     name_list.push_back(names[i].c_str());
     tensor_list.push_back(tensors[i].get());
   }
-  const char* const metadata[] = {"format", kFormat, kGraphKey, text.c_str()};
-  save_tensors(path, name_list, tensor_list, metadata);
+  const char* const metadata[] = {"format",     kFormat,     kGraphKey,
+                                  text.c_str(), kObjectsKey, objects_text.c_str()};
+  save_tensors(path, name_list, tensor_list, {metadata, with_objects ? 6 : 4});
 }
 
-Ref<Graph> load_graph(const char* path, const OpFinder& ops) {
+Ref<Graph> load_graph(const char* path, const OpFinder& ops, const ObjectForms* objects) {
   Ref<TensorFile> f = open_tensors(path, false);
   Ref<Graph> g = read_graph(f->path, find_text(*f), ops);
   read_contents(*f, *g);
   verify_graph(*g, TT_FORMAT);
+  read_objects(*f, *g, objects);
   dry_run(*g, TT_FORMAT);
   verify_graph(*g, TT_FORMAT);
   return g;

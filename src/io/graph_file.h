@@ -7,8 +7,9 @@
 namespace TT_NS {
 
 // Writes a file that replaces path. Inputs have no contents in it.
-void save_graph(const char* path, const Graph& g);
+void save_graph(const char* path, const Graph& g, const ObjectForms& objects);
 // Fails with IO, FORMAT, or with the error of an operator whose arguments the file gets wrong.
-Ref<Graph> load_graph(const char* path, const OpFinder& ops);
+// objects: NULL if there may be none.
+Ref<Graph> load_graph(const char* path, const OpFinder& ops, const ObjectForms* objects);
 
 }  // namespace TT_NS

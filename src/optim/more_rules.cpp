@@ -1,5 +1,6 @@
 // The kinds of optimizer whose kernel is optim_more_step, as rules.cpp.
 #include "ops/gen/kernels.h"
+#include "optim/captured.h"
 #include "optim/rules.h"
 
 #include <math.h>
@@ -200,6 +201,12 @@ static constinit const OptimClass kLion = {
     .momentum = "beta1",
     .factors = lion_factors,
 };
+
+const OptimClass* find_more_class(Span<const char> name) {
+  static constexpr const OptimClass* kAll[] = {&kAdadelta, &kAdamax, &kNadam, &kRadam,
+                                               &kAsgd,     &kRprop,  &kLion};
+  return class_named(kAll, name);
+}
 
 OptimizerRef construct(const AdadeltaArgs& a) {
   at_least_0(a.lr, "lr");

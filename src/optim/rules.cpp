@@ -1,6 +1,7 @@
 // The kinds of optimizer whose kernel is optim_step: checks of their arguments, and the factors of
 // a step in PyTorch's order of operations, in double precision.
 #include "ops/gen/kernels.h"
+#include "optim/captured.h"
 #include "optim/rules.h"
 
 #include <math.h>
@@ -119,6 +120,11 @@ static constinit const OptimClass kAdagrad = {
     .momentum = nullptr,
     .factors = adagrad_factors,
 };
+
+const OptimClass* find_first_class(Span<const char> name) {
+  static constexpr const OptimClass* kAll[] = {&kSgd, &kAdam, &kAdamW, &kRmsprop, &kAdagrad};
+  return class_named(kAll, name);
+}
 
 OptimizerRef construct(const SGDArgs& a) {
   at_least_0(a.lr, "lr");

@@ -5,6 +5,8 @@
 #include "optim/gen/classes.h"
 #include "optim/optimizer.h"
 
+#include <string.h>
+
 namespace TT_NS {
 
 inline uint32_t ascends(double maximize) { return maximize != 0 ? kOptimMaximize : 0u; }
@@ -29,6 +31,14 @@ OptimizerRef make(const OptimClass& cls, const Args& a, double first_state = __b
   values_of(a, o->standard);
   if (a.params.n) add_param_group(*o, a.params);
   return owned;
+}
+
+// Returns the class of this name, NULL if there is none.
+inline const OptimClass* class_named(Span<const OptimClass* const> all, Span<const char> name) {
+  for (const OptimClass* cls : all)
+    if (strlen(cls->name) == size_t(name.n) && memcmp(cls->name, name.ptr, size_t(name.n)) == 0)
+      return cls;
+  return nullptr;
 }
 
 // An optimizer with the arguments that Adam and its relatives share.

@@ -2,12 +2,13 @@
 
 #include "base/finalizer.h"
 #include "base/text/format.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/ops.h"
+#include "optim/captured.h"
 
 #include <string.h>
 
 namespace TT_NS {
-
-constexpr int32_t kMaxDepth = 16;
 
 void Scheduler::destroy(Scheduler* s) noexcept {
   s->tag = 0;
@@ -76,6 +77,18 @@ static void update(Scheduler& s, int64_t epoch, bool closed) {
 
 static constinit const SchedulerClass kSequential = {"SequentialLR", nullptr, nullptr};
 static constinit const SchedulerClass kChained = {"ChainedScheduler", nullptr, nullptr};
+
+static bool names(const SchedulerClass& cls, Span<const char> name) {
+  return strlen(cls.name) == size_t(name.n) && memcmp(cls.name, name.ptr, size_t(name.n)) == 0;
+}
+const SchedulerClass* find_composition(Span<const char> name) {
+  if (names(kSequential, name)) return &kSequential;
+  return names(kChained, name) ? &kChained : nullptr;
+}
+Composition composition_of(const Scheduler& s) {
+  if (s.cls == &kSequential) return Composition::kSequential;
+  return s.cls == &kChained ? Composition::kChained : Composition::kNone;
+}
 
 static Scheduler& part_at(Scheduler& s, int64_t epoch, bool* begins) {
   int64_t i = 0;  // bisect_right
@@ -168,13 +181,63 @@ void scheduler_step_to(Scheduler& s, int64_t epoch) {
   update(s, epoch, true);
 }
 
+// ---- a step as an operator ----
+
+static void destroy_scheduled(Object* object) noexcept {
+  auto* const own = static_cast<ScheduledStep*>(object);
+  own->~ScheduledStep();
+  mem_free(own, sizeof *own);
+}
+
+Ref<ScheduledStep> new_scheduled_step(Scheduler& s) {
+  auto* own = new (mem_alloc(sizeof(ScheduledStep))) ScheduledStep{};
+  own->refs = 1;
+  own->destroy_fn = destroy_scheduled;
+  own->scheduler = SchedulerRef::share(&s);
+  return Ref<ScheduledStep>::adopt(own);
+}
+
+static void next_step(Object& object, char*) {
+  scheduler_step(*static_cast<ScheduledStep&>(object).scheduler);
+}
+static void given_step(Object& object, char* data) {
+  int64_t epoch;
+  memcpy(&epoch, data, sizeof epoch);
+  scheduler_step_to(*static_cast<ScheduledStep&>(object).scheduler, epoch);
+}
+
+void impl::schedule_step(Call, Object& object, int64_t epoch) {
+  const int64_t bytes = epoch < 0 ? 0 : int64_t(sizeof epoch);
+  const TensorRef stored = new_tensor(Ints(&bytes, 1), Dtype::kU8, kCpuDevice);
+  if (epoch < 0) return run_on_host(object, next_step, *stored);
+  memcpy(stored->data, &epoch, sizeof epoch);
+  note_host_write(*stored);
+  run_on_host(object, given_step, *stored);
+}
+
+static bool is_captured() {
+  const Ctx& c = ctx();
+  return c.include & ~c.exclude & bit(kKeyCapture);
+}
+
+void take_scheduler_step(Scheduler& s) {
+  if (TT_LIKELY(!is_captured())) return scheduler_step(s);
+  op::schedule_step(*new_scheduled_step(s), -1);
+}
+void take_scheduler_step_to(Scheduler& s, int64_t epoch) {
+  if (TT_LIKELY(!is_captured()) || epoch < 0) return scheduler_step_to(s, epoch);
+  op::schedule_step(*new_scheduled_step(s), epoch);
+}
+
+// ---- construction of schedulers of schedulers ----
+
 static void adopt_parts(Scheduler& s, Span<Scheduler* const> parts) {
   for (int64_t i = 0; i < parts.n; i++) {
     if (parts[i]->optimizer.get() != s.optimizer.get())
       fail_arg(TT_INVALID_ARG, "schedulers", "schedulers[{}] belongs to another optimizer", i);
-    if (parts[i]->depth + 1 > kMaxDepth)
+    if (parts[i]->depth + 1 > kMaxSchedulerDepth)
       fail_arg(TT_INVALID_ARG, "schedulers", "schedulers[{}] is nested {} levels deep: the maximum",
-               i, kMaxDepth);
+               i, kMaxSchedulerDepth);
     if (parts[i]->depth >= s.depth) s.depth = parts[i]->depth + 1;
     s.parts.push_back(SchedulerRef::share(parts[i]));
   }
@@ -246,7 +309,7 @@ SchedulerRef make_chained(Span<Scheduler* const> parts) {
 // Calls f(prefix length, name, index or -1, number) for each number until it returns true. Nested
 // schedulers have the prefix "schedulers.2.".
 struct Prefix {
-  char text[24 * kMaxDepth + 1];
+  char text[24 * kMaxSchedulerDepth + 1];
   int64_t n = 0;
 };
 template <class F> static bool each_number(Scheduler& s, Prefix& prefix, F& f) {

@@ -6,6 +6,7 @@
 namespace TT_NS {
 
 struct SchedulerClass;
+constexpr int32_t kMaxSchedulerDepth = 16;  // of parts in parts
 
 // The application's factor of a group's learning rate.
 struct LrLambda {
@@ -51,6 +52,9 @@ SchedulerRef new_scheduler(const SchedulerClass& cls, Optimizer& o);
 void start_scheduler(Scheduler& s, int64_t last_epoch);
 void scheduler_step(Scheduler& s);
 void scheduler_step_to(Scheduler& s, int64_t epoch);  // uses the closed form if there is one
+// The same; while a graph is captured, as the operator schedule_step, which its runs repeat.
+void take_scheduler_step(Scheduler& s);
+void take_scheduler_step_to(Scheduler& s, int64_t epoch);
 
 SchedulerRef make_lambda(Optimizer& o, const LrLambda& lambda, bool multiplicative,
                          int64_t last_epoch);

@@ -1,10 +1,11 @@
 // The schedules, computed as in PyTorch: from the current rate (so that they can be chained), and
 // in closed form.
 #include "core/callback.h"
+#include "optim/captured.h"
 #include "optim/gen/classes.h"
-#include "optim/scheduler.h"
 
 #include <math.h>
+#include <string.h>
 
 namespace TT_NS {
 
@@ -12,6 +13,7 @@ SchedulerRef make_sequential(Optimizer& o, Span<Scheduler* const> parts, Ints mi
                              int64_t last_epoch);
 SchedulerRef make_chained(Span<Scheduler* const> parts);
 
+constexpr int64_t kMaxCount = int64_t(1) << 53;
 constexpr double kPi = 3.14159265358979323846;
 
 static Rate only_lr(double lr) { return {lr, __builtin_nan("")}; }
@@ -173,6 +175,26 @@ SchedulerRef make_lambda(Optimizer& o, const LrLambda& lambda, bool multiplicati
   return s;
 }
 
+// ---- by name ----
+
+const SchedulerClass* find_schedule(Span<const char> name) {
+  static constexpr const SchedulerClass* kAll[] = {
+      &kStep, &kMultiStep, &kConstant, &kLinear, &kPolynomial, &kCosine, &kExponential, &kOneCycle};
+  for (const SchedulerClass* cls : kAll)
+    if (strlen(cls->name) == size_t(name.n) && memcmp(cls->name, name.ptr, size_t(name.n)) == 0)
+      return cls;
+  return nullptr;
+}
+
+bool is_valid(const Scheduler& s) {
+  const SchedulerClass* cls = s.cls;
+  const bool divides = cls == &kStep || cls == &kCosine || cls == &kOneCycle;
+  if (divides && (s.count[0] < 1 || s.count[0] > kMaxCount)) return false;
+  if (cls != &kOneCycle) return true;
+  if (s.count[1] < 0 || s.count[1] > (kLinearAnneal | kCycleMomentum | kThreePhase)) return false;
+  return !(s.count[1] & kCycleMomentum) || s.optimizer->cls->momentum;
+}
+
 // ---- constructors ----
 
 static SchedulerRef start(SchedulerRef&& s, int64_t last_epoch) {
@@ -188,8 +210,7 @@ static SchedulerRef make(const SchedulerClass& cls, Optimizer& o, double real0, 
   return s;
 }
 static void check_positive(int64_t n, const char* arg) {
-  if (n < 1 || n > (int64_t(1) << 53))
-    fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be positive", arg, n);
+  if (n < 1 || n > kMaxCount) fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be positive", arg, n);
 }
 static void check_between(double v, double low, double high, const char* arg) {
   if (!(v >= low && v <= high))

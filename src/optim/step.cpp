@@ -6,7 +6,7 @@
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
-#include "optim/optimizer.h"
+#include "optim/captured.h"
 
 #include <string.h>
 
@@ -69,20 +69,6 @@ bool modes_see_steps() {
   const uint64_t seeing = (kModeKeys & ~bit(kKeyAutocast)) | bit(kKeyCapture);
   return ctx().include & ~ctx().exclude & seeing;
 }
-
-// A parameter of a step that runs as an operator.
-struct CountedParam {
-  int64_t group, param;  // positions in the optimizer
-  const char* data;      // its memory when the step was recorded
-  uint32_t states;       // bit k: it has state k
-  uint32_t fresh;        // bit k: state k is not initialised
-};
-// What the operator takes besides tensors: the optimizer, whose factors and counts each run asks
-// for anew, so that schedules go on in a captured step.
-struct StepCounter : Object {
-  OptimizerRef optimizer;
-  SmallVec<CountedParam, 4> params;
-};
 
 class Step {
  public:
@@ -359,7 +345,7 @@ static void destroy_counter(Object* object) noexcept {
   mem_free(counter, sizeof *counter);
 }
 
-static Ref<StepCounter> new_counter(Optimizer& o) {
+Ref<StepCounter> new_counter(Optimizer& o) {
   auto* c = new (mem_alloc(sizeof(StepCounter))) StepCounter{};
   c->refs = 1;
   c->destroy_fn = destroy_counter;

@@ -40,4 +40,13 @@ static constexpr OpSchema clip_scale_schema = {.name = "clip_scale", .call = "cl
 constinit Op<void(TensorSpan, const Tensor&, double)> op_clip_scale = make_op<void, TensorSpan,
     const Tensor&, double>(&clip_scale_schema, impl::clip_scale, nullptr);
 
+// ---- schedule_step ----
+static constexpr ArgInfo schedule_step_args[] = {{"scheduler", ArgType::kObject, false, false},
+                                                 {"epoch", ArgType::kInt, false, false}};
+static constexpr OpSchema schedule_step_schema = {.name = "schedule_step", .call = "schedule_step",
+    .text = "schedule_step(scheduler: Object, epoch: Int) -> ()", .args = schedule_step_args,
+    .n_args = 2, .n_outs = 0, .internal = true, .leaf = true};
+constinit Op<void(Object&, int64_t)> op_schedule_step = make_op<void, Object&,
+    int64_t>(&schedule_step_schema, impl::schedule_step, nullptr);
+
 }  // namespace TT_NS

@@ -5,6 +5,7 @@
 #include "capi/graph/graph.h"
 #include "graph/export/onnx_export.h"
 #include "io/files.h"
+#include "optim/captured.h"
 
 #include <string.h>
 
@@ -13,7 +14,7 @@ using namespace TT_NS;
 tt_status tt_graph_save(tt_ctx* h, const tt_graph* handle, const char* path) {
   return api_call(h, "graph_save", [&](Ctx&) {
     const Graph& g = graph_arg(handle);
-    save_graph(str_arg(path, "path", 2).ptr, g);
+    save_graph(str_arg(path, "path", 2).ptr, g, step_forms);
   });
 }
 
@@ -76,8 +77,8 @@ tt_status tt_graph_load_with(tt_ctx* h, const char* path, const tt_op* const* op
     }
     out_arg(out, "out", 4);
     const OpList list{ops, n};
-    *out =
-        reinterpret_cast<tt_graph*>(load_graph(path, {find_in_list, is_enum_value, &list}).leak());
+    const OpFinder finder = {find_in_list, is_enum_value, &list};
+    *out = reinterpret_cast<tt_graph*>(load_graph(path, finder, nullptr).leak());
   });
 }
 

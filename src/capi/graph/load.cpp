@@ -3,6 +3,7 @@
 #include "dispatch/all_ops.h"
 #include "ext/custom_op.h"
 #include "io/graph_file.h"
+#include "optim/captured.h"
 
 #include <string.h>
 
@@ -26,6 +27,7 @@ tt_status tt_graph_load(tt_ctx* h, const char* path, tt_graph** out) {
   return api_call(h, "graph_load", [&](Ctx& c) {
     str_arg(path, "path", 1);
     out_arg(out, "out", 2);
-    *out = reinterpret_cast<tt_graph*>(load_graph(path, {find_any, is_enum_value, c.rt}).leak());
+    const OpFinder finder = {find_any, is_enum_value, c.rt};
+    *out = reinterpret_cast<tt_graph*>(load_graph(path, finder, &step_forms).leak());
   });
 }

@@ -834,6 +834,7 @@ extern Op<TensorRef(const Tensor&, int64_t, double, double, double)> op_local_re
 extern Op<void(TensorSpan, TensorSpan, TensorSpan, Object&)> op_optim_step;
 extern Op<TensorRef(TensorSpan, double)> op_clip_norm;
 extern Op<void(TensorSpan, const Tensor&, double)> op_clip_scale;
+extern Op<void(Object&, int64_t)> op_schedule_step;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d;
 extern Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d_with_indices;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d;
@@ -3957,6 +3958,9 @@ inline TensorRef clip_norm(TensorSpan grads, double norm_type) {
 }
 inline void clip_scale(TensorSpan grads, const Tensor& total, double max_norm) {
   return dispatch(op_clip_scale, grads, total, max_norm);
+}
+inline void schedule_step(Object& scheduler, int64_t epoch) {
+  return dispatch(op_schedule_step, scheduler, epoch);
 }
 inline TensorRef max_pool1d(const Tensor& self, Ints kernel_size, Ints stride = {},
                             Ints padding = {}, Ints dilation = {}, bool ceil_mode = false) {

@@ -15,4 +15,6 @@ namespace TT_NS {
 
 // clip_scale(grads: Tensor![], total: Tensor, max_norm: Float) -> ()
 
+// schedule_step(scheduler: Object, epoch: Int) -> ()
+
 }  // namespace TT_NS

@@ -151,6 +151,93 @@ static void test_reads(void** state) {
   tt_graph_release(g);
 }
 
+/* ---- hooks ---- */
+
+static int hook_calls;
+static tt_status double_result(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* inputs,
+                               int64_t n_inputs, const tt_tensor* const* outs, int64_t n_outs,
+                               tt_tensor** replacements) {
+  (void)user;
+  (void)m;
+  (void)inputs;
+  (void)n_inputs;
+  (void)n_outs;
+  hook_calls++;
+  return tt_mul_f64(x, outs[0], 2, &replacements[0]);
+}
+static tt_status triple_grad(void* user, tt_ctx* x, const tt_tensor* grad,
+                             tt_tensor** replacement) {
+  (void)user;
+  hook_calls++;
+  return tt_mul_f64(x, grad, 3, replacement);
+}
+static tt_status read_result(void* user, tt_ctx* x, tt_module* m, const tt_tensor* const* inputs,
+                             int64_t n_inputs, const tt_tensor* const* outs, int64_t n_outs,
+                             tt_tensor** replacements) {
+  float read[8];
+  (void)user;
+  (void)m;
+  (void)inputs;
+  (void)n_inputs;
+  (void)n_outs;
+  (void)replacements;
+  return tt_tensor_read(x, outs[0], read, sizeof read);
+}
+
+static tt_tensor* forward_and_backward(tt_module* m, tt_tensor* x, tt_tensor** grad) {
+  tt_tensor *y, *loss, *w;
+  int64_t n, id;
+  OK(tt_module_zero_grad(c, m));
+  OK(tt_module_forward(c, m, LIST(x), &y, 1, &n));
+  OK(tt_register_hook(c, y, triple_grad, NULL, NULL, &id));
+  OK(tt_mul(c, y, y, &loss));
+  loss = sum_of(loss);
+  OK(tt_backward(c, loss, NULL));
+  OK(tt_module_get_tensor(c, m, "weight", &w));
+  OK(tt_tensor_grad(c, w, grad));
+  return y;
+}
+
+/* Hooks run once, while they are captured. What they compute is part of the graph; what else they
+   do is not repeated. */
+static void test_hooks(void** state) {
+  tt_tensor *x = make(TT_F32, SHAPE(2, 3), kValues, 6), *y, *other, *out[2], *want[2];
+  tt_module* m;
+  tt_graph* g;
+  tt_plan* p;
+  int64_t id, n;
+  int i;
+  (void)state;
+  OK(tt_nn_linear(c, 3, 4, NULL, &m));
+  OK(tt_module_register_forward_hook(c, m, double_result, NULL, NULL, &id));
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  out[0] = forward_and_backward(m, x, &out[1]);
+  OK(tt_capture_end(c, (const tt_tensor* const*)out, 2, &g));
+  assert_int_equal(hook_calls, 2);
+  OK(tt_plan_new(c, g, NULL, &p));
+  OK(tt_neg(c, x, &other));
+  OK(tt_plan_slot(c, p, 0, 0, &y));
+  OK(tt_copy_(c, y, other));
+  OK(tt_plan_run(c, p));
+  assert_int_equal(hook_calls, 2);
+  want[0] = forward_and_backward(m, other, &want[1]);
+  for (i = 0; i < 2; i++) {
+    float a[16], b[16];
+    const int64_t bytes = tt_tensor_numel(want[i]) * 4;
+    OK(tt_plan_slot(c, p, 1, i, &y));
+    OK(tt_tensor_read(c, y, a, bytes));
+    OK(tt_tensor_read(c, want[i], b, bytes));
+    assert_memory_equal(a, b, (size_t)bytes);
+  }
+  tt_plan_release(p);
+  tt_graph_release(g);
+  OK(tt_module_register_forward_hook(c, m, read_result, NULL, NULL, &id));
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  FAILS(tt_module_forward(c, m, LIST(x), out, 1, &n), TT_CALLBACK, "forward hook");
+  OK(tt_capture_drop(c));
+  tt_module_release(m);
+}
+
 /* Each allocation fails once: the capture ends or continues, and nothing leaks. */
 static void test_out_of_memory(void** state) {
   tt_tensor* x = make(TT_F32, SHAPE(2, 3), kValues, 6);
@@ -180,6 +267,7 @@ int main(void) {
                                      SCOPED(test_composites),
                                      SCOPED(test_refusals),
                                      SCOPED(test_reads),
+                                     SCOPED(test_hooks),
                                      SCOPED(test_out_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

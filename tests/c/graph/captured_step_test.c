@@ -1,15 +1,21 @@
-/* Captured steps of optimizers: every class, replayed beside the same steps of operators. */
+/* Captured steps of optimizers and schedulers: every class, replayed beside the same steps of
+   operators, and from a file. */
 #include "harness.h"
 
-enum { kSteps = 50, kRows = 4, kIn = 3, kOut = 5 };
+#include <unistd.h>
+
+enum { kSteps = 50, kSaved = 20, kRows = 4, kIn = 3, kOut = 5 };
+static char path[512];
+
+/* What a model is made with. */
+typedef tt_status (*Construct)(tt_tensor* const* params, int64_t n, tt_optimizer** out);
+typedef void (*Schedule)(tt_optimizer* o, tt_scheduler** out);
 
 typedef struct Model {
   tt_tensor *w, *v; /* v is not dense */
   tt_optimizer* optimizer;
   tt_scheduler* schedule;
 } Model;
-
-typedef tt_status (*Construct)(tt_tensor* const* params, int64_t n, tt_optimizer** out);
 
 static tt_status sgd(tt_tensor* const* params, int64_t n, tt_optimizer** out) {
   const tt_optim_sgd_opts o = {.set = TT_OPTIM_SGD_LR, .lr = 0.05};
@@ -42,20 +48,95 @@ WITH_DEFAULTS(nadam, tt_optim_nadam)
 WITH_DEFAULTS(radam, tt_optim_radam)
 WITH_DEFAULTS(asgd, tt_optim_asgd)
 WITH_DEFAULTS(rprop, tt_optim_rprop)
+WITH_DEFAULTS(lion, tt_optim_lion)
 static const struct {
   const char* name;
   Construct construct;
 } kClasses[] = {{"SGD", sgd},           {"momentum", momentum}, {"Adam", adam},
                 {"AdamW", adamw},       {"RMSprop", rmsprop},   {"Adagrad", adagrad},
                 {"Adadelta", adadelta}, {"Adamax", adamax},     {"NAdam", nadam},
-                {"RAdam", radam},       {"ASGD", asgd},         {"Rprop", rprop}};
+                {"RAdam", radam},       {"ASGD", asgd},         {"Rprop", rprop},
+                {"Lion", lion}};
 enum { kNumClasses = sizeof kClasses / sizeof kClasses[0] };
+
+/* ---- schedules ---- */
+
+static void by_steps(tt_optimizer* o, tt_scheduler** out) { OK(tt_lr_step(c, o, 3, NULL, out)); }
+static void by_milestones(tt_optimizer* o, tt_scheduler** out) {
+  const int64_t at[] = {2, 7, 7, 30};
+  OK(tt_lr_multi_step(c, o, at, 4, NULL, out));
+}
+static void constant(tt_optimizer* o, tt_scheduler** out) { OK(tt_lr_constant(c, o, NULL, out)); }
+static void linear(tt_optimizer* o, tt_scheduler** out) {
+  const tt_lr_linear_opts opts = {.set = TT_LR_LINEAR_TOTAL_ITERS, .total_iters = 30};
+  OK(tt_lr_linear(c, o, &opts, out));
+}
+static void exponential(tt_optimizer* o, tt_scheduler** out) {
+  OK(tt_lr_exponential(c, o, 0.9, NULL, out));
+}
+static void polynomial(tt_optimizer* o, tt_scheduler** out) {
+  const tt_lr_polynomial_opts opts = {
+      .set = TT_LR_POLYNOMIAL_TOTAL_ITERS | TT_LR_POLYNOMIAL_POWER, .total_iters = 40, .power = 2};
+  OK(tt_lr_polynomial(c, o, &opts, out));
+}
+static void cosine(tt_optimizer* o, tt_scheduler** out) {
+  OK(tt_lr_cosine_annealing(c, o, 15, NULL, out));
+}
+/* Moves the momentum, too. */
+static void one_cycle(tt_optimizer* o, tt_scheduler** out) {
+  const double max_lr = 0.1;
+  const tt_lr_one_cycle_opts opts = {.set = TT_LR_ONE_CYCLE_TOTAL_STEPS, .total_steps = kSteps};
+  OK(tt_lr_one_cycle(c, o, &max_lr, 1, &opts, out));
+}
+static void chained(tt_optimizer* o, tt_scheduler** out) {
+  tt_scheduler* parts[2];
+  constant(o, &parts[0]);
+  by_milestones(o, &parts[1]);
+  OK(tt_lr_chained(c, parts, 2, out));
+  tt_scheduler_release(parts[0]);
+  tt_scheduler_release(parts[1]);
+}
+static void sequential(tt_optimizer* o, tt_scheduler** out) {
+  tt_scheduler* parts[2];
+  const int64_t at = 10;
+  linear(o, &parts[0]);
+  cosine(o, &parts[1]);
+  OK(tt_lr_sequential(c, o, parts, 2, &at, 1, NULL, out));
+  tt_scheduler_release(parts[0]);
+  tt_scheduler_release(parts[1]);
+}
+static tt_status factor(void* user, tt_ctx* ctx, int64_t epoch, int64_t group, double* out) {
+  (void)user;
+  (void)ctx;
+  (void)group;
+  *out = 1 / (1 + 0.1 * (double)epoch);
+  return TT_OK;
+}
+static void lambda(tt_optimizer* o, tt_scheduler** out) {
+  OK(tt_lr_lambda(c, o, factor, NULL, NULL, -1, out));
+}
+static void multiplicative(tt_optimizer* o, tt_scheduler** out) {
+  OK(tt_lr_multiplicative(c, o, factor, NULL, NULL, -1, out));
+}
+static const struct {
+  const char* name;
+  Schedule make;
+  int calls_application; /* so a file cannot have it */
+} kSchedules[] = {{"StepLR", by_steps, 0},           {"MultiStepLR", by_milestones, 0},
+                  {"ConstantLR", constant, 0},       {"LinearLR", linear, 0},
+                  {"ExponentialLR", exponential, 0}, {"PolynomialLR", polynomial, 0},
+                  {"CosineAnnealingLR", cosine, 0},  {"OneCycleLR", one_cycle, 0},
+                  {"SequentialLR", sequential, 0},   {"ChainedScheduler", chained, 0},
+                  {"LambdaLR", lambda, 1},           {"MultiplicativeLR", multiplicative, 1}};
+enum { kNumSchedules = sizeof kSchedules / sizeof kSchedules[0] };
+
+/* ---- models ---- */
 
 static tt_tensor* leaf_of(tt_tensor* t) {
   OK(tt_requires_grad_(c, t, 1));
   return t;
 }
-static Model new_model(Construct construct) {
+static Model new_model(Construct construct, Schedule schedule) {
   Model m;
   tt_tensor* both;
   OK(tt_manual_seed(c, 5));
@@ -65,7 +146,7 @@ static Model new_model(Construct construct) {
   OK(tt_select(c, both, 1, 0, &m.v));
   leaf_of(m.v);
   OK(construct((tt_tensor* const[]){m.w, m.v}, 2, &m.optimizer));
-  OK(tt_lr_step(c, m.optimizer, 3, NULL, &m.schedule));
+  schedule(m.optimizer, &m.schedule);
   return m;
 }
 static void drop_model(Model* m) {
@@ -104,43 +185,72 @@ static void same_bits(const char* what, const tt_tensor* a, const tt_tensor* b) 
   if (memcmp(x, y, (size_t)bytes)) fail_msg("%s: a captured step differs", what);
 }
 
-/* The first step is captured while it runs; the others are replayed. Learning rates change, and so
-   do Adam's bias corrections. */
-static void check_class(int i) {
-  Model eager = new_model(kClasses[i].construct), replayed = new_model(kClasses[i].construct);
-  tt_graph* g = NULL;
-  tt_plan* p = NULL;
-  tt_tensor *in, *out, *loss;
+typedef struct Replay {
+  tt_graph* graph;
+  tt_plan* plan;
+} Replay;
+static void drop_replay(Replay* r) {
+  tt_plan_release(r->plan);
+  tt_graph_release(r->graph);
+}
+
+/* The first step is captured while it runs. */
+static Replay captured(const Model* m, tt_tensor* x, int with_schedule, tt_tensor** loss) {
+  Replay r;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  *loss = train(m, x);
+  if (with_schedule) OK(tt_scheduler_step(c, m->schedule));
+  OK(tt_capture_end(c, LIST(*loss), &r.graph));
+  OK(tt_plan_new(c, r.graph, NULL, &r.plan));
+  return r;
+}
+static tt_tensor* run(const Replay* r, const tt_tensor* x, int k) {
+  tt_tensor *in, *out;
   int64_t calls;
+  OK(tt_plan_slot(c, r->plan, 0, 0, &in));
+  OK(tt_plan_slot(c, r->plan, 1, 0, &out));
+  OK(tt_copy_(c, in, x));
+  OK(tt_manual_seed(c, (uint64_t)k));
+  calls = host.calls;
+  OK(tt_plan_run(c, r->plan));
+  assert_int_equal(host.calls, calls);
+  return out;
+}
+/* A step that goes on where the other one is, with parameters, states and a schedule of its own. */
+static Replay reloaded(const Replay* r) {
+  Replay other;
+  OK(tt_graph_save(c, r->graph, path));
+  OK(tt_graph_load(c, path, &other.graph));
+  OK(tt_plan_new(c, other.graph, NULL, &other.plan));
+  return other;
+}
+
+/* Steps after the first are replayed, and later ones also from a file. Learning rates change, and
+   so do Adam's bias corrections. */
+static void check_steps(const char* name, Construct construct, Schedule schedule, int in_file) {
+  Model eager = new_model(construct, schedule), replayed = new_model(construct, schedule);
+  Replay r, file = {NULL, NULL};
+  tt_tensor *out, *loss;
   int k;
   for (k = 0; k < kSteps; k++) {
     tt_tensor* x = batch(k);
     OK(tt_scope_push(c));
     OK(tt_manual_seed(c, (uint64_t)k));
     loss = train(&eager, x);
-    OK(tt_manual_seed(c, (uint64_t)k));
-    if (k == 0) {
-      OK(tt_capture_begin(c, LIST(x), NULL));
-      out = train(&replayed, x);
-      OK(tt_capture_end(c, LIST(out), &g));
-      OK(tt_plan_new(c, g, NULL, &p));
-    } else {
-      OK(tt_plan_slot(c, p, 0, 0, &in));
-      OK(tt_plan_slot(c, p, 1, 0, &out));
-      OK(tt_copy_(c, in, x));
-      calls = host.calls;
-      OK(tt_plan_run(c, p));
-      assert_int_equal(host.calls, calls);
-    }
-    same_bits(kClasses[i].name, out, loss);
-    same_bits(kClasses[i].name, replayed.w, eager.w);
-    same_bits(kClasses[i].name, replayed.v, eager.v);
     OK(tt_scheduler_step(c, eager.schedule));
-    OK(tt_scheduler_step(c, replayed.schedule));
+    OK(tt_manual_seed(c, (uint64_t)k));
+    if (k == 0) r = captured(&replayed, x, 1, &out);
+    else out = run(&r, x, k);
+    same_bits(name, out, loss);
+    same_bits(name, replayed.w, eager.w);
+    same_bits(name, replayed.v, eager.v);
+    if (file.plan) same_bits("from a file", run(&file, x, k), loss);
+    if (k == kSaved && in_file) file = reloaded(&r);
     OK(tt_scope_pop(c, NULL, 0));
   }
-  tt_plan_release(p);
-  tt_graph_release(g);
+  if (!in_file) FAILS(tt_graph_save(c, r.graph, path), TT_NOT_IMPLEMENTED, "calls the application");
+  drop_replay(&file);
+  drop_replay(&r);
   drop_model(&eager);
   drop_model(&replayed);
 }
@@ -148,12 +258,41 @@ static void check_class(int i) {
 static void test_classes(void** state) {
   int i;
   (void)state;
-  for (i = 0; i < kNumClasses; i++) check_class(i);
+  for (i = 0; i < kNumClasses; i++)
+    check_steps(kClasses[i].name, kClasses[i].construct, by_steps, 1);
+}
+/* A schedule outside of the graph moves the captured step, too. */
+static void check_outside(void) {
+  Model eager = new_model(adam, cosine), replayed = new_model(adam, cosine);
+  tt_tensor *x = batch(0), *loss;
+  Replay r;
+  int k;
+  OK(tt_manual_seed(c, 0));
+  train(&eager, x);
+  OK(tt_manual_seed(c, 0));
+  r = captured(&replayed, x, 0, &loss);
+  for (k = 1; k < 5; k++) {
+    OK(tt_scheduler_step(c, eager.schedule));
+    OK(tt_scheduler_step(c, replayed.schedule));
+    OK(tt_manual_seed(c, (uint64_t)k));
+    loss = train(&eager, x);
+    same_bits("outside", run(&r, x, k), loss);
+  }
+  drop_replay(&r);
+  drop_model(&eager);
+  drop_model(&replayed);
+}
+static void test_schedules(void** state) {
+  int i;
+  (void)state;
+  for (i = 0; i < kNumSchedules; i++)
+    check_steps(kSchedules[i].name, momentum, kSchedules[i].make, !kSchedules[i].calls_application);
+  check_outside();
 }
 
 /* A replay fails, and changes nothing, once the optimizer has other states than were captured. */
 static void test_replaced_state(void** state) {
-  Model m = new_model(adam);
+  Model m = new_model(adam, by_steps);
   tt_graph* g;
   tt_plan* p;
   tt_tensor *x = batch(0), *loss, *other, *before;
@@ -163,14 +302,81 @@ static void test_replaced_state(void** state) {
   OK(tt_capture_end(c, LIST(loss), &g));
   OK(tt_plan_new(c, g, NULL, &p));
   OK(tt_plan_run(c, p));
-  FAILS(tt_graph_save(c, g, "/tmp/tt_captured_step.ttg"), TT_NOT_IMPLEMENTED, "optimizer");
   OK(tt_zeros_like(c, m.w, NULL, &other));
   OK(tt_optim_set_state(c, m.optimizer, 0, "exp_avg", other));
   OK(tt_clone(c, m.w, NULL, &before));
   FAILS(tt_plan_run(c, p), TT_INVALID_ARG, "capture it again");
   same_bits("after a failure", m.w, before);
+  FAILS(tt_graph_save(c, g, path), TT_INVALID_ARG, "capture it again");
   tt_plan_release(p);
   tt_graph_release(g);
+  drop_model(&m);
+}
+
+/* A step to a given epoch is repeated with that epoch; what else the application sets during a
+   capture would not be repeated, so it fails. */
+static void test_given_numbers(void** state) {
+  Model m = new_model(momentum, exponential);
+  const tt_capture_opts reads = {.set = TT_CAPTURE_ALLOW_READS, .allow_reads = 1};
+  tt_tensor *x = batch(0), *loss;
+  double lr = 0;
+  tt_graph* g;
+  tt_plan* p;
+  int64_t n;
+  (void)state;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  loss = train(&m, x);
+  OK(tt_scheduler_step_to(c, m.schedule, 7));
+  FAILS(tt_scheduler_step_to(c, m.schedule, -2), TT_INVALID_ARG, "epoch is -2");
+  FAILS(tt_optim_set_f64(c, m.optimizer, 0, "lr", 1), TT_INVALID_ARG, "allow_reads");
+  FAILS(tt_optim_set_state(c, m.optimizer, 0, "momentum_buffer", NULL), TT_INVALID_ARG, "is set");
+  FAILS(tt_optim_load_number(c, m.optimizer, "0.step", 1), TT_INVALID_ARG, "is set");
+  FAILS(tt_scheduler_load_number(c, m.schedule, "last_epoch", 1), TT_INVALID_ARG, "is set");
+  OK(tt_capture_end(c, LIST(loss), &g));
+  OK(tt_plan_new(c, g, NULL, &p));
+  OK(tt_scheduler_step(c, m.schedule));
+  OK(tt_plan_run(c, p));
+  assert_int_equal(tt_scheduler_last_epoch(m.schedule), 7);
+  OK(tt_scheduler_get_last_lr(c, m.schedule, &lr, 1, &n));
+  assert_true(lr > 0.0239 && lr < 0.0240); /* 0.05 * 0.9^7 */
+  tt_plan_release(p);
+  tt_graph_release(g);
+  OK(tt_capture_begin(c, LIST(x), &reads));
+  OK(tt_optim_set_f64(c, m.optimizer, 0, "lr", 1));
+  OK(tt_capture_drop(c));
+  drop_model(&m);
+}
+
+/* Another node that reads the input, in front. */
+static void edit(tt_graph* g) {
+  tt_graph_arg arg;
+  const tt_op* neg;
+  int32_t in, out;
+  int64_t n;
+  OK(tt_op_find(c, "neg", &neg));
+  OK(tt_graph_get_arg(c, g, 0, 0, &arg));
+  in = arg.values[0];
+  arg = (tt_graph_arg){.tag = TT_VAL_TENSOR, .n_values = 1, .values = &in};
+  OK(tt_graph_insert(c, g, 0, neg, &arg, 1, &out, 1, &n));
+}
+
+/* An edit counts no step. */
+static void test_edit(void** state) {
+  Model m = new_model(adam, by_steps);
+  tt_tensor *x = batch(0), *loss;
+  tt_graph* edited;
+  double before, after;
+  char name[96];
+  Replay r = captured(&m, x, 1, &loss);
+  (void)state;
+  OK(tt_optim_number_at(c, m.optimizer, 0, name, sizeof name, &before));
+  OK(tt_graph_copy(c, r.graph, &edited));
+  edit(edited);
+  OK(tt_optim_number_at(c, m.optimizer, 0, name, sizeof name, &after));
+  assert_true(before == after);
+  assert_int_equal(tt_scheduler_last_epoch(m.schedule), 1);
+  tt_graph_release(edited);
+  drop_replay(&r);
   drop_model(&m);
 }
 
@@ -186,7 +392,7 @@ static void note(void* user, const char* op, const char* slot, int32_t depth) {
 
 /* Modes see steps and clipping. */
 static void test_modes(void** state) {
-  Model m = new_model(adam), plain = new_model(adam);
+  Model m = new_model(adam, by_steps), plain = new_model(adam, by_steps);
   tt_tensor* x = batch(0);
   (void)state;
   OK(tt_manual_seed(c, 1));
@@ -206,7 +412,7 @@ static void test_modes(void** state) {
 /* Every allocation of a captured step failed once: parameters are as before or as after, and the
    next step is right. */
 static void test_out_of_memory(void** state) {
-  Model plain = new_model(adam);
+  Model plain = new_model(adam, by_steps);
   tt_tensor* x = batch(0);
   tt_tensor* start;
   int64_t at;
@@ -221,7 +427,7 @@ static void test_out_of_memory(void** state) {
   }
   OK(tt_optim_step(c, plain.optimizer));
   for (at = 1; at < 1000; at++) {
-    Model m = new_model(adam);
+    Model m = new_model(adam, by_steps);
     const int64_t failed = host.failed;
     tt_tensor* y;
     tt_status s;
@@ -247,8 +453,23 @@ static void test_out_of_memory(void** state) {
   drop_model(&plain);
 }
 
+static int set_up(void** state) {
+  const char* folder = getenv("TMPDIR");
+  (void)state;
+  snprintf(path, sizeof path, "%s/tt_captured_step_%d.ttg", folder ? folder : "/tmp",
+           (int)getpid());
+  return 0;
+}
+static int tear_down(void** state) {
+  (void)state;
+  unlink(path);
+  return 0;
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_classes), SCOPED(test_replaced_state),
-                                     SCOPED(test_modes), SCOPED(test_out_of_memory)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  const struct CMUnitTest tests[] = {SCOPED(test_classes),        SCOPED(test_schedules),
+                                     SCOPED(test_replaced_state), SCOPED(test_given_numbers),
+                                     SCOPED(test_edit),           SCOPED(test_modes),
+                                     SCOPED(test_out_of_memory)};
+  return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,0 +1,55 @@
+// Steps of optimizers and schedulers as nodes of graphs: the objects that the operators optim_step
+// and schedule_step take, and their form in files.
+#pragma once
+
+#include "graph/text_form.h"
+#include "optim/scheduler.h"
+
+namespace TT_NS {
+
+// A parameter of a step that runs as an operator.
+struct CountedParam {
+  int64_t group, param;  // positions in the optimizer
+  const char* data;      // its memory when the step was recorded
+  uint32_t states;       // bit k: it has state k
+  uint32_t fresh;        // bit k: state k is not initialised
+};
+// What optim_step takes besides tensors: the optimizer, whose factors and counts each run asks for
+// anew, so that schedules go on in a captured step.
+struct StepCounter : Object {
+  OptimizerRef optimizer;
+  SmallVec<CountedParam, 4> params;
+};
+Ref<StepCounter> new_counter(Optimizer& o);
+
+// What schedule_step takes.
+struct ScheduledStep : Object {
+  SchedulerRef scheduler;
+};
+Ref<ScheduledStep> new_scheduled_step(Scheduler& s);
+
+// The classes by name; NULL: there is none.
+const OptimClass* find_first_class(Span<const char> name);  // of rules.cpp
+const OptimClass* find_more_class(Span<const char> name);   // of more_rules.cpp
+const SchedulerClass* find_schedule(Span<const char> name);
+// Schedulers of schedulers.
+enum class Composition : uint8_t { kNone, kSequential, kChained };
+const SchedulerClass* find_composition(Span<const char> name);
+Composition composition_of(const Scheduler& s);
+// Whether the numbers of a scheduler that was read are such as its constructor allows.
+bool is_valid(const Scheduler& s);
+// Whether it calls the application.
+inline bool calls_application(const Scheduler& s) { return s.lambda.fn != nullptr; }
+
+// One record a line:
+//   optimizer Adam 2 1        class, parameters, groups
+//   group 0 2 0x1.0p-3 …      parameters [begin, end), values, those of schedulers
+//   param 0x1p+0 nan nan      steps, numbers; for each parameter of the last optimizer
+//   scheduler 0 StepLR 3 4 …  optimizer, class, last epoch, steps, numbers, counts, rates of the
+//                             groups, milestones, parts
+//   step 0 [0,1]              for each node optim_step: optimizer, parameters
+//   schedule 0                for each node schedule_step: scheduler
+// Parameters and states are arguments of the nodes.
+extern const ObjectForms step_forms;
+
+}  // namespace TT_NS
