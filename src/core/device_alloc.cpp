@@ -24,7 +24,7 @@ constexpr size_t kUnit = 512;
 constexpr size_t kSmall = size_t(1) << 20;
 constexpr size_t kSlab = size_t(2) << 20;
 constexpr size_t kSegment = size_t(20) << 20;  // for large blocks of less than half of it
-constexpr size_t kHuge = size_t(1) << 46;      // no device has so much
+constexpr size_t kHuge = TT_MAX_BYTES / 2;     // no device has so much
 // The free blocks of a pool by size: up to 8 units one bin for each, then 8 for each power of two.
 constexpr int kBins = 320;
 // A search for the best fit looks at this many blocks of a bin, so that its time is bounded.
