@@ -2,7 +2,10 @@
 # and run as they are.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR x86_64)
-find_program(TT_ZIG zig REQUIRED)
+execute_process(COMMAND python3 -c
+  "import os, ziglang; print(os.path.dirname(ziglang.__file__), end='')"
+  OUTPUT_VARIABLE tt_zig_wheel ERROR_QUIET)
+find_program(TT_ZIG zig HINTS ${tt_zig_wheel} REQUIRED)
 set(CMAKE_C_COMPILER ${TT_ZIG} cc -target x86_64-linux-musl)
 set(CMAKE_CXX_COMPILER ${TT_ZIG} c++ -target x86_64-linux-musl)
 set(CMAKE_CROSSCOMPILING_EMULATOR env)

@@ -14,7 +14,7 @@ namespace fake {
 
 namespace {
 
-constexpr size_t kReserved = size_t(1) << 34;
+constexpr size_t kReserved = size_t(1) << (sizeof(size_t) == 8 ? 34 : 28);
 constexpr size_t kPage = 4096;
 constexpr unsigned char kPoison = 0xff, kCanary = 0xa5;
 

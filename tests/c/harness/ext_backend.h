@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define EXT_SPAN ((size_t)1 << 33) /* several fit in valgrind's address space */
+/* Several fit in valgrind's address space, and in one of 32 bits. */
+#define EXT_SPAN ((size_t)1 << (sizeof(size_t) == 8 ? 33 : 28))
 
 typedef struct ExtMemory {
   char *pages, *bytes; /* the addresses that tt gets, and the memory behind them */
