@@ -9,7 +9,9 @@ namespace TT_NS {
 
 using Name = Span<const char>;
 inline Name name_of(const char* s) { return {s, int64_t(strlen(s))}; }
-inline bool equal(Name a, Name b) { return a.n == b.n && memcmp(a.ptr, b.ptr, size_t(a.n)) == 0; }
+inline bool equal(Name a, Name b) {
+  return a.n == b.n && (a.n == 0 || memcmp(a.ptr, b.ptr, size_t(a.n)) == 0);
+}
 
 class NameMap {
  public:

@@ -150,8 +150,78 @@ static tt_graph* training_graph(void) {
   tt_optim_release(o);
   return g;
 }
+/* Products of 8-bit integers, by tensor, channel and row; fake quantisation. */
+static tt_graph* integer_graph(void) {
+  tt_tensor *x = randn(SHAPE(2, 3, 6, 6)), *w = randn(SHAPE(4, 3, 3, 3)), *v = randn(SHAPE(5, 64));
+  tt_tensor *scales = numbers(TT_F32, (double[]){0.02, 0.03, 0.01, 0.02}, 4), *y, *z, *size;
+  tt_tensor* zeros = numbers(TT_I64, (double[]){0, 0, 0, 0}, 4);
+  tt_tensor *unit = numbers(TT_F32, (double[]){0.05}, 1), *zero = numbers(TT_I64, (double[]){9}, 1);
+  tt_graph* g;
+  OK(tt_quantize_per_channel(c, w, scales, zeros, 0, -127, 127, TT_I8, &w));
+  OK(tt_quantize_per_tensor(c, v, 0.03, 0, -127, 127, TT_I8, &v));
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_quantize_per_tensor(c, x, 0.05, 9, 0, 255, TT_U8, &y));
+  OK(tt_quantized_conv2d(c, y, 0.05, 9, w, scales, NULL, &y));
+  OK(tt_fake_quantize_per_channel_affine(c, y, scales, zeros, 1, -128, 127, &y));
+  OK(tt_reshape(c, y, SHAPE(2, 64), &y));
+  OK(tt_quantize_per_tensor(c, y, 0.05, 9, 0, 255, TT_U8, &z));
+  OK(tt_quantized_linear(c, z, unit, zero, v, unit, NULL, &y));
+  OK(tt_quantize_per_tensor(c, y, 0.1, 0, -128, 127, TT_I8, &size));
+  OK(tt_transpose(c, size, 0, 1, &z));
+  OK(tt_int_mm(c, size, z, &z));
+  OK(tt_capture_end(c, LIST(y, z), &g));
+  return g;
+}
+/* Weights in blocks, and the packing of activations. */
+static tt_graph* block_graph(void) {
+  tt_tensor *x = randn(SHAPE(3, 64)), *table = randn(SHAPE(64, 64)), *w = randn(SHAPE(5, 64));
+  tt_tensor *at, *y, *z, *packed;
+  tt_graph* g;
+  OK(tt_quantize_blockwise(c, table, TT_BLOCKFORMAT_Q8_0, &table));
+  OK(tt_quantize_blockwise(c, w, TT_BLOCKFORMAT_Q4_0, &w));
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_argmax(c, x, &(tt_argmax_opts){.set = TT_ARGMAX_DIM, .dim = 1}, &at));
+  OK(tt_blockwise_embedding(c, table, at, TT_BLOCKFORMAT_Q8_0, &y));
+  OK(tt_add(c, y, x, &y));
+  OK(tt_blockwise_linear(c, y, w, NULL, TT_BLOCKFORMAT_Q4_0, &z));
+  OK(tt_quantize_blockwise(c, y, TT_BLOCKFORMAT_Q4_0, &packed));
+  OK(tt_dequantize_blockwise(c, packed, TT_BLOCKFORMAT_Q4_0, &y));
+  OK(tt_capture_end(c, LIST(z, y), &g));
+  return g;
+}
+/* Checks that composites make, and an operator of the application. */
+static tt_status add_one(void* user, tt_ctx* x, const tt_value* args, int64_t n_args,
+                         tt_tensor** outs, int64_t n_outs) {
+  (void)user;
+  if (n_args != 1 || n_outs != 1) return TT_CALLBACK;
+  return tt_add_f64(x, args[0].tensor, 1, &outs[0]) ? TT_CALLBACK : TT_OK;
+}
+static tt_graph* checked_graph(void) {
+  static const tt_op_def def = {
+      .struct_size = sizeof def, .schema = "add_one(x: Tensor) -> Tensor", .compute = add_one};
+  tt_tensor *x = randn(SHAPE(3, 3)), *table = randn(SHAPE(3, 4)), *ends, *at, *y, *z, *outs[1];
+  const tt_op* op;
+  tt_value args[1] = {{.tag = TT_VAL_TENSOR}};
+  tt_graph* g;
+  int64_t n;
+  if (tt_op_find(c, "add_one", &op)) {
+    OK(tt_op_register(c, &def));
+    OK(tt_op_find(c, "add_one", &op));
+  }
+  ends = numbers(TT_I64, (double[]){0, 2}, 2);
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  args[0].tensor = x;
+  OK(tt_op_call(c, op, args, 1, outs, 1, &n));
+  OK(tt_linalg_inv(c, outs[0], &y));
+  OK(tt_argmax(c, x, &(tt_argmax_opts){.set = TT_ARGMAX_DIM, .dim = 1}, &at));
+  OK(tt_take(c, y, at, &z));
+  OK(tt_embedding_bag(c, table, at, ends, NULL, &y));
+  OK(tt_capture_end(c, LIST(y, z), &g));
+  return g;
+}
 static tt_graph* (*const kGraphs[])(void) = {step_graph,      image_graph, attention_graph,
-                                             recurrent_graph, shape_graph, training_graph};
+                                             recurrent_graph, shape_graph, training_graph,
+                                             integer_graph,   block_graph, checked_graph};
 enum { kTraining = 5 };
 enum { kNumGraphs = sizeof kGraphs / sizeof *kGraphs };
 

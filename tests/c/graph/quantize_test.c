@@ -459,6 +459,102 @@ static void test_volume(void** state) {
   tt_graph_release(g);
 }
 
+/* ---- sizes ---- */
+
+typedef struct Sizes {
+  long code, constants, zeroed, stack;
+} Sizes;
+
+/* The exported source compiled for size; stack: of all functions together. */
+static Sizes compiled_sizes(const char* prefix, const char* flags) {
+  Sizes s = {0};
+  char text[400], name[100];
+  long bytes;
+  FILE* f;
+  snprintf(text, sizeof text,
+           "cd %s && %sgcc -std=c99 -Os -ffunction-sections -fstack-usage %s -c net.c && "
+           "%ssize -A net.o && cut -f2 net.su | sed 's/^/.stack /'",
+           folder, prefix, flags, prefix);
+  f = popen(text, "r");
+  assert_non_null(f);
+  while (fgets(text, sizeof text, f)) {
+    if (sscanf(text, "%99s %ld", name, &bytes) != 2) continue;
+    if (!strncmp(name, ".text", 5)) s.code += bytes;
+    if (!strncmp(name, ".rodata", 7)) s.constants += bytes;
+    if (!strncmp(name, ".bss", 4)) s.zeroed += bytes;
+    if (!strcmp(name, ".stack")) s.stack += bytes;
+  }
+  assert_int_equal(pclose(f), 0);
+  assert_true(s.code > 0 && s.constants > 0 && s.stack > 0);
+  return s;
+}
+
+/* The layers of train_digits, normalizations inside the convolutions. */
+static tt_graph* digits_network(tt_tensor* x) {
+  const tt_conv2d_opts around = {
+      .set = TT_CONV2D_PADDING, .padding = (int64_t[]){1}, .n_padding = 1};
+  const int64_t channels[3] = {1, 16, 32};
+  tt_tensor *w[2], *b[2], *v = waves(SHAPE(10, 128), 4), *bias = waves(SHAPE(10), 5), *h = x;
+  tt_graph* g;
+  int i;
+  for (i = 0; i < 2; i++) {
+    w[i] = waves(SHAPE(channels[i + 1], channels[i], 3, 3), i);
+    b[i] = waves(SHAPE(channels[i + 1]), i);
+  }
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  for (i = 0; i < 2; i++) {
+    OK(tt_conv2d(c, h, w[i], b[i], &around, &h));
+    OK(tt_relu(c, h, &h));
+    OK(tt_max_pool2d(c, h, (int64_t[]){2}, 1, NULL, &h));
+  }
+  OK(tt_flatten(c, h, &(tt_flatten_opts){.set = TT_FLATTEN_START_DIM, .start_dim = 1}, &h));
+  OK(tt_linear(c, h, v, bias, &h));
+  OK(tt_capture_end(c, LIST(h), &g));
+  return g;
+}
+static tt_graph* small_network(tt_tensor* x) {
+  tt_tensor *w = waves(SHAPE(32, 64), 1), *v = waves(SHAPE(10, 32), 2), *h;
+  tt_tensor *b = waves(SHAPE(32), 3), *d = waves(SHAPE(10), 4);
+  tt_graph* g;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_linear(c, x, w, b, &h));
+  OK(tt_relu(c, h, &h));
+  OK(tt_linear(c, h, v, d, &h));
+  OK(tt_capture_end(c, LIST(h), &g));
+  return g;
+}
+
+/* What firmware has room for: 3 kB of code for a network of 64, 32 and 10 units; 12 kB of code and
+   weights and 16 kB of memory for that of train_digits in 8-bit integers. */
+static void test_sizes(void** state) {
+  static const struct {
+    const char *prefix, *flags;
+  } kCompilers[] = {
+      {"", ""}, {"arm-none-eabi-", "-mcpu=cortex-m7 -mthumb -mfloat-abi=hard -mfpu=fpv5-sp-d16"}};
+  tt_tensor *row = waves(SHAPE(1, 64), 0), *image = waves(SHAPE(1, 1, 8, 8), 0);
+  tt_graph *mlp = small_network(row), *g = digits_network(image), *digits;
+  char text[100];
+  size_t i;
+  (void)state;
+  OK(tt_graph_quantize(c, g, LIST(image), NULL, &digits));
+  for (i = 0; i < sizeof kCompilers / sizeof *kCompilers; i++) {
+    Sizes s;
+    snprintf(text, sizeof text, "%sgcc", kCompilers[i].prefix);
+    if (!at_hand(text)) continue;
+    OK(tt_graph_export_c(c, mlp, folder, "net"));
+    s = compiled_sizes(kCompilers[i].prefix, kCompilers[i].flags);
+    if (s.code > 3000) fail_msg("%s: %ld bytes of code", text, s.code);
+    OK(tt_graph_export_c(c, digits, folder, "net"));
+    s = compiled_sizes(kCompilers[i].prefix, kCompilers[i].flags);
+    if (s.code + s.constants > 12000) fail_msg("%s: %ld + %ld bytes", text, s.code, s.constants);
+    if (s.zeroed + s.stack > 16000) fail_msg("%s: %ld + %ld bytes", text, s.zeroed, s.stack);
+    print_message("%s: digits %ld, %ld, %ld, %ld\n", text, s.code, s.constants, s.zeroed, s.stack);
+  }
+  tt_graph_release(digits);
+  tt_graph_release(g);
+  tt_graph_release(mlp);
+}
+
 static void test_refused(void** state) {
   tt_tensor *x = waves(SHAPE(1, 1, 8, 8), 0), *small = waves(SHAPE(1, 1, 8, 7), 0);
   tt_tensor* bad = waves(SHAPE(1, 1, 8, 8), 0);
@@ -499,6 +595,6 @@ int main(void) {
       SCOPED(test_quantized),   SCOPED(test_rows),         SCOPED(test_histogram),
       SCOPED(test_sequence),    SCOPED(test_blocks),       SCOPED(test_no_blocks),
       SCOPED(test_block_graph), SCOPED(test_packs_blocks), SCOPED(test_volume),
-      SCOPED(test_refused),     SCOPED(test_memory)};
+      SCOPED(test_sizes),       SCOPED(test_refused),      SCOPED(test_memory)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

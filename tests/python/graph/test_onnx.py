@@ -341,6 +341,15 @@ def test_lengths_beyond_the_steps(lengths, tmp_path):
         program.run(arrays[0], lens)
 
 
+def test_names_that_are_no_texts(tmp_path):
+    """Fields of another kind than bytes have no address, which was given to memcmp."""
+    tensor = (5, message((1, [1]), (2, F32), (4, struct.pack("<f", 1)), (8, 7)))
+    graph = message(tensor, tensor)
+    (tmp_path / "m.onnx").write_bytes(message((7, graph), (8, message((2, 17)))))
+    with pytest.raises(RuntimeError, match="makes a name twice"):
+        tt.onnx.load(tmp_path / "m.onnx")
+
+
 def test_counts_that_are_no_integers(tmp_path):
     path = tmp_path / "m.onnx"
     row = [(1, [2]), (2, F32), (9, struct.pack("<ff", 1, 2))]
