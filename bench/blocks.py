@@ -71,7 +71,8 @@ def main():
         for (name, weight, _), t in zip(kinds, times[1:]):
             size = weight.numel() * weight.element_size()
             print(
-                f"| {n} × {k}, {rows} | {name} | {size / 1e6:.1f} | {t * 1e3:.2f} | {size / t / 1e9:.1f}"
+                f"| {n} × {k}, {rows} | {name} | {size / 1e6:.1f} "
+                f"| {t * 1e3:.2f} | {size / t / 1e9:.1f}"
                 f" | {size / t / reading:.2f} | {t / times[1]:.2f} |"
             )
         print(

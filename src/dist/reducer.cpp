@@ -269,9 +269,10 @@ void run_hook(Reducer& r, int64_t i, HookStage stage) {
   stop(r, kStopHook);
   settle(r);
   const bool kept = status == TT_CANCELLED || status == TT_DISTRIBUTED;
+  const char* const name = stage == HookStage::kStart ? "start" : "end";
+  const char* const colon = *why ? ": " : "";
   fail(kept ? status : tt_status(TT_CALLBACK),
-       "the {} of the hook of bucket {} failed with status {}{}{}",
-       stage == HookStage::kStart ? "start" : "end", i, status, *why ? ": " : "", why);
+       "the {} of the hook of bucket {} failed with status {}{}{}", name, i, status, colon, why);
 }
 
 // No parameter is ready.

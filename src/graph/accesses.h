@@ -17,8 +17,8 @@ struct Access {
 inline uint64_t address(const void* p) { return uint64_t(reinterpret_cast<uintptr_t>(p)); }
 
 struct LaunchRows {
-  int64_t rows = 0;         // the units are so many pieces of equal length
-  int64_t product_row = 0;  // of a product, which runs its units by itself: bytes of a row
+  int64_t rows = 0;         // into which the units divide evenly
+  int64_t product_row = 0;  // bytes of a row of a product, which runs its units itself; else 0
   SmallVec<Access, 8> list;
 };
 

@@ -161,8 +161,9 @@ if TYPE_CHECKING:
 __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
     "accelerator amp ao array_api autograd backends compiler cpu cuda distributed distributions "
-    "errors export fft files func futures fx hub jit library linalg mps multiprocessing nn onnx optim profiler "
-    "random runtime safetensors serialization sparse special testing utils version xpu"
+    "errors export fft files func futures fx hub jit library linalg mps multiprocessing nn onnx "
+    "optim profiler random runtime safetensors serialization sparse special testing utils "
+    "version xpu"
 )
 # module -> names of it that users find here
 ELSEWHERE = {

@@ -1164,7 +1164,8 @@ void CExporter::emit_gather(int64_t dim, const char* indices) {
   body_.add("[");
   add_index(body_, index.sizes, index.strides, y.ndim());
   const int64_t last = x.sizes[dim] - 1;
-  body_.add("];\n    at = at < 0 ? 0 : at > ").add(last).add(" ? ").add(last).add(" : at;\n    ");
+  body_.add("];\n    if (at < 0) at = 0;\n    if (at > ").add(last).add(") at = ").add(last);
+  body_.add(";\n    ");
   add_pointer(body_, node().outs[0]);
   body_.add("[");
   add_index(body_, y.sizes, y.strides, y.ndim());

@@ -1075,8 +1075,8 @@ bool OnnxExporter::emit_recurrent() {
   const Dtype d = w_hh.dtype;
   const int64_t hidden = w_hh.sizes[1], width = order.n * hidden;
   const int32_t gates = arg("gates").values[0];
-  if (lstm && at().outs[1] >= 0 &&
-      !reads_only(at().outs[1], reverse ? 0 : total - rows, reverse ? rows : total))
+  const int64_t end_row = reverse ? 0 : total - rows;  // row of the step that comes last
+  if (lstm && at().outs[1] >= 0 && !reads_only(at().outs[1], end_row, end_row + rows))
     refuse("cells of all steps");
   Operand x, w, b_ih, b_hh;
   if (const int32_t linear = gates_of(gates); linear >= 0 && skip_[linear]) {
@@ -1097,11 +1097,10 @@ bool OnnxExporter::emit_recurrent() {
   if (has("b_hh")) b_hh = by_gates(arg("b_hh").values[0], order);
   Operand b;
   if (b_ih.id >= 0 || b_hh.id >= 0) {
-    Operand none;
-    if (b_ih.id < 0 || b_hh.id < 0)
-      none = node("Expand", {number(0, d), constant(Ints(vector))}, d);
-    b = node("Concat", {b_ih.id < 0 ? none : b_ih, b_hh.id < 0 ? none : b_hh}, d,
-             Attrs().integer("axis", 0));
+    // One of them may be missing; the node wants both.
+    for (Operand* half : {&b_ih, &b_hh})
+      if (half->id < 0) *half = node("Expand", {number(0, d), constant(Ints(vector))}, d);
+    b = node("Concat", {b_ih, b_hh}, d, Attrs().integer("axis", 0));
     b = reshape(b, Ints(both));
   }
   Attrs attrs;

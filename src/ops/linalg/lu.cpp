@@ -55,8 +55,8 @@ static void factor_by_kernel(const Tensor& a, const Tensor& pivots, const Tensor
 
 constexpr int64_t kPanel = 32;
 
-// Exchanges rows `at` … of a matrix as the pivots of a panel of columns say, outside of the panel,
-// and writes the pivots and the info of the whole.
+// Applies the pivots of a panel of columns to the columns outside the panel, from row `at` on, and
+// writes the pivots and the info of the whole matrix.
 struct ExchangePlan {
   uint32_t* a;
   int64_t row, begin, end;  // words: of a row; of the panel in it
