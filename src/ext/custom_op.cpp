@@ -3,6 +3,7 @@
 #include "autograd/callback_outs.h"
 #include "base/finalizer.h"
 #include "core/callback.h"
+#include "dispatch/op_ref.h"
 #include "ext/custom_schema.h"
 #include "ext/tagged_value.h"
 
@@ -10,11 +11,10 @@
 
 namespace TT_NS {
 
-// One block: this header, the arguments, the text of the schema, the names. The runtime and each
-// node hold a reference.
+// One block: this header, the arguments, the text of the schema, the names. The runtime, each node
+// of backward and each node of a graph hold a reference.
 struct CustomOp {
-  OpInfo info;  // first: a tt_op handle points to it
-  RefCount refs;
+  OwnedOp owned;  // first: the others know the operator by it
   CustomOp* next;
   CustomOpDef def;
   OpSchema schema;
@@ -22,8 +22,9 @@ struct CustomOp {
   uint32_t differentiable;
   size_t bytes;
   ArgInfo* args() { return reinterpret_cast<ArgInfo*>(this + 1); }
-  static void destroy(CustomOp* op) noexcept {
-    op->info.tag = 0;
+  static void end(OwnedOp* owned) noexcept {
+    auto* op = reinterpret_cast<CustomOp*>(owned);
+    owned->info.tag = 0;
     drop_and_free(op, op->bytes, op->def.drop, op->def.user);
   }
 };
@@ -99,11 +100,13 @@ TensorList compute_below(Call c, CustomOp& op, const Value* args) {
   return outs;
 }
 
-void release_type(const NodeType* type) noexcept { Ref<CustomOp>::adopt(&op_of(type)).reset(); }
+void release_type(const NodeType* type) noexcept {
+  Ref<OwnedOp>::adopt(&op_of(type).owned).reset();
+}
 
 void record(Call c, CustomOp& op, const Value* args, TensorSpan inputs, TensorList& outs) {
   NodeRef node = new_node(&op.node_type, inputs.n, op.schema.n_outs);
-  ref_inc(&op.refs);
+  ref_inc(&op.owned.refs);
   Node& n = as_node(node);
   auto& s = *new (n.saved()) CustomSaved;
   n.released = false;
@@ -147,18 +150,19 @@ struct DropOnce {
   }
 };
 
-Ref<CustomOp> make_custom_op(const CustomOpDef& def) {
+CustomOp* make_custom_op(const CustomOpDef& def) {
   DropOnce drop{&def};
   const size_t text_bytes = strlen(def.schema) + 1;
   const size_t args_bytes = size_t(max_schema_args(def.schema)) * sizeof(ArgInfo);
   const size_t bytes = sizeof(CustomOp) + args_bytes + 2 * text_bytes;
   auto* op = static_cast<CustomOp*>(mem_alloc(bytes));
   memset(static_cast<void*>(op), 0, bytes);
-  op->refs = 1;
+  op->owned.refs = 1;
+  op->owned.end = CustomOp::end;
   op->def = def;
   op->bytes = bytes;
   drop.def = nullptr;
-  Ref<CustomOp> ref = Ref<CustomOp>::adopt(op);
+  auto ref = Ref<OwnedOp>::adopt(&op->owned);
   char* text = reinterpret_cast<char*>(op->args()) + args_bytes;
   memcpy(text, def.schema, text_bytes);
   ParsedSchema parsed{text + text_bytes, op->args(), nullptr, 0, 0, 0};
@@ -174,10 +178,12 @@ Ref<CustomOp> make_custom_op(const CustomOpDef& def) {
                 false};
   op->schema.leaf = true;
   op->schema.wide_unsigned = WideUnsigned::kMoves;  // the application looks at dtypes
-  op->info = {kTagOp, 0, kBackendKeys | bit(kKeyAutograd) | kModeKeys, &op->schema, call_custom};
+  op->owned.info = {kTagOp, 0, kBackendKeys | bit(kKeyAutograd) | kModeKeys, &op->schema,
+                    call_custom};
   op->node_type = {parsed.name,         custom_backward, destroy_saved<CustomSaved>,
                    sizeof(CustomSaved), false,           release_type};
-  return ref;
+  ref.leak();
+  return op;
 }
 
 CustomOp* find_locked(Runtime* rt, const char* name) noexcept {
@@ -189,7 +195,7 @@ CustomOp* find_locked(Runtime* rt, const char* name) noexcept {
 void destroy_list(CustomOp* op) noexcept {
   while (op) {
     CustomOp* next = op->next;
-    Ref<CustomOp>::adopt(op).reset();
+    Ref<OwnedOp>::adopt(&op->owned).reset();
     op = next;
   }
 }
@@ -198,19 +204,21 @@ void destroy_list(CustomOp* op) noexcept {
 
 void register_custom_op(Runtime* rt, const CustomOpDef& def,
                         const OpInfo* (*builtin)(const char* name)) {
-  Ref<CustomOp> op = make_custom_op(def);
+  CustomOp* const op = make_custom_op(def);
+  auto ref = Ref<OwnedOp>::adopt(&op->owned);
   __atomic_store_n(&destroy_custom_ops, &destroy_list, __ATOMIC_RELAXED);
   Lock lock(*rt->mutex);
   if (builtin(op->schema.name) || find_locked(rt, op->schema.name))
     fail_arg(TT_INVALID_ARG, "schema", "the operator \"{}\" already exists", op->schema.name);
   op->next = rt->custom_ops;
-  rt->custom_ops = op.leak();
+  rt->custom_ops = op;
+  ref.leak();
 }
 
 const OpInfo* find_custom_op(Runtime* rt, const char* name) noexcept {
   Lock lock(*rt->mutex);
   CustomOp* op = find_locked(rt, name);
-  return op ? &op->info : nullptr;
+  return op ? &op->owned.info : nullptr;
 }
 
 }  // namespace TT_NS

@@ -14,6 +14,7 @@
 
 #include "base/text/text.h"
 #include "core/generator.h"
+#include "dispatch/op_ref.h"
 #include "dispatch/value.h"
 
 namespace TT_NS {
@@ -80,7 +81,7 @@ struct IrArg {
 };
 
 struct IrNode {
-  const OpInfo* op = nullptr;
+  OpRef op;
   SmallVec<IrArg, 4> args;    // op->schema->n_args
   SmallVec<int32_t, 2> outs;  // values: the results, -1 for absent ones, then the written arguments
   int32_t n_results = 0;      // how many of outs are results

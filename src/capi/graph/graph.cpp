@@ -65,7 +65,7 @@ tt_status tt_graph_get_node(tt_ctx* h, const tt_graph* handle, int64_t i, tt_gra
     out_arg(out, "out", 3);
     const Graph& g = graph_arg(handle);
     const IrNode& n = item_arg(g.nodes, i, "i", "nodes");
-    *out = {.op = reinterpret_cast<const tt_op*>(n.op),
+    *out = {.op = reinterpret_cast<const tt_op*>(n.op.get()),
             .name = n.op->name(),
             .schema = n.op->schema->text,
             .n_args = n.args.size(),

@@ -55,7 +55,7 @@ bool same_args(const IrArg& a, const IrArg& b) {
 }
 
 uint64_t Sharing::hash(const IrNode& n) const {
-  uint64_t h = reinterpret_cast<uintptr_t>(n.op);
+  uint64_t h = reinterpret_cast<uintptr_t>(n.op.get());
   for (const IrArg& a : n.args)
     for (const int32_t v : a.values) h = (h ^ uint64_t(v)) * 0x9e3779b97f4a7c15u;
   return h ^ h >> 32;

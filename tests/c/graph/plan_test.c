@@ -404,6 +404,57 @@ static void test_operator_of_the_application(void** state) {
   tt_graph_release(g);
 }
 
+/* A graph keeps the operators of the application in it: it outlives the runtime that registered
+   them, and the last of both drops their user data. */
+static int n_drops;
+static void count_drop(void* user) {
+  (void)user;
+  n_drops++;
+}
+static void test_operator_outlives_its_runtime(void** state) {
+  static Total total;
+  static const tt_op_def def = {.struct_size = sizeof def,
+                                .schema =
+                                    "late_total(x: Tensor, k: Float) -> (sum: Tensor, "
+                                    "count: Tensor)",
+                                .user = &total,
+                                .compute = add_to_total,
+                                .drop = count_drop};
+  tt_value args[2] = {{.tag = TT_VAL_TENSOR}, {.tag = TT_VAL_FLOAT, .f = 0.5}};
+  tt_tensor *x = numbers(TT_F32, kValues, 3), *outs[2], *slot;
+  tt_runtime* rt;
+  tt_ctx* brief;
+  tt_graph* g;
+  tt_plan* p;
+  const tt_op* op;
+  int64_t n;
+  (void)state;
+  n_drops = 0;
+  assert_int_equal(tt_runtime_new(NULL, &rt), TT_OK);
+  assert_int_equal(tt_ctx_new(rt, &brief), TT_OK);
+  assert_int_equal(tt_op_register(brief, &def), TT_OK);
+  assert_int_equal(tt_op_find(brief, "late_total", &op), TT_OK);
+  args[0].tensor = x;
+  assert_int_equal(tt_capture_begin(brief, LIST(x), NULL), TT_OK);
+  assert_int_equal(tt_op_call(brief, op, args, 2, outs, 2, &n), TT_OK);
+  assert_int_equal(tt_capture_end(brief, LIST(outs[0]), &g), TT_OK);
+  tt_tensor_release(outs[0]);
+  tt_tensor_release(outs[1]);
+  tt_ctx_release(brief);
+  tt_runtime_release(rt);
+  assert_int_equal(n_drops, 0);
+  total = (Total){0, 0, 0, 0};
+  OK(tt_plan_new(c, g, NULL, &p));
+  OK(tt_plan_slot(c, p, 0, 0, &slot));
+  OK(tt_copy_(c, slot, x));
+  tt_graph_release(g);
+  OK(tt_plan_run(c, p));
+  assert_int_equal(total.calls, 1);
+  assert_int_equal(n_drops, 0);
+  tt_plan_release(p);
+  assert_int_equal(n_drops, 1);
+}
+
 /* Each allocation of a lowering fails once. */
 static void test_out_of_memory(void** state) {
   Model m = new_model();
@@ -427,10 +478,13 @@ static void test_out_of_memory(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      SCOPED(test_training_curve), SCOPED(test_run_for),
-      SCOPED(test_threads),        SCOPED(test_one_plan_on_two_threads),
-      SCOPED(test_checks),         SCOPED(test_operator_of_the_application),
-      SCOPED(test_out_of_memory)};
+  const struct CMUnitTest tests[] = {SCOPED(test_training_curve),
+                                     SCOPED(test_run_for),
+                                     SCOPED(test_threads),
+                                     SCOPED(test_one_plan_on_two_threads),
+                                     SCOPED(test_checks),
+                                     SCOPED(test_operator_of_the_application),
+                                     SCOPED(test_operator_outlives_its_runtime),
+                                     SCOPED(test_out_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
