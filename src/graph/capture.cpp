@@ -16,7 +16,8 @@ struct Capture : GraphHooks, WorkObserver {
   CaptureOptions options;
   int64_t mark = 0;    // of the storages that recorded nodes have made, in Storage::reserved_
   PointerMap outside;  // storage from outside -> its position
-  int32_t scope = -1;  // the innermost open one
+  SmallVec<uint32_t, 16> versions;  // of each storage of the graph, after the last node
+  int32_t scope = -1;               // the innermost open one
   const char* composite = nullptr;  // the operator of the innermost composite
   bool in_node = false;             // a recorded operator is running
   bool node_reads = false;
@@ -52,7 +53,7 @@ template <class F> bool recorded(Capture& c, F f) {
   }
 }
 
-int32_t storage_of(Capture& c, const Tensor& t, bool made) {
+int32_t storage_of(Capture& c, const Tensor& t, uint32_t version, bool made) {
   Storage& s = *t.storage;
   if (s.reserved_[0] == c.mark) return int32_t(s.reserved_[1]);
   Graph& g = *c.graph;
@@ -66,9 +67,11 @@ int32_t storage_of(Capture& c, const Tensor& t, bool made) {
   storage.writable = s.writable;
   storage.device = s.device;
   storage.bytes = s.bytes;
-  storage.version = t.version();
+  storage.version = version;
   if (!made) storage.tensor = new_alias(t);
+  c.versions.reserve(next + 1);
   g.storages.push_back(std::move(storage));
+  c.versions.push_back(version);
   if (made) {
     s.reserved_[0] = c.mark;
     s.reserved_[1] = next;
@@ -86,15 +89,24 @@ int32_t writer_of(const Graph& g, int32_t storage, uint32_t version) {
   return -1;
 }
 
-int32_t value_of(Capture& c, const Tensor& t, int32_t storage, int32_t node, int32_t out) {
+int32_t value_of(Capture& c, const Tensor& t, int32_t storage, uint32_t version, int32_t node,
+                 int32_t out) {
   const int64_t offset = t.data - t.storage->data;
-  return c.graph->value(storage, t.version(), t.dtype, offset, t.sizes(), t.strides(), node, out);
+  return c.graph->value(storage, version, t.dtype, offset, t.sizes(), t.strides(), node, out);
 }
 
+// The version is read once: another thread may write the tensor meanwhile.
 int32_t read_value(Capture& c, const Tensor* t) {
   if (!t) return -1;
-  const int32_t storage = storage_of(c, *t, false);
-  return value_of(c, *t, storage, writer_of(*c.graph, storage, t->version()), -1);
+  const uint32_t version = t->version();
+  const int32_t storage = storage_of(c, *t, version, false);
+  const uint32_t known = c.versions[storage];
+  if (version != known)
+    fail(TT_INVALID_ARG,
+         "a tensor {} was written during the capture by something that it does not record "
+         "(another thread or ctx): it has version {}, the graph knows version {}",
+         t->sizes(), version, known);
+  return value_of(c, *t, storage, version, writer_of(*c.graph, storage, version), -1);
 }
 
 // ---- arguments ----
@@ -148,10 +160,12 @@ IrArg record_arg(Capture& c, const Value& v, const OpSchema& schema) {
 // ---- nodes ----
 
 void add_written(Capture& c, const Tensor& t, IrNode& node, int32_t at) {
-  const int32_t storage = storage_of(c, t, false);
+  const uint32_t version = t.version();
+  const int32_t storage = storage_of(c, t, version, false);
   IrStorage& s = c.graph->storages[storage];
   if (s.role == IrRole::kConstant) s.role = IrRole::kState;
-  node.outs.push_back(value_of(c, t, storage, at, int32_t(node.outs.size())));
+  node.outs.push_back(value_of(c, t, storage, version, at, int32_t(node.outs.size())));
+  c.versions[storage] = version;
 }
 
 void add_outs(Capture& c, const Value* args, const TensorList& outs, int64_t first, IrNode& node,
@@ -164,8 +178,9 @@ void add_outs(Capture& c, const Value* args, const TensorList& outs, int64_t fir
     }
     const Tensor& t = *outs[i];
     const bool known = t.storage->reserved_[0] == c.mark || c.outside.find(t.storage) >= 0;
-    const int32_t storage = storage_of(c, t, !known);
-    node.outs.push_back(value_of(c, t, storage, at, int32_t(node.outs.size())));
+    const uint32_t version = t.version();
+    const int32_t storage = storage_of(c, t, version, !known);
+    node.outs.push_back(value_of(c, t, storage, version, at, int32_t(node.outs.size())));
   }
   node.n_results = int32_t(node.outs.size());
   for (int32_t i = 0; i < schema.n_args; i++) {
