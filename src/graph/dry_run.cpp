@@ -83,6 +83,8 @@ void DryRun::call(const IrNode& n, TensorList& outs) {
       [&](const IrArg& a) {
         return Rng{0, a.counters_before};
       });
+  if (!is_guarded(*n.op->schema, call.values()))
+    fail(TT_FORMAT, "its arguments do not fit each other, or it cannot be in a file");
   call.run(*n.op, outs);
 }
 
@@ -181,9 +183,6 @@ void dry_run(Graph& g, tt_status code) {
   DryRun run(g);
   for (int32_t i = 0; i < end; i++) {
     TensorList outs;
-    if (!is_guarded(g, g.nodes[i]))
-      fail(code, "node {}, {}: its arguments do not fit each other, or it cannot be in a file", i,
-           g.nodes[i].op->name());
     try {
       run.call(g.nodes[i], outs);
     } catch (...) {

@@ -2,6 +2,7 @@
 
 #include "core/graph_hooks.h"
 #include "graph/capture.h"
+#include "graph/guards.h"
 #include "graph/node_call.h"
 #include "graph/rewrite.h"
 
@@ -49,6 +50,7 @@ class Rebuild {
   void keep(int32_t value, const TensorRef& t);
   void add_draws_before(int32_t node);
   void run_node(int32_t i);
+  bool reads_others(const IrNode& n);
   void take_outs(IrNode& n, const TensorList& outs, Span<const TensorRef> written);
   int32_t find(const Graph& to, const Key& key) const;
   void keep_numbers(Graph& to);
@@ -181,8 +183,22 @@ void Rebuild::run_node(int32_t i) {
     };
   work.check = [](WorkObserver&, const Tensor&, const DeviceCheck&) { return false; };
   work.call = [](WorkObserver&, Object&, HostFn, const Tensor&) {};  // no step is counted
+  if (has_guard(s) ? !is_guarded(s, call.values()) : i == inserted_ || reads_others(n))
+    fail(TT_INVALID_ARG, "node {}, {}: its arguments do not fit each other any more", i,
+         n.op->name());
   call.run(*n.op, outs, bit(kKeyCapture));
   take_outs(n, outs, {written.data(), written.size()});
+}
+
+// Whether a tensor that the node reads has another shape, layout or dtype than before the edit.
+bool Rebuild::reads_others(const IrNode& n) {
+  bool found = false;
+  for_each_value(n, [&](int32_t i) {
+    const IrValue& v = g_.values[i];
+    const TensorRef t = tensor_of(i);
+    found |= !same(t->sizes(), v.sizes) || !same(t->strides(), v.strides) || t->dtype != v.dtype;
+  });
+  return found;
 }
 
 void Rebuild::take_outs(IrNode& n, const TensorList& outs, Span<const TensorRef> written) {
@@ -369,8 +385,16 @@ void insert_node(Graph& g, int64_t before, const OpInfo& op, const SmallVec<IrAr
 void replace_uses(Graph& g, int32_t value, int32_t with) {
   check_value(g, value, "value");
   check_value(g, with, "with");
+  const IrValue &x = g.values[value], &y = g.values[with];
+  const bool alike = same(x.sizes, y.sizes) && same(x.strides, y.strides) && x.dtype == y.dtype;
+  for (int32_t i = y.node + 1; i < g.nodes.size(); i++)
+    for_each_value(g.nodes[i], [&](int32_t v) {
+      if (v == value && !alike && !has_guard(*g.nodes[i].op->schema))
+        fail(TT_NOT_IMPLEMENTED, "node {}, {}, takes only a tensor like %{}, {} {}", i,
+             g.nodes[i].op->name(), value, fmt(x.dtype), x.sizes.span());
+    });
   Ref<Graph> next = copy_graph(g);
-  for_each_read(*next, g.values[with].node + 1, [&](int32_t& v) {
+  for_each_read(*next, y.node + 1, [&](int32_t& v) {
     if (v == value) v = with;
   });
   Rebuild(*next, -1).run(nullptr);

@@ -10,23 +10,24 @@ namespace {
 
 class Args {
  public:
-  Args(const Graph& g, const IrNode& n) : g_(g), n_(n) {}
+  Args(const OpSchema& schema, const Value* values) : schema_(schema), values_(values) {}
 
-  const IrArg& arg(const char* name) const {
-    const OpSchema& s = *n_.op->schema;
-    for (int32_t i = 0; i < s.n_args; i++)
-      if (strcmp(s.args[i].name, name) == 0) return n_.args[i];
-    fail(TT_INTERNAL, "{} has no argument {}", n_.op->name(), name);
+  const Value& arg(const char* name) const {
+    for (int32_t i = 0; i < schema_.n_args; i++)
+      if (strcmp(schema_.args[i].name, name) == 0) return values_[i];
+    fail(TT_INTERNAL, "{} has no argument {}", schema_.name, name);
   }
-  const Graph& graph() const { return g_; }
   bool has(const char* name) const { return arg(name).kind == Value::kTensor; }
-  const IrValue& value(const char* name) const { return g_.values[arg(name).values[0]]; }
-  Ints sizes(const char* name) const { return value(name).sizes.span(); }
-  Ints ints(const char* name) const { return arg(name).ints.span(); }
+  const Tensor& tensor(const char* name) const { return *arg(name).tensor; }
+  Ints sizes(const char* name) const { return tensor(name).sizes(); }
+  Ints ints(const char* name) const {
+    const Value& v = arg(name);
+    return v.kind == Value::kInts ? Ints(v.ints, v.n) : Ints();
+  }
   int64_t integer(const char* name) const { return arg(name).i; }
-  int64_t ndim(const char* name) const { return value(name).ndim(); }
-  int64_t numel(const char* name) const { return value(name).numel(); }
-  Dtype dtype(const char* name) const { return value(name).dtype; }
+  int64_t ndim(const char* name) const { return tensor(name).ndim; }
+  int64_t numel(const char* name) const { return tensor(name).numel; }
+  Dtype dtype(const char* name) const { return tensor(name).dtype; }
   // Sizes from the end: 1 is the last.
   int64_t last(const char* name, int64_t i) const { return sizes(name)[ndim(name) - i]; }
 
@@ -52,8 +53,8 @@ class Args {
   }
 
  private:
-  const Graph& g_;
-  const IrNode& n_;
+  const OpSchema& schema_;
+  const Value* values_;
 };
 
 int64_t wrapped(int64_t dim, int64_t n) { return dim < 0 ? dim + n : dim; }
@@ -262,10 +263,10 @@ bool reduces_bags(const Args& a) {
 }
 
 bool indexes(const Args& a) {
-  const IrArg& list = a.arg("indices");
-  if (list.values.size() > a.ndim("self")) return false;
-  for (const int32_t v : list.values)
-    if (v >= 0 && a.graph().values[v].dtype != Dtype::kI64) return false;
+  const Value& list = a.arg("indices");
+  if (list.n > a.ndim("self")) return false;
+  for (int64_t i = 0; i < list.n; i++)
+    if (list.tensors[i] && list.tensors[i]->dtype != Dtype::kI64) return false;
   return true;
 }
 
@@ -381,7 +382,7 @@ struct Guard {
 };
 bool always(const Args&) { return true; }
 
-// Operators that are no kernels of single elements and not listed cannot be in files.
+// Operators that are neither elementwise nor listed cannot be in files.
 constexpr Guard kGuards[] = {
     {"pad_indexed", [](const Args& a) { return pads(a, Ints()); }},
     {"pad_indexed_backward",
@@ -410,14 +411,12 @@ constexpr Guard kGuards[] = {
     {"scatter_multiply", [](const Args& a) { return scatters(a, true); }},
     {"scatter_counts", [](const Args& a) { return scatters(a, false); }},
     {"bag_reduce", reduces_bags},
-    {"optim_step", always},  // its object was read with it, and is checked there
+    {"optim_step", always},  // checks its tensors; its object was read with it
     {"schedule_step", always},
-    {"clip_norm",
-     [](const Args& a) { return a.arg("grads").values.size() > 0 && a.arg("norm_type").f > 0; }},
+    {"clip_norm", [](const Args& a) { return a.arg("grads").n > 0 && a.arg("norm_type").f > 0; }},
     {"clip_scale",
      [](const Args& a) {
-       return a.arg("grads").values.size() > 0 && a.numel("total") == 1 &&
-              is_float(a.dtype("total"));
+       return a.arg("grads").n > 0 && a.numel("total") == 1 && is_float(a.dtype("total"));
      }},
     {"check_indices", always},
     {"check_holds", [](const Args& a) { return a.in("status", 1, TT_LINALG); }},
@@ -459,6 +458,8 @@ constexpr Guard kGuards[] = {
     {"fake_quantize", quantizes},
     {"fake_quantize_mask", quantizes},
     {"native_dropout", always},
+    {"mask_scale",
+     [](const Args& a) { return is_float(a.dtype("self")) && a.dtype("mask") == Dtype::kBool; }},
     {"recurrent_layer", [](const Args& a) { return a.ndim("gates") == 2; }},
     {"recurrent_layer_backward", recurs_back},
     {"upsample2d", resizes},
@@ -475,14 +476,22 @@ constexpr Guard kGuards[] = {
     {"restride", changes_strides},
 };
 
+const Guard* find_guard(const OpSchema& s) {
+  for (const Guard& guard : kGuards)
+    if (strcmp(guard.op, s.name) == 0) return &guard;
+  return nullptr;
+}
+
 }  // namespace
 
-bool is_guarded(const Graph& g, const IrNode& n) {
-  const OpSchema& s = *n.op->schema;
-  if (!s.internal || s.kind == OpKind::kElementwise) return true;
-  for (const Guard& guard : kGuards)
-    if (strcmp(guard.op, s.name) == 0) return guard.holds(Args(g, n));
-  return false;
+bool has_guard(const OpSchema& s) {
+  return !s.internal || s.kind == OpKind::kElementwise || find_guard(s);
+}
+
+bool is_guarded(const OpSchema& s, const Value* args) {
+  if (!s.internal) return true;
+  if (const Guard* const guard = find_guard(s)) return guard->holds(Args(s, args));
+  return s.kind == OpKind::kElementwise;
 }
 
 }  // namespace TT_NS

@@ -2,11 +2,15 @@
 // arguments. Operators that applications can call check their arguments themselves.
 #pragma once
 
-#include "graph/ir.h"
+#include "dispatch/op_info.h"
+#include "dispatch/value.h"
 
 namespace TT_NS {
 
-// Whether a node that a file contains is safe to call.
-bool is_guarded(const Graph& g, const IrNode& n);
+// Whether it can be told what an operator takes for granted. The others are called only with
+// arguments like those of their capture.
+bool has_guard(const OpSchema& schema);
+// Whether an operator is safe to call with these arguments, which come from a file or an edit.
+bool is_guarded(const OpSchema& schema, const Value* args);
 
 }  // namespace TT_NS

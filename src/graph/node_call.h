@@ -24,6 +24,7 @@ class NodeCall {
       box(a, first);
     }
   }
+  const Value* values() const { return values_.data(); }
   // Appends the results to outs. more: keys beside those of the arguments.
   void run(const OpInfo& op, TensorList& outs, uint64_t more = 0) {
     op.call_boxed({(keys_ ? keys_ : bit(kKeyCpu)) | more, &op}, values_.data(), outs);

@@ -483,6 +483,13 @@ void StepArrays::add(Tensor& param, const Tensor& grad) {
   items.push_back(item);
 }
 
+// An edited graph or one from a file may give it any tensors.
+static void check_alike(const Tensor& param, const Tensor* t, const char* what, int64_t i) {
+  if (t && t->dtype == param.dtype && t->numel == param.numel) return;
+  fail(TT_INVALID_ARG, "{} {} does not have the dtype and the size of its parameter, {} {}", what,
+       i, fmt(param.dtype), param.sizes());
+}
+
 void impl::optim_step(Call, TensorSpan params, TensorSpan grads, TensorSpan states,
                       Object& object) {
   const MaskGuard no_grad(bit(kKeyAutograd));
@@ -492,10 +499,15 @@ void impl::optim_step(Call, TensorSpan params, TensorSpan grads, TensorSpan stat
   arrays.batch = {params.ptr[0]->device, 0, params.n, 0, 0};
   int64_t next_state = 0;
   for (int64_t i = 0; i < params.n; i++) {
-    arrays.add(const_cast<Tensor&>(*params.ptr[i]), *grads.ptr[i]);
-    for (int k = 0; k < kOptimStates; k++)
-      if (counter.params[i].states >> k & 1)
-        arrays.items.back().state[k] = states.ptr[next_state++]->data;
+    const Tensor& param = *params.ptr[i];
+    check_alike(param, i < grads.n ? grads.ptr[i] : nullptr, "gradient", i);
+    arrays.add(const_cast<Tensor&>(param), *grads.ptr[i]);
+    for (int k = 0; k < kOptimStates; k++) {
+      if (!(counter.params[i].states >> k & 1)) continue;
+      const Tensor* const state = next_state < states.n ? states.ptr[next_state] : nullptr;
+      check_alike(param, state, "state", next_state++);
+      arrays.items.back().state[k] = state->data;
+    }
   }
   const int64_t bytes = params.n * int64_t(sizeof(OptimItem));
   const TensorRef stored = new_tensor(Ints(&bytes, 1), Dtype::kU8, kCpuDevice);

@@ -7,6 +7,7 @@
 
 static char path[64];
 static int n_replayed, n_backward, n_refused, n_same_values;
+static int edits_per_graph = 1, n_edits; /* TT_EDITS: another number */
 static char refused[16384];
 
 static void note_refused(const char* name) {
@@ -111,6 +112,33 @@ static tt_graph* edited(const tt_graph* g) {
   return copy;
 }
 
+/* An edit that gives a node another tensor, of any shape and dtype, fails or leaves a graph that
+   runs. */
+static int32_t pick(int64_t n) {
+  static uint64_t state = 1;
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return (int32_t)((state >> 33) % (uint64_t)n);
+}
+static void check_edits(const tt_graph* g) {
+  tt_graph_info info;
+  int k;
+  OK(tt_graph_get_info(c, g, &info));
+  for (k = 0; k < edits_per_graph && info.n_values; k++) {
+    tt_graph* copy;
+    tt_plan* p;
+    OK(tt_graph_copy(c, g, &copy));
+    if (!tt_graph_replace_uses(c, copy, pick(info.n_values), pick(info.n_values))) {
+      n_edits++;
+      if (!tt_plan_new(c, copy, NULL, &p)) {
+        (void)tt_plan_run(c, p); /* an index may be out of range */
+        tt_plan_release(p);
+      }
+    }
+    if (tt_ctx_error(c)->code == TT_INTERNAL) fail_msg("%s", tt_ctx_error(c)->message);
+    tt_graph_release(copy);
+  }
+}
+
 /* The graph, saved and loaded. */
 static tt_graph* from_file(const tt_graph* g) {
   tt_graph* loaded;
@@ -145,6 +173,7 @@ static void check_backward(const Sample* s, tt_tensor** given, int n) {
         grad && tt_capture_end(c, (const tt_tensor* const[]){grad}, 1, &g) == TT_OK) {
       int64_t bytes;
       if (!tt_graph_arena_bytes(c, g, &bytes)) tt_graph_release(from_file(g));
+      check_edits(g);
       tt_graph_release(g);
       n_backward++;
       return;
@@ -178,6 +207,7 @@ static void check_sample(const Sample* s, void* user) {
       loaded = from_file(g);
       assert_true(replay(loaded, s, given, n, outs, n_outs));
       tt_graph_release(loaded);
+      check_edits(g);
       check_backward(s, given, n);
       n_replayed++;
     } else {
@@ -196,6 +226,7 @@ static void test_row(void** state) { each_sample(*state, check_sample, NULL); }
 int main(int argc, char** argv) {
   struct CMUnitTest* tests = calloc((size_t)kNumRows, sizeof *tests);
   int i, n = 0, failed;
+  if (getenv("TT_EDITS")) edits_per_graph = atoi(getenv("TT_EDITS"));
   /* memory, where it is a file system: saving waits for the disk */
   snprintf(path, sizeof path, "%s/tt_replay_%d.ttg",
            access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid());
@@ -211,8 +242,8 @@ int main(int argc, char** argv) {
   failed = _cmocka_run_group_tests("op_replay", tests, (size_t)n, NULL, NULL);
   print_message(
       "%d operators, %d samples replayed (%d captured with equal values), %d gradients in files, "
-      "%d refused:%s\n",
-      n, n_replayed, n_same_values, n_backward, n_refused, refused);
+      "%d edits, %d refused:%s\n",
+      n, n_replayed, n_same_values, n_backward, n_edits, n_refused, refused);
   free(tests);
   return failed;
 }

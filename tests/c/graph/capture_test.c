@@ -236,63 +236,63 @@ static void test_hooks(void** state) {
   FAILS(tt_module_forward(c, m, LIST(x), out, 1, &n), TT_CALLBACK, "forward hook");
   OK(tt_capture_drop(c));
   tt_module_release(m);
+}
 
-  /* What another ctx writes meanwhile is not part of the graph: the next call that reads it fails by
+/* What another ctx writes meanwhile is not part of the graph: the next call that reads it fails by
    name, and so does a graph that would return it. */
-  static void test_writes_of_others(void** state) {
-    tt_tensor* x = numbers(TT_F32, kValues, 4);
-    tt_tensor* shared = numbers(TT_F32, kValues, 4);
-    tt_tensor *y, *z;
-    tt_runtime* rt;
-    tt_ctx* other;
-    tt_graph* g;
-    (void)state;
-    OK(tt_ctx_runtime(c, &rt));
-    OK(tt_ctx_new(rt, &other));
-    tt_runtime_release(rt);
-    OK(tt_capture_begin(c, LIST(x), NULL));
-    OK(tt_add(c, x, shared, &y));
-    assert_int_equal(tt_add_(other, shared, x), TT_OK);
-    FAILS(tt_mul(c, y, shared, &z), TT_INVALID_ARG,
-          "mul: a tensor [4] was written during the capt");
-    FAILS(tt_mul_(c, shared, y), TT_INVALID_ARG, "does not record (another thread or ctx)");
-    OK(tt_neg(c, y, &z)); /* the capture continues */
-    FAILS(tt_capture_end(c, LIST(z, shared), &g), TT_INVALID_ARG, "was written during the capture");
-    assert_null(g);
-    tt_ctx_release(other);
-  }
+static void test_writes_of_others(void** state) {
+  tt_tensor* x = numbers(TT_F32, kValues, 4);
+  tt_tensor* shared = numbers(TT_F32, kValues, 4);
+  tt_tensor *y, *z;
+  tt_runtime* rt;
+  tt_ctx* other;
+  tt_graph* g;
+  (void)state;
+  OK(tt_ctx_runtime(c, &rt));
+  OK(tt_ctx_new(rt, &other));
+  tt_runtime_release(rt);
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_add(c, x, shared, &y));
+  assert_int_equal(tt_add_(other, shared, x), TT_OK);
+  FAILS(tt_mul(c, y, shared, &z), TT_INVALID_ARG, "mul: a tensor [4] was written during the capt");
+  FAILS(tt_mul_(c, shared, y), TT_INVALID_ARG, "does not record (another thread or ctx)");
+  OK(tt_neg(c, y, &z)); /* the capture continues */
+  FAILS(tt_capture_end(c, LIST(z, shared), &g), TT_INVALID_ARG, "was written during the capture");
+  assert_null(g);
+  tt_ctx_release(other);
+}
 
-  /* Each allocation fails once: the capture ends or continues, and nothing leaks. */
-  static void test_out_of_memory(void** state) {
-    tt_tensor* x = make(TT_F32, SHAPE(2, 3), kValues, 6);
-    tt_tensor* w = make(TT_F32, SHAPE(3, 4), kValues, 12);
-    int64_t at;
-    (void)state;
-    for (at = 1; at < 10000; at++) {
-      tt_tensor *h = NULL, *a = NULL;
-      tt_graph* g = NULL;
-      const int64_t failed = host.failed;
-      host.fail_at = host.calls + at;
-      host.fail_n = 1;
-      if (tt_capture_begin(c, LIST(x), NULL) == TT_OK && tt_matmul(c, x, w, &h) == TT_OK &&
-          tt_relu(c, h, &a) == TT_OK && tt_capture_end(c, LIST(a), &g))
-        assert_null(g);
-      host.fail_at = 0;
-      OK(tt_capture_drop(c));
-      tt_graph_release(g);
-      if (host.failed == failed) break;
-    }
-    assert_true(at > 1 && at < 10000);
+/* Each allocation fails once: the capture ends or continues, and nothing leaks. */
+static void test_out_of_memory(void** state) {
+  tt_tensor* x = make(TT_F32, SHAPE(2, 3), kValues, 6);
+  tt_tensor* w = make(TT_F32, SHAPE(3, 4), kValues, 12);
+  int64_t at;
+  (void)state;
+  for (at = 1; at < 10000; at++) {
+    tt_tensor *h = NULL, *a = NULL;
+    tt_graph* g = NULL;
+    const int64_t failed = host.failed;
+    host.fail_at = host.calls + at;
+    host.fail_n = 1;
+    if (tt_capture_begin(c, LIST(x), NULL) == TT_OK && tt_matmul(c, x, w, &h) == TT_OK &&
+        tt_relu(c, h, &a) == TT_OK && tt_capture_end(c, LIST(a), &g))
+      assert_null(g);
+    host.fail_at = 0;
+    OK(tt_capture_drop(c));
+    tt_graph_release(g);
+    if (host.failed == failed) break;
   }
+  assert_true(at > 1 && at < 10000);
+}
 
-  int main(void) {
-    const struct CMUnitTest tests[] = {SCOPED(test_forward_and_backward),
-                                       SCOPED(test_writes_and_views),
-                                       SCOPED(test_composites),
-                                       SCOPED(test_refusals),
-                                       SCOPED(test_reads),
-                                       SCOPED(test_hooks),
-                                       SCOPED(test_writes_of_others),
-                                       SCOPED(test_out_of_memory)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-  }
+int main(void) {
+  const struct CMUnitTest tests[] = {SCOPED(test_forward_and_backward),
+                                     SCOPED(test_writes_and_views),
+                                     SCOPED(test_composites),
+                                     SCOPED(test_refusals),
+                                     SCOPED(test_reads),
+                                     SCOPED(test_hooks),
+                                     SCOPED(test_writes_of_others),
+                                     SCOPED(test_out_of_memory)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
