@@ -6,7 +6,7 @@ import gc
 import sys
 from ctypes import PYFUNCTYPE, c_char_p, c_int, c_int32, c_void_p, py_object
 
-from ._lib import call, lib
+from ._lib import call, quick
 from ._tensor import Tensor, tensor_result
 
 TYPE_CHECKING = False
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 # major version -> name of a capsule, and its name once a consumer has taken the tensor
 NAMES = {1: (b"dltensor_versioned", b"used_dltensor_versioned"), 0: (b"dltensor", b"used_dltensor")}
-UNVERSIONED, USED = NAMES[0]
+DLTENSOR, USED_DLTENSOR = map(c_char_p, NAMES[0])
 OLD = c_int32(0)
-import_dlpack = lib.tt_tensor_from_dlpack
+import_dlpack = quick.tt_tensor_from_dlpack
 DELETER = {1: 16, 0: 56}  # major version -> offset of the deleter in DLManagedTensor(Versioned)
 FLAGS, IS_COPIED = 24, 2  # offset of DLManagedTensorVersioned.flags; DLPACK_FLAG_BITMASK_IS_COPIED
 DEVICES = {"cpu": 1, "cuda": 2, "ext": 12}  # DLDeviceType
@@ -37,8 +37,11 @@ def api(name: str, returns: Any, *takes: Any) -> Any:
 new_capsule = api("PyCapsule_New", py_object, c_void_p, c_char_p, c_void_p)
 is_valid = api("PyCapsule_IsValid", c_int, py_object, c_char_p)
 pointer = api("PyCapsule_GetPointer", c_void_p, py_object, c_char_p)
-address_in = api("PyCapsule_GetPointer", Address, py_object, c_char_p)
-rename = api("PyCapsule_SetName", c_int, py_object, c_char_p)
+# Without argument types, whose conversions take 100 ns a call: capsules are passed as py_object,
+# names, which NAMES keeps alive, as c_char_p.
+capsule_pointer = ctypes.pythonapi["PyCapsule_GetPointer"]
+capsule_pointer.restype = Address
+set_capsule_name = ctypes.pythonapi["PyCapsule_SetName"]
 # (capsule, major version) of those that are not released. A destructor written in Python could run
 # while another exception is being handled, so sweep() takes its place.
 capsules: list[tuple[Any, int]] = []
@@ -153,7 +156,7 @@ def from_dlpack(
         if is_valid(capsule, name):
             address = c_void_p(pointer(capsule, name))
             result = tensor_result("tt_tensor_from_dlpack", address, c_int32(major))
-            rename(capsule, used)
+            set_capsule_name(py_object(capsule), c_char_p(used))
             return result.to(device) if device is not None else result
     raise ValueError(
         "from_dlpack(): the capsule holds no DLPack tensor, or somebody has taken it already"

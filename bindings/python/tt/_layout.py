@@ -62,7 +62,7 @@ class TensorLayout:
     @property
     def retains_grad(self: Any) -> bool:
         """Whether retain_grad() was called on a non-leaf tensor."""
-        return False if self.is_leaf else bool(getattr(self, "_retains", False))
+        return self._retains_grad and not self.is_leaf
 
     @property
     def output_nr(self) -> int:

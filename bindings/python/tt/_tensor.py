@@ -77,6 +77,7 @@ class Tensor(Arithmetic, TensorLayout):
     """
 
     _keeps_class = False
+    _retains_grad = False
     _kept_grad: weakref.ref[Tensor] | None
     __array_priority__ = 1000  # NumPy leaves mixed operations to __radd__ and the like
 
@@ -198,6 +199,11 @@ class Tensor(Arithmetic, TensorLayout):
     @grad.deleter
     def grad(self) -> None:
         self._set_grad()
+
+    def retain_grad(self) -> None:
+        """Keeps the gradient of a tensor that is not a leaf, too."""
+        super().retain_grad()
+        self._retains_grad = True
 
     def detach_(self) -> Tensor:
         """Removes the history of self. Returns self."""
@@ -679,6 +685,9 @@ class Tensor(Arithmetic, TensorLayout):
             value = self._as_item(value)
         if tensor_index_set(local.ctx, self._as_parameter_, index, n, value):
             fail()
+
+    def __delitem__(self, key: Any) -> None:
+        raise TypeError("Tensor does not support deleting items")
 
     def _as_item(self, value: Any) -> Tensor:
         """Converts an assigned value to a tensor of self's dtype."""

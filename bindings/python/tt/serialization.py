@@ -256,6 +256,10 @@ def load(
     return arranged(tensors, structure, map_location)
 
 
+class MissingFileError(FileError, FileNotFoundError):
+    """There is no file of this name."""
+
+
 def explain(path: Any, start: bytes) -> None:
     """Raises FormatError for files of known but unsupported formats."""
     if start[:1] == b"\x80" and start[1:2] in (b"\2", b"\3", b"\4", b"\5"):
@@ -271,6 +275,8 @@ def open_file(path: Any) -> IO[bytes]:
         raise TypeError(f"load: f must be a path or a file object, not {type(path).__name__}")
     try:
         return open(path, "rb")
+    except FileNotFoundError as error:
+        raise MissingFileError(f"load: {error}") from error
     except OSError as error:
         raise FileError(f"load: {error}") from error
 

@@ -383,7 +383,10 @@ def cut(path):
         (lambda path: tt.load(5), TypeError, "load: f must be a path or a file object, not int"),
         (lambda path: tt.save(path, tt.ones(2)), TypeError, "save: f must be a path.*not Tensor"),
         (lambda path: tt.save({1}, path / "no" / "a.pt"), OSError, "save: .*a.pt: No such file"),
-        (lambda path: tt.load(path / "no.pt"), OSError, "No such file.*no.pt"),
+        (lambda path: tt.load(path / "no.pt"), FileNotFoundError, "No such file.*no.pt"),
+        (lambda path: tt.load(path), OSError, "Is a directory"),
+        (lambda path: tt.ones(2).__delitem__(0), TypeError, "does not support deleting items"),
+        (lambda path: tt.autograd.graph.Node(3), TypeError, "Node"),
         (lambda path: cut(path / "cut.pt"), ValueError, "cut.pt.*not end like a zip archive"),
         (lambda path: tt.files.npy_load(path / "no.npy"), OSError, "no.npy.*cannot be opened"),
         (lambda path: tt.utils.data.TensorDataset([1]), TypeError, "takes tensors, not list"),
@@ -401,3 +404,81 @@ def test_a_text_is_no_checkpoint(tmp_path):
     path.write_text("hello world " * 10)
     with pytest.raises(tt.errors.FormatError, match="notes.pt is neither a file of save nor"):
         tt.load(path)
+
+
+# ---- what a new user asks modules, gradients and groups ----
+
+
+def test_modules_say_what_they_are():
+    attention = tt.nn.MultiheadAttention(6, 2)
+    assert attention.head_dim == 3
+    assert repr(tt.nn.AdaptiveAvgPool2d((None, 7))) == "AdaptiveAvgPool2d(output_size=(None, 7))"
+    assert repr(tt.nn.AdaptiveMaxPool1d(3)) == "AdaptiveMaxPool1d(output_size=3)"
+    keys = tt.nn.Linear(2, 2).load_state_dict({"weight": tt.ones(2, 2)}, strict=False)
+    assert repr(keys) == "IncompatibleKeys(missing_keys=['bias'], unexpected_keys=[])"
+    from tt.nn.parameter import UninitializedParameter
+
+    assert UninitializedParameter is tt.nn.UninitializedParameter
+
+
+def test_retains_grad():
+    x = tt.ones(2, requires_grad=True)
+    y = x * 2
+    x.retain_grad()
+    assert not x.retains_grad and not y.retains_grad
+    y.retain_grad()
+    assert y.retains_grad and not y[0].retains_grad and not y.detach_().retains_grad
+
+
+@pytest.fixture
+def group_of_one():
+    tt.distributed.init_process_group("gloo", rank=0, world_size=1)
+    yield tt.distributed
+    tt.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda dist, x: dist.all_reduce(3), TypeError, "all_reduce.*takes Tensors, not int"),
+        (lambda dist, x: dist.all_reduce([x]), TypeError, "all_reduce.*takes Tensors, not list"),
+        (lambda dist, x: dist.isend("x", 0), TypeError, "send.*takes Tensors, not str"),
+        (lambda dist, x: dist.all_reduce(x, "sum"), TypeError, "'op' must be ReduceOp, not str"),
+        (lambda dist, x: dist.barrier("all"), TypeError, "'group' must be ProcessGroup, not str"),
+        (lambda dist, x: dist.broadcast(x, 3), ValueError, "src is 3: must be a rank"),
+        (lambda dist, x: dist.all_gather(x, x), TypeError, "'tensor_list' must be list, not"),
+        (lambda dist, x: dist.all_gather([], x), ValueError, "tensor_list has 0 items"),
+        (lambda dist, x: dist.all_gather([tt.ones(3)], x), ValueError, r"list\[0\] is \[3\]"),
+        (lambda dist, x: dist.gather(x, [tt.ones(3)]), ValueError, r"gather_list\[0\] is \[3\]"),
+        (lambda dist, x: dist.init_process_group(), ValueError, "exists already"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_groups(group_of_one, call, error, message):
+    with pytest.raises(error, match=message):
+        call(group_of_one, tt.ones(2))
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"backend": "gloop"}, "backend is 'gloop'"),
+        ({"init_method": "http://a"}, "init_method is 'http://a'"),
+        ({"rank": 1}, "rank is 1, world_size 1"),
+    ],
+)
+def test_groups_that_cannot_be(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        tt.distributed.init_process_group(**{"rank": 0, "world_size": 1, **arguments})
+    assert not tt.distributed.is_initialized()
+
+
+def test_the_world_by_both_names(group_of_one):
+    dist = group_of_one
+    world = dist.group.WORLD
+    assert dist.GroupMember.WORLD is world and world.size() == 1
+    dist.destroy_process_group(dist.new_group([0]))
+    assert dist.group.WORLD is world
+    part = dist.new_group([0])
+    dist.destroy_process_group(part)
+    with pytest.raises(ValueError, match="barrier: the group has been destroyed"):
+        dist.barrier(part)

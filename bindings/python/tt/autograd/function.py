@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Context:
+class FunctionCtx:
     """The first argument of forward and backward. backward reads the attributes that forward sets.
 
     needs_input_grad: a bool for each argument of apply: whether it requires a gradient.
@@ -64,7 +64,7 @@ class Call:
     """One application of a Function, with the methods that C calls."""
 
     def __init__(
-        self, cls: type[Function], ctx: Context, args: tuple[Any, ...], outs: tuple[Any, ...]
+        self, cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: tuple[Any, ...]
     ) -> None:
         self.cls, self.ctx = cls, ctx
         self.outs: Any = outs
@@ -143,7 +143,7 @@ class Function:
     def apply(cls, *args: Any) -> Any:
         """Calls forward with args, and records the call if a tensor among them requires a
         gradient."""
-        ctx = Context()
+        ctx = FunctionCtx()
         recorded = is_grad_enabled()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         try:
@@ -167,7 +167,7 @@ class Function:
 
     @classmethod
     def _recorded(
-        cls, ctx: Context, args: tuple[Any, ...], outs: tuple[Any, ...]
+        cls, ctx: FunctionCtx, args: tuple[Any, ...], outs: tuple[Any, ...]
     ) -> tuple[Any, ...]:
         """Records a call. Returns its results with the recorded operator as history."""
         non_differentiable = [any(o is t for t in ctx._non_differentiable) for o in outs]

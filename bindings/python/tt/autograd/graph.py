@@ -30,6 +30,9 @@ class Node(NodeHandle):
 
     __slots__ = ()
 
+    def __init__(self) -> None:
+        raise TypeError("Node: operators make nodes; a tensor's is its grad_fn")
+
     def name(self) -> str:
         """Returns the name in PyTorch's style: "AddBackward0"."""
         op = super().name()

@@ -10,9 +10,10 @@ from datetime import timedelta
 from enum import Enum
 
 from .. import _ops as ops
+from .._convert import instance, wrong_kind
 from .._create import tensor as tensor_of
 from .._tensor import Tensor
-from ..errors import DistributedError, InvalidArgumentError
+from ..errors import DistributedError, InvalidArgumentError, ShapeError
 from ._bucket import GradBucket
 from ._group import Done, ProcessGroup, Work, bytes_of, connect, is_there, tensor_of_bytes
 from .rendezvous import place_of
@@ -75,6 +76,7 @@ __all__ = [
 ]
 
 
+BACKENDS = ("gloo", "mpi", "mpich", "nccl")
 SUBMODULES = "algorithms checkpoint fsdp nn optim rpc".split()
 
 
@@ -103,6 +105,11 @@ class ReduceOp(Enum):
 CODES = {"SUM": 1, "AVG": 2, "MIN": 3, "MAX": 4, "PRODUCT": 5, "BAND": 6, "BOR": 7, "BXOR": 8}
 
 
+def code_of(op: ReduceOp, function: str) -> int:
+    """Returns C's number of a reduction."""
+    return CODES[instance(ReduceOp, op, function, "op").name]
+
+
 class Backend(str):
     """The name of a backend."""
 
@@ -115,11 +122,13 @@ class group:
     WORLD: ProcessGroup | None = None
 
 
-class GroupMember:
+class GroupMember(group):
     """NON_GROUP_MEMBER: the result of new_group in processes that are not in the group."""
 
-    WORLD = None
     NON_GROUP_MEMBER: Any = object()
+
+
+World = group  # for functions that have a parameter `group`
 
 
 # ---- groups ----
@@ -207,17 +216,21 @@ def init_process_group(
         raise InvalidArgumentError("init_process_group: the default process group exists already")
     name = backend_of(backend)
     size, place, rendezvous = place_of(name, init_method, world_size, rank)
+    if size == 1 and name not in BACKENDS and not is_there(name):  # C opens no library for it
+        raise InvalidArgumentError(
+            f"init_process_group: backend is {backend!r}: must be gloo, mpi, nccl, or the NAME of a "
+            "library libtt_NAME"
+        )
     handle = connect(name, place, size, rendezvous, timeout)
     group.WORLD = ProcessGroup(handle, backend or name)
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """Destroys a group, by default the default group."""
-    world = globals()["group"]
     process_group = checked(group, "destroy_process_group")
     process_group.handle = None  # type: ignore[assignment]
-    if process_group is world.WORLD:
-        world.WORLD = None
+    if process_group is World.WORLD:
+        World.WORLD = None
 
 
 def new_group(
@@ -246,8 +259,10 @@ def checked(given: Any, op: str) -> ProcessGroup:
     process_group = group.WORLD if given is None else given
     if process_group is None:
         raise ValueError(f"{op}: call init_process_group first")
-    if process_group is GroupMember.NON_GROUP_MEMBER or process_group.handle is None:
+    if process_group is GroupMember.NON_GROUP_MEMBER:
         raise ValueError(f"{op}: this process is not in the group")
+    if instance(ProcessGroup, process_group, op, "group").handle is None:
+        raise ValueError(f"{op}: the group has been destroyed")
     return process_group
 
 
@@ -300,7 +315,7 @@ def all_reduce(
 ) -> Work | None:
     """Replaces tensor on all ranks by the reduction (sum, mean, …) of the tensors of all ranks."""
     g = checked(group, "all_reduce")
-    return g.start("tt_group_all_reduce", tensor, CODES[op.name], wait=not async_op)
+    return g.start("tt_group_all_reduce", (tensor,), code_of(op, "all_reduce"), wait=not async_op)
 
 
 def reduce(
@@ -313,7 +328,7 @@ def reduce(
     """Replaces tensor on rank dst by the reduction of the tensors of all ranks."""
     g = checked(group, "reduce")
     root = place_in(g, dst, "reduce", "dst")
-    return g.start("tt_group_reduce", tensor, CODES[op.name], root, wait=not async_op)
+    return g.start("tt_group_reduce", (tensor,), code_of(op, "reduce"), root, wait=not async_op)
 
 
 def broadcast(
@@ -322,7 +337,7 @@ def broadcast(
     """Replaces tensor on all ranks by the tensor of rank src."""
     g = checked(group, "broadcast")
     root = place_in(g, src, "broadcast", "src")
-    return g.start("tt_group_broadcast", tensor, root, wait=not async_op)
+    return g.start("tt_group_broadcast", (tensor,), root, wait=not async_op)
 
 
 def all_gather_into_tensor(
@@ -330,7 +345,7 @@ def all_gather_into_tensor(
 ) -> Work | None:
     """Writes the input tensors of all ranks to output_tensor, concatenated in rank order."""
     g = checked(group, "all_gather_into_tensor")
-    return g.start("tt_group_all_gather", input_tensor, output_tensor, wait=not async_op)
+    return g.start("tt_group_all_gather", (input_tensor, output_tensor), wait=not async_op)
 
 
 def all_gather(
@@ -339,11 +354,11 @@ def all_gather(
     """Writes the tensors of all ranks to the items of tensor_list."""
     g = checked(group, "all_gather")
     check_length(tensor_list, g, "all_gather", "tensor_list")
+    check_shapes(tensor_list, tensor, "all_gather", "tensor_list")
     whole = parts_of(g, tensor)
     return g.start(
         "tt_group_all_gather",
-        tensor,
-        whole,
+        (tensor, whole),
         wait=not async_op,
         after=lambda: copy_parts(whole, tensor_list),
     )
@@ -360,13 +375,13 @@ def gather(
     g = checked(group, "gather")
     root = place_in(g, dst, "gather", "dst")
     if g.rank() != root:
-        return g.start("tt_group_gather", tensor, None, root, wait=not async_op)
+        return g.start("tt_group_gather", (tensor, None), root, wait=not async_op)
     items = check_length(gather_list, g, "gather", "gather_list")
+    check_shapes(items, tensor, "gather", "gather_list")
     whole = parts_of(g, tensor)
     return g.start(
         "tt_group_gather",
-        tensor,
-        whole,
+        (tensor, whole),
         root,
         wait=not async_op,
         after=lambda: copy_parts(whole, items),
@@ -386,7 +401,7 @@ def scatter(
     whole = None
     if g.rank() == root:
         whole = ops.stack(check_length(scatter_list, g, "scatter", "scatter_list"))
-    return g.start("tt_group_scatter", whole, tensor, root, wait=not async_op)
+    return g.start("tt_group_scatter", (whole, tensor), root, wait=not async_op)
 
 
 def reduce_scatter_tensor(
@@ -398,7 +413,12 @@ def reduce_scatter_tensor(
 ) -> Work | None:
     """Reduces input over all ranks and writes part r of the result to output on rank r."""
     g = checked(group, "reduce_scatter_tensor")
-    return g.start("tt_group_reduce_scatter", input, output, CODES[op.name], wait=not async_op)
+    return g.start(
+        "tt_group_reduce_scatter",
+        (input, output),
+        code_of(op, "reduce_scatter_tensor"),
+        wait=not async_op,
+    )
 
 
 def reduce_scatter(
@@ -411,7 +431,9 @@ def reduce_scatter(
     """Reduces the items of input_list over all ranks and writes item r to output on rank r."""
     g = checked(group, "reduce_scatter")
     whole = ops.stack(check_length(input_list, g, "reduce_scatter", "input_list"))
-    return g.start("tt_group_reduce_scatter", whole, output, CODES[op.name], wait=not async_op)
+    return g.start(
+        "tt_group_reduce_scatter", (whole, output), code_of(op, "reduce_scatter"), wait=not async_op
+    )
 
 
 def all_to_all_single(
@@ -433,7 +455,7 @@ def all_to_all_single(
         outputs = output.split(rows)
         inputs = input.split(input_split_sizes or [len(input) // n] * n)
         return all_to_all(list(outputs), list(inputs), group, async_op)
-    return g.start("tt_group_all_to_all", input, output, wait=not async_op)
+    return g.start("tt_group_all_to_all", (input, output), wait=not async_op)
 
 
 def all_to_all(
@@ -452,8 +474,8 @@ def all_to_all(
     started = []
     for step in range(1, n):
         to, source = (me + step) % n, (me - step) % n
-        started.append(g.start("tt_group_send", inputs[to], to, 0, wait=False))
-        started.append(g.start("tt_group_recv", outputs[source], source, 0, wait=False))
+        started.append(g.start("tt_group_send", (inputs[to],), to, 0, wait=False))
+        started.append(g.start("tt_group_recv", (outputs[source],), source, 0, wait=False))
     for work in started:
         work.wait()  # type: ignore[union-attr]
     return Done() if async_op else None
@@ -461,24 +483,36 @@ def all_to_all(
 
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
     """Waits until all ranks have called barrier."""
-    return checked(group, "barrier").start("tt_group_barrier", wait=not async_op)
+    return checked(group, "barrier").start("tt_group_barrier", (), wait=not async_op)
 
 
 def monitored_barrier(
     group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
 ) -> None:
     """Same as barrier. The error names the missing rank; the timeout is that of the group."""
-    checked(group, "monitored_barrier").start("tt_group_barrier", wait=True)
+    checked(group, "monitored_barrier").start("tt_group_barrier", (), wait=True)
 
 
 def check_length(items: Any, g: ProcessGroup, op: str, arg: str) -> list[Tensor]:
     """Returns items as a list. Raises InvalidArgumentError unless it has one item per rank."""
-    n = 0 if items is None else len(items)
-    if n != g.size():
+    if not isinstance(items, (list, tuple, type(None))):
+        raise wrong_kind(op, arg, "list", items)
+    tensors = [] if items is None else list(items)
+    if len(tensors) != g.size():
         raise InvalidArgumentError(
-            f"{op}: {arg} has {n} items: must have {g.size()}, the world size"
+            f"{op}: {arg} has {len(tensors)} items: must have {g.size()}, the world size"
         )
-    return list(items)
+    return tensors
+
+
+def check_shapes(items: list[Tensor], tensor: Tensor, op: str, arg: str) -> None:
+    """Raises ShapeError unless the items have the shape of tensor."""
+    for i, item in enumerate(items):
+        if item.shape != tensor.shape:
+            raise ShapeError(
+                f"{op}: {arg}[{i}] is {list(item.shape)}, tensor is {list(tensor.shape)}: "
+                "must be equal"
+            )
 
 
 def parts_of(g: ProcessGroup, tensor: Tensor) -> Tensor:
@@ -501,7 +535,7 @@ def copy_parts(whole: Tensor, items: list[Tensor]) -> None:
 def isend(tensor: Tensor, dst: int, group: Any = None, tag: int = 0) -> Work | None:
     """Starts sending tensor to rank dst."""
     g = checked(group, "isend")
-    return g.start("tt_group_send", tensor, place_in(g, dst, "isend", "dst"), tag, wait=False)
+    return g.start("tt_group_send", (tensor,), place_in(g, dst, "isend", "dst"), tag, wait=False)
 
 
 def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> Work | None:
@@ -509,13 +543,13 @@ def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 
     which source_rank() of the work returns."""
     g = checked(group, "irecv")
     place = -1 if src is None else place_in(g, src, "irecv", "src")
-    return g.start("tt_group_recv", tensor, place, tag, wait=False)
+    return g.start("tt_group_recv", (tensor,), place, tag, wait=False)
 
 
 def send(tensor: Tensor, dst: int, group: Any = None, tag: int = 0) -> None:
     """Sends tensor to rank dst."""
     g = checked(group, "send")
-    g.start("tt_group_send", tensor, place_in(g, dst, "send", "dst"), tag, wait=True)
+    g.start("tt_group_send", (tensor,), place_in(g, dst, "send", "dst"), tag, wait=True)
 
 
 def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> int:
@@ -559,7 +593,7 @@ def shared_length(t: Tensor, group: Any) -> tuple[list[int], Tensor]:
     """Returns the lengths of t on all ranks, and t padded to the largest."""
     g = checked(group, "all_gather_object")
     lengths = parts_of(g, tensor_of([0]))
-    g.start("tt_group_all_gather", tensor_of([len(t)]), lengths, wait=True)
+    g.start("tt_group_all_gather", (tensor_of([len(t)]), lengths), wait=True)
     sizes = lengths.flatten().tolist()
     padded = ops.zeros(max(sizes), dtype=t.dtype)
     padded[: len(t)] = t
@@ -572,7 +606,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
     check_length(object_list, g, "all_gather_object", "object_list")
     sizes, padded = shared_length(packed(obj), group)
     whole = parts_of(g, padded)
-    g.start("tt_group_all_gather", padded, whole, wait=True)
+    g.start("tt_group_all_gather", (padded, whole), wait=True)
     for i, n in enumerate(sizes):
         object_list[i] = unpacked(whole[i], n)
 
@@ -597,10 +631,10 @@ def broadcast_object_list(
     root = place_in(g, src, "broadcast_object_list", "src")
     mine = packed(list(object_list))
     length = tensor_of([len(mine)])
-    g.start("tt_group_broadcast", length, root, wait=True)
+    g.start("tt_group_broadcast", (length,), root, wait=True)
     if g.rank() != root:
         mine = ops.empty(int(length), dtype=mine.dtype)
-    g.start("tt_group_broadcast", mine, root, wait=True)
+    g.start("tt_group_broadcast", (mine,), root, wait=True)
     object_list[:] = unpacked(mine, len(mine))
 
 

@@ -9,17 +9,17 @@ from importlib.util import find_spec
 
 from .._create import frombuffer
 from .._dtypes import uint8
+from .._kinds import kind_name
 from .._layouts import struct
 from .._lib import Handle, call, finalizer, lib, local, quick
 from .._lib import path as library_path
 from .._ops import empty
+from .._tensor import Tensor
 from ..futures import Future
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
-
-    from .._tensor import Tensor
 
 DEFAULT_TIMEOUT = timedelta(minutes=30)
 TIMEOUT_SET, LIBRARY_SET = 1, 2
@@ -42,7 +42,13 @@ class WorkHandle(Handle):
 class Work:
     """A collective operator or a transfer that was started with async_op=True."""
 
-    def __init__(self, handle: WorkHandle, after: Any, ranks: list[int], *used: Any) -> None:
+    def __init__(
+        self,
+        handle: WorkHandle,
+        after: Callable[[], None] | None,
+        ranks: list[int],
+        used: tuple[Tensor | None, ...],
+    ) -> None:
         self.handle, self.after, self.ranks, self.used = handle, after, ranks, used
 
     def wait(self, timeout: timedelta | None = None) -> bool:
@@ -60,7 +66,7 @@ class Work:
 
     def tensors(self) -> list[Tensor]:
         """Returns the tensors of the work, the one that it writes last."""
-        return [t for t in self.used if hasattr(t, "data_ptr")]
+        return [t for t in self.used if t is not None]
 
     def settle(self) -> None:
         """Waits until the work no longer uses its tensors, complete or failed."""
@@ -177,18 +183,31 @@ class ProcessGroup:
         call("tt_group_split", self.handle, c_int64(color), c_int64(key), byref(handle))
         return handle if handle._address else None
 
-    def start(self, name: str, *args: Any, wait: bool, after: Any = None) -> Work | None:
-        """Calls a C function that starts work on tensors and numbers. wait: waits for the work and
-        returns None."""
-        numbers = [c_int32(a) if isinstance(a, int) else a for a in args]
+    def start(
+        self,
+        function: str,
+        tensors: tuple[Tensor | None, ...],
+        *numbers: int,
+        wait: bool,
+        after: Callable[[], None] | None = None,
+    ) -> Work | None:
+        """Starts the work of a C function, tt_group_…, on tensors and numbers.
+
+        wait: waits for the work and returns None. after: called once the work is complete.
+        """
+        for t in tensors:
+            if t is not None and not isinstance(t, Tensor):
+                op = function[len("tt_group_") :]
+                raise TypeError(f"{op}(): takes Tensors, not {kind_name(t)}")
+        args = (*tensors, *map(c_int32, numbers))
         if wait:
-            call(name, self.handle, *numbers, None)
+            call(function, self.handle, *args, None)
             if after is not None:
                 after()
             return None
         handle = WorkHandle.__new__(WorkHandle)
-        call(name, self.handle, *numbers, byref(handle))
-        return Work(handle, after, self.ranks, *args)
+        call(function, self.handle, *args, byref(handle))
+        return Work(handle, after, self.ranks, tensors)
 
 
 def tensor_of_bytes(data: bytes) -> Tensor:

@@ -32,17 +32,17 @@ def place_of(
         raise InvalidArgumentError(
             f"init_process_group: rank is {place}, world_size {size}: rank must be below it"
         )
+    if not method.startswith(("env://", "tcp://", "file://")):
+        raise InvalidArgumentError(
+            f"init_process_group: init_method is {method!r}: must begin with env://, tcp:// or "
+            "file://"
+        )
     if size == 1:
         return size, place, ""
     if method.startswith("file://"):
         return size, place, method.split("?")[0] + ".rendezvous"
     if method.startswith("tcp://"):
         return size, place, method.split("?")[0]
-    if not method.startswith("env://"):
-        raise InvalidArgumentError(
-            f"init_process_group: init_method is {method!r}: must begin with env://, tcp:// or "
-            "file://"
-        )
     missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if missing:
         raise InvalidArgumentError(

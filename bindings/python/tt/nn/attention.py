@@ -19,6 +19,11 @@ class MultiheadAttention(_layers.MultiheadAttention):
     __module__ = "tt.nn"
     _class = "MultiheadAttention"
 
+    @property
+    def head_dim(self) -> int:
+        """The number of features of each head."""
+        return self.embed_dim // self.num_heads
+
     def forward(  # type: ignore[override]
         self,
         query: Tensor,

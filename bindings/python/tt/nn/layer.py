@@ -309,6 +309,9 @@ class Layer(Module):
             fail()
         if self._inner_names():
             return ""
+        sizes = self.__dict__.get("output_size")
+        if isinstance(sizes, tuple) and None in sizes:  # C prints -1
+            return f"output_size={sizes}"
         text = buffer.value.decode()
         return text[text.index("(") + 1 : -1].split("\n")[0]
 

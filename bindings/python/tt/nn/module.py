@@ -45,7 +45,7 @@ class RemovableHandle:
         self.remove()
 
 
-class LoadResult(tuple[list[str], list[str]]):
+class IncompatibleKeys(tuple[list[str], list[str]]):
     """The result of load_state_dict: (missing_keys, unexpected_keys)."""
 
     __slots__ = ()
@@ -63,7 +63,7 @@ class LoadResult(tuple[list[str], list[str]]):
     def __repr__(self) -> str:
         if self == ([], []):
             return "<All keys matched successfully>"
-        return f"missing {self[0]}, unexpected {self[1]}"
+        return f"IncompatibleKeys(missing_keys={self[0]}, unexpected_keys={self[1]})"
 
 
 EXTRA = "_extra_state"  # last part of the name of get_extra_state() in a state dict
@@ -492,7 +492,7 @@ class Module:
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
-    ) -> LoadResult:
+    ) -> IncompatibleKeys:
         """Copies the values of a state dict into parameters and buffers.
 
         strict: missing and unexpected names are errors.
@@ -502,7 +502,7 @@ class Module:
         if not hasattr(state_dict, "keys"):
             raise TypeError(f"state_dict must be a dict, not {type(state_dict).__name__}")
         modules = list(self.named_modules(remove_duplicate=False))
-        keys = LoadResult(([], []))
+        keys = IncompatibleKeys(([], []))
         wrong: list[str] = []
         state_dict = dict(state_dict)
         for path, m in modules:
@@ -529,7 +529,7 @@ class Module:
         self._raise_load_errors(keys if strict else None, [])
         return keys
 
-    def _raise_load_errors(self, keys: LoadResult | None, wrong: list[str]) -> None:
+    def _raise_load_errors(self, keys: IncompatibleKeys | None, wrong: list[str]) -> None:
         """Raises RuntimeError if there are errors. keys: names that are errors."""
         if keys is not None:
             named = [*key_errors("Missing", keys[0]), *key_errors("Unexpected", keys[1])]

@@ -54,3 +54,12 @@ class Buffer(Tensor, plain_results=True):
 
     def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
         pass
+
+
+def __getattr__(name: str) -> Any:
+    """Finds the tensors of lazy modules, which PyTorch has here."""
+    if name not in ("UninitializedBuffer", "UninitializedParameter"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import lazy
+
+    return getattr(lazy, name)

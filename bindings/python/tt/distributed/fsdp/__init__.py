@@ -115,9 +115,9 @@ class FullyShardedDataParallel(Module):
             flat = ops.cat(
                 [flat, ops.zeros(length * size - self._numel, dtype=flat.dtype, device=flat.device)]
             )
-            self.process_group.start("tt_group_broadcast", flat, 0, wait=True)
+            self.process_group.start("tt_group_broadcast", (flat,), 0, wait=True)
             for b in self.module.buffers():
-                self.process_group.start("tt_group_broadcast", b.detach(), 0, wait=True)
+                self.process_group.start("tt_group_broadcast", (b.detach(),), 0, wait=True)
             for name, p in own.items():  # one element, expanded to the shape
                 p.requires_grad_(False)
                 p.data = ops.zeros((), dtype=p.dtype, device=p.device).expand(p.shape)

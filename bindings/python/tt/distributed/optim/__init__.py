@@ -113,7 +113,7 @@ class ZeroRedundancyOptimizer(Optimizer):
                     if owned:
                         flat = ops.cat([p.detach().flatten() for p in owned])
                         work = self.process_group.start(
-                            "tt_group_broadcast", flat, rank, wait=False
+                            "tt_group_broadcast", (flat,), rank, wait=False
                         )
                         started.append((rank, owned, flat, work))
             for rank, owned, flat, work in started:

@@ -80,11 +80,11 @@ class Peer:
         head = tensor_of([kind, number, len(message)])
         body = tensor_of_bytes(message)
         with self.sending:
-            self.pair.start("tt_group_send", head, self.to, 0, wait=True)
-            self.pair.start("tt_group_send", body, self.to, 0, wait=True)
+            self.pair.start("tt_group_send", (head,), self.to, 0, wait=True)
+            self.pair.start("tt_group_send", (body,), self.to, 0, wait=True)
 
     def receive(self, t: Tensor) -> Tensor:
-        self.pair.start("tt_group_recv", t, self.to, 0, wait=True)
+        self.pair.start("tt_group_recv", (t,), self.to, 0, wait=True)
         return t
 
     def listen(self) -> None:
@@ -175,7 +175,7 @@ class Agent:
         data = name.encode()[:256]
         mine = tensor_of_bytes(data.ljust(256, b"\0"))
         whole = ops.zeros((self.world.size(), 256), dtype=BYTES)
-        self.world.start("tt_group_all_gather", mine, whole, wait=True)
+        self.world.start("tt_group_all_gather", (mine, whole), wait=True)
         names = [bytes_of(row).rstrip(b"\0").decode() for row in whole]
         if len(set(names)) != len(names):
             raise DistributedError(f"init_rpc: the names of the workers are not different: {names}")
@@ -263,7 +263,7 @@ def shutdown(graceful: bool = True, timeout: float = 0) -> None:
     global agent
     a = current()
     if graceful:
-        a.world.start("tt_group_barrier", wait=True)
+        a.world.start("tt_group_barrier", (), wait=True)
         for peer in a.peers.values():
             try:
                 peer.send(STOP, 0, b"")
