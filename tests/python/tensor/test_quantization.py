@@ -166,6 +166,81 @@ class Integers(unittest.TestCase):
         self.assertRaises(tt.TtError, conv, image, 0.1, 0, weight, one, groups=3)
 
 
+def bounds(x, weight, bias):
+    """Sums in double precision, and by how much rounding x and weight to 8 bits may change them:
+    x by a step of its row, weight by half a step of its output."""
+    x, weight = x.to(tt.float64), weight.to(tt.float64)
+    steps = (x.amax(-1).clamp(min=0) - x.amin(-1).clamp(max=0)).unsqueeze(-1) / 255
+    half = weight.abs().amax(-1) / 254
+    wide = x.abs().sum(-1, keepdim=True) * half + x.shape[-1] * steps * half
+    return x @ weight.T + bias.to(tt.float64), steps * weight.abs().sum(-1) + wide + 1e-6
+
+
+class Dynamic(unittest.TestCase):
+    """Linear layers whose input is quantised in each call."""
+
+    def setUp(self):
+        tt.manual_seed(0)
+        nn = tt.nn
+        self.model = nn.Sequential(
+            nn.Linear(64, 48), nn.ReLU(), nn.Sequential(nn.Linear(48, 48), nn.Linear(48, 5))
+        )
+
+    def test_rows(self):
+        layer = tt.nn.Linear(70, 33)
+        quantized = q.DynamicQuantizedLinear.from_float(layer)
+        self.assertIs(quantized.weight.dtype, tt.int8)
+        for shape in ((70,), (1, 70), (2, 5, 70), (0, 70)):
+            x = tt.randn(*shape)
+            if x.ndim == 3:
+                x[0] *= 1000
+                x[1, 0] = 0
+                x[1, 1] = x[1, 1].abs() + 3
+            with tt.no_grad():
+                y = quantized(x)
+                want, error = bounds(x, layer.weight, layer.bias) if x.numel() else (y, y)
+            self.assertEqual(y.shape, (*shape[:-1], 33))
+            self.assertTrue(bool(((y - want).abs() <= error).all()))
+        self.assertIs(quantized(tt.ones(2, 70).to(tt.float16)).dtype, tt.float16)
+        self.assertIn("in_features=70, out_features=33", repr(quantized))
+
+    def test_quantize_dynamic(self):
+        x = tt.randn(7, 64)
+        want = self.model(x)
+        for spec in (None, {tt.nn.Linear}, {"2", "0"}):
+            got = q.quantize_dynamic(self.model, spec, dtype=tt.int8)
+            self.assertIs(type(self.model[0]), tt.nn.Linear)
+            kinds = [type(m) for m in got.modules()]
+            self.assertEqual(kinds.count(q.DynamicQuantizedLinear), 3)
+            self.assertLess(float((got(x) - want).abs().max()), 0.02 * float(want.abs().max()))
+        got = q.quantize_dynamic(self.model, {"2.1"})
+        self.assertEqual([type(m) for m in got[2]], [tt.nn.Linear, q.DynamicQuantizedLinear])
+        again = q.quantize_dynamic(self.model, inplace=True)
+        self.assertIs(again, self.model)
+        state = again.state_dict()
+        self.assertIs(state["0.weight"].dtype, tt.int8)
+        for spec in ({tt.nn.LSTM}, {"2": None}):
+            self.assertRaises(NotImplementedError, q.quantize_dynamic, self.model, spec)
+        self.assertRaises(NotImplementedError, q.quantize_dynamic, self.model, dtype=tt.float16)
+
+    def test_quantize(self):
+        both = tt.nn.Sequential(tt.nn.Embedding(9, 64), self.model)
+        at = tt.tensor([1, 8, 0])
+        want = both(at)
+        q.quantize_(both, q.Int8DynamicActivationInt8WeightConfig())
+        self.assertIs(type(both[0]), tt.nn.Embedding)
+        self.assertIs(type(self.model[0]), q.DynamicQuantizedLinear)
+        self.assertLess(float((both(at) - want).abs().max()), 0.02 * float(want.abs().max()))
+        config = q.Int8DynamicActivationInt8WeightConfig()
+        self.assertRaises(TypeError, q.quantize_, both, config, lambda m, name: True)
+
+    def test_the_qconfig_of_a_model(self):
+        config = q.QConfig(q.default_fake_quant, q.default_weight_fake_quant)
+        self.model.qconfig = config
+        layer = q.prepare_qat(self.model)[0]
+        self.assertIsNone(layer.weight_fake_quant.activation_post_process.ch_axis)
+
+
 class Observers(unittest.TestCase):
     def test_ranges(self):
         o = q.MinMaxObserver(dtype=tt.uint8)

@@ -6,7 +6,9 @@ is unchanged.
 quantize_per_tensor and the related functions are those of torch.ao.quantization.fx._decomposed:
 quantised values are plain integer tensors.
 
-quantize_ packs only the weights, in blocks with a scale; its name and arguments are torchao's.
+quantize_ packs only the weights, in blocks with a scale, or makes layers whose input is quantised
+row by row in each call; its name and arguments are torchao's. quantize_dynamic is the latter by
+torch.ao.quantization's name.
 """
 from __future__ import annotations
 
@@ -23,6 +25,7 @@ from ..._ops._quant import (
     quantized_linear,
 )
 from .blockwise import BlockwiseEmbedding, BlockwiseLinear, BlockwiseWeightOnlyConfig, quantize_
+from .dynamic import DynamicQuantizedLinear, Int8DynamicActivationInt8WeightConfig, quantize_dynamic
 from .fake_quantize import (
     FakeQuantize,
     default_fake_quant,
@@ -46,7 +49,9 @@ __all__ = [
     "BlockwiseEmbedding",
     "BlockwiseLinear",
     "BlockwiseWeightOnlyConfig",
+    "DynamicQuantizedLinear",
     "FakeQuantize",
+    "Int8DynamicActivationInt8WeightConfig",
     "MinMaxObserver",
     "MovingAverageMinMaxObserver",
     "ObserverBase",
@@ -73,6 +78,7 @@ __all__ = [
     "prepare_qat",
     "quantize_",
     "quantize_blockwise",
+    "quantize_dynamic",
     "quantize_per_channel",
     "quantize_per_tensor",
     "quantized_conv2d",

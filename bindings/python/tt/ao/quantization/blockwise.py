@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..._ops._quant import blockwise_embedding, blockwise_linear, quantize_blockwise
 from ...nn import Embedding, Linear
 from ...nn.module import Module
+from .dynamic import DynamicQuantizedLinear, Int8DynamicActivationInt8WeightConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,23 +89,35 @@ def is_packable(module: Module, name: str = "") -> bool:
     return False
 
 
-def _packed(layer: Linear | Embedding, format: Format) -> Module:
+def _is_linear(module: Module, name: str) -> bool:
+    return type(module) is Linear
+
+
+def _packed(
+    layer: Linear | Embedding,
+    config: BlockwiseWeightOnlyConfig | Int8DynamicActivationInt8WeightConfig,
+) -> Module:
+    if isinstance(config, Int8DynamicActivationInt8WeightConfig):
+        if not isinstance(layer, Linear):
+            raise TypeError(f"quantize_: {config!r} is for Linear, not for Embedding")
+        return DynamicQuantizedLinear.from_float(layer)
     if isinstance(layer, Linear):
-        return BlockwiseLinear.from_float(layer, format)
-    return BlockwiseEmbedding.from_float(layer, format)
+        return BlockwiseLinear.from_float(layer, config.format)
+    return BlockwiseEmbedding.from_float(layer, config.format)
 
 
 def quantize_(
     model: Module,
-    config: BlockwiseWeightOnlyConfig,
+    config: BlockwiseWeightOnlyConfig | Int8DynamicActivationInt8WeightConfig,
     filter_fn: Callable[[Module, str], bool] | None = None,
 ) -> None:
     """Packs the weights of the Linear and Embedding modules below model, in place.
 
     filter_fn: called with each of these modules and its name, returns whether it is packed; by
-    default is_packable.
+    default is_packable, or every Linear for Int8DynamicActivationInt8WeightConfig.
     """
-    chosen = filter_fn or is_packable
+    dynamic = isinstance(config, Int8DynamicActivationInt8WeightConfig)
+    chosen = filter_fn or (_is_linear if dynamic else is_packable)
     packed: dict[int, Module] = {}
     for prefix, parent in list(model.named_modules()):
         for name, child in list(parent.named_children()):
@@ -112,5 +125,5 @@ def quantize_(
             if not isinstance(child, (Linear, Embedding)) or not chosen(child, path):
                 continue
             if id(child) not in packed:
-                packed[id(child)] = _packed(child, config.format)
+                packed[id(child)] = _packed(child, config)
             setattr(parent, name, packed[id(child)])

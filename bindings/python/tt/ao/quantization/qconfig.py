@@ -60,10 +60,10 @@ def _exchange(model: Module, replace: Callable[[Module], Module | None]) -> Modu
 def prepare_qat(model: Module, qconfig: QConfig | None = None, inplace: bool = False) -> Module:
     """Replaces each Linear and Conv2d by a layer that rounds its input and weight in training.
 
-    qconfig: by default get_default_qat_qconfig().
+    qconfig: by default model.qconfig, or get_default_qat_qconfig() if the model has none.
     inplace: changes the model itself instead of a copy.
     """
-    config = qconfig or get_default_qat_qconfig()
+    config = qconfig or getattr(model, "qconfig", None) or get_default_qat_qconfig()
 
     def replace(module: Module) -> Module | None:
         layer_class = QAT.get(type(module))
