@@ -6,6 +6,8 @@
 #include "ops/image.h"
 #include "plan/resize_build.h"
 
+#include <string.h>
+
 namespace TT_NS::impl {
 
 // ---- the kernel ----
@@ -76,13 +78,18 @@ static double cubic(double x) {
   if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
   return 0;
 }
+// Without a kernel, so that captured graphs have the weights as a constant.
+static TensorRef zeros_on_host(Ints shape) {
+  TensorRef w = new_tensor(shape, Dtype::kF64, kCpuDevice);
+  if (w->numel) memset(w->data, 0, size_t(w->numel * w->item_size()));
+  return w;
+}
 // [out][in]: the weights of the two or four elements around each result; weights beyond the border
 // are added to the border's.
 static TensorRef near_weights(int64_t in, int64_t out, double scale, bool bicubic, bool align) {
   const int64_t shape[2] = {out, in};
   checked_numel(shape, Dtype::kF64, "size");
-  TensorRef w = new_tensor(shape, Dtype::kF64, kCpuDevice);
-  fill_elements(*w, Scalar(0));
+  TensorRef w = zeros_on_host(shape);
   for (int64_t o = 0; o < out; o++) {
     double at = align ? scale * double(o) : scale * (double(o) + 0.5) - 0.5;
     if (!bicubic && at < 0) at = 0;
@@ -110,8 +117,7 @@ static double smooth_filter(double x, bool bicubic) {
 static TensorRef smooth_weights(int64_t in, int64_t out, double scale, bool bicubic) {
   const int64_t shape[2] = {out, in};
   checked_numel(shape, Dtype::kF64, "size");
-  TensorRef w = new_tensor(shape, Dtype::kF64, kCpuDevice);
-  fill_elements(*w, Scalar(0));
+  TensorRef w = zeros_on_host(shape);
   const double width = scale > 1 ? scale : 1;
   const double reach = (bicubic ? 2 : 1) * width;
   for (int64_t o = 0; o < out; o++) {

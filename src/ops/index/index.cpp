@@ -183,7 +183,9 @@ TensorRef impl::scatter_value(Call c, const Tensor& self, int64_t dim, const Ten
                               const Scalar& value, int64_t reduce) {
   if (!reduce) return op::scatter_fill(self, dim, index, value);
   check_devices(self, index, nullptr, "");
-  return scatter(c, self, dim, index, *number_as(value, self, index.sizes()), reduce);
+  check_fits(value, self.dtype, "value");
+  const TensorRef one = op::full({}, value, self.dtype, self.device);
+  return scatter(c, self, dim, index, *op::expand(*one, index.sizes()), reduce);
 }
 
 // ---- index_select, index_add, index_copy, index_fill: the index is a vector ----
