@@ -4,17 +4,17 @@
 #include "base/os.h"
 #include "core/ctx.h"
 #include "cpu/blas.h"
-#include "cpu/matmul_run.h"
+#include "cpu/product.h"
 
 namespace TT_NS {
 
 namespace {
 
-enum Routine { kPotrf, kTrsm, kSyevd, kGesdd, kGeev, kRoutines };
+enum Routine { kPotrf, kTrsm, kSyevd, kGesdd, kGeev, kStedc, kBdsdc, kRoutines };
 // of real and of complex numbers, behind the letter of the dtype
 constexpr const char* kNames[kRoutines][2] = {
-    {"potrf_", "potrf_"}, {"trsm_", "trsm_"}, {"syevd_", "heevd_"},
-    {"gesdd_", "gesdd_"}, {"geev_", "geev_"},
+    {"potrf_", "potrf_"}, {"trsm_", "trsm_"},  {"syevd_", "heevd_"}, {"gesdd_", "gesdd_"},
+    {"geev_", "geev_"},   {"stedc_", nullptr}, {"bdsdc_", nullptr},
 };
 constexpr char kLetters[] = {'s', 'd', 'c', 'z'};
 
@@ -27,6 +27,7 @@ int32_t find_routines() noexcept {
     for (int d = 0; d < 4; d++) {
       char name[16] = {kLetters[d]};
       const char* rest = kNames[r][d >= 2];
+      if (!rest) continue;
       for (int i = 0; rest[i]; i++) name[i + 1] = rest[i];
       g_routines[r][d] = blas_symbol(name);
       if (!g_routines[r][d]) return 2;
@@ -43,20 +44,6 @@ template <class... A> void call(Routine r, Dtype d, A... args) {
   Lock lock(blas_calls());
   reinterpret_cast<F>(g_routines[r][index_of(d)])(args...);
 }
-
-class Memory {
- public:
-  explicit Memory(int64_t bytes)
-      : bytes_(size_t(max(bytes, int64_t(16)))), p_(mem_alloc_wide(max(bytes, int64_t(16)))) {}
-  ~Memory() { mem_free(p_, bytes_); }
-  Memory(const Memory&) = delete;
-  void* get() const { return p_; }
-  template <class T> T* as() const { return static_cast<T*>(p_); }
-
- private:
-  size_t bytes_;
-  void* p_;
-};
 
 // The size of a workspace, which a query leaves in its first number.
 int queried(Dtype d, const void* work) {
@@ -82,33 +69,6 @@ Number one_of(Dtype d) {
 // OpenBLAS has kernels for the processors that its version knows, and multiplies on one thread.
 constexpr int64_t kSolveBlock = 32;
 bool multiplies_itself() { return Isa(ctx().isa) != kIsaBaseline; }
-
-// A part of a matrix; distances between rows and columns count elements.
-struct Part {
-  void* data;
-  int64_t rows, columns, row, column;
-};
-// c -= a b.
-void subtract_product(Dtype d, const Part& c, const Part& a, const Part& b) {
-  if (!c.rows || !c.columns || !a.columns) return;
-  const Part* const parts[3] = {&a, &b, &c};
-  int64_t size[3][2];
-  int64_t stride[3][2];
-  MatmulOperand operands[3];
-  for (int i = 0; i < 3; i++) {
-    size[i][0] = parts[i]->rows;
-    size[i][1] = parts[i]->columns;
-    stride[i][0] = parts[i]->row;
-    stride[i][1] = parts[i]->column;
-    operands[i] = {parts[i]->data, 2, size[i], stride[i]};
-  }
-  MatmulPlan plan;
-  matmul_build(&plan, int32_t(d), operands[0], operands[1], &operands[2], operands[2], {-1, 0, -1},
-               {1, 0, 1});
-  const Memory workspace(matmul_workspace_bytes(plan));
-  plan.workspace = workspace.get();
-  run_matmul(plan, Isa(ctx().isa), ctx().rt->pool);
-}
 
 // Row-major a (n, n) and b (n, k) with these distances between rows. In LAPACK's order of columns
 // it is X^T a^T = b^T.
@@ -162,7 +122,7 @@ void lapack_solve_triangular(Dtype d, int64_t n, int64_t k, const void* a, void*
     const int64_t known = lower ? j : n - from;
     const Part left =
         adjoint ? Part{at(from, j), height, known, 1, n} : Part{at(j, from), height, known, n, 1};
-    subtract_product(d, {row(j), height, k, k, 1}, left, {row(from), known, k, k, 1});
+    multiply_parts(d, {row(j), height, k, k, 1}, left, {row(from), known, k, k, 1}, -1, true);
     solve_block(d, height, k, at(j, j), n, row(j), k, upper, adjoint, unit);
   }
 }
@@ -225,6 +185,33 @@ int64_t lapack_svd(Dtype d, int64_t m, int64_t n, void* a, void* u, void* s, voi
   n_work = queried(d, query);
   const Memory work(n_work * item_size(d));
   run(work.get());
+  return info;
+}
+
+int64_t lapack_tridiagonal_eigh(Dtype d, int64_t n, void* w, void* e, void* z, int64_t z_row) {
+  const char* job = z ? "I" : "N";
+  const int size = int(n);
+  const int step = int(z ? z_row : n);
+  int info = 0;
+  int n_work = int(z ? 1 + 4 * n + n * n : 1);
+  int n_int = int(z ? 3 + 5 * n : 1);
+  const Memory work(n_work * item_size(d));
+  const Memory ints(int64_t(n_int) * 4);
+  call(kStedc, d, job, &size, w, e, z, &step, work.get(), &n_work, ints.get(), &n_int, &info,
+       kText);
+  return info;
+}
+
+int64_t lapack_bidiagonal_svd(Dtype d, int64_t n, void* s, void* e, void* u, int64_t u_row,
+                              void* vt) {
+  const int size = int(n);
+  const int u_step = int(u_row);
+  int info = 0;
+  const Memory work((3 * n * n + 4 * n) * item_size(d));
+  const Memory ints(8 * n * 4);
+  void* none = nullptr;
+  call(kBdsdc, d, "U", "I", &size, s, e, u, &u_step, vt, &size, none, none, work.get(), ints.get(),
+       &info, kText, kText);
   return info;
 }
 

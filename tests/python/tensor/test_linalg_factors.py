@@ -241,3 +241,42 @@ def test_large_matrices(dtype):
     close(a @ v, v * w[:, None, :], tolerance)
     u, s, vh = (t.numpy() for t in linalg.svd(of(a[:, 5:])))
     close((u * s[:, None, :]) @ vh[:, : n - 5], a[:, 5:], tolerance)
+
+
+def special_matrices(n, dtype):
+    """Symmetric ones."""
+    a = drawn((n, n), "float64")
+    q = np.linalg.qr(a)[0]
+    far = 1e-36 if dtype == "float32" else 1e-300
+    fall = np.logspace(0, -30 if dtype == "float32" else -200, n)
+    yield a + a.T
+    yield np.outer(a[0], a[0])
+    yield np.zeros((n, n))
+    yield 3 * np.eye(n)
+    yield (a + a.T) * far
+    yield (a + a.T) / far
+    yield fall[:, None] * (a + a.T) * fall
+    yield (q * np.repeat([1, 2, 3, 4], n)[:n]) @ q.T
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_large_special_matrices(dtype):
+    n, limit = 101, 100 * np.finfo(dtype).eps
+    unit = np.eye(n)
+    for h in special_matrices(n, dtype):
+        h = h.astype(dtype)
+        h = np.tril(h) + np.tril(h, -1).T
+        size = float(np.abs(h).max()) or 1.0
+        exact = h.astype("float64") / size
+        norm = np.linalg.norm(exact, 2)
+        one_triangle = np.triu(h) + np.tri(n, k=-1, dtype=dtype)
+        w, v = (t.numpy().astype("float64") for t in linalg.eigh(of(one_triangle), "U"))
+        assert np.abs(exact @ v - v * (w / size)).max() <= limit * norm
+        assert np.abs(v.T @ v - unit).max() <= limit
+        for a in (h, h[:70], h[:, :70]):
+            u, s, vh = (t.numpy().astype("float64") for t in linalg.svd(of(a), False))
+            k = len(s)
+            kept = exact[: a.shape[0], : a.shape[1]]
+            assert np.abs((u * (s / size)) @ vh - kept).max() <= limit * norm
+            assert np.abs(u.T @ u - unit[:k, :k]).max() <= limit
+            assert np.abs(vh @ vh.T - unit[:k, :k]).max() <= limit
