@@ -2,14 +2,15 @@
 """tt's groups beside torch.distributed over Gloo, in turn on the same machine: all_reduce of 25 MB,
 and the speed-up of DistributedDataParallel; each process has one thread.
 
-    bench/distributed.py --torch PYTHON [--rounds N] [--backend mpi]      writes a table
+    bench/distributed.py --torch PYTHON [--rounds N] [--backend mpi] [--pin]   writes a table
     bench/distributed.py trace FILE [--model mlp|cnn|wide]
     bench/distributed.py simulate [--trace FILE] [--bandwidth B --latency L]
 
 Without torch: tt alone. A figure is a median, the best of the rounds, which alternate between
 both. Workers are this file, run by the launcher of each. The models "mlp" and "cnn" are train_mlp
 and train_cnn of bench/worker_torch.py with their batches; "mlp256" and "cnnbn" have a batch of
-256 and batch normalizations. With --backend mpi, tt runs under mpirun, torch over Gloo.
+256 and batch normalizations. With --backend mpi, tt runs under mpirun, torch over Gloo. --pin keeps
+each process on a core, for machines that compute something else, too.
 
 What processes can reach is bounded by "part without", the step of their part of the batch in each
 at the same time, and by "TCP alone": two processes that only exchange the bytes of an all_reduce
@@ -139,11 +140,14 @@ def tcp_alone(dist, rank, numbers):
     return found
 
 
-def worker(name, backend):
+def worker(name, backend, pin):
+    rank = int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("RANK", 0)))
+    if pin == "pin":
+        os.sched_setaffinity(0, {rank % os.cpu_count()})
     lib = library(name)
     dist = lib.distributed
     dist.init_process_group(backend)
-    rank, size = dist.get_rank(), dist.get_world_size()
+    size = dist.get_world_size()
     found = {}
     x = lib.ones(25 * MB // 4)
     dist.all_reduce(x)
@@ -166,7 +170,7 @@ def worker(name, backend):
         print(json.dumps(found), flush=True)
 
 
-def run(python, name, size, backend):
+def run(python, name, size, backend, pin):
     command = [python, "-m", f"{name}.distributed.run", f"--nproc-per-node={size}"]
     if backend == "mpi" and name == "tt":
         command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(size), python]
@@ -174,7 +178,8 @@ def run(python, name, size, backend):
     environment.pop("OPENBLAS_CORETYPE", None)
     if name == "tt":
         environment["PYTHONPATH"] = str(ROOT / "bindings/python")
-    program = [__file__, "worker", name, backend if name == "tt" else "gloo"]
+    engine = backend if name == "tt" else "gloo"
+    program = [__file__, "worker", name, engine, "pin" if pin else ""]
     done = subprocess.run([*command, *program], capture_output=True, text=True, env=environment)
     rows = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if not rows:
@@ -188,7 +193,7 @@ def compare(args):
     for _ in range(args.rounds):
         for size in (1, 2, 4):
             for name, python in pythons.items():
-                for what, ms in run(python, name, size, args.backend).items():
+                for what, ms in run(python, name, size, args.backend, args.pin).items():
                     key = (size, what, name)
                     best[key] = min(best.get(key, ms), ms)
     print(f"load before the end: {os.getloadavg()[0]:.1f}\n")
@@ -217,12 +222,11 @@ def buckets_of(parameters):
     """The parameters of each bucket, in DistributedDataParallel's order and sizes."""
     buckets, used = [[]], 0
     for p in reversed(parameters):
-        n, room = 4 * p.numel(), MB if len(buckets) == 1 else 25 * MB
-        if buckets[-1] and used + n > room:
+        if used >= (MB if len(buckets) == 1 else 25 * MB):
             buckets.append([])
             used = 0
         buckets[-1].append(p)
-        used += n
+        used += 4 * p.numel()
     return buckets
 
 
@@ -303,6 +307,7 @@ def main():
     parser.add_argument("--model", default="wide", choices=sorted(BATCH), help="of trace")
     parser.add_argument("--trace", help="a file of trace")
     parser.add_argument("--backend", default="gloo", choices=["gloo", "mpi"])
+    parser.add_argument("--pin", action="store_true", help="each process has a core")
     parser.add_argument("--torch", help="a Python that has torch")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--parameters", type=int, default=100 * MB, help="bytes of gradients")

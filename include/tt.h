@@ -2019,7 +2019,8 @@ void tt_work_release(tt_work *w);
 
 typedef struct tt_ddp_opts {
   uint64_t set;
-  int64_t bucket_bytes;           /* default 26214400; the first bucket has at most 1048576 */
+  int64_t bucket_bytes;           /* default 26214400, at most 1048576 for the first bucket; the
+                                     parameter that fills a bucket is its last one */
   int32_t broadcast_buffers;      /* default 1: a forward in training mode begins with the buffers
                                      of rank 0 */
   int32_t find_unused_parameters; /* default 0: a backward that leaves parameters without a gradient

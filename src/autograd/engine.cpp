@@ -402,6 +402,12 @@ void at_end_of_backward(void (*fn)(void* user), void (*drop)(void* user) noexcep
   running->at_end.push_back({fn, drop, user});
 }
 
+bool is_backward_over() noexcept {
+  for (const Engine* e = ctx().engine; e; e = e->outer)
+    if (!e->heap.empty()) return false;
+  return true;
+}
+
 TensorList run_backward(const BackwardArgs& a) {
   MaskGuard masks(0);
   if (a.create_graph) {

@@ -26,4 +26,7 @@ TensorList run_backward(const BackwardArgs& a);
 // nothing is dropped.
 void at_end_of_backward(void (*fn)(void* user), void (*drop)(void* user) noexcept, void* user);
 
+// Whether the backward that runs on this ctx, if one does, has computed all gradients.
+bool is_backward_over() noexcept;
+
 }  // namespace TT_NS

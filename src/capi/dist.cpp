@@ -79,8 +79,8 @@ static tt_status start(tt_ctx* h, const char* call, tt_group* g, tt_work** work,
   if (work) *work = nullptr;
   return api_call(h, call, [&](Ctx&) {
     Group& group = group_arg(g);
+    if (!work) return run_work(group, make());
     Ref<Work> w = start_work(group, make());
-    if (!work) return wait_work(*w, -1);
     *work = reinterpret_cast<tt_work*>(w.leak());
   });
 }

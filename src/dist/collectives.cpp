@@ -141,48 +141,90 @@ void describe(char* out, int64_t cap, const Signature& s) {
   fail_broken(g, text, false);
 }
 
-// All ranks learn from all others in ceil(log2(size)) rounds: in round k each rank tells what it
-// knows to the rank 2^k above. A rank that hears nothing says so in the later rounds, whose
-// timeouts are longer, so that all name the rank that has failed.
-void check_agreement(Group& g, const Job& job, Wire& wire) {
-  g.sequence++;
-  if (g.size == 1) return;
-  auto* mine = reinterpret_cast<Knowledge*>(wire.memory(sizeof(Knowledge)));
-  *mine = Knowledge{};
-  mine->first = signature_of(g, job);
-  mine->first_rank = g.rank;
-  mine->other_rank = mine->failed_rank = -1;
-  const int64_t grace = min<int64_t>(g.timeout_ns / 4, 3'000'000'000);
+}  // namespace
+
+// The exchange of signatures: a caller may leave it to the lane, which goes on where it was.
+struct Agreement {
+  Wire wire;
+  Knowledge* mine = nullptr;
+  Knowledge* heard = nullptr;  // of the round that waits; NULL: it has not begun
+  Transfers incoming;
   Transfers sent[32];
   int rounds = 0;
-  const auto lose = [&](int32_t rank, const DistFailure& why) {
-    if (mine->failed_rank >= 0) return;
-    mine->failed_rank = rank;
-    mine->seen_by = g.rank;
-    memcpy(mine->why, why.text, sizeof mine->why - 1);
-  };
-  for (int64_t step = 1; step < g.size; step *= 2, rounds++) {
-    auto* told = reinterpret_cast<Knowledge*>(wire.memory(sizeof(Knowledge)));
-    auto* heard = reinterpret_cast<Knowledge*>(wire.memory(sizeof(Knowledge)));
-    *told = *mine;
-    DistFailure why = {-1, ""};
-    const int32_t to = wrap(g.rank + step, g.size), from = wrap(g.rank - step, g.size);
-    if (!wire.try_send(to, told, sizeof *told, kTagCheck, &sent[rounds], &why)) lose(to, why);
-    if (mine->failed_rank >= 0) continue;
-    Transfers t;
-    const bool came = wire.try_receive(from, heard, sizeof *heard, kTagCheck, &t, &why) &&
-                      wire.try_wait(t, g.timeout_ns + rounds * grace, &why) < 0;
-    if (came) learn(*mine, *heard);
-    else lose(from, why);
+  int64_t step = 1;  // 2^rounds
+  Agreement(Group& g, Work& w) : wire(g, w, false) {}
+  void begin(const Group& g, const Job& job) {
+    mine = knowledge();
+    mine->first = signature_of(g, job);
+    mine->first_rank = g.rank;
+    mine->other_rank = mine->failed_rank = -1;
   }
-  if (mine->failed_rank >= 0) {
+  Knowledge* knowledge() {
+    auto* k = reinterpret_cast<Knowledge*>(wire.memory(sizeof(Knowledge)));
+    *k = Knowledge{};
+    return k;
+  }
+};
+
+void end_agreement(Work& w) noexcept {
+  Agreement* a = w.agreement;
+  w.agreement = nullptr;
+  if (!a) return;
+  a->~Agreement();
+  mem_free(a, sizeof *a);
+}
+
+namespace {
+
+// Sends what is known to the rank above, and listens to the rank below.
+void begin_round(Group& g, Agreement& a, DistFailure* why, int32_t* lost) {
+  auto* told = a.knowledge();
+  *told = *a.mine;
+  const int32_t to = wrap(g.rank + a.step, g.size), from = wrap(g.rank - a.step, g.size);
+  if (!a.wire.try_send(to, told, sizeof *told, kTagCheck, &a.sent[a.rounds], why)) *lost = to;
+  if (*lost >= 0 || a.mine->failed_rank >= 0) return;
+  a.heard = a.knowledge();
+  if (!a.wire.try_receive(from, a.heard, sizeof *a.heard, kTagCheck, &a.incoming, why))
+    *lost = from;
+}
+
+// All ranks learn from all others in ceil(log2(size)) rounds: in round k each rank tells what it
+// knows to the rank 2^k above. A rank that hears nothing says so in the later rounds, whose
+// timeouts are longer, so that all name the rank that has failed. Returns false if another rank
+// takes longer than `patience`; a further call goes on.
+bool check_agreement(Group& g, Work& w, int64_t patience) {
+  if (!w.agreement) {
+    g.sequence++;
+    if (g.size == 1) return true;
+    w.agreement = new (mem_alloc(sizeof(Agreement))) Agreement(g, w);
+    w.agreement->begin(g, w.job);
+  }
+  Agreement& a = *w.agreement;
+  const int64_t grace = min<int64_t>(g.timeout_ns / 4, 3'000'000'000);
+  for (; a.step < g.size; a.step *= 2, a.rounds++, a.heard = nullptr) {
+    DistFailure why = {-1, ""};
+    int32_t lost = -1;
+    if (!a.heard) begin_round(g, a, &why, &lost);
+    if (lost < 0 && a.heard) {
+      const int64_t timeout = g.timeout_ns + a.rounds * grace;
+      lost = a.wire.try_wait(a.incoming, min(timeout, patience), &why);
+      if (lost >= 0 && patience < timeout && a.wire.is_pending(a.incoming)) return false;
+      if (lost < 0) learn(*a.mine, *a.heard);
+    }
+    if (lost < 0 || a.mine->failed_rank >= 0) continue;
+    a.mine->failed_rank = lost;
+    a.mine->seen_by = g.rank;
+    memcpy(a.mine->why, why.text, sizeof a.mine->why - 1);
+  }
+  if (a.mine->failed_rank >= 0) {
     // The ranks above must get the message before the connection ends.
     DistFailure why = {-1, ""};
-    for (int k = 0; k < rounds; k++) wire.try_wait(sent[k], grace, &why);
-    fail_lost(g, *mine);
+    for (int k = 0; k < a.rounds; k++) a.wire.try_wait(a.sent[k], grace, &why);
+    fail_lost(g, *a.mine);
   }
-  for (int k = 0; k < rounds; k++) wire.wait(sent[k]);
-  if (mine->other_rank >= 0) fail_disagreement(g, *mine);
+  for (int k = 0; k < a.rounds; k++) a.wire.wait(a.sent[k]);
+  if (a.mine->other_rank >= 0) fail_disagreement(g, *a.mine);
+  return true;
 }
 
 // ---- the ring ----
@@ -262,9 +304,9 @@ class Ring {
   void combine(int64_t j) {
     const Part p = received_part(j);
     char* to = data_ + p.begin * item_;
-    reduce_into(op_, dtype_, to, staging_[j % 2], p.n);
     const bool whole = j / segments_ == reduce_steps_ - 1;
-    if (whole && op_ == ReduceOp::kMean) divide_by(dtype_, to, p.n, g_.size);
+    if (whole && op_ == ReduceOp::kMean) mean_into(dtype_, to, staging_[j % 2], p.n, g_.size);
+    else reduce_into(op_, dtype_, to, staging_[j % 2], p.n);
   }
 
   Group& g_;
@@ -485,17 +527,12 @@ void copy_alone(const Job& job) {
   op::copy_(*op::view(*job.output, job.input->sizes()), *job.input);
 }
 
-}  // namespace
-
-void run_job(Group& g, Work& w) {
+// After all ranks have agreed on the call.
+void run_agreed(Group& g, Work& w) {
   const Job& job = w.job;
-  const bool transfer = job.call == DistCall::kSend || job.call == DistCall::kReceive;
-  if (g.connection) check_unbroken(g);
-  if (!transfer && job.run && g.size > 1 && job.run == g.failed_run)
-    fail(TT_DISTRIBUTED, "a call of this backward has failed before");
-  Wire wire(g, w);
-  if (!transfer) check_agreement(g, job, wire);
   if (g.size == 1) return copy_alone(job);
+  const bool transfer = job.call == DistCall::kSend || job.call == DistCall::kReceive;
+  Wire wire(g, w, true);
   const Tensor* t = job.output ? job.output.get() : job.input.get();
   if (!transfer && t && !t->is_cpu()) return run_on_device(g, w, wire);
   switch (job.call) {
@@ -513,6 +550,19 @@ void run_job(Group& g, Work& w) {
     case DistCall::kSend: return send_tensor(g, w, wire);
     case DistCall::kReceive: return receive_tensor(g, w, wire);
   }
+}
+
+}  // namespace
+
+bool run_job(Group& g, Work& w, int64_t patience) {
+  const Job& job = w.job;
+  const bool transfer = job.call == DistCall::kSend || job.call == DistCall::kReceive;
+  if (g.connection) check_unbroken(g);
+  if (!transfer && job.run && g.size > 1 && job.run == g.failed_run)
+    fail(TT_DISTRIBUTED, "a call of this backward has failed before");
+  if (!transfer && !check_agreement(g, w, patience)) return false;
+  run_agreed(g, w);
+  return true;
 }
 
 }  // namespace TT_NS

@@ -198,14 +198,18 @@ static void finish(Work& w, tt_status status, int64_t begin_ns) noexcept {
   tick(w);
 }
 
-// Runs a job on this thread; its error, without the name of the call, is kept in the work.
-static void run(Group& g, Work& w) noexcept {
+// Runs a job on this thread; its error, without the name of the call, is kept in the work. Returns
+// false as run_job.
+static bool run(Group& g, Work& w, int64_t patience = INT64_MAX) noexcept {
   const char* op = tls.op;
   const int64_t begin_ns = os_now_ns();
   tls.op = call_name(w.job.call);
   tt_status status = TT_OK;
   try {
-    run_job(g, w);
+    if (!run_job(g, w, patience)) {
+      tls.op = op;
+      return false;
+    }
     // Before the application learns of the end: the last reference to memory of its own must not
     // be this thread's, which may outlive its interpreter. A failed work keeps its tensors, since
     // the engine may still write to them.
@@ -221,8 +225,10 @@ static void run(Group& g, Work& w) noexcept {
     format_to(w.message, int64_t(sizeof w.message), "{}", args);
     if (w.job.run && g.size > 1 && lane_of(w.job.call) == 0) g.failed_run = w.job.run;
   }
+  end_agreement(w);
   tls.op = op;
   finish(w, status, begin_ns);
+  return true;
 }
 
 bool work_done(Work& w) noexcept {
@@ -328,11 +334,30 @@ static Work* next_work(Lane& l) noexcept {
     const uint32_t seen = __atomic_load_n(&l.changed, __ATOMIC_ACQUIRE);
     {
       Lock lock(l.mutex);
-      if (l.first) return l.first;
-      if (l.stopping) return nullptr;
+      if (l.first && !l.busy) {
+        l.busy = true;
+        return l.first;
+      }
+      if (l.stopping && !l.first) return nullptr;
     }
     os_wait(&l.changed, seen);
   }
+}
+
+// Takes the first work, which has run, from its lane. Returns whether others wait.
+static bool end_work(Lane& l) noexcept {
+  Work* w;
+  bool more;
+  {
+    Lock lock(l.mutex);
+    w = l.first;
+    l.first = w->next;
+    if (!l.first) l.last = nullptr;
+    l.busy = false;
+    more = l.first || l.stopping;
+  }
+  Ref<Work>::adopt(w).reset();
+  return more;
 }
 
 static void run_lane(void* arg) {
@@ -351,15 +376,11 @@ static void run_lane(void* arg) {
     if (usable) {
       run(*l.group, *w);
     } else {
+      end_agreement(*w);
       strcpy(w->message, "out of memory");
       finish(*w, TT_OOM, os_now_ns());
     }
-    {
-      Lock lock(l.mutex);
-      l.first = w->next;
-      if (!l.first) l.last = nullptr;
-    }
-    Ref<Work>::adopt(w).reset();
+    end_work(l);
   }
   bool last;
   {
@@ -494,7 +515,7 @@ static void mark_ready(Work& w) {
              "recording an event");
 }
 
-Ref<Work> start_work(Group& g, Job job) {
+static Ref<Work> new_work(Group& g, Job job) {
   check_job(g, job);
   if (g.connection && g.connection->pid != os_pid())
     fail(TT_DISTRIBUTED, "the group belongs to the process that forked");
@@ -510,20 +531,79 @@ Ref<Work> start_work(Group& g, Job job) {
   if (of_hook && !w->job.run) w->job.run = g.hook_run;
   for (const Tensor* t : {w->job.input.get(), w->job.output.get()})
     if (t) w->bytes = max(w->bytes, t->numel * t->item_size());
-  Ref<Work> made = Ref<Work>::adopt(w);
-  if (g.size == 1) {
-    run(g, *w);
-    return made;
+  return Ref<Work>::adopt(w);
+}
+
+// Makes a ctx the running one.
+struct CtxScope {
+  Ctx* ctx = tls.ctx;
+  ErrorRecord* error = tls.error;
+  explicit CtxScope(Ctx* c) {
+    tls.ctx = c;
+    tls.error = &c->error;
   }
-  mark_ready(*w);
-  Lane& l = g.lanes[lane_of(w->job.call)];
+  ~CtxScope() {
+    tls.ctx = ctx;
+    tls.error = error;
+  }
+  CtxScope(const CtxScope&) = delete;
+};
+
+bool poll_caller(Work& w) noexcept {
+  const CtxScope scope(w.caller);
+  try {
+    poll_if_watched(true);
+  } catch (...) {
+    w.interrupted = true;
+  }
+  return !w.interrupted;
+}
+
+// Appends the work to its lane. Returns true if it is for the caller to run: `here`, and no other
+// work is in the lane.
+static bool enqueue(Lane& l, Work* w, bool here) {
   Lock lock(l.mutex);
   start_lane(l);
   ref_inc(&w->refs);
-  (l.last ? l.last->next : l.first) = w;
+  const bool alone = !l.first;
+  (alone ? l.first : l.last->next) = w;
   l.last = w;
-  wake(l);
-  return made;
+  if (here && alone) l.busy = true;
+  else wake(l);
+  return here && alone;
 }
+
+static Ref<Work> start(Group& g, Job job, bool here) {
+  constexpr int64_t kHereBytes = int64_t(64) << 20;  // what moves soon: no cancellation meanwhile
+  constexpr int64_t kPatienceNs = 50'000'000;        // the lane waits on for ranks that are late
+  Ref<Work> w = new_work(g, std::move(job));
+  if (g.size == 1) {
+    run(g, *w);
+    return w;
+  }
+  mark_ready(*w);
+  const bool transfer = w->job.call == DistCall::kSend || w->job.call == DistCall::kReceive;
+  Lane& l = g.lanes[lane_of(w->job.call)];
+  const bool fits = here && !transfer && !w->ready && w->bytes <= kHereBytes;
+  if (!enqueue(l, w.get(), fits)) return w;
+  w->caller = &ctx();
+  bool ran;
+  {
+    const CtxScope scope(l.ctx);
+    ran = run(g, *w, kPatienceNs);
+  }
+  w->caller = nullptr;
+  if (!ran) {
+    Lock lock(l.mutex);
+    l.busy = false;
+    wake(l);
+  } else if (end_work(l)) {
+    wake(l);
+  }
+  if (w->interrupted) fail_again();
+  return w;
+}
+Ref<Work> start_work(Group& g, Job job) { return start(g, std::move(job), false); }
+Ref<Work> start_here(Group& g, Job job) { return start(g, std::move(job), true); }
 
 }  // namespace TT_NS

@@ -17,8 +17,8 @@
 namespace TT_NS {
 
 struct Group;
-
 struct NcclComm;
+struct Agreement;
 
 struct Connection {
   RefCount refs;
@@ -71,6 +71,9 @@ struct Work {
   RefCount refs;
   Job job;
   SmallVec<TensorRef, 4> scratch;  // memory of messages
+  Agreement* agreement;            // owned; while the work runs (collectives.cpp)
+  Ctx* caller;                     // of the thread that runs the work itself; NULL: its lane does
+  bool interrupted;                // the caller has been cancelled
   Ref<DeviceEvent> ready;          // (tensors on CUDA) after which the job may read and write them
   Work* next;                      // in the queue of a lane
   uint32_t changed;                // incremented and woken now and then, and at the end
@@ -99,6 +102,7 @@ struct Lane {
   Mutex mutex;       // guards the fields below
   uint32_t changed;
   Work *first, *last;  // owned; running and waiting
+  bool busy;           // a thread runs the first work
   bool stopping;
   bool orphaned;  // the last handle was released by this lane, which deletes the group
 };
@@ -149,6 +153,9 @@ void wait_end(Work& w, int64_t timeout_ns);  // the same, but the work may have 
 bool work_done(Work& w) noexcept;
 // Calls fn at the end, on a thread of tt, or at once if the work is done. A work has one callback.
 void call_when_done(Work& w, WorkFn fn, void* user, void (*drop)(void*));
-inline void run_work(Group& g, Job job) { wait_work(*start_work(g, std::move(job)), -1); }
+// The same as start_work for a work that is waited for at once: where its lane has nothing else to
+// do, this thread runs it, which saves two changes of thread.
+Ref<Work> start_here(Group& g, Job job);
+inline void run_work(Group& g, Job job) { wait_work(*start_here(g, std::move(job)), -1); }
 
 }  // namespace TT_NS

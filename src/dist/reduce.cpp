@@ -137,6 +137,34 @@ template <class E> typename E::Value quotient(typename E::Value v, int64_t divis
   }
 }
 
+template <class E> typename E::Value scaled(typename E::Value v, float by) {
+  using T = typename E::Value;
+  if constexpr (kIsComplex<T>) return {v.re * by, v.im * by};
+  else return v * T(by);
+}
+
+// (from + into) / divisor: the last step of a mean, in one pass. A power of two is multiplied with,
+// which is as exact and takes less time.
+template <class E>
+void mean_elements(void* into, const void* from, int64_t n, int64_t divisor) noexcept {
+  using Stored = typename E::Stored;
+  auto* __restrict a = static_cast<Stored*>(into);
+  auto* __restrict b = static_cast<const Stored*>(from);
+  const auto each = [=](auto finish) {
+    const auto mean = [=](Stored x, Stored y) {
+      return E::store(finish(Sum::of(E::load(x), E::load(y))));
+    };
+    int64_t i = 0;
+    for (; i + kBlock <= n; i += kBlock)
+      for (int64_t k = 0; k < kBlock; k++) a[i + k] = mean(b[i + k], a[i + k]);
+    for (; i < n; i++) a[i] = mean(b[i], a[i]);
+  };
+  using T = typename E::Value;
+  const float reciprocal = 1.0f / float(divisor);
+  if (divisor & (divisor - 1)) each([=](T v) { return quotient<E>(v, divisor); });
+  else each([=](T v) { return scaled<E>(v, reciprocal); });
+}
+
 template <class E> void divide_elements(void* data, int64_t n, int64_t divisor) noexcept {
   auto* p = static_cast<typename E::Stored*>(data);
   int64_t i = 0;
@@ -185,6 +213,18 @@ void reduce_into(ReduceOp op, Dtype dtype, void* into, const void* from, int64_t
     case Dtype::kF64: return reduce_elements<Plain<double>>(op, into, from, n);
     case Dtype::kC64: return reduce_elements<Plain<Complex<float>>>(op, into, from, n);
     case Dtype::kC128: return reduce_elements<Plain<Complex<double>>>(op, into, from, n);
+  }
+}
+
+void mean_into(Dtype dtype, void* into, const void* from, int64_t n, int64_t divisor) noexcept {
+  switch (dtype) {
+    case Dtype::kF16: return mean_elements<HalfFloat>(into, from, n, divisor);
+    case Dtype::kBF16: return mean_elements<BrainFloat>(into, from, n, divisor);
+    case Dtype::kF32: return mean_elements<Plain<float>>(into, from, n, divisor);
+    case Dtype::kF64: return mean_elements<Plain<double>>(into, from, n, divisor);
+    case Dtype::kC64: return mean_elements<Plain<Complex<float>>>(into, from, n, divisor);
+    case Dtype::kC128: return mean_elements<Plain<Complex<double>>>(into, from, n, divisor);
+    default: return;
   }
 }
 

@@ -114,9 +114,10 @@ TensorRef view_of(const Tensor& flat, const Tensor& like, int64_t offset) {
   return op::as_strided(flat, like.sizes(), like.strides(), offset);
 }
 
-bool has_room(const Reducer& r, int64_t used, int64_t bytes) {
+// The parameter that fills a bucket is its last one.
+bool has_room(const Reducer& r, int64_t used) {
   const int64_t first = min(r.options.bucket_bytes, kFirstBucketBytes);
-  return used + bytes <= (r.buckets.empty() ? first : r.options.bucket_bytes);
+  return used < (r.buckets.empty() ? first : r.options.bucket_bytes);
 }
 
 // Puts parameters [begin, end) of `order` in a bucket.
@@ -148,16 +149,15 @@ void make_buckets(Reducer& r) {
   int64_t used = 0;
   for (int64_t i = r.parameters.size() - 1; i >= 0; i--) {
     const Tensor& t = *r.parameters[i].leaf;
-    const int64_t bytes = t.numel * t.item_size();
     const bool fits =
-        !members.empty() && is_like(*r.parameters[members[0]].leaf, t) && has_room(r, used, bytes);
+        !members.empty() && is_like(*r.parameters[members[0]].leaf, t) && has_room(r, used);
     if (!members.empty() && !fits) {
       add_bucket(r, {members.data(), members.size()});
       members.clear();
       used = 0;
     }
     members.push_back(i);
-    used += bytes;
+    used += t.numel * t.item_size();
   }
   if (!members.empty()) add_bucket(r, {members.data(), members.size()});
 }
@@ -294,8 +294,9 @@ void launch(Reducer& r, int64_t i) {
   const bool smaller = wanted != Dtype::kNone && item_size(wanted) < b.flat->item_size();
   b.message = smaller && !is_complex(b.flat->dtype) ? op::to_dtype(*b.flat, wanted) : TensorRef();
   const TensorRef& sent = b.message ? b.message : b.flat;
-  b.work =
-      start_work(*r.group, job_of(r, DistCall::kAllReduce, int32_t(i + 1), sent, ReduceOp::kMean));
+  Job job = job_of(r, DistCall::kAllReduce, int32_t(i + 1), sent, ReduceOp::kMean);
+  const bool last = i + 1 == r.buckets.size() && is_backward_over();
+  b.work = last ? start_here(*r.group, std::move(job)) : start_work(*r.group, std::move(job));
 }
 
 // In the order of the buckets, which is the same on all ranks.

@@ -31,6 +31,19 @@ void tick(Work& w) noexcept {
   os_wake(&w.changed, INT32_MAX);
 }
 
+// Now and then, while others are waited for.
+void Wire::pause() {
+  tick(work_);
+  if (!polls_ || !work_.caller || poll_caller(work_)) return;
+  fail_broken(group_, "the application has cancelled it while data were moved");
+}
+
+bool Wire::is_pending(const Transfers& all) const {
+  for (int64_t i = all.first; i < all.first + all.n; i++)
+    if (transfers_[i].request) return true;
+  return false;
+}
+
 Wire::~Wire() {
   Connection* c = group_.connection.get();
   bool in_use = false;
@@ -105,7 +118,7 @@ int32_t Wire::receive_any(void* data, int64_t bytes, int32_t tag) {
     if (status == kDistOk) return why.peer;
     if (status == kDistTimeout && left > 0) {
       status = kDistOk;
-      tick(work_);
+      pause();
     }
   }
   char text[700];
@@ -136,7 +149,7 @@ int32_t Wire::try_wait(const Transfers& all, int64_t timeout_ns, DistFailure* wh
       const int64_t now = os_now_ns();
       if (now - last_tick_ > kSliceNs) {
         last_tick_ = now;
-        tick(work_);
+        pause();
       }
     }
   }

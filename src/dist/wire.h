@@ -18,7 +18,8 @@ struct Transfers {
 
 class Wire {
  public:
-  Wire(Group& g, Work& w) : group_(g), work_(w) {}
+  // polls: while data move, the application is polled that runs the work itself.
+  Wire(Group& g, Work& w, bool polls) : group_(g), work_(w), polls_(polls) {}
   ~Wire();
   Wire(const Wire&) = delete;
   // Memory for messages, which lives as long as the work.
@@ -37,6 +38,7 @@ class Wire {
   void wait(const Transfers& t, int64_t timeout_ns);
   // The same; returns the rank that failed, -1 if none, instead of failing itself.
   int32_t try_wait(const Transfers& t, int64_t timeout_ns, DistFailure* why);
+  bool is_pending(const Transfers& t) const;
 
  private:
   struct Transfer {
@@ -46,8 +48,10 @@ class Wire {
   bool start(int32_t peer, char* data, int64_t bytes, int32_t tag, bool receives, Transfers* out,
              DistFailure* why);
   Transfers started(int32_t peer, char* data, int64_t bytes, int32_t tag, bool receives);
+  void pause();
   Group& group_;
   Work& work_;
+  bool polls_;
   SmallVec<Transfer, 16> transfers_;
   int64_t last_tick_ = os_now_ns();
 };
@@ -58,7 +62,12 @@ class Wire {
 void check_unbroken(Group& g);
 void tick(Work& w) noexcept;  // wakes those who wait for the work, which may poll the application
 
-// Runs a job on a lane: collectives.cpp.
-void run_job(Group& g, Work& w);
+// Polls the application that runs the work itself. Returns false if it wants to stop.
+bool poll_caller(Work& w) noexcept;
+
+// Runs the job of a work, on its lane or in its place: collectives.cpp. Returns false, with the
+// work half done, if other ranks take longer than `patience` to make the same call.
+bool run_job(Group& g, Work& w, int64_t patience);
+void end_agreement(Work& w) noexcept;  // frees what a half-done work has kept
 
 }  // namespace TT_NS

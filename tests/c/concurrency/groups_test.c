@@ -106,6 +106,38 @@ static void count_call(void* user, tt_status status) {
 
 /* ---- collectives ---- */
 
+static tt_cancel* token;
+
+/* A call whose thread runs it itself waits for a rank that is late; cancelled, it goes on without
+   its caller, and the group remains usable. */
+static void be_late(Rank* r, tt_ctx* x) {
+  tt_tensor *a, *b;
+  TRY(filled(x, kLength, r->rank + 1.0, &a));
+  TRY(filled(x, kLength, r->rank + 1.0, &b));
+  if (r->rank) usleep(130000);
+  TRY(tt_group_all_reduce(x, r->group, a, TT_REDUCE_SUM, NULL));
+  EXPECT(first_of(x, a) == 3);
+  if (r->rank) {
+    usleep(100000);
+    tt_cancel_request(token);
+    usleep(200000);
+    TRY(tt_group_all_reduce(x, r->group, b, TT_REDUCE_MEAN, NULL));
+  } else {
+    TRY(tt_ctx_set_cancel(x, token));
+    EXPECT(tt_group_all_reduce(x, r->group, b, TT_REDUCE_MEAN, NULL) == TT_CANCELLED);
+    TRY(tt_ctx_set_cancel(x, NULL));
+  }
+  TRY(tt_group_barrier(x, r->group, NULL));
+  EXPECT(first_of(x, b) == 1.5);
+}
+
+static void test_ranks_that_are_late(void** state) {
+  (void)state;
+  OK(tt_cancel_new(c, &token));
+  run_ranks(be_late);
+  tt_cancel_release(token);
+}
+
 static void collect(Rank* r, tt_ctx* x) {
   tt_tensor *a, *b, *whole;
   tt_work* work[kRounds];
@@ -504,6 +536,7 @@ static void test_batch_norm_over_ranks(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCOPED(test_collectives),
+      SCOPED(test_ranks_that_are_late),
       SCOPED(test_ranks_that_disagree),
       SCOPED(test_data_parallel_training),
       SCOPED(test_gradients_reduced_by_a_call),

@@ -43,7 +43,8 @@ class DistributedDataParallel(Wrapper):
     with "module.".
 
     broadcast_buffers: copies the buffers of rank 0 before each forward in training mode.
-    bucket_cap_mb: megabytes of a bucket, by default 25; the first has at most 1.
+    bucket_cap_mb: megabytes of a bucket, by default 25, at most 1 for the first. The parameter that
+        fills a bucket is its last one.
     find_unused_parameters: False: backward raises AutogradError if a parameter has no gradient.
         True: missing gradients count as zeros, unless they are missing on all ranks.
     """
