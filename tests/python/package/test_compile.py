@@ -47,6 +47,45 @@ def test_a_training_step():
     assert trained(True) == trained(False)
 
 
+SCHEDULES = {
+    "StepLR": lambda o: tt.optim.lr_scheduler.StepLR(o, 4),
+    "OneCycleLR": lambda o: tt.optim.lr_scheduler.OneCycleLR(o, 0.1, total_steps=20),
+    "LambdaLR": lambda o: tt.optim.lr_scheduler.LambdaLR(o, lambda epoch: 0.9**epoch),
+    "CyclicLR": lambda o: tt.optim.lr_scheduler.CyclicLR(o, 0.01, 0.1, 3),
+    "ReduceLROnPlateau": lambda o: tt.optim.lr_scheduler.ReduceLROnPlateau(o, patience=1),
+}
+
+
+def scheduled(name, compiled):
+    """The parameters after 12 steps with the schedule inside, and what was recorded."""
+    tt.manual_seed(0)
+    w = tt.randn(3, 2).requires_grad_()
+    optimizer = tt.optim.SGD([w], lr=0.05, momentum=0.9)
+    schedule = SCHEDULES[name](optimizer)
+
+    def step(x):
+        optimizer.zero_grad()
+        (x @ w).square().sum().backward()
+        optimizer.step()
+        schedule.step(1.0) if name == "ReduceLROnPlateau" else schedule.step()
+        return w.detach().clone()
+
+    run = tt.compile(step) if compiled else step
+    for k in range(12):
+        run(tt.full((2, 3), 0.1 * k))
+    return w.tolist(), schedule.last_epoch, info(run) if compiled else None
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_schedules_inside(name):
+    *found, records = scheduled(name, True)
+    assert found == list(scheduled(name, False)[:2])
+    if name in ("CyclicLR", "ReduceLROnPlateau"):  # computed in Python
+        assert records[0] == 0 and "a value of an optimizer is set" in records[3]
+    else:
+        assert records[:3] == (1, 11, 1), records
+
+
 def test_shapes_and_structures():
     @tt.compile
     def f(pair, *, scale):

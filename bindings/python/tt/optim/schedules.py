@@ -346,6 +346,8 @@ class ReduceLROnPlateau(LRScheduler):
     ) -> None:
         """Records a step with this metric, a number or a tensor of one element."""
         current = float(metrics)
+        # refused in a capture, whose runs would not repeat this step
+        self._set([group["lr"] for group in self.optimizer.param_groups])
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self.num_bad_epochs += 1
         if self._is_better(current, self.best):
