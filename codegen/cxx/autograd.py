@@ -452,7 +452,7 @@ def objects(op, v, wrapped):
             f"static double {full}_flops([[maybe_unused]] const Value* args, [[maybe_unused]] const TensorList& outs) {{ return {Flops(op).text}; }}"
         )
     fields = ", ".join(f".{name} = {value}" for name, value in schema_fields(op, v).items())
-    lines.append(f"static constexpr OpSchema {full}_schema = {{{fields}}};")
+    lines.append(f"static constexpr OpSchema {full}_schema = schema_of({{{fields}}});")
     lines.append(
         f"constinit Op<{ret}({', '.join(types)})> op_{full} = make_op<{', '.join([ret] + types)}>(&{full}_schema, {impl}, {f'{full}_autograd' if wrapped else 'nullptr'});"
     )

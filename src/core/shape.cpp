@@ -231,4 +231,22 @@ bool may_overlap_self(Ints sizes, Ints strides) {
   return false;
 }
 
+int64_t dim_to_slice(Ints sizes, Ints strides) {
+  int64_t best = -1;
+  bool best_suffices = false;
+  Shape slice(sizes);
+  for (int64_t d = 0; d < sizes.n; d++) {
+    if (sizes[d] <= 1) continue;
+    if (strides[d] == 0) return d;
+    slice[d] = 1;
+    const bool suffices = !may_overlap_self(slice, strides);
+    slice[d] = sizes[d];
+    const bool smaller = best < 0 || sizes[d] < sizes[best];
+    if (suffices == best_suffices ? !smaller : best_suffices) continue;
+    best = d;
+    best_suffices = suffices;
+  }
+  return best;
+}
+
 }  // namespace TT_NS

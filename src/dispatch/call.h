@@ -44,6 +44,13 @@ TT_INLINE R redispatch(const Op<R(A...)>& op, uint64_t keys, B&&... args) {
 using Fallback = void (*)(Call c, const Value* args, TensorList& outs);
 extern Fallback fallbacks[kNumKeys];  // constinit; a mode sets its entry when it is first used
 
+[[noreturn]] TT_COLD void fail_no_modes();
+// Sets the handler of a mode, which is in use from now on.
+inline void use_mode(Key key, Fallback handler) {
+  if constexpr (!kModes) fail_no_modes();
+  __atomic_store_n(&fallbacks[key], handler, __ATOMIC_RELAXED);
+}
+
 [[noreturn]] TT_COLD void fail_missing(Call c);
 
 // The slot of a key that has no kernel.
@@ -77,6 +84,9 @@ template <class R, class... A> void call_unboxed(Call c, const Value* args, Tens
   call_unboxed_impl<R, A...>(c, args, outs, std::index_sequence_for<A...>());
 }
 
+// OpInfo::call_boxed of a build without modes.
+void no_boxed_call(Call c, const Value* args, TensorList& outs);
+
 // Builds the slots of an operator: backends (boxed for devices of the application); boxed streams
 // and capture;
 // autograd wrapper (NULL: none); boxed modes.
@@ -84,12 +94,16 @@ template <class R, class... A>
 constexpr Op<R(A...)> make_op(const OpSchema* schema, std::type_identity_t<R (*)(Call, A...)> impl,
                               std::type_identity_t<R (*)(Call, A...)> autograd) {
   using Fn = R (*)(Call, A...);
-  Op<R(A...)> op = {{0x74740006, kNumKeys, 0, schema, &call_unboxed<R, A...>}, {}};
-  for (int k = 0; k < kNumKeys; k++)
-    op.slot[k] = Fn(k < kKeyStream && k != kKeyExt ? &missing_slot<R, A...> : &boxed_slot<R, A...>);
+  Op<R(A...)> op = {{0x74740006, kNumSlots, 0, schema, &no_boxed_call}, {}};
+  for (int k = 0; k < kNumSlots; k++) op.slot[k] = Fn(&missing_slot<R, A...>);
+  if constexpr (kModes) {
+    op.info.call_boxed = &call_unboxed<R, A...>;
+    op.slot[kKeyExt] = &boxed_slot<R, A...>;
+    for (int k = kKeyStream; k < kNumSlots; k++) op.slot[k] = &boxed_slot<R, A...>;
+  }
   op.slot[kKeyCpu] = op.slot[kKeyCuda] = op.slot[kKeyMeta] = impl;
   if (autograd) op.slot[kKeyAutograd] = autograd;
-  op.info.mask = kBackendKeys | (autograd ? bit(kKeyAutograd) : 0) | kModeKeys;
+  op.info.mask = kBackendKeys | (autograd ? bit(kKeyAutograd) : 0) | (kModes ? kModeKeys : 0);
   if (schema->autocast.cpu == Autocast::kNone && schema->autocast.cuda == Autocast::kNone)
     op.info.mask &= ~bit(kKeyAutocast);
   return op;

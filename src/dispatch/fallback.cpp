@@ -19,6 +19,13 @@ constinit Fallback fallbacks[kNumKeys] = {
     pass_on, pass_on, pass_on, wide_unsigned_slot, pass_on, pass_on, pass_on,
     pass_on, pass_on};
 
+void fail_no_modes() {
+  fail(TT_NOT_IMPLEMENTED,
+       "this build of tt has no modes and calls no operator by its name: its "
+       "profile is minimal");
+}
+void no_boxed_call(Call, const Value*, TensorList&) { fail_no_modes(); }
+
 void fail_missing(Call c) {
   constexpr const char* kNames[] = {"CPU", "CUDA", "META", "EXT"};
   int k = top_bit(c.keys);

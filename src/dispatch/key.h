@@ -29,4 +29,10 @@ constexpr uint64_t kBelowAutograd = bit(kKeyAutograd) - 1;
 constexpr uint64_t kModeKeys =
     0xffff & ~kBackendKeys & ~bit(kKeyAutograd);  // modes may wrap every operator
 
+// Modes wrap every operator by boxing its arguments: a twentieth of a small program's code. Builds
+// for microcontrollers have none, and what would start one fails. Tensors of uint16, uint32 and
+// uint64 need a mode.
+constexpr bool kModes = !TT_MINIMAL || is_built(TT_U16) || is_built(TT_U32) || is_built(TT_U64);
+constexpr int kNumSlots = kModes ? kNumKeys : kKeyAutograd + 1;
+
 }  // namespace TT_NS

@@ -121,6 +121,19 @@ struct OpSchema {
   WideUnsigned wide_unsigned = WideUnsigned::kNone;
 };
 
+// The schema of an operator, without what only modes and graphs read where a build has none.
+consteval OpSchema schema_of(OpSchema s) {
+  if (kModes) return s;
+  s.text = "";
+  s.flops = nullptr;
+  s.kernel = nullptr;
+  if (s.internal) {
+    s.args = nullptr;
+    s.n_args = 0;
+  }
+  return s;
+}
+
 struct OpInfo {
   uint32_t tag;
   uint32_t n_slots;
@@ -136,7 +149,7 @@ template <class Sig> struct Op;
 template <class R, class... A> struct Op<R(A...)> {
   using Fn = R (*)(Call, A...);
   OpInfo info;
-  Fn slot[kNumKeys];
+  Fn slot[kNumSlots];
 };
 
 }  // namespace TT_NS

@@ -223,7 +223,7 @@ int32_t register_ext(Runtime* rt, const ExtDef& def) {
   d->def.name = d->name;
   __atomic_store_n(&ext_elements.copy, &copy_on_ext, __ATOMIC_RELAXED);
   __atomic_store_n(&ext_elements.fill, &fill_on_ext, __ATOMIC_RELAXED);
-  __atomic_store_n(&fallbacks[kKeyExt], &ext_slot, __ATOMIC_RELAXED);
+  use_mode(kKeyExt, &ext_slot);
   Lock lock(*rt->mutex);
   if (find_ext_named(rt, def.name) >= 0)
     fail_arg(TT_INVALID_ARG, "name", "the runtime already has a device \"{}\"", d->name);

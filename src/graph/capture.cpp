@@ -381,7 +381,7 @@ void begin_capture(TensorSpan inputs, const CaptureOptions& options) {
     drop_capture(ctx);
     throw;
   }
-  __atomic_store_n(&fallbacks[kKeyCapture], &capture_slot, __ATOMIC_RELAXED);
+  use_mode(kKeyCapture, &capture_slot);
   ctx.include |= bit(kKeyCapture);
 }
 

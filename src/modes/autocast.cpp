@@ -183,7 +183,7 @@ void push_autocast(int32_t type, bool enabled, Dtype dtype, bool cache) {
   if (dtype == Dtype::kNone) dtype = State().of(type).dtype;
   state = {enabled, dtype};
   m.now.cache = cache;
-  __atomic_store_n(&fallbacks[kKeyAutocast], &autocast_slot, __ATOMIC_RELAXED);
+  use_mode(kKeyAutocast, &autocast_slot);
   c.include = m.now.any() ? c.include | kAutocastKey : c.include & ~kAutocastKey;
 }
 

@@ -327,7 +327,7 @@ void profiler_start(Ctx& c, const ProfilerOptions& options) {
   }
   p->options = options;
   p->running = true;
-  __atomic_store_n(&fallbacks[kKeyProfile], &profile_slot, __ATOMIC_RELAXED);
+  use_mode(kKeyProfile, &profile_slot);
   c.include |= bit(kKeyProfile);
   if (!options.events) return;
   c.events = p;

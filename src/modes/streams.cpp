@@ -71,7 +71,7 @@ void stream_slot(Call c, const Value* args, TensorList& outs) {
 }  // namespace
 
 void use_stream(Ctx& c, DeviceStream& stream) {
-  __atomic_store_n(&fallbacks[kKeyStream], &stream_slot, __ATOMIC_RELAXED);
+  use_mode(kKeyStream, &stream_slot);
   set_current_stream(c, stream);
   // For good: a tensor that shares memory with a marked one need not be marked itself.
   if (stream.number) c.include |= bit(kKeyStream);

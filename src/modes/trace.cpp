@@ -68,7 +68,7 @@ void set_trace(Ctx& c, TraceFn fn, void* user) {
   }
   t->fn = fn;
   t->user = user;
-  __atomic_store_n(&fallbacks[kKeyTrace], &trace_slot, __ATOMIC_RELAXED);
+  use_mode(kKeyTrace, &trace_slot);
   c.include = fn ? c.include | bit(kKeyTrace) : c.include & ~bit(kKeyTrace);
 }
 

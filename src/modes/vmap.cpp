@@ -260,7 +260,7 @@ TensorList vmap(const TensorFunction& f, TensorSpan inputs, const VmapOptions& o
   if (o.randomness < kRandomError || o.randomness > kRandomDifferent)
     fail_arg(TT_INVALID_ARG, "randomness", "randomness is {}: must be 0, 1 or 2", o.randomness);
   const int64_t size = batch_size(inputs, o.in_dims);
-  __atomic_store_n(&fallbacks[kKeyVmap], &vmap_slot, __ATOMIC_RELAXED);
+  use_mode(kKeyVmap, &vmap_slot);
   const RunningLevel level(size, o.randomness);
   TensorList given;
   for (int64_t i = 0; i < inputs.n; i++) {

@@ -70,10 +70,34 @@ static_assert(at(kAdamWValues, "amsgrad") == at(kAdamValues, "amsgrad") &&
 static_assert(at(kAdamWValues, "eps") == at(kAdamValues, "eps") &&
               at(kAdamWValues, "weight_decay") == at(kAdamValues, "weight_decay"));
 
+#if TT_MINIMAL
+namespace baseline {
+int32_t optim_sgd(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t optim_adam(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t optim_rmsprop(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t optim_adagrad(const void* plan, int64_t begin, int64_t end) noexcept;
+}  // namespace baseline
+#define TT_RULE_KERNEL(rule)                                   \
+  static constinit const Kernel kernel_##rule = {              \
+      .cpu = {baseline::rule, baseline::rule, baseline::rule}, \
+      .id = kNoDevice,                                         \
+      .plan_bytes = sizeof(OptimPlan),                         \
+      .name = "optim_step"};
+TT_RULE_KERNEL(optim_sgd)
+TT_RULE_KERNEL(optim_adam)
+TT_RULE_KERNEL(optim_rmsprop)
+TT_RULE_KERNEL(optim_adagrad)
+#else
+#define kernel_optim_sgd kernel_optim_step
+#define kernel_optim_adam kernel_optim_step
+#define kernel_optim_rmsprop kernel_optim_step
+#define kernel_optim_adagrad kernel_optim_step
+#endif
+
 static constinit const OptimClass kSgd = {
     .name = "SGD",
     .rule = kOptimSgd,
-    .kernel = &kernel_optim_step,
+    .kernel = &kernel_optim_sgd,
     .values = kSGDValues,
     .states = {"momentum_buffer"},
     .counts_steps = false,
@@ -83,7 +107,7 @@ static constinit const OptimClass kSgd = {
 static constinit const OptimClass kAdam = {
     .name = "Adam",
     .rule = kOptimAdam,
-    .kernel = &kernel_optim_step,
+    .kernel = &kernel_optim_adam,
     .values = kAdamValues,
     .states = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
     .counts_steps = true,
@@ -93,7 +117,7 @@ static constinit const OptimClass kAdam = {
 static constinit const OptimClass kAdamW = {
     .name = "AdamW",
     .rule = kOptimAdam,
-    .kernel = &kernel_optim_step,
+    .kernel = &kernel_optim_adam,
     .values = kAdamWValues,
     .states = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
     .counts_steps = true,
@@ -103,7 +127,7 @@ static constinit const OptimClass kAdamW = {
 static constinit const OptimClass kRmsprop = {
     .name = "RMSprop",
     .rule = kOptimRmsprop,
-    .kernel = &kernel_optim_step,
+    .kernel = &kernel_optim_rmsprop,
     .values = kRMSpropValues,
     .states = {"square_avg", "grad_avg", "momentum_buffer"},
     .counts_steps = true,
@@ -113,7 +137,7 @@ static constinit const OptimClass kRmsprop = {
 static constinit const OptimClass kAdagrad = {
     .name = "Adagrad",
     .rule = kOptimAdagrad,
-    .kernel = &kernel_optim_step,
+    .kernel = &kernel_optim_adagrad,
     .values = kAdagradValues,
     .states = {"sum"},
     .counts_steps = true,

@@ -60,7 +60,7 @@ template <template <class> class R>
 TT_INLINE void run_item(const OptimItem& item, int64_t from, int64_t to) {
   if (item.dtype == TT_F32) return run_direct<float, R<float>>(item, from, to);
   if (is_dtype(item.dtype, TT_F64)) return run_direct<double, R<double>>(item, from, to);
-  run_half<R<float>>(item, from, to);
+  if (is_built(TT_F16) || is_built(TT_BF16)) run_half<R<float>>(item, from, to);
 }
 
 TT_ISA_END

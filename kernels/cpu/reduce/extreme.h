@@ -20,11 +20,11 @@ template <bool kMax, bool kNan> TT_NOINLINE float extreme(const float* x, int64_
   constexpr int N = kBlockLanes / L;
   NanMask nan = unordered(F32v{}, F32v{});
   F32v m[N];
-#pragma GCC unroll 16
+  TT_UNROLL_LANES
   for (int k = 0; k < N; k++) m[k] = splat(start);
   int64_t i = 0;
   for (; i + kBlockLanes <= n; i += kBlockLanes) {
-#pragma GCC unroll 8
+    TT_UNROLL_LANES
     for (int k = 0; k < N; k += 2) {
       const F32v a = load(x + i + k * L);
       const F32v b = load(x + i + (k + 1) * L);
@@ -35,7 +35,7 @@ template <bool kMax, bool kNan> TT_NOINLINE float extreme(const float* x, int64_
   }
   if (i < n) {
     const LastLanes<float> last(x + i, n - i, start);
-#pragma GCC unroll 16
+    TT_UNROLL_LANES
     for (int k = 0; k < N; k++) {
       const F32v a = last.get(k);
       m[k] = pick<kMax>(a, m[k]);
@@ -44,7 +44,7 @@ template <bool kMax, bool kNan> TT_NOINLINE float extreme(const float* x, int64_
   }
 #pragma GCC unroll 8
   for (int h = N / 2; h; h /= 2) {
-#pragma GCC unroll 16
+    TT_UNROLL_LANES
     for (int k = 0; k < h; k++) m[k] = pick<kMax>(m[k + h], m[k]);
   }
   float two[2];

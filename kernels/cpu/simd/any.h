@@ -5,7 +5,7 @@
 
 TT_ISA_BEGIN
 
-constexpr int kPackedTileRows = 4;
+constexpr int kPackedTileRows = TT_MINIMAL ? 2 : 4;  // 32 registers hold 2 by 8 accumulators
 constexpr int kSmallTileRows = 4;
 constexpr int kConvTileRows = 4;
 constexpr bool kRowsOutside = false;

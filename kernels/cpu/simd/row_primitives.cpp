@@ -23,7 +23,7 @@ TT_INLINE void add_to(RowSum<T>* sum, int64_t n, const F& f, const Rest& rest) {
   low.fill(0);
   int64_t i = 0;
   for (; i + kBlockLanes <= n; i += kBlockLanes) {
-#pragma GCC unroll 32
+    TT_UNROLL_LANES
     for (int k = 0; k < low.kN; k++) low.v[k] = f(i + k * kLanes<T>, low.v[k]);
   }
   if (i < n) rest(i, &low);
@@ -43,7 +43,7 @@ template <class T> TT_INLINE void add_products(RowSum<T>* sum, const T* a, const
       [a, b](int64_t i, Vec<T> s) TT_INLINE_LAMBDA { return vfma(load(a + i), load(b + i), s); },
       [a, b, n](int64_t i, Lanes<T>* low) TT_INLINE_LAMBDA {
         const LastLanes<T> c(a + i, n - i, 0), d(b + i, n - i, 0);
-#pragma GCC unroll 32
+        TT_UNROLL_LANES
         for (int k = 0; k < low->kN; k++) low->v[k] = vfma(c.get(k), d.get(k), low->v[k]);
       });
 }
@@ -56,7 +56,7 @@ template <class T> TT_INLINE void add_squares(RowSum<T>* sum, const T* x, T cent
       sum, n, [x, &add](int64_t i, Vec<T> s) TT_INLINE_LAMBDA { return add(load(x + i), s); },
       [x, n, center, &add](int64_t i, Lanes<T>* low) TT_INLINE_LAMBDA {
         const LastLanes<T> last(x + i, n - i, center);
-#pragma GCC unroll 32
+        TT_UNROLL_LANES
         for (int k = 0; k < low->kN; k++) low->v[k] = add(last.get(k), low->v[k]);
       });
 }

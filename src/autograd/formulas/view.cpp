@@ -24,30 +24,46 @@ static int64_t extent(Ints sizes, Ints strides) {
   return n;
 }
 
-// The storage position of every element of a geometry, flattened.
-static TensorRef positions(Ints sizes, Ints strides, int64_t offset, Device device) {
-  TensorRef p = op::full({}, offset, Dtype::kI64, device);
-  for (int64_t d = 0; d < sizes.n; d++) {
-    Shape shape;
-    shape.resize(sizes.n - d, 1);
-    shape[0] = sizes[d];
-    TensorRef step = op::arange(0, sizes[d], 1, Dtype::kI64, device) * strides[d];
-    p = p + op::view(step, shape);
+// Elements [begin, begin + n) of g along d.
+static TensorRef part_of(const Tensor& g, int64_t d, int64_t begin, int64_t n) {
+  Shape sizes(g.sizes());
+  sizes[d] = n;
+  return op::as_strided(g, sizes, g.strides(), g.offset() + begin * g.stride(d));
+}
+
+// The sum of g over d, which stays with size 1: halves are added, so an element is rounded as often
+// as the size has binary digits.
+static TensorRef sum_of_halves(const Tensor& g, int64_t d) {
+  TensorRef sum = TensorRef::share(&g), odd;
+  for (int64_t n = g.size(d); n > 1; n /= 2) {
+    const int64_t half = n / 2;
+    if (n % 2) {
+      TensorRef last = part_of(sum, d, n - 1, 1);
+      odd = odd ? odd + last : std::move(last);
+    }
+    sum = part_of(sum, d, 0, half) + part_of(sum, d, half, half);
   }
-  const int64_t flat = -1;
-  return op::reshape(op::expand(p, sizes), Ints(&flat, 1));
+  return odd ? sum + odd : sum;
 }
 
-static TensorRef accumulate(TensorRef buffer, const Tensor& g, Ints size, Ints stride,
-                            int64_t offset) {
-  if (!may_overlap_self(size, stride)) return op::as_strided_put(buffer, g, size, stride, offset);
-  const int64_t flat = -1;
-  return op::index_add(buffer, 0, positions(size, stride, offset, g.device),
-                       op::reshape(g, Ints(&flat, 1)));
+// A buffer of n zeros, to which g is added in this geometry. Elements that share an address are in
+// different slices: as_strided_put writes one slice at a time. (index_add would do, but every
+// program with a view would link it.)
+static TensorRef spread(int64_t n, const Tensor& g, Ints size, Ints stride, int64_t offset) {
+  if (!may_overlap_self(size, stride))
+    return op::as_strided_put(op::zeros(Ints(&n, 1), g.dtype, g.device), g, size, stride, offset);
+  const int64_t d = dim_to_slice(size, stride);
+  Shape slice(size);
+  slice[d] = 1;
+  if (stride[d] == 0) return spread(n, sum_of_halves(g, d), slice, stride, offset);
+  TensorRef sum = spread(n, part_of(g, d, 0, 1), slice, stride, offset);
+  for (int64_t i = 1; i < size[d]; i++)
+    sum = sum + spread(n, part_of(g, d, i, 1), slice, stride, offset + i * stride[d]);
+  return sum;
 }
 
-// Adds g to a buffer of the whole storage in the view's geometry, divides by the number of times
-// that the base visits an element, and reads the buffer in the base's geometry, as
+// Adds g to a buffer of the whole storage in the view's geometry, reads the buffer in the base's
+// geometry, and divides by the number of times that the base visits an element, as
 // torch/csrc/autograd describes its as_strided backward.
 TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_strides,
                               int64_t base_offset, Ints size, Ints stride,
@@ -57,15 +73,12 @@ TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_stride
   int64_t view_end = offset + extent(size, stride);
   int64_t base_end = base_offset + extent(base_sizes, base_strides);
   const int64_t n = max(view_end, base_end) - start;
-  TensorRef buffer =
-      accumulate(op::zeros(Ints(&n, 1), g.dtype, g.device), g, size, stride, offset - start);
-  if (may_overlap_self(base_sizes, base_strides)) {
-    TensorRef ones = op::ones(base_sizes, g.dtype, g.device);
-    TensorRef count = accumulate(op::zeros(Ints(&n, 1), g.dtype, g.device), ones, base_sizes,
+  TensorRef sum = op::as_strided(spread(n, g, size, stride, offset - start), base_sizes,
                                  base_strides, base_offset - start);
-    buffer = buffer / op::masked_fill(count, op::eq(count, 0), 1);
-  }
-  return op::as_strided(buffer, base_sizes, base_strides, base_offset - start);
+  if (!may_overlap_self(base_sizes, base_strides)) return sum;
+  TensorRef ones = op::ones(base_sizes, g.dtype, g.device);
+  TensorRef visits = spread(n, ones, base_sizes, base_strides, base_offset - start);
+  return sum / op::as_strided(visits, base_sizes, base_strides, base_offset - start);
 }
 
 TensorRef as_strided_put_self(const Tensor& g, Ints strides, Ints size, Ints stride,

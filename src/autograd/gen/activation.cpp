@@ -50,12 +50,12 @@ static TensorRef native_hardtanh_autograd(Call c, const Tensor& input, double mi
 static constexpr ArgInfo native_hardtanh_args[] = {{"input", ArgType::kTensor, false, false},
                                                    {"min_val", ArgType::kFloat, false, false},
                                                    {"max_val", ArgType::kFloat, false, false}};
-static constexpr OpSchema native_hardtanh_schema = {.name = "native_hardtanh",
-                                                    .call = "native_hardtanh",
-    .text = "native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor",
-    .args = native_hardtanh_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_clamp,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema native_hardtanh_schema =
+    schema_of({.name = "native_hardtanh", .call = "native_hardtanh",
+               .text = "native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor",
+               .args = native_hardtanh_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_clamp, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, double, double)> op_native_hardtanh =
     make_op<TensorRef, const Tensor&, double, double>(&native_hardtanh_schema, native_hardtanh_impl,
                                                       native_hardtanh_autograd);
@@ -79,12 +79,12 @@ static void native_hardtanh__autograd(Call c, Tensor& input, double min_val, dou
 static constexpr ArgInfo native_hardtanh__args[] = {{"input", ArgType::kTensor, true, false},
                                                     {"min_val", ArgType::kFloat, false, false},
                                                     {"max_val", ArgType::kFloat, false, false}};
-static constexpr OpSchema native_hardtanh__schema = {.name = "native_hardtanh_",
-                                                     .call = "native_hardtanh_",
-    .text = "native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor",
-    .args = native_hardtanh__args, .n_args = 3, .n_outs = 0, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_clamp,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema native_hardtanh__schema =
+    schema_of({.name = "native_hardtanh_", .call = "native_hardtanh_",
+               .text = "native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor",
+               .args = native_hardtanh__args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_clamp, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, double, double)> op_native_hardtanh_ = make_op<void, Tensor&, double,
     double>(&native_hardtanh__schema, native_hardtanh__impl, native_hardtanh__autograd);
 
@@ -137,12 +137,12 @@ static constexpr ArgInfo hardtanh_backward_args[] = {{"grad", ArgType::kTensor, 
                                                      {"input", ArgType::kTensor, false, false},
                                                      {"min_val", ArgType::kFloat, false, false},
                                                      {"max_val", ArgType::kFloat, false, false}};
-static constexpr OpSchema hardtanh_backward_schema = {.name = "hardtanh_backward",
-                                                      .call = "hardtanh_backward",
+static constexpr OpSchema hardtanh_backward_schema =
+    schema_of({.name = "hardtanh_backward", .call = "hardtanh_backward",
     .text = "hardtanh_backward(grad: Tensor, input: Tensor, min_val: Float, max_val: Float) -> "
     "Tensor", .args = hardtanh_backward_args, .n_args = 4, .n_outs = 1, .differentiable = true,
     .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_hardtanh_backward, .wide_unsigned = WideUnsigned::kMixed};
+    .kernel = &kernel_hardtanh_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, double)> op_hardtanh_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double, double>(&hardtanh_backward_schema,
     hardtanh_backward_impl, hardtanh_backward_autograd);
@@ -153,10 +153,11 @@ static constexpr ArgInfo hardtanh_args[] = {{"input", ArgType::kTensor, false, f
                                              ArgDefault::kFloat, {.f = -1.0}},
                                             {"max_val", ArgType::kFloat, false, true, 0,
                                              ArgDefault::kFloat, {.f = 1.0}}};
-static constexpr OpSchema hardtanh_schema = {.name = "hardtanh", .call = "hardtanh",
+static constexpr OpSchema hardtanh_schema =
+    schema_of({.name = "hardtanh", .call = "hardtanh",
     .text = "hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor",
     .args = hardtanh_args, .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, double)> op_hardtanh =
     make_op<TensorRef, const Tensor&, double, double>(&hardtanh_schema, impl::hardtanh, nullptr);
 static void hardtanh__autograd(Call c, Tensor& input, double min_val, double max_val) {
@@ -170,21 +171,21 @@ static constexpr ArgInfo hardtanh__args[] = {{"input", ArgType::kTensor, true, f
                                               ArgDefault::kFloat, {.f = -1.0}},
                                              {"max_val", ArgType::kFloat, false, true, 0,
                                               ArgDefault::kFloat, {.f = 1.0}}};
-static constexpr OpSchema hardtanh__schema = {.name = "hardtanh_", .call = "hardtanh_",
+static constexpr OpSchema hardtanh__schema =
+    schema_of({.name = "hardtanh_", .call = "hardtanh_",
     .text = "hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor",
     .args = hardtanh__args, .n_args = 3, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, double, double)> op_hardtanh_ = make_op<void, Tensor&, double,
     double>(&hardtanh__schema, hardtanh__impl, hardtanh__autograd);
 
 // ---- relu6 ----
 static constexpr ArgInfo relu6_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema relu6_schema = {.name = "relu6", .call = "relu6",
-                                          .text = "relu6(input: Tensor) -> Tensor",
-                                          .args = relu6_args, .n_args = 1, .n_outs = 1,
-                                          .differentiable = true, .structural = true,
-                                          .kind = OpKind::kComposite,
-                                          .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema relu6_schema =
+    schema_of({.name = "relu6", .call = "relu6", .text = "relu6(input: Tensor) -> Tensor",
+               .args = relu6_args, .n_args = 1, .n_outs = 1, .differentiable = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_relu6 = make_op<TensorRef, const Tensor&>(&relu6_schema,
     relu6_impl, nullptr);
 static void relu6__autograd(Call c, Tensor& input) {
@@ -193,12 +194,11 @@ static void relu6__autograd(Call c, Tensor& input) {
   replace_values(input, *dispatch(op_relu6, *before));
 }
 static constexpr ArgInfo relu6__args[] = {{"input", ArgType::kTensor, true, false}};
-static constexpr OpSchema relu6__schema = {.name = "relu6_", .call = "relu6_",
-                                           .text = "relu6(input: Tensor) -> Tensor",
-                                           .args = relu6__args, .n_args = 1, .n_outs = 0,
-                                           .differentiable = true, .structural = true,
-                                           .kind = OpKind::kComposite,
-                                           .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema relu6__schema =
+    schema_of({.name = "relu6_", .call = "relu6_", .text = "relu6(input: Tensor) -> Tensor",
+               .args = relu6__args, .n_args = 1, .n_outs = 0, .differentiable = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&)> op_relu6_ = make_op<void, Tensor&>(&relu6__schema, relu6__impl,
     relu6__autograd);
 
@@ -238,11 +238,12 @@ static TensorRef leaky_relu_autograd(Call c, const Tensor& input, double negativ
 static constexpr ArgInfo leaky_relu_args[] = {{"input", ArgType::kTensor, false, false},
                                               {"negative_slope", ArgType::kFloat, false, true, 0,
                                                ArgDefault::kFloat, {.f = 0.01}}};
-static constexpr OpSchema leaky_relu_schema = {.name = "leaky_relu", .call = "leaky_relu",
-    .text = "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor",
-    .args = leaky_relu_args, .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_leaky_relu,
-    .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema leaky_relu_schema =
+    schema_of({.name = "leaky_relu", .call = "leaky_relu",
+               .text = "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor",
+               .args = leaky_relu_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_leaky_relu,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, double)> op_leaky_relu = make_op<TensorRef, const Tensor&,
     double>(&leaky_relu_schema, leaky_relu_impl, leaky_relu_autograd);
 static void leaky_relu__autograd(Call c, Tensor& input, double negative_slope) {
@@ -263,11 +264,12 @@ static void leaky_relu__autograd(Call c, Tensor& input, double negative_slope) {
 static constexpr ArgInfo leaky_relu__args[] = {{"input", ArgType::kTensor, true, false},
                                                {"negative_slope", ArgType::kFloat, false, true, 0,
                                                 ArgDefault::kFloat, {.f = 0.01}}};
-static constexpr OpSchema leaky_relu__schema = {.name = "leaky_relu_", .call = "leaky_relu_",
-    .text = "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor",
-    .args = leaky_relu__args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_leaky_relu,
-    .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema leaky_relu__schema =
+    schema_of({.name = "leaky_relu_", .call = "leaky_relu_",
+               .text = "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor",
+               .args = leaky_relu__args, .n_args = 2, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_leaky_relu,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, double)> op_leaky_relu_ = make_op<void, Tensor&,
     double>(&leaky_relu__schema, leaky_relu__impl, leaky_relu__autograd);
 
@@ -317,12 +319,12 @@ static constexpr ArgInfo leaky_relu_backward_args[] = {{"grad", ArgType::kTensor
                                                        {"input", ArgType::kTensor, false, false},
                                                        {"negative_slope", ArgType::kFloat, false,
                                                         false}};
-static constexpr OpSchema leaky_relu_backward_schema = {.name = "leaky_relu_backward",
-                                                        .call = "leaky_relu_backward",
+static constexpr OpSchema leaky_relu_backward_schema =
+    schema_of({.name = "leaky_relu_backward", .call = "leaky_relu_backward",
     .text = "leaky_relu_backward(grad: Tensor, input: Tensor, negative_slope: Float) -> Tensor",
     .args = leaky_relu_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
     .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_leaky_relu_backward, .wide_unsigned = WideUnsigned::kMixed};
+    .kernel = &kernel_leaky_relu_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_leaky_relu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&leaky_relu_backward_schema,
     leaky_relu_backward_impl, leaky_relu_backward_autograd);
@@ -362,12 +364,12 @@ static TensorRef elu_autograd(Call c, const Tensor& input, double alpha) {
 static constexpr ArgInfo elu_args[] = {{"input", ArgType::kTensor, false, false},
                                        {"alpha", ArgType::kFloat, false, true, 0,
                                         ArgDefault::kFloat, {.f = 1.0}}};
-static constexpr OpSchema elu_schema = {.name = "elu", .call = "elu",
-                                        .text = "elu(input: Tensor, alpha: Float = 1.0) -> Tensor",
-                                        .args = elu_args, .n_args = 2, .n_outs = 1,
-                                        .differentiable = true, .leaf = true,
-                                        .kind = OpKind::kElementwise, .kernel = &kernel_elu,
-                                        .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema elu_schema =
+    schema_of({.name = "elu", .call = "elu",
+               .text = "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", .args = elu_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_elu,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, double)> op_elu = make_op<TensorRef, const Tensor&,
     double>(&elu_schema, elu_impl, elu_autograd);
 static void elu__autograd(Call c, Tensor& input, double alpha) {
@@ -388,12 +390,12 @@ static void elu__autograd(Call c, Tensor& input, double alpha) {
 static constexpr ArgInfo elu__args[] = {{"input", ArgType::kTensor, true, false},
                                         {"alpha", ArgType::kFloat, false, true, 0,
                                          ArgDefault::kFloat, {.f = 1.0}}};
-static constexpr OpSchema elu__schema = {.name = "elu_", .call = "elu_",
-                                         .text = "elu(input: Tensor, alpha: Float = 1.0) -> Tensor",
-                                         .args = elu__args, .n_args = 2, .n_outs = 0,
-                                         .differentiable = true, .leaf = true,
-                                         .kind = OpKind::kElementwise, .kernel = &kernel_elu,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema elu__schema =
+    schema_of({.name = "elu_", .call = "elu_",
+               .text = "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", .args = elu__args,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_elu,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, double)> op_elu_ = make_op<void, Tensor&, double>(&elu__schema,
     elu__impl, elu__autograd);
 
@@ -448,11 +450,12 @@ static TensorRef elu_backward_autograd(Call c, const Tensor& grad, const Tensor&
 static constexpr ArgInfo elu_backward_args[] = {{"grad", ArgType::kTensor, false, false},
                                                 {"input", ArgType::kTensor, false, false},
                                                 {"alpha", ArgType::kFloat, false, false}};
-static constexpr OpSchema elu_backward_schema = {.name = "elu_backward", .call = "elu_backward",
-    .text = "elu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor",
-    .args = elu_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_elu_backward,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema elu_backward_schema =
+    schema_of({.name = "elu_backward", .call = "elu_backward",
+               .text = "elu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor",
+               .args = elu_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_elu_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_elu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&elu_backward_schema,
     elu_backward_impl, elu_backward_autograd);
@@ -462,20 +465,22 @@ static constexpr ArgInfo gelu_args[] = {{"input", ArgType::kTensor, false, false
                                         {"approximate", ArgType::kEnum, false, true,
                                          kApproximateValues, ArgDefault::kInt, {.i = 0}},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema gelu_schema = {.name = "gelu", .call = "gelu",
-    .text = "gelu(input: Tensor, approximate: Enum<Approximate> = \"none\") -> Tensor",
-    .args = gelu_args, .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema gelu_schema =
+    schema_of({.name = "gelu", .call = "gelu",
+               .text = "gelu(input: Tensor, approximate: Enum<Approximate> = \"none\") -> Tensor",
+               .args = gelu_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_gelu = make_op<TensorRef, const Tensor&,
     int64_t>(&gelu_schema, impl::gelu, nullptr);
 static void gelu_into_autograd(Call c, const Tensor& input, int64_t approximate, Tensor& dst) {
   if (needs_grad(input) || needs_grad(dst)) fail_into_grad();
   redispatch(op_gelu_into, c.keys & kBelowAutograd, input, approximate, dst);
 }
-static constexpr OpSchema gelu_into_schema = {.name = "gelu_into", .call = "gelu_into",
-    .text = "gelu(input: Tensor, approximate: Enum<Approximate> = \"none\") -> Tensor",
-    .args = gelu_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema gelu_into_schema =
+    schema_of({.name = "gelu_into", .call = "gelu_into",
+               .text = "gelu(input: Tensor, approximate: Enum<Approximate> = \"none\") -> Tensor",
+               .args = gelu_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_gelu_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&gelu_into_schema, gelu_into_impl, gelu_into_autograd);
 
@@ -510,13 +515,12 @@ static TensorRef gelu_exact_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo gelu_exact_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema gelu_exact_schema = {.name = "gelu_exact", .call = "gelu_exact",
-                                               .text = "gelu_exact(input: Tensor) -> Tensor",
-                                               .args = gelu_exact_args, .n_args = 1, .n_outs = 1,
-                                               .differentiable = true, .internal = true,
-                                               .leaf = true, .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_gelu,
-                                               .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema gelu_exact_schema =
+    schema_of({.name = "gelu_exact", .call = "gelu_exact",
+               .text = "gelu_exact(input: Tensor) -> Tensor", .args = gelu_exact_args, .n_args = 1,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_gelu,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_gelu_exact =
     make_op<TensorRef, const Tensor&>(&gelu_exact_schema, gelu_exact_impl, gelu_exact_autograd);
 
@@ -564,12 +568,12 @@ static TensorRef gelu_exact_backward_autograd(Call c, const Tensor& grad, const 
 }
 static constexpr ArgInfo gelu_exact_backward_args[] = {{"grad", ArgType::kTensor, false, false},
                                                        {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema gelu_exact_backward_schema = {.name = "gelu_exact_backward",
-                                                        .call = "gelu_exact_backward",
-    .text = "gelu_exact_backward(grad: Tensor, input: Tensor) -> Tensor",
-    .args = gelu_exact_backward_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_gelu_backward,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema gelu_exact_backward_schema =
+    schema_of({.name = "gelu_exact_backward", .call = "gelu_exact_backward",
+               .text = "gelu_exact_backward(grad: Tensor, input: Tensor) -> Tensor",
+               .args = gelu_exact_backward_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_gelu_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gelu_exact_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&gelu_exact_backward_schema,
                                                      gelu_exact_backward_impl,
@@ -606,13 +610,12 @@ static TensorRef gelu_tanh_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo gelu_tanh_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema gelu_tanh_schema = {.name = "gelu_tanh", .call = "gelu_tanh",
-                                              .text = "gelu_tanh(input: Tensor) -> Tensor",
-                                              .args = gelu_tanh_args, .n_args = 1, .n_outs = 1,
-                                              .differentiable = true, .internal = true,
-                                              .leaf = true, .kind = OpKind::kElementwise,
-                                              .kernel = &kernel_gelu_tanh,
-                                              .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema gelu_tanh_schema =
+    schema_of({.name = "gelu_tanh", .call = "gelu_tanh",
+               .text = "gelu_tanh(input: Tensor) -> Tensor", .args = gelu_tanh_args, .n_args = 1,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_gelu_tanh,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_gelu_tanh =
     make_op<TensorRef, const Tensor&>(&gelu_tanh_schema, gelu_tanh_impl, gelu_tanh_autograd);
 
@@ -660,12 +663,12 @@ static TensorRef gelu_tanh_backward_autograd(Call c, const Tensor& grad, const T
 }
 static constexpr ArgInfo gelu_tanh_backward_args[] = {{"grad", ArgType::kTensor, false, false},
                                                       {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema gelu_tanh_backward_schema = {.name = "gelu_tanh_backward",
-                                                       .call = "gelu_tanh_backward",
-    .text = "gelu_tanh_backward(grad: Tensor, input: Tensor) -> Tensor",
-    .args = gelu_tanh_backward_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_gelu_tanh_backward, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema gelu_tanh_backward_schema =
+    schema_of({.name = "gelu_tanh_backward", .call = "gelu_tanh_backward",
+               .text = "gelu_tanh_backward(grad: Tensor, input: Tensor) -> Tensor",
+               .args = gelu_tanh_backward_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_gelu_tanh_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gelu_tanh_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&gelu_tanh_backward_schema,
                                                      gelu_tanh_backward_impl,
@@ -701,12 +704,11 @@ static TensorRef silu_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo silu_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema silu_schema = {.name = "silu", .call = "silu",
-                                         .text = "silu(input: Tensor) -> Tensor", .args = silu_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_silu,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema silu_schema =
+    schema_of({.name = "silu", .call = "silu", .text = "silu(input: Tensor) -> Tensor",
+               .args = silu_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_silu,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_silu = make_op<TensorRef, const Tensor&>(&silu_schema,
     silu_impl, silu_autograd);
 static void silu__autograd(Call c, Tensor& input) {
@@ -724,12 +726,11 @@ static void silu__autograd(Call c, Tensor& input) {
   commit_inplace(input, std::move(prepared));
 }
 static constexpr ArgInfo silu__args[] = {{"input", ArgType::kTensor, true, false}};
-static constexpr OpSchema silu__schema = {.name = "silu_", .call = "silu_",
-                                          .text = "silu(input: Tensor) -> Tensor",
-                                          .args = silu__args, .n_args = 1, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_silu,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema silu__schema =
+    schema_of({.name = "silu_", .call = "silu_", .text = "silu(input: Tensor) -> Tensor",
+               .args = silu__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_silu,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_silu_ = make_op<void, Tensor&>(&silu__schema, silu__impl,
     silu__autograd);
 
@@ -777,11 +778,12 @@ static TensorRef silu_backward_autograd(Call c, const Tensor& grad, const Tensor
 }
 static constexpr ArgInfo silu_backward_args[] = {{"grad", ArgType::kTensor, false, false},
                                                  {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema silu_backward_schema = {.name = "silu_backward", .call = "silu_backward",
-    .text = "silu_backward(grad: Tensor, input: Tensor) -> Tensor", .args = silu_backward_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_silu_backward,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema silu_backward_schema =
+    schema_of({.name = "silu_backward", .call = "silu_backward",
+               .text = "silu_backward(grad: Tensor, input: Tensor) -> Tensor",
+               .args = silu_backward_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_silu_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_silu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&silu_backward_schema, silu_backward_impl,
                                                      silu_backward_autograd);
@@ -816,12 +818,11 @@ static TensorRef mish_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo mish_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema mish_schema = {.name = "mish", .call = "mish",
-                                         .text = "mish(input: Tensor) -> Tensor", .args = mish_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_mish,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema mish_schema =
+    schema_of({.name = "mish", .call = "mish", .text = "mish(input: Tensor) -> Tensor",
+               .args = mish_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_mish,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_mish = make_op<TensorRef, const Tensor&>(&mish_schema,
     mish_impl, mish_autograd);
 static void mish__autograd(Call c, Tensor& input) {
@@ -839,12 +840,11 @@ static void mish__autograd(Call c, Tensor& input) {
   commit_inplace(input, std::move(prepared));
 }
 static constexpr ArgInfo mish__args[] = {{"input", ArgType::kTensor, true, false}};
-static constexpr OpSchema mish__schema = {.name = "mish_", .call = "mish_",
-                                          .text = "mish(input: Tensor) -> Tensor",
-                                          .args = mish__args, .n_args = 1, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_mish,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema mish__schema =
+    schema_of({.name = "mish_", .call = "mish_", .text = "mish(input: Tensor) -> Tensor",
+               .args = mish__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_mish,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_mish_ = make_op<void, Tensor&>(&mish__schema, mish__impl,
     mish__autograd);
 
@@ -892,11 +892,12 @@ static TensorRef mish_backward_autograd(Call c, const Tensor& grad, const Tensor
 }
 static constexpr ArgInfo mish_backward_args[] = {{"grad", ArgType::kTensor, false, false},
                                                  {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema mish_backward_schema = {.name = "mish_backward", .call = "mish_backward",
-    .text = "mish_backward(grad: Tensor, input: Tensor) -> Tensor", .args = mish_backward_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_mish_backward,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema mish_backward_schema =
+    schema_of({.name = "mish_backward", .call = "mish_backward",
+               .text = "mish_backward(grad: Tensor, input: Tensor) -> Tensor",
+               .args = mish_backward_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_mish_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mish_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&mish_backward_schema, mish_backward_impl,
                                                      mish_backward_autograd);
@@ -943,11 +944,12 @@ static constexpr ArgInfo softplus_args[] = {{"input", ArgType::kTensor, false, f
                                             {"threshold", ArgType::kFloat, false, true, 0,
                                              ArgDefault::kFloat, {.f = 20.0}},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema softplus_schema = {.name = "softplus", .call = "softplus",
+static constexpr OpSchema softplus_schema =
+    schema_of({.name = "softplus", .call = "softplus",
     .text = "softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor",
     .args = softplus_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
     .kind = OpKind::kElementwise, .kernel = &kernel_softplus,
-    .autocast = {Autocast::kNone, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kFloat};
+    .autocast = {Autocast::kNone, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, double, double)> op_softplus =
     make_op<TensorRef, const Tensor&, double, double>(&softplus_schema, softplus_impl,
                                                       softplus_autograd);
@@ -956,11 +958,12 @@ static void softplus_into_autograd(Call c, const Tensor& input, double beta, dou
   if (needs_grad(input) || needs_grad(dst)) fail_into_grad();
   redispatch(op_softplus_into, c.keys & kBelowAutograd, input, beta, threshold, dst);
 }
-static constexpr OpSchema softplus_into_schema = {.name = "softplus_into", .call = "softplus_into",
+static constexpr OpSchema softplus_into_schema =
+    schema_of({.name = "softplus_into", .call = "softplus_into",
     .text = "softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor",
     .args = softplus_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
     .kind = OpKind::kElementwise, .kernel = &kernel_softplus,
-    .wide_unsigned = WideUnsigned::kFloat};
+    .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, double, double, Tensor&)> op_softplus_into =
     make_op<void, const Tensor&, double, double, Tensor&>(&softplus_into_schema, softplus_into_impl,
     softplus_into_autograd);
@@ -1022,12 +1025,12 @@ static constexpr ArgInfo softplus_backward_args[] = {{"grad", ArgType::kTensor, 
                                                      {"input", ArgType::kTensor, false, false},
                                                      {"beta", ArgType::kFloat, false, false},
                                                      {"threshold", ArgType::kFloat, false, false}};
-static constexpr OpSchema softplus_backward_schema = {.name = "softplus_backward",
-                                                      .call = "softplus_backward",
+static constexpr OpSchema softplus_backward_schema =
+    schema_of({.name = "softplus_backward", .call = "softplus_backward",
     .text = "softplus_backward(grad: Tensor, input: Tensor, beta: Float, threshold: Float) -> "
     "Tensor", .args = softplus_backward_args, .n_args = 4, .n_outs = 1, .differentiable = true,
     .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_softplus_backward, .wide_unsigned = WideUnsigned::kMixed};
+    .kernel = &kernel_softplus_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, double)> op_softplus_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double, double>(&softplus_backward_schema,
     softplus_backward_impl, softplus_backward_autograd);
@@ -1064,27 +1067,22 @@ static TensorRef logsigmoid_autograd(Call c, const Tensor& input) {
 }
 static constexpr ArgInfo logsigmoid_args[] = {{"input", ArgType::kTensor, false, false},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logsigmoid_schema = {.name = "logsigmoid", .call = "logsigmoid",
-                                               .text = "logsigmoid(input: Tensor) -> Tensor",
-                                               .args = logsigmoid_args, .n_args = 1, .n_outs = 1,
-                                               .differentiable = true, .leaf = true,
-                                               .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_log_sigmoid,
-                                               .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema logsigmoid_schema =
+    schema_of({.name = "logsigmoid", .call = "logsigmoid",
+               .text = "logsigmoid(input: Tensor) -> Tensor", .args = logsigmoid_args, .n_args = 1,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_log_sigmoid, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_logsigmoid =
     make_op<TensorRef, const Tensor&>(&logsigmoid_schema, logsigmoid_impl, logsigmoid_autograd);
 static void logsigmoid_into_autograd(Call c, const Tensor& input, Tensor& dst) {
   if (needs_grad(input) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logsigmoid_into, c.keys & kBelowAutograd, input, dst);
 }
-static constexpr OpSchema logsigmoid_into_schema = {.name = "logsigmoid_into",
-                                                    .call = "logsigmoid_into",
-                                                    .text = "logsigmoid(input: Tensor) -> Tensor",
-                                                    .args = logsigmoid_args, .n_args = 2,
-                                                    .n_outs = 0, .differentiable = true,
-                                                    .leaf = true, .kind = OpKind::kElementwise,
-                                                    .kernel = &kernel_log_sigmoid,
-                                                    .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema logsigmoid_into_schema =
+    schema_of({.name = "logsigmoid_into", .call = "logsigmoid_into",
+               .text = "logsigmoid(input: Tensor) -> Tensor", .args = logsigmoid_args, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_log_sigmoid, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_logsigmoid_into = make_op<void, const Tensor&,
     Tensor&>(&logsigmoid_into_schema, logsigmoid_into_impl, logsigmoid_into_autograd);
 
@@ -1133,12 +1131,12 @@ static TensorRef logsigmoid_backward_autograd(Call c, const Tensor& grad, const 
 }
 static constexpr ArgInfo logsigmoid_backward_args[] = {{"grad", ArgType::kTensor, false, false},
                                                        {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema logsigmoid_backward_schema = {.name = "logsigmoid_backward",
-                                                        .call = "logsigmoid_backward",
-    .text = "logsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor",
-    .args = logsigmoid_backward_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_log_sigmoid_backward, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema logsigmoid_backward_schema =
+    schema_of({.name = "logsigmoid_backward", .call = "logsigmoid_backward",
+               .text = "logsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor",
+               .args = logsigmoid_backward_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_log_sigmoid_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logsigmoid_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logsigmoid_backward_schema,
                                                      logsigmoid_backward_impl,
@@ -1175,13 +1173,11 @@ static TensorRef hardswish_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo hardswish_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema hardswish_schema = {.name = "hardswish", .call = "hardswish",
-                                              .text = "hardswish(input: Tensor) -> Tensor",
-                                              .args = hardswish_args, .n_args = 1, .n_outs = 1,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise,
-                                              .kernel = &kernel_hardswish,
-                                              .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema hardswish_schema =
+    schema_of({.name = "hardswish", .call = "hardswish",
+               .text = "hardswish(input: Tensor) -> Tensor", .args = hardswish_args, .n_args = 1,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_hardswish, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_hardswish =
     make_op<TensorRef, const Tensor&>(&hardswish_schema, hardswish_impl, hardswish_autograd);
 static void hardswish__autograd(Call c, Tensor& input) {
@@ -1199,13 +1195,11 @@ static void hardswish__autograd(Call c, Tensor& input) {
   commit_inplace(input, std::move(prepared));
 }
 static constexpr ArgInfo hardswish__args[] = {{"input", ArgType::kTensor, true, false}};
-static constexpr OpSchema hardswish__schema = {.name = "hardswish_", .call = "hardswish_",
-                                               .text = "hardswish(input: Tensor) -> Tensor",
-                                               .args = hardswish__args, .n_args = 1, .n_outs = 0,
-                                               .differentiable = true, .leaf = true,
-                                               .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_hardswish,
-                                               .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema hardswish__schema =
+    schema_of({.name = "hardswish_", .call = "hardswish_",
+               .text = "hardswish(input: Tensor) -> Tensor", .args = hardswish__args, .n_args = 1,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_hardswish, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_hardswish_ = make_op<void, Tensor&>(&hardswish__schema,
     hardswish__impl, hardswish__autograd);
 
@@ -1253,12 +1247,12 @@ static TensorRef hardswish_backward_autograd(Call c, const Tensor& grad, const T
 }
 static constexpr ArgInfo hardswish_backward_args[] = {{"grad", ArgType::kTensor, false, false},
                                                       {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema hardswish_backward_schema = {.name = "hardswish_backward",
-                                                       .call = "hardswish_backward",
-    .text = "hardswish_backward(grad: Tensor, input: Tensor) -> Tensor",
-    .args = hardswish_backward_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_hardswish_backward, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema hardswish_backward_schema =
+    schema_of({.name = "hardswish_backward", .call = "hardswish_backward",
+               .text = "hardswish_backward(grad: Tensor, input: Tensor) -> Tensor",
+               .args = hardswish_backward_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_hardswish_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hardswish_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&hardswish_backward_schema,
                                                      hardswish_backward_impl,
@@ -1295,13 +1289,12 @@ static TensorRef hardsigmoid_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo hardsigmoid_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema hardsigmoid_schema = {.name = "hardsigmoid", .call = "hardsigmoid",
-                                                .text = "hardsigmoid(input: Tensor) -> Tensor",
-                                                .args = hardsigmoid_args, .n_args = 1, .n_outs = 1,
-                                                .differentiable = true, .leaf = true,
-                                                .kind = OpKind::kElementwise,
-                                                .kernel = &kernel_hardsigmoid,
-                                                .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema hardsigmoid_schema =
+    schema_of({.name = "hardsigmoid", .call = "hardsigmoid",
+               .text = "hardsigmoid(input: Tensor) -> Tensor", .args = hardsigmoid_args,
+               .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_hardsigmoid,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_hardsigmoid =
     make_op<TensorRef, const Tensor&>(&hardsigmoid_schema, hardsigmoid_impl, hardsigmoid_autograd);
 static void hardsigmoid__autograd(Call c, Tensor& input) {
@@ -1319,13 +1312,12 @@ static void hardsigmoid__autograd(Call c, Tensor& input) {
   commit_inplace(input, std::move(prepared));
 }
 static constexpr ArgInfo hardsigmoid__args[] = {{"input", ArgType::kTensor, true, false}};
-static constexpr OpSchema hardsigmoid__schema = {.name = "hardsigmoid_", .call = "hardsigmoid_",
-                                                 .text = "hardsigmoid(input: Tensor) -> Tensor",
-                                                 .args = hardsigmoid__args, .n_args = 1,
-                                                 .n_outs = 0, .differentiable = true, .leaf = true,
-                                                 .kind = OpKind::kElementwise,
-                                                 .kernel = &kernel_hardsigmoid,
-                                                 .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema hardsigmoid__schema =
+    schema_of({.name = "hardsigmoid_", .call = "hardsigmoid_",
+               .text = "hardsigmoid(input: Tensor) -> Tensor", .args = hardsigmoid__args,
+               .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_hardsigmoid,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_hardsigmoid_ = make_op<void, Tensor&>(&hardsigmoid__schema,
     hardsigmoid__impl, hardsigmoid__autograd);
 
@@ -1367,12 +1359,12 @@ static TensorRef hardsigmoid_backward_autograd(Call c, const Tensor& grad, const
 }
 static constexpr ArgInfo hardsigmoid_backward_args[] = {{"grad", ArgType::kTensor, false, false},
                                                         {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema hardsigmoid_backward_schema = {.name = "hardsigmoid_backward",
-    .call = "hardsigmoid_backward",
-    .text = "hardsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor",
-    .args = hardsigmoid_backward_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_hardsigmoid_backward, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema hardsigmoid_backward_schema =
+    schema_of({.name = "hardsigmoid_backward", .call = "hardsigmoid_backward",
+               .text = "hardsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor",
+               .args = hardsigmoid_backward_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_hardsigmoid_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hardsigmoid_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&hardsigmoid_backward_schema,
                                                      hardsigmoid_backward_impl,
@@ -1382,11 +1374,10 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hardsigmoid_backward =
 static constexpr ArgInfo glu_args[] = {{"input", ArgType::kTensor, false, false},
                                        {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
                                         {.i = -1}}};
-static constexpr OpSchema glu_schema = {.name = "glu", .call = "glu",
-                                        .text = "glu(input: Tensor, dim: Dim = -1) -> Tensor",
-                                        .args = glu_args, .n_args = 2, .n_outs = 1,
-                                        .structural = true, .kind = OpKind::kComposite,
-                                        .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema glu_schema =
+    schema_of({.name = "glu", .call = "glu", .text = "glu(input: Tensor, dim: Dim = -1) -> Tensor",
+               .args = glu_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_glu = make_op<TensorRef, const Tensor&,
     int64_t>(&glu_schema, impl::glu, nullptr);
 
@@ -1433,12 +1424,12 @@ static TensorRef gated_autograd(Call c, const Tensor& self, const Tensor& gate) 
 }
 static constexpr ArgInfo gated_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"gate", ArgType::kTensor, false, false}};
-static constexpr OpSchema gated_schema = {.name = "gated", .call = "gated",
-                                          .text = "gated(self: Tensor, gate: Tensor) -> Tensor",
-                                          .args = gated_args, .n_args = 2, .n_outs = 1,
-                                          .differentiable = true, .internal = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_gated,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema gated_schema =
+    schema_of({.name = "gated", .call = "gated",
+               .text = "gated(self: Tensor, gate: Tensor) -> Tensor", .args = gated_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_gated,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gated = make_op<TensorRef, const Tensor&,
     const Tensor&>(&gated_schema, gated_impl, gated_autograd);
 
@@ -1473,13 +1464,11 @@ static TensorRef softsign_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo softsign_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema softsign_schema = {.name = "softsign", .call = "softsign",
-                                             .text = "softsign(input: Tensor) -> Tensor",
-                                             .args = softsign_args, .n_args = 1, .n_outs = 1,
-                                             .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise,
-                                             .kernel = &kernel_softsign,
-                                             .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema softsign_schema =
+    schema_of({.name = "softsign", .call = "softsign", .text = "softsign(input: Tensor) -> Tensor",
+               .args = softsign_args, .n_args = 1, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_softsign,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_softsign =
     make_op<TensorRef, const Tensor&>(&softsign_schema, softsign_impl, softsign_autograd);
 
@@ -1513,12 +1502,11 @@ static TensorRef relu_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo relu_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema relu_schema = {.name = "relu", .call = "relu",
-                                         .text = "relu(self: Tensor) -> Tensor", .args = relu_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_relu,
-                                         .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema relu_schema =
+    schema_of({.name = "relu", .call = "relu", .text = "relu(self: Tensor) -> Tensor",
+               .args = relu_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_relu,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<TensorRef(const Tensor&)> op_relu = make_op<TensorRef, const Tensor&>(&relu_schema,
     relu_impl, relu_autograd);
 static void relu__autograd(Call c, Tensor& self) {
@@ -1537,12 +1525,11 @@ static void relu__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo relu__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema relu__schema = {.name = "relu_", .call = "relu_",
-                                          .text = "relu(self: Tensor) -> Tensor",
-                                          .args = relu__args, .n_args = 1, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_relu,
-                                          .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema relu__schema =
+    schema_of({.name = "relu_", .call = "relu_", .text = "relu(self: Tensor) -> Tensor",
+               .args = relu__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_relu,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(Tensor&)> op_relu_ = make_op<void, Tensor&>(&relu__schema, relu__impl,
     relu__autograd);
 
@@ -1591,12 +1578,12 @@ static constexpr ArgInfo threshold_backward_args[] = {{"grad", ArgType::kTensor,
                                                       {"y", ArgType::kTensor, false, false},
                                                       {"threshold", ArgType::kScalar, false, true,
                                                        0, ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema threshold_backward_schema = {.name = "threshold_backward",
-                                                       .call = "threshold_backward",
+static constexpr OpSchema threshold_backward_schema =
+    schema_of({.name = "threshold_backward", .call = "threshold_backward",
     .text = "threshold_backward(grad: Tensor, y: Tensor, threshold: Scalar = 0) -> Tensor",
     .args = threshold_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
     .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_threshold_backward, .wide_unsigned = WideUnsigned::kMixed};
+    .kernel = &kernel_threshold_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_threshold_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&threshold_backward_schema,
     threshold_backward_impl, threshold_backward_autograd);
@@ -1639,11 +1626,12 @@ static constexpr ArgInfo threshold_args[] = {{"self", ArgType::kTensor, false, f
                                              {"threshold", ArgType::kScalar, false, false},
                                              {"value", ArgType::kScalar, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema threshold_schema = {.name = "threshold", .call = "threshold",
-    .text = "threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor",
-    .args = threshold_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_threshold,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema threshold_schema =
+    schema_of({.name = "threshold", .call = "threshold",
+               .text = "threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor",
+               .args = threshold_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_threshold,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_threshold =
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&threshold_schema,
     threshold_impl, threshold_autograd);
@@ -1666,11 +1654,12 @@ static void threshold__autograd(Call c, Tensor& self, const Scalar& threshold,
 static constexpr ArgInfo threshold__args[] = {{"self", ArgType::kTensor, true, false},
                                               {"threshold", ArgType::kScalar, false, false},
                                               {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema threshold__schema = {.name = "threshold_", .call = "threshold_",
-    .text = "threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor",
-    .args = threshold__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_threshold,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema threshold__schema =
+    schema_of({.name = "threshold_", .call = "threshold_",
+               .text = "threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor",
+               .args = threshold__args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_threshold,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_threshold_ = make_op<void, Tensor&,
     const Scalar&, const Scalar&>(&threshold__schema, threshold__impl, threshold__autograd);
 static void threshold_into_autograd(Call c, const Tensor& self, const Scalar& threshold,
@@ -1678,12 +1667,12 @@ static void threshold_into_autograd(Call c, const Tensor& self, const Scalar& th
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_threshold_into, c.keys & kBelowAutograd, self, threshold, value, dst);
 }
-static constexpr OpSchema threshold_into_schema = {.name = "threshold_into",
-                                                   .call = "threshold_into",
-    .text = "threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor",
-    .args = threshold_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_threshold,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema threshold_into_schema =
+    schema_of({.name = "threshold_into", .call = "threshold_into",
+               .text = "threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor",
+               .args = threshold_args, .n_args = 4, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_threshold,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_threshold_into =
     make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&threshold_into_schema,
     threshold_into_impl, threshold_into_autograd);
@@ -1725,21 +1714,24 @@ static constexpr ArgInfo hardshrink_args[] = {{"self", ArgType::kTensor, false, 
                                               {"lambd", ArgType::kFloat, false, true, 0,
                                                ArgDefault::kFloat, {.f = 0.5}},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema hardshrink_schema = {.name = "hardshrink", .call = "hardshrink",
-    .text = "hardshrink(self: Tensor, lambd: Float = 0.5) -> Tensor", .args = hardshrink_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_hardshrink, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema hardshrink_schema =
+    schema_of({.name = "hardshrink", .call = "hardshrink",
+               .text = "hardshrink(self: Tensor, lambd: Float = 0.5) -> Tensor",
+               .args = hardshrink_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_hardshrink,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, double)> op_hardshrink = make_op<TensorRef, const Tensor&,
     double>(&hardshrink_schema, hardshrink_impl, hardshrink_autograd);
 static void hardshrink_into_autograd(Call c, const Tensor& self, double lambd, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_hardshrink_into, c.keys & kBelowAutograd, self, lambd, dst);
 }
-static constexpr OpSchema hardshrink_into_schema = {.name = "hardshrink_into",
-                                                    .call = "hardshrink_into",
-    .text = "hardshrink(self: Tensor, lambd: Float = 0.5) -> Tensor", .args = hardshrink_args,
-    .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_hardshrink, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema hardshrink_into_schema =
+    schema_of({.name = "hardshrink_into", .call = "hardshrink_into",
+               .text = "hardshrink(self: Tensor, lambd: Float = 0.5) -> Tensor",
+               .args = hardshrink_args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_hardshrink,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, double, Tensor&)> op_hardshrink_into = make_op<void, const Tensor&,
     double, Tensor&>(&hardshrink_into_schema, hardshrink_into_impl, hardshrink_into_autograd);
 
@@ -1780,21 +1772,24 @@ static constexpr ArgInfo softshrink_args[] = {{"input", ArgType::kTensor, false,
                                               {"lambd", ArgType::kFloat, false, true, 0,
                                                ArgDefault::kFloat, {.f = 0.5}},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema softshrink_schema = {.name = "softshrink", .call = "softshrink",
-    .text = "softshrink(input: Tensor, lambd: Float = 0.5) -> Tensor", .args = softshrink_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_softshrink, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema softshrink_schema =
+    schema_of({.name = "softshrink", .call = "softshrink",
+               .text = "softshrink(input: Tensor, lambd: Float = 0.5) -> Tensor",
+               .args = softshrink_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_softshrink,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, double)> op_softshrink = make_op<TensorRef, const Tensor&,
     double>(&softshrink_schema, softshrink_impl, softshrink_autograd);
 static void softshrink_into_autograd(Call c, const Tensor& input, double lambd, Tensor& dst) {
   if (needs_grad(input) || needs_grad(dst)) fail_into_grad();
   redispatch(op_softshrink_into, c.keys & kBelowAutograd, input, lambd, dst);
 }
-static constexpr OpSchema softshrink_into_schema = {.name = "softshrink_into",
-                                                    .call = "softshrink_into",
-    .text = "softshrink(input: Tensor, lambd: Float = 0.5) -> Tensor", .args = softshrink_args,
-    .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_softshrink, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema softshrink_into_schema =
+    schema_of({.name = "softshrink_into", .call = "softshrink_into",
+               .text = "softshrink(input: Tensor, lambd: Float = 0.5) -> Tensor",
+               .args = softshrink_args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_softshrink,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, double, Tensor&)> op_softshrink_into = make_op<void, const Tensor&,
     double, Tensor&>(&softshrink_into_schema, softshrink_into_impl, softshrink_into_autograd);
 
@@ -1842,12 +1837,12 @@ static TensorRef shrink_backward_autograd(Call c, const Tensor& grad, const Tens
 static constexpr ArgInfo shrink_backward_args[] = {{"grad", ArgType::kTensor, false, false},
                                                    {"input", ArgType::kTensor, false, false},
                                                    {"lambd", ArgType::kFloat, false, false}};
-static constexpr OpSchema shrink_backward_schema = {.name = "shrink_backward",
-                                                    .call = "shrink_backward",
-    .text = "shrink_backward(grad: Tensor, input: Tensor, lambd: Float) -> Tensor",
-    .args = shrink_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_shrink_backward,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema shrink_backward_schema =
+    schema_of({.name = "shrink_backward", .call = "shrink_backward",
+               .text = "shrink_backward(grad: Tensor, input: Tensor, lambd: Float) -> Tensor",
+               .args = shrink_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_shrink_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_shrink_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&shrink_backward_schema,
     shrink_backward_impl, shrink_backward_autograd);
@@ -1883,25 +1878,23 @@ static TensorRef tanhshrink_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo tanhshrink_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema tanhshrink_schema = {.name = "tanhshrink", .call = "tanhshrink",
-                                               .text = "tanhshrink(input: Tensor) -> Tensor",
-                                               .args = tanhshrink_args, .n_args = 1, .n_outs = 1,
-                                               .differentiable = true, .leaf = true,
-                                               .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_tanhshrink,
-                                               .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema tanhshrink_schema =
+    schema_of({.name = "tanhshrink", .call = "tanhshrink",
+               .text = "tanhshrink(input: Tensor) -> Tensor", .args = tanhshrink_args, .n_args = 1,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_tanhshrink, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_tanhshrink =
     make_op<TensorRef, const Tensor&>(&tanhshrink_schema, tanhshrink_impl, tanhshrink_autograd);
 
 // ---- prelu ----
 static constexpr ArgInfo prelu_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"weight", ArgType::kTensor, false, false}};
-static constexpr OpSchema prelu_schema = {.name = "prelu", .call = "prelu",
-                                          .text = "prelu(self: Tensor, weight: Tensor) -> Tensor",
-                                          .args = prelu_args, .n_args = 2, .n_outs = 1,
-                                          .structural = true, .kind = OpKind::kComposite,
-                                          .autocast = {Autocast::kLower, Autocast::kLower},
-                                          .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema prelu_schema =
+    schema_of({.name = "prelu", .call = "prelu",
+               .text = "prelu(self: Tensor, weight: Tensor) -> Tensor", .args = prelu_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .autocast = {Autocast::kLower, Autocast::kLower},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_prelu = make_op<TensorRef, const Tensor&,
     const Tensor&>(&prelu_schema, impl::prelu, nullptr);
 
@@ -1949,10 +1942,12 @@ static TensorRef prelu_kernel_autograd(Call c, const Tensor& self, const Tensor&
 }
 static constexpr ArgInfo prelu_kernel_args[] = {{"self", ArgType::kTensor, false, false},
                                                 {"weight", ArgType::kTensor, false, false}};
-static constexpr OpSchema prelu_kernel_schema = {.name = "prelu_kernel", .call = "prelu_kernel",
-    .text = "prelu_kernel(self: Tensor, weight: Tensor) -> Tensor", .args = prelu_kernel_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_prelu, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema prelu_kernel_schema =
+    schema_of({.name = "prelu_kernel", .call = "prelu_kernel",
+               .text = "prelu_kernel(self: Tensor, weight: Tensor) -> Tensor",
+               .args = prelu_kernel_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_prelu, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_prelu_kernel =
     make_op<TensorRef, const Tensor&, const Tensor&>(&prelu_kernel_schema, prelu_kernel_impl,
                                                      prelu_kernel_autograd);
@@ -1987,12 +1982,11 @@ static TensorRef selu_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo selu_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema selu_schema = {.name = "selu", .call = "selu",
-                                         .text = "selu(input: Tensor) -> Tensor", .args = selu_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_selu,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema selu_schema =
+    schema_of({.name = "selu", .call = "selu", .text = "selu(input: Tensor) -> Tensor",
+               .args = selu_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_selu,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_selu = make_op<TensorRef, const Tensor&>(&selu_schema,
     selu_impl, selu_autograd);
 static void selu__autograd(Call c, Tensor& input) {
@@ -2010,12 +2004,11 @@ static void selu__autograd(Call c, Tensor& input) {
   commit_inplace(input, std::move(prepared));
 }
 static constexpr ArgInfo selu__args[] = {{"input", ArgType::kTensor, true, false}};
-static constexpr OpSchema selu__schema = {.name = "selu_", .call = "selu_",
-                                          .text = "selu(input: Tensor) -> Tensor",
-                                          .args = selu__args, .n_args = 1, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_selu,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema selu__schema =
+    schema_of({.name = "selu_", .call = "selu_", .text = "selu(input: Tensor) -> Tensor",
+               .args = selu__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_selu,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_selu_ = make_op<void, Tensor&>(&selu__schema, selu__impl,
     selu__autograd);
 
@@ -2063,11 +2056,12 @@ static TensorRef selu_backward_autograd(Call c, const Tensor& grad, const Tensor
 }
 static constexpr ArgInfo selu_backward_args[] = {{"grad", ArgType::kTensor, false, false},
                                                  {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema selu_backward_schema = {.name = "selu_backward", .call = "selu_backward",
-    .text = "selu_backward(grad: Tensor, input: Tensor) -> Tensor", .args = selu_backward_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_selu_backward,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema selu_backward_schema =
+    schema_of({.name = "selu_backward", .call = "selu_backward",
+               .text = "selu_backward(grad: Tensor, input: Tensor) -> Tensor",
+               .args = selu_backward_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_selu_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_selu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&selu_backward_schema, selu_backward_impl,
                                                      selu_backward_autograd);
@@ -2107,10 +2101,12 @@ static TensorRef celu_autograd(Call c, const Tensor& input, double alpha) {
 static constexpr ArgInfo celu_args[] = {{"input", ArgType::kTensor, false, false},
                                         {"alpha", ArgType::kFloat, false, true, 0,
                                          ArgDefault::kFloat, {.f = 1.0}}};
-static constexpr OpSchema celu_schema = {.name = "celu", .call = "celu",
-    .text = "celu(input: Tensor, alpha: Float = 1.0) -> Tensor", .args = celu_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_celu, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema celu_schema =
+    schema_of({.name = "celu", .call = "celu",
+               .text = "celu(input: Tensor, alpha: Float = 1.0) -> Tensor", .args = celu_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_celu,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, double)> op_celu = make_op<TensorRef, const Tensor&,
     double>(&celu_schema, celu_impl, celu_autograd);
 static void celu__autograd(Call c, Tensor& input, double alpha) {
@@ -2131,10 +2127,12 @@ static void celu__autograd(Call c, Tensor& input, double alpha) {
 static constexpr ArgInfo celu__args[] = {{"input", ArgType::kTensor, true, false},
                                          {"alpha", ArgType::kFloat, false, true, 0,
                                           ArgDefault::kFloat, {.f = 1.0}}};
-static constexpr OpSchema celu__schema = {.name = "celu_", .call = "celu_",
-    .text = "celu(input: Tensor, alpha: Float = 1.0) -> Tensor", .args = celu__args, .n_args = 2,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_celu, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema celu__schema =
+    schema_of({.name = "celu_", .call = "celu_",
+               .text = "celu(input: Tensor, alpha: Float = 1.0) -> Tensor", .args = celu__args,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_celu,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, double)> op_celu_ = make_op<void, Tensor&, double>(&celu__schema,
     celu__impl, celu__autograd);
 
@@ -2188,11 +2186,12 @@ static TensorRef celu_backward_autograd(Call c, const Tensor& grad, const Tensor
 static constexpr ArgInfo celu_backward_args[] = {{"grad", ArgType::kTensor, false, false},
                                                  {"input", ArgType::kTensor, false, false},
                                                  {"alpha", ArgType::kFloat, false, false}};
-static constexpr OpSchema celu_backward_schema = {.name = "celu_backward", .call = "celu_backward",
-    .text = "celu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor",
-    .args = celu_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_celu_backward,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema celu_backward_schema =
+    schema_of({.name = "celu_backward", .call = "celu_backward",
+               .text = "celu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor",
+               .args = celu_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_celu_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_celu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&celu_backward_schema,
     celu_backward_impl, celu_backward_autograd);
@@ -2206,11 +2205,12 @@ static constexpr ArgInfo rrelu_args[] = {{"self", ArgType::kTensor, false, false
                                          {"training", ArgType::kBool, false, true, 0,
                                           ArgDefault::kBool, {.i = 0}},
                                          {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema rrelu_schema = {.name = "rrelu", .call = "rrelu",
+static constexpr OpSchema rrelu_schema =
+    schema_of({.name = "rrelu", .call = "rrelu",
     .text = "rrelu(self: Tensor, lower: Float = 0.125, upper: Float = 0.3333333333333333, "
     "training: Bool = false, generator: Generator = None) -> Tensor", .args = rrelu_args,
     .n_args = 5, .n_outs = 1, .random = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, double, bool, Generator*)> op_rrelu =
     make_op<TensorRef, const Tensor&, double, double, bool, Generator*>(&rrelu_schema, impl::rrelu,
     nullptr);
@@ -2229,11 +2229,12 @@ static constexpr ArgInfo rrelu__args[] = {{"self", ArgType::kTensor, true, false
                                           {"training", ArgType::kBool, false, true, 0,
                                            ArgDefault::kBool, {.i = 0}},
                                           {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema rrelu__schema = {.name = "rrelu_", .call = "rrelu_",
+static constexpr OpSchema rrelu__schema =
+    schema_of({.name = "rrelu_", .call = "rrelu_",
     .text = "rrelu(self: Tensor, lower: Float = 0.125, upper: Float = 0.3333333333333333, "
     "training: Bool = false, generator: Generator = None) -> Tensor", .args = rrelu__args,
     .n_args = 5, .n_outs = 0, .random = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, double, double, bool, Generator*)> op_rrelu_ = make_op<void, Tensor&,
     double, double, bool, Generator*>(&rrelu__schema, rrelu__impl, rrelu__autograd);
 

@@ -53,10 +53,12 @@ static double add_flops([[maybe_unused]] const Value* args,
                         [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
 }
-static constexpr OpSchema add_schema = {.name = "add", .call = "add",
-    .text = "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", .args = add_args,
-    .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true, .flops = add_flops,
-    .kind = OpKind::kElementwise, .kernel = &kernel_add, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema add_schema =
+    schema_of({.name = "add", .call = "add",
+               .text = "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
+               .args = add_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+               .flops = add_flops, .kind = OpKind::kElementwise, .kernel = &kernel_add,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_add =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&add_schema, add_impl,
     add_autograd);
@@ -84,10 +86,12 @@ static double add__flops([[maybe_unused]] const Value* args,
                          [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
 }
-static constexpr OpSchema add__schema = {.name = "add_", .call = "add_",
-    .text = "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", .args = add__args,
-    .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true, .flops = add__flops,
-    .kind = OpKind::kElementwise, .kernel = &kernel_add, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema add__schema =
+    schema_of({.name = "add_", .call = "add_",
+               .text = "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
+               .args = add__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .flops = add__flops, .kind = OpKind::kElementwise, .kernel = &kernel_add,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_add_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&add__schema, add__impl, add__autograd);
 static void add_into_autograd(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha,
@@ -95,10 +99,12 @@ static void add_into_autograd(Call c, const Tensor& self, const Tensor& other, c
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_add_into, c.keys & kBelowAutograd, self, other, alpha, dst);
 }
-static constexpr OpSchema add_into_schema = {.name = "add_into", .call = "add_into",
-    .text = "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", .args = add_args,
-    .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_add, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema add_into_schema =
+    schema_of({.name = "add_into", .call = "add_into",
+               .text = "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
+               .args = add_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_add,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_add_into =
     make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&add_into_schema,
     add_into_impl, add_into_autograd);
@@ -139,11 +145,12 @@ static double add_scalar_flops([[maybe_unused]] const Value* args,
                                [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
 }
-static constexpr OpSchema add_scalar_schema = {.name = "add_scalar", .call = "add",
-    .text = "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
-    .args = add_scalar_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-    .flops = add_scalar_flops, .kind = OpKind::kElementwise, .kernel = &kernel_add,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema add_scalar_schema =
+    schema_of({.name = "add_scalar", .call = "add",
+               .text = "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
+               .args = add_scalar_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .leaf = true, .flops = add_scalar_flops, .kind = OpKind::kElementwise,
+               .kernel = &kernel_add, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_add_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&add_scalar_schema,
     add_scalar_impl, add_scalar_autograd);
@@ -168,11 +175,12 @@ static double add_scalar__flops([[maybe_unused]] const Value* args,
                                 [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
 }
-static constexpr OpSchema add_scalar__schema = {.name = "add_scalar_", .call = "add_",
-    .text = "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
-    .args = add_scalar__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-    .flops = add_scalar__flops, .kind = OpKind::kElementwise, .kernel = &kernel_add,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema add_scalar__schema =
+    schema_of({.name = "add_scalar_", .call = "add_",
+               .text = "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
+               .args = add_scalar__args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .leaf = true, .flops = add_scalar__flops, .kind = OpKind::kElementwise,
+               .kernel = &kernel_add, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_add_scalar_ = make_op<void, Tensor&,
     const Scalar&, const Scalar&>(&add_scalar__schema, add_scalar__impl, add_scalar__autograd);
 static void add_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -180,10 +188,12 @@ static void add_scalar_into_autograd(Call c, const Tensor& self, const Scalar& o
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_add_scalar_into, c.keys & kBelowAutograd, self, other, alpha, dst);
 }
-static constexpr OpSchema add_scalar_into_schema = {.name = "add_scalar_into", .call = "add_into",
-    .text = "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
-    .args = add_scalar_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_add, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema add_scalar_into_schema =
+    schema_of({.name = "add_scalar_into", .call = "add_into",
+               .text = "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
+               .args = add_scalar_args, .n_args = 4, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_add,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_add_scalar_into =
     make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&add_scalar_into_schema,
     add_scalar_into_impl, add_scalar_into_autograd);
@@ -231,10 +241,12 @@ static double sub_flops([[maybe_unused]] const Value* args,
                         [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
 }
-static constexpr OpSchema sub_schema = {.name = "sub", .call = "sub",
-    .text = "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", .args = sub_args,
-    .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true, .flops = sub_flops,
-    .kind = OpKind::kElementwise, .kernel = &kernel_sub, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema sub_schema =
+    schema_of({.name = "sub", .call = "sub",
+               .text = "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
+               .args = sub_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+               .flops = sub_flops, .kind = OpKind::kElementwise, .kernel = &kernel_sub,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_sub =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&sub_schema, sub_impl,
     sub_autograd);
@@ -262,10 +274,12 @@ static double sub__flops([[maybe_unused]] const Value* args,
                          [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
 }
-static constexpr OpSchema sub__schema = {.name = "sub_", .call = "sub_",
-    .text = "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", .args = sub__args,
-    .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true, .flops = sub__flops,
-    .kind = OpKind::kElementwise, .kernel = &kernel_sub, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema sub__schema =
+    schema_of({.name = "sub_", .call = "sub_",
+               .text = "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
+               .args = sub__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .flops = sub__flops, .kind = OpKind::kElementwise, .kernel = &kernel_sub,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_sub_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&sub__schema, sub__impl, sub__autograd);
 static void sub_into_autograd(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha,
@@ -273,10 +287,12 @@ static void sub_into_autograd(Call c, const Tensor& self, const Tensor& other, c
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sub_into, c.keys & kBelowAutograd, self, other, alpha, dst);
 }
-static constexpr OpSchema sub_into_schema = {.name = "sub_into", .call = "sub_into",
-    .text = "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", .args = sub_args,
-    .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_sub, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema sub_into_schema =
+    schema_of({.name = "sub_into", .call = "sub_into",
+               .text = "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
+               .args = sub_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sub,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_sub_into =
     make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&sub_into_schema,
     sub_into_impl, sub_into_autograd);
@@ -317,11 +333,12 @@ static double sub_scalar_flops([[maybe_unused]] const Value* args,
                                [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
 }
-static constexpr OpSchema sub_scalar_schema = {.name = "sub_scalar", .call = "sub",
-    .text = "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
-    .args = sub_scalar_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-    .flops = sub_scalar_flops, .kind = OpKind::kElementwise, .kernel = &kernel_sub,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema sub_scalar_schema =
+    schema_of({.name = "sub_scalar", .call = "sub",
+               .text = "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
+               .args = sub_scalar_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .leaf = true, .flops = sub_scalar_flops, .kind = OpKind::kElementwise,
+               .kernel = &kernel_sub, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_sub_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&sub_scalar_schema,
     sub_scalar_impl, sub_scalar_autograd);
@@ -346,11 +363,12 @@ static double sub_scalar__flops([[maybe_unused]] const Value* args,
                                 [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
 }
-static constexpr OpSchema sub_scalar__schema = {.name = "sub_scalar_", .call = "sub_",
-    .text = "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
-    .args = sub_scalar__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-    .flops = sub_scalar__flops, .kind = OpKind::kElementwise, .kernel = &kernel_sub,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema sub_scalar__schema =
+    schema_of({.name = "sub_scalar_", .call = "sub_",
+               .text = "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
+               .args = sub_scalar__args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .leaf = true, .flops = sub_scalar__flops, .kind = OpKind::kElementwise,
+               .kernel = &kernel_sub, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_sub_scalar_ = make_op<void, Tensor&,
     const Scalar&, const Scalar&>(&sub_scalar__schema, sub_scalar__impl, sub_scalar__autograd);
 static void sub_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -358,10 +376,12 @@ static void sub_scalar_into_autograd(Call c, const Tensor& self, const Scalar& o
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sub_scalar_into, c.keys & kBelowAutograd, self, other, alpha, dst);
 }
-static constexpr OpSchema sub_scalar_into_schema = {.name = "sub_scalar_into", .call = "sub_into",
-    .text = "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
-    .args = sub_scalar_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_sub, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema sub_scalar_into_schema =
+    schema_of({.name = "sub_scalar_into", .call = "sub_into",
+               .text = "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
+               .args = sub_scalar_args, .n_args = 4, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sub,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_sub_scalar_into =
     make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&sub_scalar_into_schema,
     sub_scalar_into_impl, sub_scalar_into_autograd);
@@ -405,10 +425,12 @@ static constexpr ArgInfo rsub_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"other", ArgType::kTensor, false, false},
                                         {"alpha", ArgType::kScalar, false, true, 0,
                                          ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema rsub_schema = {.name = "rsub", .call = "rsub",
-    .text = "rsub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", .args = rsub_args,
-    .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_rsub, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema rsub_schema =
+    schema_of({.name = "rsub", .call = "rsub",
+               .text = "rsub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
+               .args = rsub_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_rsub,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_rsub =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&rsub_schema, rsub_impl,
     rsub_autograd);
@@ -447,10 +469,12 @@ static constexpr ArgInfo rsub_scalar_args[] = {{"self", ArgType::kTensor, false,
                                                {"other", ArgType::kScalar, false, false},
                                                {"alpha", ArgType::kScalar, false, true, 0,
                                                 ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema rsub_scalar_schema = {.name = "rsub_scalar", .call = "rsub",
-    .text = "rsub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
-    .args = rsub_scalar_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_rsub, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema rsub_scalar_schema =
+    schema_of({.name = "rsub_scalar", .call = "rsub",
+               .text = "rsub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
+               .args = rsub_scalar_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_rsub,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_rsub_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&rsub_scalar_schema,
     rsub_scalar_impl, rsub_scalar_autograd);
@@ -501,12 +525,11 @@ static double mul_flops([[maybe_unused]] const Value* args,
                         [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
 }
-static constexpr OpSchema mul_schema = {.name = "mul", .call = "mul",
-                                        .text = "mul(self: Tensor, other: Tensor) -> Tensor",
-                                        .args = mul_args, .n_args = 2, .n_outs = 1,
-                                        .differentiable = true, .leaf = true, .flops = mul_flops,
-                                        .kind = OpKind::kElementwise, .kernel = &kernel_mul,
-                                        .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema mul_schema =
+    schema_of({.name = "mul", .call = "mul", .text = "mul(self: Tensor, other: Tensor) -> Tensor",
+               .args = mul_args, .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .flops = mul_flops, .kind = OpKind::kElementwise, .kernel = &kernel_mul,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mul = make_op<TensorRef, const Tensor&,
     const Tensor&>(&mul_schema, mul_impl, mul_autograd);
 static void mul__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -532,24 +555,22 @@ static double mul__flops([[maybe_unused]] const Value* args,
                          [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
 }
-static constexpr OpSchema mul__schema = {.name = "mul_", .call = "mul_",
-                                         .text = "mul(self: Tensor, other: Tensor) -> Tensor",
-                                         .args = mul__args, .n_args = 2, .n_outs = 0,
-                                         .differentiable = true, .leaf = true, .flops = mul__flops,
-                                         .kind = OpKind::kElementwise, .kernel = &kernel_mul,
-                                         .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema mul__schema =
+    schema_of({.name = "mul_", .call = "mul_", .text = "mul(self: Tensor, other: Tensor) -> Tensor",
+               .args = mul__args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .flops = mul__flops, .kind = OpKind::kElementwise, .kernel = &kernel_mul,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Tensor&)> op_mul_ = make_op<void, Tensor&,
     const Tensor&>(&mul__schema, mul__impl, mul__autograd);
 static void mul_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mul_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema mul_into_schema = {.name = "mul_into", .call = "mul_into",
-                                             .text = "mul(self: Tensor, other: Tensor) -> Tensor",
-                                             .args = mul_args, .n_args = 3, .n_outs = 0,
-                                             .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_mul,
-                                             .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema mul_into_schema =
+    schema_of({.name = "mul_into", .call = "mul_into",
+               .text = "mul(self: Tensor, other: Tensor) -> Tensor", .args = mul_args, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_mul, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mul_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&mul_into_schema, mul_into_impl, mul_into_autograd);
 
@@ -589,10 +610,12 @@ static double mul_scalar_flops([[maybe_unused]] const Value* args,
                                [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
 }
-static constexpr OpSchema mul_scalar_schema = {.name = "mul_scalar", .call = "mul",
-    .text = "mul_scalar(self: Tensor, other: Scalar) -> Tensor", .args = mul_scalar_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true, .flops = mul_scalar_flops,
-    .kind = OpKind::kElementwise, .kernel = &kernel_mul, .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema mul_scalar_schema =
+    schema_of({.name = "mul_scalar", .call = "mul",
+               .text = "mul_scalar(self: Tensor, other: Scalar) -> Tensor", .args = mul_scalar_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .flops = mul_scalar_flops, .kind = OpKind::kElementwise, .kernel = &kernel_mul,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_mul_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&mul_scalar_schema, mul_scalar_impl,
                                                      mul_scalar_autograd);
@@ -616,20 +639,24 @@ static double mul_scalar__flops([[maybe_unused]] const Value* args,
                                 [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
 }
-static constexpr OpSchema mul_scalar__schema = {.name = "mul_scalar_", .call = "mul_",
-    .text = "mul_scalar(self: Tensor, other: Scalar) -> Tensor", .args = mul_scalar__args,
-    .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true, .flops = mul_scalar__flops,
-    .kind = OpKind::kElementwise, .kernel = &kernel_mul, .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema mul_scalar__schema =
+    schema_of({.name = "mul_scalar_", .call = "mul_",
+               .text = "mul_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = mul_scalar__args, .n_args = 2, .n_outs = 0, .differentiable = true,
+               .leaf = true, .flops = mul_scalar__flops, .kind = OpKind::kElementwise,
+               .kernel = &kernel_mul, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Scalar&)> op_mul_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&mul_scalar__schema, mul_scalar__impl, mul_scalar__autograd);
 static void mul_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mul_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema mul_scalar_into_schema = {.name = "mul_scalar_into", .call = "mul_into",
-    .text = "mul_scalar(self: Tensor, other: Scalar) -> Tensor", .args = mul_scalar_args,
-    .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_mul, .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema mul_scalar_into_schema =
+    schema_of({.name = "mul_scalar_into", .call = "mul_into",
+               .text = "mul_scalar(self: Tensor, other: Scalar) -> Tensor", .args = mul_scalar_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_mul,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_mul_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&mul_scalar_into_schema,
     mul_scalar_into_impl, mul_scalar_into_autograd);
@@ -683,10 +710,12 @@ static double div_true_flops([[maybe_unused]] const Value* args,
                              [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
 }
-static constexpr OpSchema div_true_schema = {.name = "div_true", .call = "div_true",
-    .text = "div_true(self: Tensor, other: Tensor) -> Tensor", .args = div_true_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true, .flops = div_true_flops,
-    .kind = OpKind::kElementwise, .kernel = &kernel_div, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema div_true_schema =
+    schema_of({.name = "div_true", .call = "div_true",
+               .text = "div_true(self: Tensor, other: Tensor) -> Tensor", .args = div_true_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .flops = div_true_flops, .kind = OpKind::kElementwise, .kernel = &kernel_div,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_true =
     make_op<TensorRef, const Tensor&, const Tensor&>(&div_true_schema, div_true_impl,
                                                      div_true_autograd);
@@ -713,20 +742,24 @@ static double div_true__flops([[maybe_unused]] const Value* args,
                               [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
 }
-static constexpr OpSchema div_true__schema = {.name = "div_true_", .call = "div_true_",
-    .text = "div_true(self: Tensor, other: Tensor) -> Tensor", .args = div_true__args, .n_args = 2,
-    .n_outs = 0, .differentiable = true, .internal = true, .leaf = true, .flops = div_true__flops,
-    .kind = OpKind::kElementwise, .kernel = &kernel_div, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema div_true__schema =
+    schema_of({.name = "div_true_", .call = "div_true_",
+               .text = "div_true(self: Tensor, other: Tensor) -> Tensor", .args = div_true__args,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
+               .flops = div_true__flops, .kind = OpKind::kElementwise, .kernel = &kernel_div,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, const Tensor&)> op_div_true_ = make_op<void, Tensor&,
     const Tensor&>(&div_true__schema, div_true__impl, div_true__autograd);
 static void div_true_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_true_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema div_true_into_schema = {.name = "div_true_into", .call = "div_true_into",
-    .text = "div_true(self: Tensor, other: Tensor) -> Tensor", .args = div_true_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_div, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema div_true_into_schema =
+    schema_of({.name = "div_true_into", .call = "div_true_into",
+               .text = "div_true(self: Tensor, other: Tensor) -> Tensor", .args = div_true_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_div,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_true_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_true_into_schema, div_true_into_impl,
     div_true_into_autograd);
@@ -767,11 +800,13 @@ static double div_true_scalar_flops([[maybe_unused]] const Value* args,
                                     [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
 }
-static constexpr OpSchema div_true_scalar_schema = {.name = "div_true_scalar", .call = "div_true",
-    .text = "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", .args = div_true_scalar_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .flops = div_true_scalar_flops, .kind = OpKind::kElementwise, .kernel = &kernel_div,
-    .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema div_true_scalar_schema =
+    schema_of({.name = "div_true_scalar", .call = "div_true",
+               .text = "div_true_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = div_true_scalar_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .flops = div_true_scalar_flops,
+               .kind = OpKind::kElementwise, .kernel = &kernel_div,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_true_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&div_true_scalar_schema, div_true_scalar_impl,
                                                      div_true_scalar_autograd);
@@ -795,12 +830,13 @@ static double div_true_scalar__flops([[maybe_unused]] const Value* args,
                                      [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
 }
-static constexpr OpSchema div_true_scalar__schema = {.name = "div_true_scalar_",
-                                                     .call = "div_true_",
-    .text = "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", .args = div_true_scalar__args,
-    .n_args = 2, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
-    .flops = div_true_scalar__flops, .kind = OpKind::kElementwise, .kernel = &kernel_div,
-    .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema div_true_scalar__schema =
+    schema_of({.name = "div_true_scalar_", .call = "div_true_",
+               .text = "div_true_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = div_true_scalar__args, .n_args = 2, .n_outs = 0, .differentiable = true,
+               .internal = true, .leaf = true, .flops = div_true_scalar__flops,
+               .kind = OpKind::kElementwise, .kernel = &kernel_div,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, const Scalar&)> op_div_true_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&div_true_scalar__schema, div_true_scalar__impl, div_true_scalar__autograd);
 static void div_true_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -808,11 +844,12 @@ static void div_true_scalar_into_autograd(Call c, const Tensor& self, const Scal
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_true_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema div_true_scalar_into_schema = {.name = "div_true_scalar_into",
-    .call = "div_true_into", .text = "div_true_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = div_true_scalar_args, .n_args = 3, .n_outs = 0, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_div,
-    .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema div_true_scalar_into_schema =
+    schema_of({.name = "div_true_scalar_into", .call = "div_true_into",
+               .text = "div_true_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = div_true_scalar_args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_div,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_true_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_true_scalar_into_schema,
     div_true_scalar_into_impl, div_true_scalar_into_autograd);
@@ -855,11 +892,12 @@ static TensorRef div_floor_autograd(Call c, const Tensor& self, const Tensor& ot
 static constexpr ArgInfo div_floor_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"other", ArgType::kTensor, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_floor_schema = {.name = "div_floor", .call = "div_floor",
-    .text = "div_floor(self: Tensor, other: Tensor) -> Tensor", .args = div_floor_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_div_floor,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema div_floor_schema =
+    schema_of({.name = "div_floor", .call = "div_floor",
+               .text = "div_floor(self: Tensor, other: Tensor) -> Tensor", .args = div_floor_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_div_floor,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_floor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&div_floor_schema, div_floor_impl,
                                                      div_floor_autograd);
@@ -881,23 +919,24 @@ static void div_floor__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo div_floor__args[] = {{"self", ArgType::kTensor, true, false},
                                               {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema div_floor__schema = {.name = "div_floor_", .call = "div_floor_",
-    .text = "div_floor(self: Tensor, other: Tensor) -> Tensor", .args = div_floor__args,
-    .n_args = 2, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_div_floor,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema div_floor__schema =
+    schema_of({.name = "div_floor_", .call = "div_floor_",
+               .text = "div_floor(self: Tensor, other: Tensor) -> Tensor", .args = div_floor__args,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_div_floor,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_div_floor_ = make_op<void, Tensor&,
     const Tensor&>(&div_floor__schema, div_floor__impl, div_floor__autograd);
 static void div_floor_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_floor_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema div_floor_into_schema = {.name = "div_floor_into",
-                                                   .call = "div_floor_into",
-    .text = "div_floor(self: Tensor, other: Tensor) -> Tensor", .args = div_floor_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_div_floor,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema div_floor_into_schema =
+    schema_of({.name = "div_floor_into", .call = "div_floor_into",
+               .text = "div_floor(self: Tensor, other: Tensor) -> Tensor", .args = div_floor_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_div_floor,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_floor_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_floor_into_schema,
     div_floor_into_impl, div_floor_into_autograd);
@@ -930,12 +969,12 @@ static TensorRef div_floor_scalar_autograd(Call c, const Tensor& self, const Sca
 static constexpr ArgInfo div_floor_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                     {"other", ArgType::kScalar, false, false},
                                                     {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_floor_scalar_schema = {.name = "div_floor_scalar",
-                                                     .call = "div_floor",
-    .text = "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = div_floor_scalar_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_div_floor,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema div_floor_scalar_schema =
+    schema_of({.name = "div_floor_scalar", .call = "div_floor",
+               .text = "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = div_floor_scalar_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_div_floor, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_floor_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&div_floor_scalar_schema,
                                                      div_floor_scalar_impl,
@@ -955,12 +994,12 @@ static void div_floor_scalar__autograd(Call c, Tensor& self, const Scalar& other
 }
 static constexpr ArgInfo div_floor_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                                      {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema div_floor_scalar__schema = {.name = "div_floor_scalar_",
-                                                      .call = "div_floor_",
-    .text = "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = div_floor_scalar__args, .n_args = 2, .n_outs = 0, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_div_floor,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema div_floor_scalar__schema =
+    schema_of({.name = "div_floor_scalar_", .call = "div_floor_",
+               .text = "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = div_floor_scalar__args, .n_args = 2, .n_outs = 0, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_div_floor, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_div_floor_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&div_floor_scalar__schema, div_floor_scalar__impl, div_floor_scalar__autograd);
 static void div_floor_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -968,11 +1007,12 @@ static void div_floor_scalar_into_autograd(Call c, const Tensor& self, const Sca
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_floor_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema div_floor_scalar_into_schema = {.name = "div_floor_scalar_into",
-    .call = "div_floor_into", .text = "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = div_floor_scalar_args, .n_args = 3, .n_outs = 0, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_div_floor,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema div_floor_scalar_into_schema =
+    schema_of({.name = "div_floor_scalar_into", .call = "div_floor_into",
+               .text = "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = div_floor_scalar_args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_div_floor, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_floor_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_floor_scalar_into_schema,
     div_floor_scalar_into_impl, div_floor_scalar_into_autograd);
@@ -1015,11 +1055,12 @@ static TensorRef div_trunc_autograd(Call c, const Tensor& self, const Tensor& ot
 static constexpr ArgInfo div_trunc_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"other", ArgType::kTensor, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_trunc_schema = {.name = "div_trunc", .call = "div_trunc",
-    .text = "div_trunc(self: Tensor, other: Tensor) -> Tensor", .args = div_trunc_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_div_trunc,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema div_trunc_schema =
+    schema_of({.name = "div_trunc", .call = "div_trunc",
+               .text = "div_trunc(self: Tensor, other: Tensor) -> Tensor", .args = div_trunc_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_div_trunc,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_trunc =
     make_op<TensorRef, const Tensor&, const Tensor&>(&div_trunc_schema, div_trunc_impl,
                                                      div_trunc_autograd);
@@ -1041,23 +1082,24 @@ static void div_trunc__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo div_trunc__args[] = {{"self", ArgType::kTensor, true, false},
                                               {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema div_trunc__schema = {.name = "div_trunc_", .call = "div_trunc_",
-    .text = "div_trunc(self: Tensor, other: Tensor) -> Tensor", .args = div_trunc__args,
-    .n_args = 2, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_div_trunc,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema div_trunc__schema =
+    schema_of({.name = "div_trunc_", .call = "div_trunc_",
+               .text = "div_trunc(self: Tensor, other: Tensor) -> Tensor", .args = div_trunc__args,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_div_trunc,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_div_trunc_ = make_op<void, Tensor&,
     const Tensor&>(&div_trunc__schema, div_trunc__impl, div_trunc__autograd);
 static void div_trunc_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_trunc_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema div_trunc_into_schema = {.name = "div_trunc_into",
-                                                   .call = "div_trunc_into",
-    .text = "div_trunc(self: Tensor, other: Tensor) -> Tensor", .args = div_trunc_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_div_trunc,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema div_trunc_into_schema =
+    schema_of({.name = "div_trunc_into", .call = "div_trunc_into",
+               .text = "div_trunc(self: Tensor, other: Tensor) -> Tensor", .args = div_trunc_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_div_trunc,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_trunc_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_trunc_into_schema,
     div_trunc_into_impl, div_trunc_into_autograd);
@@ -1090,12 +1132,12 @@ static TensorRef div_trunc_scalar_autograd(Call c, const Tensor& self, const Sca
 static constexpr ArgInfo div_trunc_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                     {"other", ArgType::kScalar, false, false},
                                                     {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_trunc_scalar_schema = {.name = "div_trunc_scalar",
-                                                     .call = "div_trunc",
-    .text = "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = div_trunc_scalar_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_div_trunc,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema div_trunc_scalar_schema =
+    schema_of({.name = "div_trunc_scalar", .call = "div_trunc",
+               .text = "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = div_trunc_scalar_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_div_trunc, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_trunc_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&div_trunc_scalar_schema,
                                                      div_trunc_scalar_impl,
@@ -1115,12 +1157,12 @@ static void div_trunc_scalar__autograd(Call c, Tensor& self, const Scalar& other
 }
 static constexpr ArgInfo div_trunc_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                                      {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema div_trunc_scalar__schema = {.name = "div_trunc_scalar_",
-                                                      .call = "div_trunc_",
-    .text = "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = div_trunc_scalar__args, .n_args = 2, .n_outs = 0, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_div_trunc,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema div_trunc_scalar__schema =
+    schema_of({.name = "div_trunc_scalar_", .call = "div_trunc_",
+               .text = "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = div_trunc_scalar__args, .n_args = 2, .n_outs = 0, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_div_trunc, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_div_trunc_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&div_trunc_scalar__schema, div_trunc_scalar__impl, div_trunc_scalar__autograd);
 static void div_trunc_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -1128,11 +1170,12 @@ static void div_trunc_scalar_into_autograd(Call c, const Tensor& self, const Sca
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_trunc_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema div_trunc_scalar_into_schema = {.name = "div_trunc_scalar_into",
-    .call = "div_trunc_into", .text = "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = div_trunc_scalar_args, .n_args = 3, .n_outs = 0, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_div_trunc,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema div_trunc_scalar_into_schema =
+    schema_of({.name = "div_trunc_scalar_into", .call = "div_trunc_into",
+               .text = "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = div_trunc_scalar_args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_div_trunc, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_trunc_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_trunc_scalar_into_schema,
     div_trunc_scalar_into_impl, div_trunc_scalar_into_autograd);
@@ -1143,10 +1186,11 @@ static constexpr ArgInfo div_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"rounding_mode", ArgType::kEnum, false, true,
                                         kRoundingValues, ArgDefault::kInt, {.i = 0}},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_schema = {.name = "div", .call = "div",
+static constexpr OpSchema div_schema =
+    schema_of({.name = "div", .call = "div",
     .text = "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor",
     .args = div_args, .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_div =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&div_schema, impl::div, nullptr);
 static void div__autograd(Call c, Tensor& self, const Tensor& other, int64_t rounding_mode) {
@@ -1159,10 +1203,11 @@ static constexpr ArgInfo div__args[] = {{"self", ArgType::kTensor, true, false},
                                         {"other", ArgType::kTensor, false, false},
                                         {"rounding_mode", ArgType::kEnum, false, true,
                                          kRoundingValues, ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema div__schema = {.name = "div_", .call = "div_",
+static constexpr OpSchema div__schema =
+    schema_of({.name = "div_", .call = "div_",
     .text = "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor",
     .args = div__args, .n_args = 3, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&, int64_t)> op_div_ = make_op<void, Tensor&, const Tensor&,
     int64_t>(&div__schema, div__impl, div__autograd);
 static void div_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -1170,10 +1215,11 @@ static void div_into_autograd(Call c, const Tensor& self, const Tensor& other,
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_into, c.keys & kBelowAutograd, self, other, rounding_mode, dst);
 }
-static constexpr OpSchema div_into_schema = {.name = "div_into", .call = "div_into",
+static constexpr OpSchema div_into_schema =
+    schema_of({.name = "div_into", .call = "div_into",
     .text = "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor",
     .args = div_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, int64_t, Tensor&)> op_div_into =
     make_op<void, const Tensor&, const Tensor&, int64_t, Tensor&>(&div_into_schema, div_into_impl,
     div_into_autograd);
@@ -1184,10 +1230,11 @@ static constexpr ArgInfo div_scalar_args[] = {{"self", ArgType::kTensor, false, 
                                               {"rounding_mode", ArgType::kEnum, false, true,
                                                kRoundingValues, ArgDefault::kInt, {.i = 0}},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_scalar_schema = {.name = "div_scalar", .call = "div",
+static constexpr OpSchema div_scalar_schema =
+    schema_of({.name = "div_scalar", .call = "div",
     .text = "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> "
     "Tensor", .args = div_scalar_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Scalar&, int64_t)> op_div_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&, int64_t>(&div_scalar_schema, impl::div_scalar,
     nullptr);
@@ -1195,10 +1242,11 @@ static constexpr ArgInfo div_scalar__args[] = {{"self", ArgType::kTensor, true, 
                                                {"other", ArgType::kScalar, false, false},
                                                {"rounding_mode", ArgType::kEnum, false, true,
                                                 kRoundingValues, ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema div_scalar__schema = {.name = "div_scalar_", .call = "div_",
+static constexpr OpSchema div_scalar__schema =
+    schema_of({.name = "div_scalar_", .call = "div_",
     .text = "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> "
     "Tensor", .args = div_scalar__args, .n_args = 3, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Scalar&, int64_t)> op_div_scalar_ = make_op<void, Tensor&,
     const Scalar&, int64_t>(&div_scalar__schema, div_scalar__impl, nullptr);
 static void div_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -1206,10 +1254,11 @@ static void div_scalar_into_autograd(Call c, const Tensor& self, const Scalar& o
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_scalar_into, c.keys & kBelowAutograd, self, other, rounding_mode, dst);
 }
-static constexpr OpSchema div_scalar_into_schema = {.name = "div_scalar_into", .call = "div_into",
+static constexpr OpSchema div_scalar_into_schema =
+    schema_of({.name = "div_scalar_into", .call = "div_into",
     .text = "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> "
     "Tensor", .args = div_scalar_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Scalar&, int64_t, Tensor&)> op_div_scalar_into =
     make_op<void, const Tensor&, const Scalar&, int64_t, Tensor&>(&div_scalar_into_schema,
     div_scalar_into_impl, div_scalar_into_autograd);
@@ -1218,9 +1267,10 @@ constinit Op<void(const Tensor&, const Scalar&, int64_t, Tensor&)> op_div_scalar
 static constexpr ArgInfo floor_divide_args[] = {{"self", ArgType::kTensor, false, false},
                                                 {"other", ArgType::kTensor, false, false},
                                                 {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema floor_divide_schema = {.name = "floor_divide", .call = "floor_divide",
-    .text = "floor_divide(self: Tensor, other: Tensor) -> Tensor", .args = floor_divide_args,
-    .n_args = 2, .n_outs = 1, .leaf = true};
+static constexpr OpSchema floor_divide_schema =
+    schema_of({.name = "floor_divide", .call = "floor_divide",
+               .text = "floor_divide(self: Tensor, other: Tensor) -> Tensor",
+               .args = floor_divide_args, .n_args = 2, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_floor_divide =
     make_op<TensorRef, const Tensor&, const Tensor&>(&floor_divide_schema, impl::floor_divide,
                                                      nullptr);
@@ -1231,9 +1281,10 @@ static void floor_divide__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo floor_divide__args[] = {{"self", ArgType::kTensor, true, false},
                                                  {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema floor_divide__schema = {.name = "floor_divide_", .call = "floor_divide_",
-    .text = "floor_divide(self: Tensor, other: Tensor) -> Tensor", .args = floor_divide__args,
-    .n_args = 2, .n_outs = 0, .leaf = true};
+static constexpr OpSchema floor_divide__schema =
+    schema_of({.name = "floor_divide_", .call = "floor_divide_",
+               .text = "floor_divide(self: Tensor, other: Tensor) -> Tensor",
+               .args = floor_divide__args, .n_args = 2, .n_outs = 0, .leaf = true});
 constinit Op<void(Tensor&, const Tensor&)> op_floor_divide_ = make_op<void, Tensor&,
     const Tensor&>(&floor_divide__schema, floor_divide__impl, floor_divide__autograd);
 static void floor_divide_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -1241,10 +1292,10 @@ static void floor_divide_into_autograd(Call c, const Tensor& self, const Tensor&
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_floor_divide_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema floor_divide_into_schema = {.name = "floor_divide_into",
-                                                      .call = "floor_divide_into",
-    .text = "floor_divide(self: Tensor, other: Tensor) -> Tensor", .args = floor_divide_args,
-    .n_args = 3, .n_outs = 0, .leaf = true};
+static constexpr OpSchema floor_divide_into_schema =
+    schema_of({.name = "floor_divide_into", .call = "floor_divide_into",
+               .text = "floor_divide(self: Tensor, other: Tensor) -> Tensor",
+               .args = floor_divide_args, .n_args = 3, .n_outs = 0, .leaf = true});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_floor_divide_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&floor_divide_into_schema,
     floor_divide_into_impl, floor_divide_into_autograd);
@@ -1253,10 +1304,10 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_floor_divide_into =
 static constexpr ArgInfo floor_divide_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"other", ArgType::kScalar, false, false},
                                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema floor_divide_scalar_schema = {.name = "floor_divide_scalar",
-                                                        .call = "floor_divide",
-    .text = "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = floor_divide_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true};
+static constexpr OpSchema floor_divide_scalar_schema =
+    schema_of({.name = "floor_divide_scalar", .call = "floor_divide",
+               .text = "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = floor_divide_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_floor_divide_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&floor_divide_scalar_schema,
                                                      impl::floor_divide_scalar, nullptr);
@@ -1267,9 +1318,10 @@ static void floor_divide_scalar__autograd(Call c, Tensor& self, const Scalar& ot
 }
 static constexpr ArgInfo floor_divide_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                                         {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema floor_divide_scalar__schema = {.name = "floor_divide_scalar_",
-    .call = "floor_divide_", .text = "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = floor_divide_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true};
+static constexpr OpSchema floor_divide_scalar__schema =
+    schema_of({.name = "floor_divide_scalar_", .call = "floor_divide_",
+               .text = "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = floor_divide_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true});
 constinit Op<void(Tensor&, const Scalar&)> op_floor_divide_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&floor_divide_scalar__schema, floor_divide_scalar__impl,
                    floor_divide_scalar__autograd);
@@ -1278,10 +1330,10 @@ static void floor_divide_scalar_into_autograd(Call c, const Tensor& self, const 
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_floor_divide_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema floor_divide_scalar_into_schema = {.name = "floor_divide_scalar_into",
-    .call = "floor_divide_into",
-    .text = "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = floor_divide_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true};
+static constexpr OpSchema floor_divide_scalar_into_schema =
+    schema_of({.name = "floor_divide_scalar_into", .call = "floor_divide_into",
+               .text = "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = floor_divide_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_floor_divide_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&floor_divide_scalar_into_schema,
     floor_divide_scalar_into_impl, floor_divide_scalar_into_autograd);
@@ -1290,11 +1342,11 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_floor_divide_scalar
 static constexpr ArgInfo fmod_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"other", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fmod_schema = {.name = "fmod", .call = "fmod",
-                                         .text = "fmod(self: Tensor, other: Tensor) -> Tensor",
-                                         .args = fmod_args, .n_args = 2, .n_outs = 1,
-                                         .structural = true, .kind = OpKind::kComposite,
-                                         .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema fmod_schema =
+    schema_of({.name = "fmod", .call = "fmod",
+               .text = "fmod(self: Tensor, other: Tensor) -> Tensor", .args = fmod_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmod = make_op<TensorRef, const Tensor&,
     const Tensor&>(&fmod_schema, impl::fmod, nullptr);
 static void fmod__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -1304,23 +1356,22 @@ static void fmod__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo fmod__args[] = {{"self", ArgType::kTensor, true, false},
                                          {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema fmod__schema = {.name = "fmod_", .call = "fmod_",
-                                          .text = "fmod(self: Tensor, other: Tensor) -> Tensor",
-                                          .args = fmod__args, .n_args = 2, .n_outs = 0,
-                                          .structural = true, .kind = OpKind::kComposite,
-                                          .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema fmod__schema =
+    schema_of({.name = "fmod_", .call = "fmod_",
+               .text = "fmod(self: Tensor, other: Tensor) -> Tensor", .args = fmod__args,
+               .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&)> op_fmod_ = make_op<void, Tensor&,
     const Tensor&>(&fmod__schema, fmod__impl, fmod__autograd);
 static void fmod_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fmod_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema fmod_into_schema = {.name = "fmod_into", .call = "fmod_into",
-                                              .text = "fmod(self: Tensor, other: Tensor) -> Tensor",
-                                              .args = fmod_args, .n_args = 3, .n_outs = 0,
-                                              .structural = true, .leaf = true,
-                                              .kind = OpKind::kComposite,
-                                              .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema fmod_into_schema =
+    schema_of({.name = "fmod_into", .call = "fmod_into",
+               .text = "fmod(self: Tensor, other: Tensor) -> Tensor", .args = fmod_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmod_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&fmod_into_schema, fmod_into_impl,
     fmod_into_autograd);
@@ -1329,19 +1380,21 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmod_into =
 static constexpr ArgInfo fmod_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"other", ArgType::kScalar, false, false},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fmod_scalar_schema = {.name = "fmod_scalar", .call = "fmod",
-    .text = "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", .args = fmod_scalar_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema fmod_scalar_schema =
+    schema_of({.name = "fmod_scalar", .call = "fmod",
+               .text = "fmod_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = fmod_scalar_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_fmod_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&fmod_scalar_schema, impl::fmod_scalar,
                                                      nullptr);
 static constexpr ArgInfo fmod_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                                 {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema fmod_scalar__schema = {.name = "fmod_scalar_", .call = "fmod_",
-    .text = "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", .args = fmod_scalar__args,
-    .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema fmod_scalar__schema =
+    schema_of({.name = "fmod_scalar_", .call = "fmod_",
+               .text = "fmod_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = fmod_scalar__args, .n_args = 2, .n_outs = 0, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Scalar&)> op_fmod_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&fmod_scalar__schema, fmod_scalar__impl, nullptr);
 static void fmod_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -1349,11 +1402,11 @@ static void fmod_scalar_into_autograd(Call c, const Tensor& self, const Scalar& 
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fmod_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema fmod_scalar_into_schema = {.name = "fmod_scalar_into",
-                                                     .call = "fmod_into",
-    .text = "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", .args = fmod_scalar_args,
-    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema fmod_scalar_into_schema =
+    schema_of({.name = "fmod_scalar_into", .call = "fmod_into",
+               .text = "fmod_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = fmod_scalar_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_fmod_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&fmod_scalar_into_schema,
     fmod_scalar_into_impl, fmod_scalar_into_autograd);
@@ -1362,10 +1415,11 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_fmod_scalar_into =
 static constexpr ArgInfo remainder_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"other", ArgType::kTensor, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema remainder_schema = {.name = "remainder", .call = "remainder",
-    .text = "remainder(self: Tensor, other: Tensor) -> Tensor", .args = remainder_args, .n_args = 2,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema remainder_schema =
+    schema_of({.name = "remainder", .call = "remainder",
+               .text = "remainder(self: Tensor, other: Tensor) -> Tensor", .args = remainder_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_remainder =
     make_op<TensorRef, const Tensor&, const Tensor&>(&remainder_schema, impl::remainder, nullptr);
 static void remainder__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -1375,21 +1429,22 @@ static void remainder__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo remainder__args[] = {{"self", ArgType::kTensor, true, false},
                                               {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema remainder__schema = {.name = "remainder_", .call = "remainder_",
-    .text = "remainder(self: Tensor, other: Tensor) -> Tensor", .args = remainder__args,
-    .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema remainder__schema =
+    schema_of({.name = "remainder_", .call = "remainder_",
+               .text = "remainder(self: Tensor, other: Tensor) -> Tensor", .args = remainder__args,
+               .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&)> op_remainder_ = make_op<void, Tensor&,
     const Tensor&>(&remainder__schema, remainder__impl, remainder__autograd);
 static void remainder_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_remainder_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema remainder_into_schema = {.name = "remainder_into",
-                                                   .call = "remainder_into",
-    .text = "remainder(self: Tensor, other: Tensor) -> Tensor", .args = remainder_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema remainder_into_schema =
+    schema_of({.name = "remainder_into", .call = "remainder_into",
+               .text = "remainder(self: Tensor, other: Tensor) -> Tensor", .args = remainder_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_remainder_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&remainder_into_schema,
     remainder_into_impl, remainder_into_autograd);
@@ -1398,21 +1453,21 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_remainder_into =
 static constexpr ArgInfo remainder_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                     {"other", ArgType::kScalar, false, false},
                                                     {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema remainder_scalar_schema = {.name = "remainder_scalar",
-                                                     .call = "remainder",
-    .text = "remainder_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = remainder_scalar_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema remainder_scalar_schema =
+    schema_of({.name = "remainder_scalar", .call = "remainder",
+               .text = "remainder_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = remainder_scalar_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_remainder_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&remainder_scalar_schema,
                                                      impl::remainder_scalar, nullptr);
 static constexpr ArgInfo remainder_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                                      {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema remainder_scalar__schema = {.name = "remainder_scalar_",
-                                                      .call = "remainder_",
-    .text = "remainder_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = remainder_scalar__args, .n_args = 2, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema remainder_scalar__schema =
+    schema_of({.name = "remainder_scalar_", .call = "remainder_",
+               .text = "remainder_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = remainder_scalar__args, .n_args = 2, .n_outs = 0, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Scalar&)> op_remainder_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&remainder_scalar__schema, remainder_scalar__impl, nullptr);
 static void remainder_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -1420,10 +1475,11 @@ static void remainder_scalar_into_autograd(Call c, const Tensor& self, const Sca
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_remainder_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema remainder_scalar_into_schema = {.name = "remainder_scalar_into",
-    .call = "remainder_into", .text = "remainder_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = remainder_scalar_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema remainder_scalar_into_schema =
+    schema_of({.name = "remainder_scalar_into", .call = "remainder_into",
+               .text = "remainder_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = remainder_scalar_args, .n_args = 3, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_remainder_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&remainder_scalar_into_schema,
     remainder_scalar_into_impl, remainder_scalar_into_autograd);
@@ -1470,10 +1526,12 @@ static TensorRef rest_trunc_autograd(Call c, const Tensor& self, const Tensor& o
 }
 static constexpr ArgInfo rest_trunc_args[] = {{"self", ArgType::kTensor, false, false},
                                               {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema rest_trunc_schema = {.name = "rest_trunc", .call = "rest_trunc",
-    .text = "rest_trunc(self: Tensor, other: Tensor) -> Tensor", .args = rest_trunc_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_fmod, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema rest_trunc_schema =
+    schema_of({.name = "rest_trunc", .call = "rest_trunc",
+               .text = "rest_trunc(self: Tensor, other: Tensor) -> Tensor", .args = rest_trunc_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_fmod,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_trunc =
     make_op<TensorRef, const Tensor&, const Tensor&>(&rest_trunc_schema, rest_trunc_impl,
                                                      rest_trunc_autograd);
@@ -1505,12 +1563,12 @@ static TensorRef rest_trunc_scalar_autograd(Call c, const Tensor& self, const Sc
 }
 static constexpr ArgInfo rest_trunc_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                      {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema rest_trunc_scalar_schema = {.name = "rest_trunc_scalar",
-                                                      .call = "rest_trunc",
-    .text = "rest_trunc_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = rest_trunc_scalar_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_fmod,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema rest_trunc_scalar_schema =
+    schema_of({.name = "rest_trunc_scalar", .call = "rest_trunc",
+               .text = "rest_trunc_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = rest_trunc_scalar_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_fmod,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_rest_trunc_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&rest_trunc_scalar_schema,
                                                      rest_trunc_scalar_impl,
@@ -1558,11 +1616,12 @@ static TensorRef rest_floor_autograd(Call c, const Tensor& self, const Tensor& o
 }
 static constexpr ArgInfo rest_floor_args[] = {{"self", ArgType::kTensor, false, false},
                                               {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema rest_floor_schema = {.name = "rest_floor", .call = "rest_floor",
-    .text = "rest_floor(self: Tensor, other: Tensor) -> Tensor", .args = rest_floor_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_remainder,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema rest_floor_schema =
+    schema_of({.name = "rest_floor", .call = "rest_floor",
+               .text = "rest_floor(self: Tensor, other: Tensor) -> Tensor", .args = rest_floor_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_remainder,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_floor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&rest_floor_schema, rest_floor_impl,
                                                      rest_floor_autograd);
@@ -1594,12 +1653,12 @@ static TensorRef rest_floor_scalar_autograd(Call c, const Tensor& self, const Sc
 }
 static constexpr ArgInfo rest_floor_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                      {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema rest_floor_scalar_schema = {.name = "rest_floor_scalar",
-                                                      .call = "rest_floor",
-    .text = "rest_floor_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = rest_floor_scalar_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_remainder,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema rest_floor_scalar_schema =
+    schema_of({.name = "rest_floor_scalar", .call = "rest_floor",
+               .text = "rest_floor_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = rest_floor_scalar_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_remainder, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_rest_floor_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&rest_floor_scalar_schema,
                                                      rest_floor_scalar_impl,
@@ -1651,13 +1710,13 @@ static TensorRef atan2_autograd(Call c, const Tensor& self, const Tensor& other)
 static constexpr ArgInfo atan2_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"other", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema atan2_schema = {.name = "atan2", .call = "atan2",
-                                          .text = "atan2(self: Tensor, other: Tensor) -> Tensor",
-                                          .args = atan2_args, .n_args = 2, .n_outs = 1,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_atan2,
-                                          .autocast = {Autocast::kNone, Autocast::kPromote},
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema atan2_schema =
+    schema_of({.name = "atan2", .call = "atan2",
+               .text = "atan2(self: Tensor, other: Tensor) -> Tensor", .args = atan2_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_atan2,
+               .autocast = {Autocast::kNone, Autocast::kPromote},
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_atan2 = make_op<TensorRef, const Tensor&,
     const Tensor&>(&atan2_schema, atan2_impl, atan2_autograd);
 static void atan2__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -1679,22 +1738,24 @@ static void atan2__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo atan2__args[] = {{"self", ArgType::kTensor, true, false},
                                           {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema atan2__schema = {.name = "atan2_", .call = "atan2_",
-                                           .text = "atan2(self: Tensor, other: Tensor) -> Tensor",
-                                           .args = atan2__args, .n_args = 2, .n_outs = 0,
-                                           .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_atan2,
-                                           .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema atan2__schema =
+    schema_of({.name = "atan2_", .call = "atan2_",
+               .text = "atan2(self: Tensor, other: Tensor) -> Tensor", .args = atan2__args,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_atan2,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, const Tensor&)> op_atan2_ = make_op<void, Tensor&,
     const Tensor&>(&atan2__schema, atan2__impl, atan2__autograd);
 static void atan2_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_atan2_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema atan2_into_schema = {.name = "atan2_into", .call = "atan2_into",
-    .text = "atan2(self: Tensor, other: Tensor) -> Tensor", .args = atan2_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_atan2, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema atan2_into_schema =
+    schema_of({.name = "atan2_into", .call = "atan2_into",
+               .text = "atan2(self: Tensor, other: Tensor) -> Tensor", .args = atan2_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_atan2,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_atan2_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&atan2_into_schema, atan2_into_impl,
     atan2_into_autograd);
@@ -1726,12 +1787,11 @@ static TensorRef neg_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo neg_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema neg_schema = {.name = "neg", .call = "neg",
-                                        .text = "neg(self: Tensor) -> Tensor", .args = neg_args,
-                                        .n_args = 1, .n_outs = 1, .differentiable = true,
-                                        .leaf = true, .kind = OpKind::kElementwise,
-                                        .kernel = &kernel_neg,
-                                        .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema neg_schema =
+    schema_of({.name = "neg", .call = "neg", .text = "neg(self: Tensor) -> Tensor",
+               .args = neg_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_neg,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_neg = make_op<TensorRef, const Tensor&>(&neg_schema,
     neg_impl, neg_autograd);
 static void neg__autograd(Call c, Tensor& self) {
@@ -1748,24 +1808,22 @@ static void neg__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo neg__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema neg__schema = {.name = "neg_", .call = "neg_",
-                                         .text = "neg(self: Tensor) -> Tensor", .args = neg__args,
-                                         .n_args = 1, .n_outs = 0, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_neg,
-                                         .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema neg__schema =
+    schema_of({.name = "neg_", .call = "neg_", .text = "neg(self: Tensor) -> Tensor",
+               .args = neg__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_neg,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&)> op_neg_ = make_op<void, Tensor&>(&neg__schema, neg__impl,
     neg__autograd);
 static void neg_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_neg_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema neg_into_schema = {.name = "neg_into", .call = "neg_into",
-                                             .text = "neg(self: Tensor) -> Tensor",
-                                             .args = neg_args, .n_args = 2, .n_outs = 0,
-                                             .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_neg,
-                                             .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema neg_into_schema =
+    schema_of({.name = "neg_into", .call = "neg_into", .text = "neg(self: Tensor) -> Tensor",
+               .args = neg_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_neg,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_neg_into = make_op<void, const Tensor&,
     Tensor&>(&neg_into_schema, neg_into_impl, neg_into_autograd);
 
@@ -1819,13 +1877,13 @@ static TensorRef pow_autograd(Call c, const Tensor& self, const Tensor& exponent
 static constexpr ArgInfo pow_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"exponent", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema pow_schema = {.name = "pow", .call = "pow",
-                                        .text = "pow(self: Tensor, exponent: Tensor) -> Tensor",
-                                        .args = pow_args, .n_args = 2, .n_outs = 1,
-                                        .differentiable = true, .leaf = true,
-                                        .kind = OpKind::kElementwise, .kernel = &kernel_pow,
-                                        .autocast = {Autocast::kNone, Autocast::kFp32},
-                                        .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema pow_schema =
+    schema_of({.name = "pow", .call = "pow",
+               .text = "pow(self: Tensor, exponent: Tensor) -> Tensor", .args = pow_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_pow,
+               .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_pow = make_op<TensorRef, const Tensor&,
     const Tensor&>(&pow_schema, pow_impl, pow_autograd);
 static void pow__autograd(Call c, Tensor& self, const Tensor& exponent) {
@@ -1849,22 +1907,24 @@ static void pow__autograd(Call c, Tensor& self, const Tensor& exponent) {
 }
 static constexpr ArgInfo pow__args[] = {{"self", ArgType::kTensor, true, false},
                                         {"exponent", ArgType::kTensor, false, false}};
-static constexpr OpSchema pow__schema = {.name = "pow_", .call = "pow_",
-                                         .text = "pow(self: Tensor, exponent: Tensor) -> Tensor",
-                                         .args = pow__args, .n_args = 2, .n_outs = 0,
-                                         .differentiable = true, .leaf = true,
-                                         .kind = OpKind::kElementwise, .kernel = &kernel_pow,
-                                         .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema pow__schema =
+    schema_of({.name = "pow_", .call = "pow_",
+               .text = "pow(self: Tensor, exponent: Tensor) -> Tensor", .args = pow__args,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_pow,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_pow_ = make_op<void, Tensor&,
     const Tensor&>(&pow__schema, pow__impl, pow__autograd);
 static void pow_into_autograd(Call c, const Tensor& self, const Tensor& exponent, Tensor& dst) {
   if (needs_grad(self) || needs_grad(exponent) || needs_grad(dst)) fail_into_grad();
   redispatch(op_pow_into, c.keys & kBelowAutograd, self, exponent, dst);
 }
-static constexpr OpSchema pow_into_schema = {.name = "pow_into", .call = "pow_into",
-    .text = "pow(self: Tensor, exponent: Tensor) -> Tensor", .args = pow_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_pow, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema pow_into_schema =
+    schema_of({.name = "pow_into", .call = "pow_into",
+               .text = "pow(self: Tensor, exponent: Tensor) -> Tensor", .args = pow_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_pow,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_pow_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&pow_into_schema, pow_into_impl, pow_into_autograd);
 
@@ -1872,10 +1932,11 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_pow_into = make_op<
 static constexpr ArgInfo pow_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                               {"exponent", ArgType::kScalar, false, false},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema pow_scalar_schema = {.name = "pow_scalar", .call = "pow",
-    .text = "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", .args = pow_scalar_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema pow_scalar_schema =
+    schema_of({.name = "pow_scalar", .call = "pow",
+               .text = "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor",
+               .args = pow_scalar_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_pow_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&pow_scalar_schema, impl::pow_scalar, nullptr);
 static void pow_scalar__autograd(Call c, Tensor& self, const Scalar& exponent) {
@@ -1886,10 +1947,11 @@ static void pow_scalar__autograd(Call c, Tensor& self, const Scalar& exponent) {
 }
 static constexpr ArgInfo pow_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                                {"exponent", ArgType::kScalar, false, false}};
-static constexpr OpSchema pow_scalar__schema = {.name = "pow_scalar_", .call = "pow_",
-    .text = "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", .args = pow_scalar__args,
-    .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema pow_scalar__schema =
+    schema_of({.name = "pow_scalar_", .call = "pow_",
+               .text = "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor",
+               .args = pow_scalar__args, .n_args = 2, .n_outs = 0, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Scalar&)> op_pow_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&pow_scalar__schema, pow_scalar__impl, pow_scalar__autograd);
 static void pow_scalar_into_autograd(Call c, const Tensor& self, const Scalar& exponent,
@@ -1897,10 +1959,11 @@ static void pow_scalar_into_autograd(Call c, const Tensor& self, const Scalar& e
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_pow_scalar_into, c.keys & kBelowAutograd, self, exponent, dst);
 }
-static constexpr OpSchema pow_scalar_into_schema = {.name = "pow_scalar_into", .call = "pow_into",
-    .text = "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", .args = pow_scalar_args,
-    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema pow_scalar_into_schema =
+    schema_of({.name = "pow_scalar_into", .call = "pow_into",
+               .text = "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor",
+               .args = pow_scalar_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_pow_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&pow_scalar_into_schema,
     pow_scalar_into_impl, pow_scalar_into_autograd);
@@ -1940,11 +2003,12 @@ static TensorRef pow_number_autograd(Call c, const Tensor& self, const Scalar& e
 }
 static constexpr ArgInfo pow_number_args[] = {{"self", ArgType::kTensor, false, false},
                                               {"exponent", ArgType::kScalar, false, false}};
-static constexpr OpSchema pow_number_schema = {.name = "pow_number", .call = "pow_number",
-    .text = "pow_number(self: Tensor, exponent: Scalar) -> Tensor", .args = pow_number_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_pow_scalar,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema pow_number_schema =
+    schema_of({.name = "pow_number", .call = "pow_number",
+               .text = "pow_number(self: Tensor, exponent: Scalar) -> Tensor",
+               .args = pow_number_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_pow_scalar, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_pow_number =
     make_op<TensorRef, const Tensor&, const Scalar&>(&pow_number_schema, pow_number_impl,
                                                      pow_number_autograd);
@@ -1989,10 +2053,12 @@ static TensorRef pow_base_autograd(Call c, const Scalar& self, const Tensor& exp
 static constexpr ArgInfo pow_base_args[] = {{"self", ArgType::kScalar, false, false},
                                             {"exponent", ArgType::kTensor, false, false},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema pow_base_schema = {.name = "pow_base", .call = "pow_base",
-    .text = "pow_base(self: Scalar, exponent: Tensor) -> Tensor", .args = pow_base_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_pow, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema pow_base_schema =
+    schema_of({.name = "pow_base", .call = "pow_base",
+               .text = "pow_base(self: Scalar, exponent: Tensor) -> Tensor", .args = pow_base_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_pow,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Scalar&, const Tensor&)> op_pow_base =
     make_op<TensorRef, const Scalar&, const Tensor&>(&pow_base_schema, pow_base_impl,
                                                      pow_base_autograd);
@@ -2001,10 +2067,12 @@ static void pow_base_into_autograd(Call c, const Scalar& self, const Tensor& exp
   if (needs_grad(exponent) || needs_grad(dst)) fail_into_grad();
   redispatch(op_pow_base_into, c.keys & kBelowAutograd, self, exponent, dst);
 }
-static constexpr OpSchema pow_base_into_schema = {.name = "pow_base_into", .call = "pow_base_into",
-    .text = "pow_base(self: Scalar, exponent: Tensor) -> Tensor", .args = pow_base_args,
-    .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_pow, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema pow_base_into_schema =
+    schema_of({.name = "pow_base_into", .call = "pow_base_into",
+               .text = "pow_base(self: Scalar, exponent: Tensor) -> Tensor", .args = pow_base_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_pow,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Scalar&, const Tensor&, Tensor&)> op_pow_base_into =
     make_op<void, const Scalar&, const Tensor&, Tensor&>(&pow_base_into_schema, pow_base_into_impl,
     pow_base_into_autograd);
@@ -2055,20 +2123,24 @@ static TensorRef maximum_autograd(Call c, const Tensor& self, const Tensor& othe
 static constexpr ArgInfo maximum_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"other", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema maximum_schema = {.name = "maximum", .call = "maximum",
-    .text = "maximum(self: Tensor, other: Tensor) -> Tensor", .args = maximum_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_maximum, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema maximum_schema =
+    schema_of({.name = "maximum", .call = "maximum",
+               .text = "maximum(self: Tensor, other: Tensor) -> Tensor", .args = maximum_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_maximum,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_maximum = make_op<TensorRef, const Tensor&,
     const Tensor&>(&maximum_schema, maximum_impl, maximum_autograd);
 static void maximum_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_maximum_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema maximum_into_schema = {.name = "maximum_into", .call = "maximum_into",
-    .text = "maximum(self: Tensor, other: Tensor) -> Tensor", .args = maximum_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_maximum, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema maximum_into_schema =
+    schema_of({.name = "maximum_into", .call = "maximum_into",
+               .text = "maximum(self: Tensor, other: Tensor) -> Tensor", .args = maximum_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_maximum,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_maximum_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&maximum_into_schema, maximum_into_impl,
     maximum_into_autograd);
@@ -2119,20 +2191,24 @@ static TensorRef minimum_autograd(Call c, const Tensor& self, const Tensor& othe
 static constexpr ArgInfo minimum_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"other", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema minimum_schema = {.name = "minimum", .call = "minimum",
-    .text = "minimum(self: Tensor, other: Tensor) -> Tensor", .args = minimum_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_minimum, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema minimum_schema =
+    schema_of({.name = "minimum", .call = "minimum",
+               .text = "minimum(self: Tensor, other: Tensor) -> Tensor", .args = minimum_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_minimum,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_minimum = make_op<TensorRef, const Tensor&,
     const Tensor&>(&minimum_schema, minimum_impl, minimum_autograd);
 static void minimum_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_minimum_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema minimum_into_schema = {.name = "minimum_into", .call = "minimum_into",
-    .text = "minimum(self: Tensor, other: Tensor) -> Tensor", .args = minimum_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_minimum, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema minimum_into_schema =
+    schema_of({.name = "minimum_into", .call = "minimum_into",
+               .text = "minimum(self: Tensor, other: Tensor) -> Tensor", .args = minimum_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_minimum,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_minimum_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&minimum_into_schema, minimum_into_impl,
     minimum_into_autograd);
@@ -2176,10 +2252,12 @@ static constexpr ArgInfo clamp_args[] = {{"self", ArgType::kTensor, false, false
                                          {"min", ArgType::kOptScalar, false, true},
                                          {"max", ArgType::kOptScalar, false, true},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema clamp_schema = {.name = "clamp", .call = "clamp",
-    .text = "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor",
-    .args = clamp_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_clamp, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema clamp_schema =
+    schema_of({.name = "clamp", .call = "clamp",
+               .text = "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor",
+               .args = clamp_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_clamp,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<TensorRef(const Tensor&, const Scalar*, const Scalar*)> op_clamp =
     make_op<TensorRef, const Tensor&, const Scalar*, const Scalar*>(&clamp_schema, clamp_impl,
     clamp_autograd);
@@ -2202,10 +2280,12 @@ static void clamp__autograd(Call c, Tensor& self, const Scalar* min, const Scala
 static constexpr ArgInfo clamp__args[] = {{"self", ArgType::kTensor, true, false},
                                           {"min", ArgType::kOptScalar, false, true},
                                           {"max", ArgType::kOptScalar, false, true}};
-static constexpr OpSchema clamp__schema = {.name = "clamp_", .call = "clamp_",
-    .text = "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor",
-    .args = clamp__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_clamp, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema clamp__schema =
+    schema_of({.name = "clamp_", .call = "clamp_",
+               .text = "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor",
+               .args = clamp__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_clamp,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(Tensor&, const Scalar*, const Scalar*)> op_clamp_ = make_op<void, Tensor&,
     const Scalar*, const Scalar*>(&clamp__schema, clamp__impl, clamp__autograd);
 static void clamp_into_autograd(Call c, const Tensor& self, const Scalar* min, const Scalar* max,
@@ -2213,10 +2293,12 @@ static void clamp_into_autograd(Call c, const Tensor& self, const Scalar* min, c
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_clamp_into, c.keys & kBelowAutograd, self, min, max, dst);
 }
-static constexpr OpSchema clamp_into_schema = {.name = "clamp_into", .call = "clamp_into",
-    .text = "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor",
-    .args = clamp_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_clamp, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema clamp_into_schema =
+    schema_of({.name = "clamp_into", .call = "clamp_into",
+               .text = "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor",
+               .args = clamp_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_clamp,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Scalar*, const Scalar*, Tensor&)> op_clamp_into =
     make_op<void, const Tensor&, const Scalar*, const Scalar*, Tensor&>(&clamp_into_schema,
     clamp_into_impl, clamp_into_autograd);
@@ -2226,10 +2308,11 @@ static constexpr ArgInfo clamp_tensor_args[] = {{"self", ArgType::kTensor, false
                                                 {"min", ArgType::kOptTensor, false, true},
                                                 {"max", ArgType::kOptTensor, false, true},
                                                 {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema clamp_tensor_schema = {.name = "clamp_tensor", .call = "clamp_tensor",
+static constexpr OpSchema clamp_tensor_schema =
+    schema_of({.name = "clamp_tensor", .call = "clamp_tensor",
     .text = "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor",
     .args = clamp_tensor_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor =
     make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*>(&clamp_tensor_schema,
     impl::clamp_tensor, nullptr);
@@ -2242,10 +2325,11 @@ static void clamp_tensor__autograd(Call c, Tensor& self, const Tensor* min, cons
 static constexpr ArgInfo clamp_tensor__args[] = {{"self", ArgType::kTensor, true, false},
                                                  {"min", ArgType::kOptTensor, false, true},
                                                  {"max", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema clamp_tensor__schema = {.name = "clamp_tensor_", .call = "clamp_tensor_",
+static constexpr OpSchema clamp_tensor__schema =
+    schema_of({.name = "clamp_tensor_", .call = "clamp_tensor_",
     .text = "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor",
     .args = clamp_tensor__args, .n_args = 3, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor_ = make_op<void, Tensor&,
     const Tensor*, const Tensor*>(&clamp_tensor__schema, clamp_tensor__impl,
                                   clamp_tensor__autograd);
@@ -2254,11 +2338,11 @@ static void clamp_tensor_into_autograd(Call c, const Tensor& self, const Tensor*
   if (needs_grad(self) || needs_grad(min) || needs_grad(max) || needs_grad(dst)) fail_into_grad();
   redispatch(op_clamp_tensor_into, c.keys & kBelowAutograd, self, min, max, dst);
 }
-static constexpr OpSchema clamp_tensor_into_schema = {.name = "clamp_tensor_into",
-                                                      .call = "clamp_tensor_into",
+static constexpr OpSchema clamp_tensor_into_schema =
+    schema_of({.name = "clamp_tensor_into", .call = "clamp_tensor_into",
     .text = "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor",
     .args = clamp_tensor_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor*, const Tensor*, Tensor&)> op_clamp_tensor_into =
     make_op<void, const Tensor&, const Tensor*, const Tensor*, Tensor&>(&clamp_tensor_into_schema,
     clamp_tensor_into_impl, clamp_tensor_into_autograd);
@@ -2310,10 +2394,12 @@ static TensorRef clamp_min_autograd(Call c, const Tensor& self, const Tensor& mi
 static constexpr ArgInfo clamp_min_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"min", ArgType::kTensor, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema clamp_min_schema = {.name = "clamp_min", .call = "clamp_min",
-    .text = "clamp_min(self: Tensor, min: Tensor) -> Tensor", .args = clamp_min_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_maximum, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema clamp_min_schema =
+    schema_of({.name = "clamp_min", .call = "clamp_min",
+               .text = "clamp_min(self: Tensor, min: Tensor) -> Tensor", .args = clamp_min_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_maximum,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_clamp_min =
     make_op<TensorRef, const Tensor&, const Tensor&>(&clamp_min_schema, clamp_min_impl,
                                                      clamp_min_autograd);
@@ -2336,21 +2422,24 @@ static void clamp_min__autograd(Call c, Tensor& self, const Tensor& min) {
 }
 static constexpr ArgInfo clamp_min__args[] = {{"self", ArgType::kTensor, true, false},
                                               {"min", ArgType::kTensor, false, false}};
-static constexpr OpSchema clamp_min__schema = {.name = "clamp_min_", .call = "clamp_min_",
-    .text = "clamp_min(self: Tensor, min: Tensor) -> Tensor", .args = clamp_min__args, .n_args = 2,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_maximum, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema clamp_min__schema =
+    schema_of({.name = "clamp_min_", .call = "clamp_min_",
+               .text = "clamp_min(self: Tensor, min: Tensor) -> Tensor", .args = clamp_min__args,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_maximum,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(Tensor&, const Tensor&)> op_clamp_min_ = make_op<void, Tensor&,
     const Tensor&>(&clamp_min__schema, clamp_min__impl, clamp_min__autograd);
 static void clamp_min_into_autograd(Call c, const Tensor& self, const Tensor& min, Tensor& dst) {
   if (needs_grad(self) || needs_grad(min) || needs_grad(dst)) fail_into_grad();
   redispatch(op_clamp_min_into, c.keys & kBelowAutograd, self, min, dst);
 }
-static constexpr OpSchema clamp_min_into_schema = {.name = "clamp_min_into",
-                                                   .call = "clamp_min_into",
-    .text = "clamp_min(self: Tensor, min: Tensor) -> Tensor", .args = clamp_min_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_maximum, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema clamp_min_into_schema =
+    schema_of({.name = "clamp_min_into", .call = "clamp_min_into",
+               .text = "clamp_min(self: Tensor, min: Tensor) -> Tensor", .args = clamp_min_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_maximum,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_clamp_min_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&clamp_min_into_schema,
     clamp_min_into_impl, clamp_min_into_autograd);
@@ -2390,11 +2479,12 @@ static TensorRef clamp_min_scalar_autograd(Call c, const Tensor& self, const Sca
 static constexpr ArgInfo clamp_min_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                     {"min", ArgType::kScalar, false, false},
                                                     {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema clamp_min_scalar_schema = {.name = "clamp_min_scalar",
-                                                     .call = "clamp_min",
-    .text = "clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor", .args = clamp_min_scalar_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_maximum, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema clamp_min_scalar_schema =
+    schema_of({.name = "clamp_min_scalar", .call = "clamp_min",
+               .text = "clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor",
+               .args = clamp_min_scalar_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_maximum,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_clamp_min_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&clamp_min_scalar_schema,
                                                      clamp_min_scalar_impl,
@@ -2416,11 +2506,12 @@ static void clamp_min_scalar__autograd(Call c, Tensor& self, const Scalar& min) 
 }
 static constexpr ArgInfo clamp_min_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                                      {"min", ArgType::kScalar, false, false}};
-static constexpr OpSchema clamp_min_scalar__schema = {.name = "clamp_min_scalar_",
-                                                      .call = "clamp_min_",
-    .text = "clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor", .args = clamp_min_scalar__args,
-    .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_maximum, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema clamp_min_scalar__schema =
+    schema_of({.name = "clamp_min_scalar_", .call = "clamp_min_",
+               .text = "clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor",
+               .args = clamp_min_scalar__args, .n_args = 2, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_maximum,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(Tensor&, const Scalar&)> op_clamp_min_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&clamp_min_scalar__schema, clamp_min_scalar__impl, clamp_min_scalar__autograd);
 static void clamp_min_scalar_into_autograd(Call c, const Tensor& self, const Scalar& min,
@@ -2428,10 +2519,12 @@ static void clamp_min_scalar_into_autograd(Call c, const Tensor& self, const Sca
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_clamp_min_scalar_into, c.keys & kBelowAutograd, self, min, dst);
 }
-static constexpr OpSchema clamp_min_scalar_into_schema = {.name = "clamp_min_scalar_into",
-    .call = "clamp_min_into", .text = "clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor",
-    .args = clamp_min_scalar_args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_maximum, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema clamp_min_scalar_into_schema =
+    schema_of({.name = "clamp_min_scalar_into", .call = "clamp_min_into",
+               .text = "clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor",
+               .args = clamp_min_scalar_args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_maximum,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_clamp_min_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&clamp_min_scalar_into_schema,
     clamp_min_scalar_into_impl, clamp_min_scalar_into_autograd);
@@ -2483,10 +2576,12 @@ static TensorRef clamp_max_autograd(Call c, const Tensor& self, const Tensor& ma
 static constexpr ArgInfo clamp_max_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"max", ArgType::kTensor, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema clamp_max_schema = {.name = "clamp_max", .call = "clamp_max",
-    .text = "clamp_max(self: Tensor, max: Tensor) -> Tensor", .args = clamp_max_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_minimum, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema clamp_max_schema =
+    schema_of({.name = "clamp_max", .call = "clamp_max",
+               .text = "clamp_max(self: Tensor, max: Tensor) -> Tensor", .args = clamp_max_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_minimum,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_clamp_max =
     make_op<TensorRef, const Tensor&, const Tensor&>(&clamp_max_schema, clamp_max_impl,
                                                      clamp_max_autograd);
@@ -2509,21 +2604,24 @@ static void clamp_max__autograd(Call c, Tensor& self, const Tensor& max) {
 }
 static constexpr ArgInfo clamp_max__args[] = {{"self", ArgType::kTensor, true, false},
                                               {"max", ArgType::kTensor, false, false}};
-static constexpr OpSchema clamp_max__schema = {.name = "clamp_max_", .call = "clamp_max_",
-    .text = "clamp_max(self: Tensor, max: Tensor) -> Tensor", .args = clamp_max__args, .n_args = 2,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_minimum, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema clamp_max__schema =
+    schema_of({.name = "clamp_max_", .call = "clamp_max_",
+               .text = "clamp_max(self: Tensor, max: Tensor) -> Tensor", .args = clamp_max__args,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_minimum,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(Tensor&, const Tensor&)> op_clamp_max_ = make_op<void, Tensor&,
     const Tensor&>(&clamp_max__schema, clamp_max__impl, clamp_max__autograd);
 static void clamp_max_into_autograd(Call c, const Tensor& self, const Tensor& max, Tensor& dst) {
   if (needs_grad(self) || needs_grad(max) || needs_grad(dst)) fail_into_grad();
   redispatch(op_clamp_max_into, c.keys & kBelowAutograd, self, max, dst);
 }
-static constexpr OpSchema clamp_max_into_schema = {.name = "clamp_max_into",
-                                                   .call = "clamp_max_into",
-    .text = "clamp_max(self: Tensor, max: Tensor) -> Tensor", .args = clamp_max_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_minimum, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema clamp_max_into_schema =
+    schema_of({.name = "clamp_max_into", .call = "clamp_max_into",
+               .text = "clamp_max(self: Tensor, max: Tensor) -> Tensor", .args = clamp_max_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_minimum,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_clamp_max_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&clamp_max_into_schema,
     clamp_max_into_impl, clamp_max_into_autograd);
@@ -2563,11 +2661,12 @@ static TensorRef clamp_max_scalar_autograd(Call c, const Tensor& self, const Sca
 static constexpr ArgInfo clamp_max_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                     {"max", ArgType::kScalar, false, false},
                                                     {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema clamp_max_scalar_schema = {.name = "clamp_max_scalar",
-                                                     .call = "clamp_max",
-    .text = "clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor", .args = clamp_max_scalar_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_minimum, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema clamp_max_scalar_schema =
+    schema_of({.name = "clamp_max_scalar", .call = "clamp_max",
+               .text = "clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor",
+               .args = clamp_max_scalar_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_minimum,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_clamp_max_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&clamp_max_scalar_schema,
                                                      clamp_max_scalar_impl,
@@ -2589,11 +2688,12 @@ static void clamp_max_scalar__autograd(Call c, Tensor& self, const Scalar& max) 
 }
 static constexpr ArgInfo clamp_max_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                                      {"max", ArgType::kScalar, false, false}};
-static constexpr OpSchema clamp_max_scalar__schema = {.name = "clamp_max_scalar_",
-                                                      .call = "clamp_max_",
-    .text = "clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor", .args = clamp_max_scalar__args,
-    .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_minimum, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema clamp_max_scalar__schema =
+    schema_of({.name = "clamp_max_scalar_", .call = "clamp_max_",
+               .text = "clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor",
+               .args = clamp_max_scalar__args, .n_args = 2, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_minimum,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(Tensor&, const Scalar&)> op_clamp_max_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&clamp_max_scalar__schema, clamp_max_scalar__impl, clamp_max_scalar__autograd);
 static void clamp_max_scalar_into_autograd(Call c, const Tensor& self, const Scalar& max,
@@ -2601,10 +2701,12 @@ static void clamp_max_scalar_into_autograd(Call c, const Tensor& self, const Sca
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_clamp_max_scalar_into, c.keys & kBelowAutograd, self, max, dst);
 }
-static constexpr OpSchema clamp_max_scalar_into_schema = {.name = "clamp_max_scalar_into",
-    .call = "clamp_max_into", .text = "clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor",
-    .args = clamp_max_scalar_args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_minimum, .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema clamp_max_scalar_into_schema =
+    schema_of({.name = "clamp_max_scalar_into", .call = "clamp_max_into",
+               .text = "clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor",
+               .args = clamp_max_scalar_args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_minimum,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_clamp_max_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&clamp_max_scalar_into_schema,
     clamp_max_scalar_into_impl, clamp_max_scalar_into_autograd);
@@ -2660,24 +2762,24 @@ static TensorRef fmax_autograd(Call c, const Tensor& self, const Tensor& other) 
 static constexpr ArgInfo fmax_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"other", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fmax_schema = {.name = "fmax", .call = "fmax",
-                                         .text = "fmax(self: Tensor, other: Tensor) -> Tensor",
-                                         .args = fmax_args, .n_args = 2, .n_outs = 1,
-                                         .differentiable = true, .leaf = true,
-                                         .kind = OpKind::kElementwise, .kernel = &kernel_fmax,
-                                         .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema fmax_schema =
+    schema_of({.name = "fmax", .call = "fmax",
+               .text = "fmax(self: Tensor, other: Tensor) -> Tensor", .args = fmax_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_fmax,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmax = make_op<TensorRef, const Tensor&,
     const Tensor&>(&fmax_schema, fmax_impl, fmax_autograd);
 static void fmax_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fmax_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema fmax_into_schema = {.name = "fmax_into", .call = "fmax_into",
-                                              .text = "fmax(self: Tensor, other: Tensor) -> Tensor",
-                                              .args = fmax_args, .n_args = 3, .n_outs = 0,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_fmax,
-                                              .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema fmax_into_schema =
+    schema_of({.name = "fmax_into", .call = "fmax_into",
+               .text = "fmax(self: Tensor, other: Tensor) -> Tensor", .args = fmax_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_fmax,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmax_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&fmax_into_schema, fmax_into_impl,
     fmax_into_autograd);
@@ -2733,24 +2835,24 @@ static TensorRef fmin_autograd(Call c, const Tensor& self, const Tensor& other) 
 static constexpr ArgInfo fmin_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"other", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fmin_schema = {.name = "fmin", .call = "fmin",
-                                         .text = "fmin(self: Tensor, other: Tensor) -> Tensor",
-                                         .args = fmin_args, .n_args = 2, .n_outs = 1,
-                                         .differentiable = true, .leaf = true,
-                                         .kind = OpKind::kElementwise, .kernel = &kernel_fmin,
-                                         .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema fmin_schema =
+    schema_of({.name = "fmin", .call = "fmin",
+               .text = "fmin(self: Tensor, other: Tensor) -> Tensor", .args = fmin_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_fmin,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmin = make_op<TensorRef, const Tensor&,
     const Tensor&>(&fmin_schema, fmin_impl, fmin_autograd);
 static void fmin_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fmin_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema fmin_into_schema = {.name = "fmin_into", .call = "fmin_into",
-                                              .text = "fmin(self: Tensor, other: Tensor) -> Tensor",
-                                              .args = fmin_args, .n_args = 3, .n_outs = 0,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_fmin,
-                                              .wide_unsigned = WideUnsigned::kOrder};
+static constexpr OpSchema fmin_into_schema =
+    schema_of({.name = "fmin_into", .call = "fmin_into",
+               .text = "fmin(self: Tensor, other: Tensor) -> Tensor", .args = fmin_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_fmin,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmin_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&fmin_into_schema, fmin_into_impl,
     fmin_into_autograd);
@@ -2801,10 +2903,12 @@ static TensorRef copysign_autograd(Call c, const Tensor& self, const Tensor& oth
 static constexpr ArgInfo copysign_args[] = {{"self", ArgType::kTensor, false, false},
                                             {"other", ArgType::kTensor, false, false},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema copysign_schema = {.name = "copysign", .call = "copysign",
-    .text = "copysign(self: Tensor, other: Tensor) -> Tensor", .args = copysign_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_copysign, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema copysign_schema =
+    schema_of({.name = "copysign", .call = "copysign",
+               .text = "copysign(self: Tensor, other: Tensor) -> Tensor", .args = copysign_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_copysign,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_copysign =
     make_op<TensorRef, const Tensor&, const Tensor&>(&copysign_schema, copysign_impl,
                                                      copysign_autograd);
@@ -2829,20 +2933,24 @@ static void copysign__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo copysign__args[] = {{"self", ArgType::kTensor, true, false},
                                              {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema copysign__schema = {.name = "copysign_", .call = "copysign_",
-    .text = "copysign(self: Tensor, other: Tensor) -> Tensor", .args = copysign__args, .n_args = 2,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_copysign, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema copysign__schema =
+    schema_of({.name = "copysign_", .call = "copysign_",
+               .text = "copysign(self: Tensor, other: Tensor) -> Tensor", .args = copysign__args,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_copysign,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, const Tensor&)> op_copysign_ = make_op<void, Tensor&,
     const Tensor&>(&copysign__schema, copysign__impl, copysign__autograd);
 static void copysign_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_copysign_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema copysign_into_schema = {.name = "copysign_into", .call = "copysign_into",
-    .text = "copysign(self: Tensor, other: Tensor) -> Tensor", .args = copysign_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_copysign, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema copysign_into_schema =
+    schema_of({.name = "copysign_into", .call = "copysign_into",
+               .text = "copysign(self: Tensor, other: Tensor) -> Tensor", .args = copysign_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_copysign,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_copysign_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&copysign_into_schema, copysign_into_impl,
     copysign_into_autograd);
@@ -2884,10 +2992,12 @@ static TensorRef copysign_scalar_autograd(Call c, const Tensor& self, const Scal
 static constexpr ArgInfo copysign_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                    {"other", ArgType::kScalar, false, false},
                                                    {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema copysign_scalar_schema = {.name = "copysign_scalar", .call = "copysign",
-    .text = "copysign_scalar(self: Tensor, other: Scalar) -> Tensor", .args = copysign_scalar_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_copysign, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema copysign_scalar_schema =
+    schema_of({.name = "copysign_scalar", .call = "copysign",
+               .text = "copysign_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = copysign_scalar_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_copysign,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_copysign_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&copysign_scalar_schema, copysign_scalar_impl,
                                                      copysign_scalar_autograd);
@@ -2909,11 +3019,12 @@ static void copysign_scalar__autograd(Call c, Tensor& self, const Scalar& other)
 }
 static constexpr ArgInfo copysign_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                                     {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema copysign_scalar__schema = {.name = "copysign_scalar_",
-                                                     .call = "copysign_",
-    .text = "copysign_scalar(self: Tensor, other: Scalar) -> Tensor", .args = copysign_scalar__args,
-    .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_copysign, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema copysign_scalar__schema =
+    schema_of({.name = "copysign_scalar_", .call = "copysign_",
+               .text = "copysign_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = copysign_scalar__args, .n_args = 2, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_copysign,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, const Scalar&)> op_copysign_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&copysign_scalar__schema, copysign_scalar__impl, copysign_scalar__autograd);
 static void copysign_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -2921,11 +3032,12 @@ static void copysign_scalar_into_autograd(Call c, const Tensor& self, const Scal
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_copysign_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema copysign_scalar_into_schema = {.name = "copysign_scalar_into",
-    .call = "copysign_into", .text = "copysign_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = copysign_scalar_args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_copysign,
-    .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema copysign_scalar_into_schema =
+    schema_of({.name = "copysign_scalar_into", .call = "copysign_into",
+               .text = "copysign_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = copysign_scalar_args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_copysign,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_copysign_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&copysign_scalar_into_schema,
     copysign_scalar_into_impl, copysign_scalar_into_autograd);
@@ -2978,12 +3090,12 @@ static TensorRef hypot_autograd(Call c, const Tensor& self, const Tensor& other)
 static constexpr ArgInfo hypot_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"other", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema hypot_schema = {.name = "hypot", .call = "hypot",
-                                          .text = "hypot(self: Tensor, other: Tensor) -> Tensor",
-                                          .args = hypot_args, .n_args = 2, .n_outs = 1,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_hypot,
-                                          .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema hypot_schema =
+    schema_of({.name = "hypot", .call = "hypot",
+               .text = "hypot(self: Tensor, other: Tensor) -> Tensor", .args = hypot_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_hypot,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hypot = make_op<TensorRef, const Tensor&,
     const Tensor&>(&hypot_schema, hypot_impl, hypot_autograd);
 static void hypot__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -3007,22 +3119,24 @@ static void hypot__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo hypot__args[] = {{"self", ArgType::kTensor, true, false},
                                           {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema hypot__schema = {.name = "hypot_", .call = "hypot_",
-                                           .text = "hypot(self: Tensor, other: Tensor) -> Tensor",
-                                           .args = hypot__args, .n_args = 2, .n_outs = 0,
-                                           .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_hypot,
-                                           .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema hypot__schema =
+    schema_of({.name = "hypot_", .call = "hypot_",
+               .text = "hypot(self: Tensor, other: Tensor) -> Tensor", .args = hypot__args,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_hypot,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_hypot_ = make_op<void, Tensor&,
     const Tensor&>(&hypot__schema, hypot__impl, hypot__autograd);
 static void hypot_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_hypot_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema hypot_into_schema = {.name = "hypot_into", .call = "hypot_into",
-    .text = "hypot(self: Tensor, other: Tensor) -> Tensor", .args = hypot_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_hypot, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema hypot_into_schema =
+    schema_of({.name = "hypot_into", .call = "hypot_into",
+               .text = "hypot(self: Tensor, other: Tensor) -> Tensor", .args = hypot_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_hypot,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_hypot_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&hypot_into_schema, hypot_into_impl,
     hypot_into_autograd);
@@ -3074,10 +3188,12 @@ static TensorRef logaddexp_autograd(Call c, const Tensor& self, const Tensor& ot
 static constexpr ArgInfo logaddexp_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"other", ArgType::kTensor, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logaddexp_schema = {.name = "logaddexp", .call = "logaddexp",
-    .text = "logaddexp(self: Tensor, other: Tensor) -> Tensor", .args = logaddexp_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logaddexp, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema logaddexp_schema =
+    schema_of({.name = "logaddexp", .call = "logaddexp",
+               .text = "logaddexp(self: Tensor, other: Tensor) -> Tensor", .args = logaddexp_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_logaddexp,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logaddexp =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logaddexp_schema, logaddexp_impl,
                                                      logaddexp_autograd);
@@ -3085,11 +3201,12 @@ static void logaddexp_into_autograd(Call c, const Tensor& self, const Tensor& ot
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logaddexp_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema logaddexp_into_schema = {.name = "logaddexp_into",
-                                                   .call = "logaddexp_into",
-    .text = "logaddexp(self: Tensor, other: Tensor) -> Tensor", .args = logaddexp_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logaddexp, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema logaddexp_into_schema =
+    schema_of({.name = "logaddexp_into", .call = "logaddexp_into",
+               .text = "logaddexp(self: Tensor, other: Tensor) -> Tensor", .args = logaddexp_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_logaddexp,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logaddexp_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logaddexp_into_schema,
     logaddexp_into_impl, logaddexp_into_autograd);
@@ -3141,10 +3258,12 @@ static TensorRef logaddexp2_autograd(Call c, const Tensor& self, const Tensor& o
 static constexpr ArgInfo logaddexp2_args[] = {{"self", ArgType::kTensor, false, false},
                                               {"other", ArgType::kTensor, false, false},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logaddexp2_schema = {.name = "logaddexp2", .call = "logaddexp2",
-    .text = "logaddexp2(self: Tensor, other: Tensor) -> Tensor", .args = logaddexp2_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logaddexp2, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema logaddexp2_schema =
+    schema_of({.name = "logaddexp2", .call = "logaddexp2",
+               .text = "logaddexp2(self: Tensor, other: Tensor) -> Tensor", .args = logaddexp2_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_logaddexp2,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logaddexp2 =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logaddexp2_schema, logaddexp2_impl,
                                                      logaddexp2_autograd);
@@ -3152,11 +3271,12 @@ static void logaddexp2_into_autograd(Call c, const Tensor& self, const Tensor& o
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logaddexp2_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema logaddexp2_into_schema = {.name = "logaddexp2_into",
-                                                    .call = "logaddexp2_into",
-    .text = "logaddexp2(self: Tensor, other: Tensor) -> Tensor", .args = logaddexp2_args,
-    .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logaddexp2, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema logaddexp2_into_schema =
+    schema_of({.name = "logaddexp2_into", .call = "logaddexp2_into",
+               .text = "logaddexp2(self: Tensor, other: Tensor) -> Tensor", .args = logaddexp2_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_logaddexp2,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logaddexp2_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logaddexp2_into_schema,
     logaddexp2_into_impl, logaddexp2_into_autograd);
@@ -3165,10 +3285,11 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logaddexp2_into =
 static constexpr ArgInfo heaviside_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"values", ArgType::kTensor, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema heaviside_schema = {.name = "heaviside", .call = "heaviside",
-    .text = "heaviside(self: Tensor, values: Tensor) -> Tensor", .args = heaviside_args,
-    .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_heaviside, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema heaviside_schema =
+    schema_of({.name = "heaviside", .call = "heaviside",
+               .text = "heaviside(self: Tensor, values: Tensor) -> Tensor", .args = heaviside_args,
+               .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_heaviside, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_heaviside =
     make_op<TensorRef, const Tensor&, const Tensor&>(&heaviside_schema, heaviside_impl, nullptr);
 static void heaviside__autograd(Call c, Tensor& self, const Tensor& values) {
@@ -3178,21 +3299,22 @@ static void heaviside__autograd(Call c, Tensor& self, const Tensor& values) {
 }
 static constexpr ArgInfo heaviside__args[] = {{"self", ArgType::kTensor, true, false},
                                               {"values", ArgType::kTensor, false, false}};
-static constexpr OpSchema heaviside__schema = {.name = "heaviside_", .call = "heaviside_",
-    .text = "heaviside(self: Tensor, values: Tensor) -> Tensor", .args = heaviside__args,
-    .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_heaviside, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema heaviside__schema =
+    schema_of({.name = "heaviside_", .call = "heaviside_",
+               .text = "heaviside(self: Tensor, values: Tensor) -> Tensor", .args = heaviside__args,
+               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_heaviside, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_heaviside_ = make_op<void, Tensor&,
     const Tensor&>(&heaviside__schema, heaviside__impl, heaviside__autograd);
 static void heaviside_into_autograd(Call c, const Tensor& self, const Tensor& values, Tensor& dst) {
   if (needs_grad(self) || needs_grad(values) || needs_grad(dst)) fail_into_grad();
   redispatch(op_heaviside_into, c.keys & kBelowAutograd, self, values, dst);
 }
-static constexpr OpSchema heaviside_into_schema = {.name = "heaviside_into",
-                                                   .call = "heaviside_into",
-    .text = "heaviside(self: Tensor, values: Tensor) -> Tensor", .args = heaviside_args,
-    .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_heaviside, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema heaviside_into_schema =
+    schema_of({.name = "heaviside_into", .call = "heaviside_into",
+               .text = "heaviside(self: Tensor, values: Tensor) -> Tensor", .args = heaviside_args,
+               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_heaviside, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_heaviside_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&heaviside_into_schema,
     heaviside_into_impl, heaviside_into_autograd);
@@ -3201,29 +3323,31 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_heaviside_into =
 static constexpr ArgInfo nextafter_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"other", ArgType::kTensor, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema nextafter_schema = {.name = "nextafter", .call = "nextafter",
-    .text = "nextafter(self: Tensor, other: Tensor) -> Tensor", .args = nextafter_args, .n_args = 2,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema nextafter_schema =
+    schema_of({.name = "nextafter", .call = "nextafter",
+               .text = "nextafter(self: Tensor, other: Tensor) -> Tensor", .args = nextafter_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_nextafter =
     make_op<TensorRef, const Tensor&, const Tensor&>(&nextafter_schema, impl::nextafter, nullptr);
 static constexpr ArgInfo nextafter__args[] = {{"self", ArgType::kTensor, true, false},
                                               {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema nextafter__schema = {.name = "nextafter_", .call = "nextafter_",
-    .text = "nextafter(self: Tensor, other: Tensor) -> Tensor", .args = nextafter__args,
-    .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema nextafter__schema =
+    schema_of({.name = "nextafter_", .call = "nextafter_",
+               .text = "nextafter(self: Tensor, other: Tensor) -> Tensor", .args = nextafter__args,
+               .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&)> op_nextafter_ = make_op<void, Tensor&,
     const Tensor&>(&nextafter__schema, nextafter__impl, nullptr);
 static void nextafter_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_nextafter_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema nextafter_into_schema = {.name = "nextafter_into",
-                                                   .call = "nextafter_into",
-    .text = "nextafter(self: Tensor, other: Tensor) -> Tensor", .args = nextafter_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema nextafter_into_schema =
+    schema_of({.name = "nextafter_into", .call = "nextafter_into",
+               .text = "nextafter(self: Tensor, other: Tensor) -> Tensor", .args = nextafter_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_nextafter_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&nextafter_into_schema,
     nextafter_into_impl, nextafter_into_autograd);
@@ -3271,11 +3395,12 @@ static TensorRef next_number_autograd(Call c, const Tensor& self, const Tensor& 
 }
 static constexpr ArgInfo next_number_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema next_number_schema = {.name = "next_number", .call = "next_number",
-    .text = "next_number(self: Tensor, other: Tensor) -> Tensor", .args = next_number_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_nextafter,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema next_number_schema =
+    schema_of({.name = "next_number", .call = "next_number",
+               .text = "next_number(self: Tensor, other: Tensor) -> Tensor",
+               .args = next_number_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_nextafter, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_number =
     make_op<TensorRef, const Tensor&, const Tensor&>(&next_number_schema, next_number_impl,
                                                      next_number_autograd);
@@ -3323,11 +3448,12 @@ static TensorRef next_bf16_autograd(Call c, const Tensor& self, const Tensor& ot
 }
 static constexpr ArgInfo next_bf16_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema next_bf16_schema = {.name = "next_bf16", .call = "next_bf16",
-    .text = "next_bf16(self: Tensor, other: Tensor) -> Tensor", .args = next_bf16_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_next_bf16,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema next_bf16_schema =
+    schema_of({.name = "next_bf16", .call = "next_bf16",
+               .text = "next_bf16(self: Tensor, other: Tensor) -> Tensor", .args = next_bf16_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_next_bf16,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_bf16 =
     make_op<TensorRef, const Tensor&, const Tensor&>(&next_bf16_schema, next_bf16_impl,
                                                      next_bf16_autograd);
@@ -3375,11 +3501,12 @@ static TensorRef next_f16_autograd(Call c, const Tensor& self, const Tensor& oth
 }
 static constexpr ArgInfo next_f16_args[] = {{"self", ArgType::kTensor, false, false},
                                             {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema next_f16_schema = {.name = "next_f16", .call = "next_f16",
-    .text = "next_f16(self: Tensor, other: Tensor) -> Tensor", .args = next_f16_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_next_f16,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema next_f16_schema =
+    schema_of({.name = "next_f16", .call = "next_f16",
+               .text = "next_f16(self: Tensor, other: Tensor) -> Tensor", .args = next_f16_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_next_f16,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_f16 =
     make_op<TensorRef, const Tensor&, const Tensor&>(&next_f16_schema, next_f16_impl,
                                                      next_f16_autograd);
@@ -3388,32 +3515,31 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_f16 =
 static constexpr ArgInfo gcd_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"other", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema gcd_schema = {.name = "gcd", .call = "gcd",
-                                        .text = "gcd(self: Tensor, other: Tensor) -> Tensor",
-                                        .args = gcd_args, .n_args = 2, .n_outs = 1, .leaf = true,
-                                        .kind = OpKind::kElementwise, .kernel = &kernel_gcd,
-                                        .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema gcd_schema =
+    schema_of({.name = "gcd", .call = "gcd", .text = "gcd(self: Tensor, other: Tensor) -> Tensor",
+               .args = gcd_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_gcd,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gcd = make_op<TensorRef, const Tensor&,
     const Tensor&>(&gcd_schema, gcd_impl, nullptr);
 static constexpr ArgInfo gcd__args[] = {{"self", ArgType::kTensor, true, false},
                                         {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema gcd__schema = {.name = "gcd_", .call = "gcd_",
-                                         .text = "gcd(self: Tensor, other: Tensor) -> Tensor",
-                                         .args = gcd__args, .n_args = 2, .n_outs = 0, .leaf = true,
-                                         .kind = OpKind::kElementwise, .kernel = &kernel_gcd,
-                                         .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema gcd__schema =
+    schema_of({.name = "gcd_", .call = "gcd_", .text = "gcd(self: Tensor, other: Tensor) -> Tensor",
+               .args = gcd__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_gcd,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_gcd_ = make_op<void, Tensor&,
     const Tensor&>(&gcd__schema, gcd__impl, nullptr);
 static void gcd_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_gcd_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema gcd_into_schema = {.name = "gcd_into", .call = "gcd_into",
-                                             .text = "gcd(self: Tensor, other: Tensor) -> Tensor",
-                                             .args = gcd_args, .n_args = 3, .n_outs = 0,
-                                             .leaf = true, .kind = OpKind::kElementwise,
-                                             .kernel = &kernel_gcd,
-                                             .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema gcd_into_schema =
+    schema_of({.name = "gcd_into", .call = "gcd_into",
+               .text = "gcd(self: Tensor, other: Tensor) -> Tensor", .args = gcd_args, .n_args = 3,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_gcd,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_gcd_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&gcd_into_schema, gcd_into_impl, gcd_into_autograd);
 
@@ -3421,32 +3547,31 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_gcd_into = make_op<
 static constexpr ArgInfo lcm_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"other", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema lcm_schema = {.name = "lcm", .call = "lcm",
-                                        .text = "lcm(self: Tensor, other: Tensor) -> Tensor",
-                                        .args = lcm_args, .n_args = 2, .n_outs = 1, .leaf = true,
-                                        .kind = OpKind::kElementwise, .kernel = &kernel_lcm,
-                                        .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema lcm_schema =
+    schema_of({.name = "lcm", .call = "lcm", .text = "lcm(self: Tensor, other: Tensor) -> Tensor",
+               .args = lcm_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_lcm,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_lcm = make_op<TensorRef, const Tensor&,
     const Tensor&>(&lcm_schema, lcm_impl, nullptr);
 static constexpr ArgInfo lcm__args[] = {{"self", ArgType::kTensor, true, false},
                                         {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema lcm__schema = {.name = "lcm_", .call = "lcm_",
-                                         .text = "lcm(self: Tensor, other: Tensor) -> Tensor",
-                                         .args = lcm__args, .n_args = 2, .n_outs = 0, .leaf = true,
-                                         .kind = OpKind::kElementwise, .kernel = &kernel_lcm,
-                                         .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema lcm__schema =
+    schema_of({.name = "lcm_", .call = "lcm_", .text = "lcm(self: Tensor, other: Tensor) -> Tensor",
+               .args = lcm__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_lcm,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_lcm_ = make_op<void, Tensor&,
     const Tensor&>(&lcm__schema, lcm__impl, nullptr);
 static void lcm_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_lcm_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema lcm_into_schema = {.name = "lcm_into", .call = "lcm_into",
-                                             .text = "lcm(self: Tensor, other: Tensor) -> Tensor",
-                                             .args = lcm_args, .n_args = 3, .n_outs = 0,
-                                             .leaf = true, .kind = OpKind::kElementwise,
-                                             .kernel = &kernel_lcm,
-                                             .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema lcm_into_schema =
+    schema_of({.name = "lcm_into", .call = "lcm_into",
+               .text = "lcm(self: Tensor, other: Tensor) -> Tensor", .args = lcm_args, .n_args = 3,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_lcm,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_lcm_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&lcm_into_schema, lcm_into_impl, lcm_into_autograd);
 
@@ -3454,11 +3579,11 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_lcm_into = make_op<
 static constexpr ArgInfo ldexp_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"other", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema ldexp_schema = {.name = "ldexp", .call = "ldexp",
-                                          .text = "ldexp(self: Tensor, other: Tensor) -> Tensor",
-                                          .args = ldexp_args, .n_args = 2, .n_outs = 1,
-                                          .structural = true, .kind = OpKind::kComposite,
-                                          .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema ldexp_schema =
+    schema_of({.name = "ldexp", .call = "ldexp",
+               .text = "ldexp(self: Tensor, other: Tensor) -> Tensor", .args = ldexp_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_ldexp = make_op<TensorRef, const Tensor&,
     const Tensor&>(&ldexp_schema, impl::ldexp, nullptr);
 static void ldexp__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -3468,21 +3593,22 @@ static void ldexp__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo ldexp__args[] = {{"self", ArgType::kTensor, true, false},
                                           {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema ldexp__schema = {.name = "ldexp_", .call = "ldexp_",
-                                           .text = "ldexp(self: Tensor, other: Tensor) -> Tensor",
-                                           .args = ldexp__args, .n_args = 2, .n_outs = 0,
-                                           .structural = true, .kind = OpKind::kComposite,
-                                           .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema ldexp__schema =
+    schema_of({.name = "ldexp_", .call = "ldexp_",
+               .text = "ldexp(self: Tensor, other: Tensor) -> Tensor", .args = ldexp__args,
+               .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&)> op_ldexp_ = make_op<void, Tensor&,
     const Tensor&>(&ldexp__schema, ldexp__impl, ldexp__autograd);
 static void ldexp_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_ldexp_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema ldexp_into_schema = {.name = "ldexp_into", .call = "ldexp_into",
-    .text = "ldexp(self: Tensor, other: Tensor) -> Tensor", .args = ldexp_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema ldexp_into_schema =
+    schema_of({.name = "ldexp_into", .call = "ldexp_into",
+               .text = "ldexp(self: Tensor, other: Tensor) -> Tensor", .args = ldexp_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ldexp_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&ldexp_into_schema, ldexp_into_impl,
     ldexp_into_autograd);
@@ -3491,10 +3617,11 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ldexp_into =
 static constexpr ArgInfo frexp_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst_mantissa", ArgType::kTensor, true, false},
                                          {"dst_exponent", ArgType::kTensor, true, false}};
-static constexpr OpSchema frexp_schema = {.name = "frexp", .call = "frexp",
-    .text = "frexp(self: Tensor) -> (mantissa: Tensor, exponent: IndexTensor)", .args = frexp_args,
-    .n_args = 1, .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema frexp_schema =
+    schema_of({.name = "frexp", .call = "frexp",
+               .text = "frexp(self: Tensor) -> (mantissa: Tensor, exponent: IndexTensor)",
+               .args = frexp_args, .n_args = 1, .n_outs = 2, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&)> op_frexp = make_op<TensorPair, const Tensor&>(&frexp_schema,
     impl::frexp, nullptr);
 static void frexp_into_autograd(Call c, const Tensor& self, Tensor& dst_mantissa,
@@ -3502,10 +3629,11 @@ static void frexp_into_autograd(Call c, const Tensor& self, Tensor& dst_mantissa
   if (needs_grad(self) || needs_grad(dst_mantissa) || needs_grad(dst_exponent)) fail_into_grad();
   redispatch(op_frexp_into, c.keys & kBelowAutograd, self, dst_mantissa, dst_exponent);
 }
-static constexpr OpSchema frexp_into_schema = {.name = "frexp_into", .call = "frexp_into",
-    .text = "frexp(self: Tensor) -> (mantissa: Tensor, exponent: IndexTensor)", .args = frexp_args,
-    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema frexp_into_schema =
+    schema_of({.name = "frexp_into", .call = "frexp_into",
+               .text = "frexp(self: Tensor) -> (mantissa: Tensor, exponent: IndexTensor)",
+               .args = frexp_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_frexp_into = make_op<void, const Tensor&,
     Tensor&, Tensor&>(&frexp_into_schema, frexp_into_impl, frexp_into_autograd);
 
@@ -3540,29 +3668,24 @@ static TensorRef frexp_mantissa_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo frexp_mantissa_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema frexp_mantissa_schema = {.name = "frexp_mantissa",
-                                                   .call = "frexp_mantissa",
-                                                   .text = "frexp_mantissa(self: Tensor) -> Tensor",
-                                                   .args = frexp_mantissa_args, .n_args = 1,
-                                                   .n_outs = 1, .differentiable = true,
-                                                   .internal = true, .leaf = true,
-                                                   .kind = OpKind::kElementwise,
-                                                   .kernel = &kernel_frexp_mantissa,
-                                                   .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema frexp_mantissa_schema =
+    schema_of({.name = "frexp_mantissa", .call = "frexp_mantissa",
+               .text = "frexp_mantissa(self: Tensor) -> Tensor", .args = frexp_mantissa_args,
+               .n_args = 1, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_frexp_mantissa,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_frexp_mantissa =
     make_op<TensorRef, const Tensor&>(&frexp_mantissa_schema, frexp_mantissa_impl,
                                       frexp_mantissa_autograd);
 
 // ---- frexp_exponent ----
 static constexpr ArgInfo frexp_exponent_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema frexp_exponent_schema = {.name = "frexp_exponent",
-                                                   .call = "frexp_exponent",
-                                                   .text = "frexp_exponent(self: Tensor) -> Tensor",
-                                                   .args = frexp_exponent_args, .n_args = 1,
-                                                   .n_outs = 1, .internal = true, .leaf = true,
-                                                   .kind = OpKind::kElementwise,
-                                                   .kernel = &kernel_frexp_exponent,
-                                                   .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema frexp_exponent_schema =
+    schema_of({.name = "frexp_exponent", .call = "frexp_exponent",
+               .text = "frexp_exponent(self: Tensor) -> Tensor", .args = frexp_exponent_args,
+               .n_args = 1, .n_outs = 1, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_frexp_exponent,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_frexp_exponent =
     make_op<TensorRef, const Tensor&>(&frexp_exponent_schema, frexp_exponent_impl, nullptr);
 
@@ -3570,10 +3693,11 @@ constinit Op<TensorRef(const Tensor&)> op_frexp_exponent =
 static constexpr ArgInfo float_power_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"exponent", ArgType::kTensor, false, false},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema float_power_schema = {.name = "float_power", .call = "float_power",
-    .text = "float_power(self: Tensor, exponent: Tensor) -> Tensor", .args = float_power_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema float_power_schema =
+    schema_of({.name = "float_power", .call = "float_power",
+               .text = "float_power(self: Tensor, exponent: Tensor) -> Tensor",
+               .args = float_power_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_float_power =
     make_op<TensorRef, const Tensor&, const Tensor&>(&float_power_schema, impl::float_power,
                                                      nullptr);
@@ -3585,10 +3709,11 @@ static void float_power__autograd(Call c, Tensor& self, const Tensor& exponent) 
 }
 static constexpr ArgInfo float_power__args[] = {{"self", ArgType::kTensor, true, false},
                                                 {"exponent", ArgType::kTensor, false, false}};
-static constexpr OpSchema float_power__schema = {.name = "float_power_", .call = "float_power_",
-    .text = "float_power(self: Tensor, exponent: Tensor) -> Tensor", .args = float_power__args,
-    .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema float_power__schema =
+    schema_of({.name = "float_power_", .call = "float_power_",
+               .text = "float_power(self: Tensor, exponent: Tensor) -> Tensor",
+               .args = float_power__args, .n_args = 2, .n_outs = 0, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&)> op_float_power_ = make_op<void, Tensor&,
     const Tensor&>(&float_power__schema, float_power__impl, float_power__autograd);
 static void float_power_into_autograd(Call c, const Tensor& self, const Tensor& exponent,
@@ -3596,11 +3721,11 @@ static void float_power_into_autograd(Call c, const Tensor& self, const Tensor& 
   if (needs_grad(self) || needs_grad(exponent) || needs_grad(dst)) fail_into_grad();
   redispatch(op_float_power_into, c.keys & kBelowAutograd, self, exponent, dst);
 }
-static constexpr OpSchema float_power_into_schema = {.name = "float_power_into",
-                                                     .call = "float_power_into",
-    .text = "float_power(self: Tensor, exponent: Tensor) -> Tensor", .args = float_power_args,
-    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema float_power_into_schema =
+    schema_of({.name = "float_power_into", .call = "float_power_into",
+               .text = "float_power(self: Tensor, exponent: Tensor) -> Tensor",
+               .args = float_power_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_float_power_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&float_power_into_schema,
     float_power_into_impl, float_power_into_autograd);
@@ -3609,11 +3734,11 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_float_power_into =
 static constexpr ArgInfo float_power_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                       {"exponent", ArgType::kScalar, false, false},
                                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema float_power_scalar_schema = {.name = "float_power_scalar",
-                                                       .call = "float_power",
-    .text = "float_power_scalar(self: Tensor, exponent: Scalar) -> Tensor",
-    .args = float_power_scalar_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema float_power_scalar_schema =
+    schema_of({.name = "float_power_scalar", .call = "float_power",
+               .text = "float_power_scalar(self: Tensor, exponent: Scalar) -> Tensor",
+               .args = float_power_scalar_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_float_power_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&float_power_scalar_schema,
                                                      impl::float_power_scalar, nullptr);
@@ -3626,11 +3751,11 @@ static void float_power_scalar__autograd(Call c, Tensor& self, const Scalar& exp
 static constexpr ArgInfo float_power_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                                        {"exponent", ArgType::kScalar, false,
                                                         false}};
-static constexpr OpSchema float_power_scalar__schema = {.name = "float_power_scalar_",
-                                                        .call = "float_power_",
-    .text = "float_power_scalar(self: Tensor, exponent: Scalar) -> Tensor",
-    .args = float_power_scalar__args, .n_args = 2, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema float_power_scalar__schema =
+    schema_of({.name = "float_power_scalar_", .call = "float_power_",
+               .text = "float_power_scalar(self: Tensor, exponent: Scalar) -> Tensor",
+               .args = float_power_scalar__args, .n_args = 2, .n_outs = 0, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Scalar&)> op_float_power_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&float_power_scalar__schema, float_power_scalar__impl,
                    float_power_scalar__autograd);
@@ -3639,11 +3764,11 @@ static void float_power_scalar_into_autograd(Call c, const Tensor& self, const S
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_float_power_scalar_into, c.keys & kBelowAutograd, self, exponent, dst);
 }
-static constexpr OpSchema float_power_scalar_into_schema = {.name = "float_power_scalar_into",
-    .call = "float_power_into",
-    .text = "float_power_scalar(self: Tensor, exponent: Scalar) -> Tensor",
-    .args = float_power_scalar_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema float_power_scalar_into_schema =
+    schema_of({.name = "float_power_scalar_into", .call = "float_power_into",
+               .text = "float_power_scalar(self: Tensor, exponent: Scalar) -> Tensor",
+               .args = float_power_scalar_args, .n_args = 3, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_float_power_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&float_power_scalar_into_schema,
     float_power_scalar_into_impl, float_power_scalar_into_autograd);
@@ -3704,10 +3829,12 @@ static constexpr ArgInfo lerp_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"end", ArgType::kTensor, false, false},
                                         {"weight", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema lerp_schema = {.name = "lerp", .call = "lerp",
-    .text = "lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor", .args = lerp_args,
-    .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_lerp, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema lerp_schema =
+    schema_of({.name = "lerp", .call = "lerp",
+               .text = "lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor",
+               .args = lerp_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_lerp,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_lerp =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&lerp_schema, lerp_impl,
     lerp_autograd);
@@ -3734,10 +3861,12 @@ static void lerp__autograd(Call c, Tensor& self, const Tensor& end, const Tensor
 static constexpr ArgInfo lerp__args[] = {{"self", ArgType::kTensor, true, false},
                                          {"end", ArgType::kTensor, false, false},
                                          {"weight", ArgType::kTensor, false, false}};
-static constexpr OpSchema lerp__schema = {.name = "lerp_", .call = "lerp_",
-    .text = "lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor", .args = lerp__args,
-    .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_lerp, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema lerp__schema =
+    schema_of({.name = "lerp_", .call = "lerp_",
+               .text = "lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor",
+               .args = lerp__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_lerp,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_lerp_ = make_op<void, Tensor&,
     const Tensor&, const Tensor&>(&lerp__schema, lerp__impl, lerp__autograd);
 static void lerp_into_autograd(Call c, const Tensor& self, const Tensor& end, const Tensor& weight,
@@ -3746,10 +3875,12 @@ static void lerp_into_autograd(Call c, const Tensor& self, const Tensor& end, co
       );
   redispatch(op_lerp_into, c.keys & kBelowAutograd, self, end, weight, dst);
 }
-static constexpr OpSchema lerp_into_schema = {.name = "lerp_into", .call = "lerp_into",
-    .text = "lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor", .args = lerp_args,
-    .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_lerp, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema lerp_into_schema =
+    schema_of({.name = "lerp_into", .call = "lerp_into",
+               .text = "lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor",
+               .args = lerp_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_lerp,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_lerp_into =
     make_op<void, const Tensor&, const Tensor&, const Tensor&, Tensor&>(&lerp_into_schema,
     lerp_into_impl, lerp_into_autograd);
@@ -3795,10 +3926,12 @@ static constexpr ArgInfo lerp_scalar_args[] = {{"self", ArgType::kTensor, false,
                                                {"end", ArgType::kTensor, false, false},
                                                {"weight", ArgType::kScalar, false, false},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema lerp_scalar_schema = {.name = "lerp_scalar", .call = "lerp",
-    .text = "lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor",
-    .args = lerp_scalar_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_lerp, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema lerp_scalar_schema =
+    schema_of({.name = "lerp_scalar", .call = "lerp",
+               .text = "lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor",
+               .args = lerp_scalar_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_lerp,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_lerp_scalar =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&lerp_scalar_schema,
     lerp_scalar_impl, lerp_scalar_autograd);
@@ -3821,10 +3954,12 @@ static void lerp_scalar__autograd(Call c, Tensor& self, const Tensor& end, const
 static constexpr ArgInfo lerp_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                                 {"end", ArgType::kTensor, false, false},
                                                 {"weight", ArgType::kScalar, false, false}};
-static constexpr OpSchema lerp_scalar__schema = {.name = "lerp_scalar_", .call = "lerp_",
-    .text = "lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor",
-    .args = lerp_scalar__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_lerp, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema lerp_scalar__schema =
+    schema_of({.name = "lerp_scalar_", .call = "lerp_",
+               .text = "lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor",
+               .args = lerp_scalar__args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_lerp,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_lerp_scalar_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&lerp_scalar__schema, lerp_scalar__impl, lerp_scalar__autograd);
 static void lerp_scalar_into_autograd(Call c, const Tensor& self, const Tensor& end,
@@ -3832,11 +3967,12 @@ static void lerp_scalar_into_autograd(Call c, const Tensor& self, const Tensor& 
   if (needs_grad(self) || needs_grad(end) || needs_grad(dst)) fail_into_grad();
   redispatch(op_lerp_scalar_into, c.keys & kBelowAutograd, self, end, weight, dst);
 }
-static constexpr OpSchema lerp_scalar_into_schema = {.name = "lerp_scalar_into",
-                                                     .call = "lerp_into",
-    .text = "lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor",
-    .args = lerp_scalar_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_lerp, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema lerp_scalar_into_schema =
+    schema_of({.name = "lerp_scalar_into", .call = "lerp_into",
+               .text = "lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor",
+               .args = lerp_scalar_args, .n_args = 4, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_lerp,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_lerp_scalar_into =
     make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&lerp_scalar_into_schema,
     lerp_scalar_into_impl, lerp_scalar_into_autograd);
@@ -3899,11 +4035,12 @@ static constexpr ArgInfo addcmul_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"value", ArgType::kScalar, false, true, 0,
                                             ArgDefault::kInt, {.i = 1}},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema addcmul_schema = {.name = "addcmul", .call = "addcmul",
+static constexpr OpSchema addcmul_schema =
+    schema_of({.name = "addcmul", .call = "addcmul",
     .text = "addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
     .args = addcmul_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
     .kind = OpKind::kElementwise, .kernel = &kernel_addcmul,
-    .autocast = {Autocast::kNone, Autocast::kPromote}, .wide_unsigned = WideUnsigned::kMixed};
+    .autocast = {Autocast::kNone, Autocast::kPromote}, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcmul =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcmul_schema,
     addcmul_impl, addcmul_autograd);
@@ -3934,10 +4071,12 @@ static constexpr ArgInfo addcmul__args[] = {{"self", ArgType::kTensor, true, fal
                                             {"tensor2", ArgType::kTensor, false, false},
                                             {"value", ArgType::kScalar, false, true, 0,
                                              ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema addcmul__schema = {.name = "addcmul_", .call = "addcmul_",
+static constexpr OpSchema addcmul__schema =
+    schema_of({.name = "addcmul_", .call = "addcmul_",
     .text = "addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
     .args = addcmul__args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_addcmul, .wide_unsigned = WideUnsigned::kMixed};
+    .kind = OpKind::kElementwise, .kernel = &kernel_addcmul,
+    .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcmul_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcmul__schema,
     addcmul__impl, addcmul__autograd);
@@ -3947,10 +4086,12 @@ static void addcmul_into_autograd(Call c, const Tensor& self, const Tensor& tens
       || needs_grad(dst)) fail_into_grad();
   redispatch(op_addcmul_into, c.keys & kBelowAutograd, self, tensor1, tensor2, value, dst);
 }
-static constexpr OpSchema addcmul_into_schema = {.name = "addcmul_into", .call = "addcmul_into",
+static constexpr OpSchema addcmul_into_schema =
+    schema_of({.name = "addcmul_into", .call = "addcmul_into",
     .text = "addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
     .args = addcmul_args, .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_addcmul, .wide_unsigned = WideUnsigned::kMixed};
+    .kind = OpKind::kElementwise, .kernel = &kernel_addcmul,
+    .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                   Tensor&)> op_addcmul_into = make_op<void, const Tensor&, const Tensor&,
                                                       const Tensor&, const Scalar&,
@@ -4020,11 +4161,12 @@ static constexpr ArgInfo addcdiv_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"value", ArgType::kScalar, false, true, 0,
                                             ArgDefault::kInt, {.i = 1}},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema addcdiv_schema = {.name = "addcdiv", .call = "addcdiv",
+static constexpr OpSchema addcdiv_schema =
+    schema_of({.name = "addcdiv", .call = "addcdiv",
     .text = "addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
     .args = addcdiv_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
     .kind = OpKind::kElementwise, .kernel = &kernel_addcdiv,
-    .autocast = {Autocast::kNone, Autocast::kPromote}, .wide_unsigned = WideUnsigned::kMixed};
+    .autocast = {Autocast::kNone, Autocast::kPromote}, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcdiv =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcdiv_schema,
     addcdiv_impl, addcdiv_autograd);
@@ -4055,10 +4197,12 @@ static constexpr ArgInfo addcdiv__args[] = {{"self", ArgType::kTensor, true, fal
                                             {"tensor2", ArgType::kTensor, false, false},
                                             {"value", ArgType::kScalar, false, true, 0,
                                              ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema addcdiv__schema = {.name = "addcdiv_", .call = "addcdiv_",
+static constexpr OpSchema addcdiv__schema =
+    schema_of({.name = "addcdiv_", .call = "addcdiv_",
     .text = "addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
     .args = addcdiv__args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_addcdiv, .wide_unsigned = WideUnsigned::kMixed};
+    .kind = OpKind::kElementwise, .kernel = &kernel_addcdiv,
+    .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcdiv_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcdiv__schema,
     addcdiv__impl, addcdiv__autograd);
@@ -4068,10 +4212,12 @@ static void addcdiv_into_autograd(Call c, const Tensor& self, const Tensor& tens
       || needs_grad(dst)) fail_into_grad();
   redispatch(op_addcdiv_into, c.keys & kBelowAutograd, self, tensor1, tensor2, value, dst);
 }
-static constexpr OpSchema addcdiv_into_schema = {.name = "addcdiv_into", .call = "addcdiv_into",
+static constexpr OpSchema addcdiv_into_schema =
+    schema_of({.name = "addcdiv_into", .call = "addcdiv_into",
     .text = "addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
     .args = addcdiv_args, .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_addcdiv, .wide_unsigned = WideUnsigned::kMixed};
+    .kind = OpKind::kElementwise, .kernel = &kernel_addcdiv,
+    .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                   Tensor&)> op_addcdiv_into = make_op<void, const Tensor&, const Tensor&,
                                                       const Tensor&, const Scalar&,

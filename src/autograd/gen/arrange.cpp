@@ -43,22 +43,23 @@ static TensorRef cat_autograd(Call c, TensorSpan tensors, int64_t dim) {
 static constexpr ArgInfo cat_args[] = {{"tensors", ArgType::kTensorList, false, false},
                                        {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
                                         {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cat_schema = {.name = "cat", .call = "cat",
-                                        .text = "cat(tensors: Tensor[], dim: Dim = 0) -> Tensor",
-                                        .args = cat_args, .n_args = 2, .n_outs = 1,
-                                        .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
-                                        .autocast = {Autocast::kPromote, Autocast::kPromote},
-                                        .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema cat_schema =
+    schema_of({.name = "cat", .call = "cat",
+               .text = "cat(tensors: Tensor[], dim: Dim = 0) -> Tensor", .args = cat_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kCopy, .autocast = {Autocast::kPromote, Autocast::kPromote},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(TensorSpan, int64_t)> op_cat = make_op<TensorRef, TensorSpan,
     int64_t>(&cat_schema, impl::cat, cat_autograd);
 static void cat_into_autograd(Call c, TensorSpan tensors, int64_t dim, Tensor& dst) {
   if (needs_grad(tensors) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cat_into, c.keys & kBelowAutograd, tensors, dim, dst);
 }
-static constexpr OpSchema cat_into_schema = {.name = "cat_into", .call = "cat_into",
-    .text = "cat(tensors: Tensor[], dim: Dim = 0) -> Tensor", .args = cat_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema cat_into_schema =
+    schema_of({.name = "cat_into", .call = "cat_into",
+               .text = "cat(tensors: Tensor[], dim: Dim = 0) -> Tensor", .args = cat_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(TensorSpan, int64_t, Tensor&)> op_cat_into = make_op<void, TensorSpan, int64_t,
     Tensor&>(&cat_into_schema, cat_into_impl, cat_into_autograd);
 
@@ -66,20 +67,23 @@ constinit Op<void(TensorSpan, int64_t, Tensor&)> op_cat_into = make_op<void, Ten
 static constexpr ArgInfo stack_args[] = {{"tensors", ArgType::kTensorList, false, false},
                                          {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
                                           {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema stack_schema = {.name = "stack", .call = "stack",
-    .text = "stack(tensors: Tensor[], dim: Dim = 0) -> Tensor", .args = stack_args, .n_args = 2,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kPromote, Autocast::kPromote}, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema stack_schema =
+    schema_of({.name = "stack", .call = "stack",
+               .text = "stack(tensors: Tensor[], dim: Dim = 0) -> Tensor", .args = stack_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .autocast = {Autocast::kPromote, Autocast::kPromote},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(TensorSpan, int64_t)> op_stack = make_op<TensorRef, TensorSpan,
     int64_t>(&stack_schema, impl::stack, nullptr);
 static void stack_into_autograd(Call c, TensorSpan tensors, int64_t dim, Tensor& dst) {
   if (needs_grad(tensors) || needs_grad(dst)) fail_into_grad();
   redispatch(op_stack_into, c.keys & kBelowAutograd, tensors, dim, dst);
 }
-static constexpr OpSchema stack_into_schema = {.name = "stack_into", .call = "stack_into",
-    .text = "stack(tensors: Tensor[], dim: Dim = 0) -> Tensor", .args = stack_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema stack_into_schema =
+    schema_of({.name = "stack_into", .call = "stack_into",
+               .text = "stack(tensors: Tensor[], dim: Dim = 0) -> Tensor", .args = stack_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(TensorSpan, int64_t, Tensor&)> op_stack_into = make_op<void, TensorSpan, int64_t,
     Tensor&>(&stack_into_schema, stack_into_impl, stack_into_autograd);
 
@@ -88,10 +92,11 @@ static constexpr ArgInfo split_args[] = {{"self", ArgType::kTensor, false, false
                                          {"split_size", ArgType::kInt, false, false},
                                          {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
                                           {.i = 0}}};
-static constexpr OpSchema split_schema = {.name = "split", .call = "split",
-    .text = "split(self: Tensor, split_size: Int, dim: Dim = 0) -> Tensor[]", .args = split_args,
-    .n_args = 3, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema split_schema =
+    schema_of({.name = "split", .call = "split",
+               .text = "split(self: Tensor, split_size: Int, dim: Dim = 0) -> Tensor[]",
+               .args = split_args, .n_args = 3, .n_outs = -1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_split =
     make_op<TensorList, const Tensor&, int64_t, int64_t>(&split_schema, impl::split, nullptr);
 
@@ -129,12 +134,12 @@ static constexpr ArgInfo split_with_sizes_args[] = {{"self", ArgType::kTensor, f
                                                     {"split_sizes", ArgType::kSize, false, false},
                                                     {"dim", ArgType::kDim, false, true, 0,
                                                      ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema split_with_sizes_schema = {.name = "split_with_sizes",
-                                                     .call = "split_with_sizes",
+static constexpr OpSchema split_with_sizes_schema =
+    schema_of({.name = "split_with_sizes", .call = "split_with_sizes",
     .text = "split_with_sizes(self: Tensor, split_sizes: Int[], dim: Dim = 0) -> Tensor[]",
     .args = split_with_sizes_args, .n_args = 3, .n_outs = -1, .differentiable = true,
     .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, Ints, int64_t)> op_split_with_sizes = make_op<TensorList,
     const Tensor&, Ints, int64_t>(&split_with_sizes_schema, impl::split_with_sizes,
                                   split_with_sizes_autograd);
@@ -144,10 +149,11 @@ static constexpr ArgInfo chunk_args[] = {{"self", ArgType::kTensor, false, false
                                          {"chunks", ArgType::kInt, false, false},
                                          {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
                                           {.i = 0}}};
-static constexpr OpSchema chunk_schema = {.name = "chunk", .call = "chunk",
-    .text = "chunk(self: Tensor, chunks: Int, dim: Dim = 0) -> Tensor[]", .args = chunk_args,
-    .n_args = 3, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema chunk_schema =
+    schema_of({.name = "chunk", .call = "chunk",
+               .text = "chunk(self: Tensor, chunks: Int, dim: Dim = 0) -> Tensor[]",
+               .args = chunk_args, .n_args = 3, .n_outs = -1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_chunk =
     make_op<TensorList, const Tensor&, int64_t, int64_t>(&chunk_schema, impl::chunk, nullptr);
 
@@ -181,12 +187,10 @@ static TensorRef flip_autograd(Call c, const Tensor& self, Ints dims) {
 }
 static constexpr ArgInfo flip_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dims", ArgType::kDims, false, false}};
-static constexpr OpSchema flip_schema = {.name = "flip", .call = "flip",
-                                         .text = "flip(self: Tensor, dims: Dims) -> Tensor",
-                                         .args = flip_args, .n_args = 2, .n_outs = 1,
-                                         .differentiable = true, .leaf = true,
-                                         .kind = OpKind::kCopy,
-                                         .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema flip_schema =
+    schema_of({.name = "flip", .call = "flip", .text = "flip(self: Tensor, dims: Dims) -> Tensor",
+               .args = flip_args, .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_flip = make_op<TensorRef, const Tensor&,
     Ints>(&flip_schema, impl::flip, flip_autograd);
 
@@ -224,32 +228,32 @@ static TensorRef roll_autograd(Call c, const Tensor& self, Ints shifts, Ints dim
 static constexpr ArgInfo roll_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"shifts", ArgType::kSize, false, false},
                                         {"dims", ArgType::kDims, false, true}};
-static constexpr OpSchema roll_schema = {.name = "roll", .call = "roll",
-    .text = "roll(self: Tensor, shifts: Int[], dims: Dims = []) -> Tensor", .args = roll_args,
-    .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema roll_schema =
+    schema_of({.name = "roll", .call = "roll",
+               .text = "roll(self: Tensor, shifts: Int[], dims: Dims = []) -> Tensor",
+               .args = roll_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints)> op_roll = make_op<TensorRef, const Tensor&, Ints,
     Ints>(&roll_schema, impl::roll, roll_autograd);
 
 // ---- repeat ----
 static constexpr ArgInfo repeat_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"repeats", ArgType::kSize, false, false}};
-static constexpr OpSchema repeat_schema = {.name = "repeat", .call = "repeat",
-                                           .text = "repeat(self: Tensor, repeats: Size) -> Tensor",
-                                           .args = repeat_args, .n_args = 2, .n_outs = 1,
-                                           .structural = true, .kind = OpKind::kComposite,
-                                           .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema repeat_schema =
+    schema_of({.name = "repeat", .call = "repeat",
+               .text = "repeat(self: Tensor, repeats: Size) -> Tensor", .args = repeat_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_repeat = make_op<TensorRef, const Tensor&,
     Ints>(&repeat_schema, impl::repeat, nullptr);
 
 // ---- tile ----
 static constexpr ArgInfo tile_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dims", ArgType::kSize, false, false}};
-static constexpr OpSchema tile_schema = {.name = "tile", .call = "tile",
-                                         .text = "tile(self: Tensor, dims: Size) -> Tensor",
-                                         .args = tile_args, .n_args = 2, .n_outs = 1,
-                                         .structural = true, .kind = OpKind::kComposite,
-                                         .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema tile_schema =
+    schema_of({.name = "tile", .call = "tile", .text = "tile(self: Tensor, dims: Size) -> Tensor",
+               .args = tile_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_tile = make_op<TensorRef, const Tensor&,
     Ints>(&tile_schema, impl::tile, nullptr);
 
@@ -259,10 +263,11 @@ static constexpr ArgInfo pad_args[] = {{"input", ArgType::kTensor, false, false}
                                        {"mode", ArgType::kEnum, false, true, kPaddingValues,
                                         ArgDefault::kInt, {.i = 0}},
                                        {"value", ArgType::kOptScalar, false, true}};
-static constexpr OpSchema pad_schema = {.name = "pad", .call = "pad",
+static constexpr OpSchema pad_schema =
+    schema_of({.name = "pad", .call = "pad",
     .text = "pad(input: Tensor, pad: Int[], mode: Enum<Padding> = \"constant\", value: Scalar? = "
     "None) -> Tensor", .args = pad_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, const Scalar*)> op_pad =
     make_op<TensorRef, const Tensor&, Ints, int64_t, const Scalar*>(&pad_schema, impl::pad,
     nullptr);
@@ -301,11 +306,11 @@ static constexpr ArgInfo constant_pad_nd_args[] = {{"self", ArgType::kTensor, fa
                                                    {"pad", ArgType::kSize, false, false},
                                                    {"value", ArgType::kScalar, false, true, 0,
                                                     ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema constant_pad_nd_schema = {.name = "constant_pad_nd",
-                                                    .call = "constant_pad_nd",
-    .text = "constant_pad_nd(self: Tensor, pad: Int[], value: Scalar = 0) -> Tensor",
-    .args = constant_pad_nd_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema constant_pad_nd_schema =
+    schema_of({.name = "constant_pad_nd", .call = "constant_pad_nd",
+               .text = "constant_pad_nd(self: Tensor, pad: Int[], value: Scalar = 0) -> Tensor",
+               .args = constant_pad_nd_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, const Scalar&)> op_constant_pad_nd =
     make_op<TensorRef, const Tensor&, Ints, const Scalar&>(&constant_pad_nd_schema,
     impl::constant_pad_nd, constant_pad_nd_autograd);
@@ -349,10 +354,12 @@ static TensorRef pad_indexed_autograd(Call c, const Tensor& self, Ints pad, int6
 static constexpr ArgInfo pad_indexed_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"pad", ArgType::kSize, false, false},
                                                {"mode", ArgType::kInt, false, false}};
-static constexpr OpSchema pad_indexed_schema = {.name = "pad_indexed", .call = "pad_indexed",
-    .text = "pad_indexed(self: Tensor, pad: Int[], mode: Int) -> Tensor", .args = pad_indexed_args,
-    .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema pad_indexed_schema =
+    schema_of({.name = "pad_indexed", .call = "pad_indexed",
+               .text = "pad_indexed(self: Tensor, pad: Int[], mode: Int) -> Tensor",
+               .args = pad_indexed_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kCopy,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, int64_t)> op_pad_indexed =
     make_op<TensorRef, const Tensor&, Ints, int64_t>(&pad_indexed_schema, impl::pad_indexed,
                                                      pad_indexed_autograd);
@@ -401,11 +408,11 @@ static constexpr ArgInfo pad_indexed_backward_args[] = {{"grad", ArgType::kTenso
                                                         {"self", ArgType::kTensor, false, false},
                                                         {"pad", ArgType::kSize, false, false},
                                                         {"mode", ArgType::kInt, false, false}};
-static constexpr OpSchema pad_indexed_backward_schema = {.name = "pad_indexed_backward",
-    .call = "pad_indexed_backward",
+static constexpr OpSchema pad_indexed_backward_schema =
+    schema_of({.name = "pad_indexed_backward", .call = "pad_indexed_backward",
     .text = "pad_indexed_backward(grad: Tensor, self: Tensor, pad: Int[], mode: Int) -> Tensor",
     .args = pad_indexed_backward_args, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves};
+    .internal = true, .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, int64_t)> op_pad_indexed_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, int64_t>(&pad_indexed_backward_schema,
     impl::pad_indexed_backward, pad_indexed_backward_autograd);
@@ -413,100 +420,95 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, int64_t)> op_pad_inde
 // ---- hstack ----
 static constexpr ArgInfo hstack_args[] = {{"tensors", ArgType::kTensorList, false, false},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema hstack_schema = {.name = "hstack", .call = "hstack",
-                                           .text = "hstack(tensors: Tensor[]) -> Tensor",
-                                           .args = hstack_args, .n_args = 1, .n_outs = 1,
-                                           .structural = true, .kind = OpKind::kComposite,
-                                           .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema hstack_schema =
+    schema_of({.name = "hstack", .call = "hstack", .text = "hstack(tensors: Tensor[]) -> Tensor",
+               .args = hstack_args, .n_args = 1, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(TensorSpan)> op_hstack = make_op<TensorRef, TensorSpan>(&hstack_schema,
     impl::hstack, nullptr);
 static void hstack_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
   if (needs_grad(tensors) || needs_grad(dst)) fail_into_grad();
   redispatch(op_hstack_into, c.keys & kBelowAutograd, tensors, dst);
 }
-static constexpr OpSchema hstack_into_schema = {.name = "hstack_into", .call = "hstack_into",
-                                                .text = "hstack(tensors: Tensor[]) -> Tensor",
-                                                .args = hstack_args, .n_args = 2, .n_outs = 0,
-                                                .structural = true, .leaf = true,
-                                                .kind = OpKind::kComposite,
-                                                .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema hstack_into_schema =
+    schema_of({.name = "hstack_into", .call = "hstack_into",
+               .text = "hstack(tensors: Tensor[]) -> Tensor", .args = hstack_args, .n_args = 2,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(TensorSpan, Tensor&)> op_hstack_into = make_op<void, TensorSpan,
     Tensor&>(&hstack_into_schema, hstack_into_impl, hstack_into_autograd);
 
 // ---- vstack ----
 static constexpr ArgInfo vstack_args[] = {{"tensors", ArgType::kTensorList, false, false},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema vstack_schema = {.name = "vstack", .call = "vstack",
-                                           .text = "vstack(tensors: Tensor[]) -> Tensor",
-                                           .args = vstack_args, .n_args = 1, .n_outs = 1,
-                                           .structural = true, .kind = OpKind::kComposite,
-                                           .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema vstack_schema =
+    schema_of({.name = "vstack", .call = "vstack", .text = "vstack(tensors: Tensor[]) -> Tensor",
+               .args = vstack_args, .n_args = 1, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(TensorSpan)> op_vstack = make_op<TensorRef, TensorSpan>(&vstack_schema,
     impl::vstack, nullptr);
 static void vstack_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
   if (needs_grad(tensors) || needs_grad(dst)) fail_into_grad();
   redispatch(op_vstack_into, c.keys & kBelowAutograd, tensors, dst);
 }
-static constexpr OpSchema vstack_into_schema = {.name = "vstack_into", .call = "vstack_into",
-                                                .text = "vstack(tensors: Tensor[]) -> Tensor",
-                                                .args = vstack_args, .n_args = 2, .n_outs = 0,
-                                                .structural = true, .leaf = true,
-                                                .kind = OpKind::kComposite,
-                                                .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema vstack_into_schema =
+    schema_of({.name = "vstack_into", .call = "vstack_into",
+               .text = "vstack(tensors: Tensor[]) -> Tensor", .args = vstack_args, .n_args = 2,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(TensorSpan, Tensor&)> op_vstack_into = make_op<void, TensorSpan,
     Tensor&>(&vstack_into_schema, vstack_into_impl, vstack_into_autograd);
 
 // ---- dstack ----
 static constexpr ArgInfo dstack_args[] = {{"tensors", ArgType::kTensorList, false, false},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema dstack_schema = {.name = "dstack", .call = "dstack",
-                                           .text = "dstack(tensors: Tensor[]) -> Tensor",
-                                           .args = dstack_args, .n_args = 1, .n_outs = 1,
-                                           .structural = true, .kind = OpKind::kComposite,
-                                           .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema dstack_schema =
+    schema_of({.name = "dstack", .call = "dstack", .text = "dstack(tensors: Tensor[]) -> Tensor",
+               .args = dstack_args, .n_args = 1, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(TensorSpan)> op_dstack = make_op<TensorRef, TensorSpan>(&dstack_schema,
     impl::dstack, nullptr);
 static void dstack_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
   if (needs_grad(tensors) || needs_grad(dst)) fail_into_grad();
   redispatch(op_dstack_into, c.keys & kBelowAutograd, tensors, dst);
 }
-static constexpr OpSchema dstack_into_schema = {.name = "dstack_into", .call = "dstack_into",
-                                                .text = "dstack(tensors: Tensor[]) -> Tensor",
-                                                .args = dstack_args, .n_args = 2, .n_outs = 0,
-                                                .structural = true, .leaf = true,
-                                                .kind = OpKind::kComposite,
-                                                .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema dstack_into_schema =
+    schema_of({.name = "dstack_into", .call = "dstack_into",
+               .text = "dstack(tensors: Tensor[]) -> Tensor", .args = dstack_args, .n_args = 2,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(TensorSpan, Tensor&)> op_dstack_into = make_op<void, TensorSpan,
     Tensor&>(&dstack_into_schema, dstack_into_impl, dstack_into_autograd);
 
 // ---- column_stack ----
 static constexpr ArgInfo column_stack_args[] = {{"tensors", ArgType::kTensorList, false, false},
                                                 {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema column_stack_schema = {.name = "column_stack", .call = "column_stack",
-    .text = "column_stack(tensors: Tensor[]) -> Tensor", .args = column_stack_args, .n_args = 1,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema column_stack_schema =
+    schema_of({.name = "column_stack", .call = "column_stack",
+               .text = "column_stack(tensors: Tensor[]) -> Tensor", .args = column_stack_args,
+               .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(TensorSpan)> op_column_stack =
     make_op<TensorRef, TensorSpan>(&column_stack_schema, impl::column_stack, nullptr);
 static void column_stack_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
   if (needs_grad(tensors) || needs_grad(dst)) fail_into_grad();
   redispatch(op_column_stack_into, c.keys & kBelowAutograd, tensors, dst);
 }
-static constexpr OpSchema column_stack_into_schema = {.name = "column_stack_into",
-                                                      .call = "column_stack_into",
-    .text = "column_stack(tensors: Tensor[]) -> Tensor", .args = column_stack_args, .n_args = 2,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema column_stack_into_schema =
+    schema_of({.name = "column_stack_into", .call = "column_stack_into",
+               .text = "column_stack(tensors: Tensor[]) -> Tensor", .args = column_stack_args,
+               .n_args = 2, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(TensorSpan, Tensor&)> op_column_stack_into = make_op<void, TensorSpan,
     Tensor&>(&column_stack_into_schema, column_stack_into_impl, column_stack_into_autograd);
 
 // ---- block_diag ----
 static constexpr ArgInfo block_diag_args[] = {{"tensors", ArgType::kTensorList, false, false}};
-static constexpr OpSchema block_diag_schema = {.name = "block_diag", .call = "block_diag",
-                                               .text = "block_diag(tensors: Tensor[]) -> Tensor",
-                                               .args = block_diag_args, .n_args = 1, .n_outs = 1,
-                                               .structural = true, .kind = OpKind::kComposite,
-                                               .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema block_diag_schema =
+    schema_of({.name = "block_diag", .call = "block_diag",
+               .text = "block_diag(tensors: Tensor[]) -> Tensor", .args = block_diag_args,
+               .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(TensorSpan)> op_block_diag =
     make_op<TensorRef, TensorSpan>(&block_diag_schema, impl::block_diag, nullptr);
 
@@ -515,10 +517,11 @@ static constexpr ArgInfo tensor_split_args[] = {{"self", ArgType::kTensor, false
                                                 {"sections", ArgType::kInt, false, false},
                                                 {"dim", ArgType::kDim, false, true, 0,
                                                  ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema tensor_split_schema = {.name = "tensor_split", .call = "tensor_split",
-    .text = "tensor_split(self: Tensor, sections: Int, dim: Dim = 0) -> Tensor[]",
-    .args = tensor_split_args, .n_args = 3, .n_outs = -1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema tensor_split_schema =
+    schema_of({.name = "tensor_split", .call = "tensor_split",
+               .text = "tensor_split(self: Tensor, sections: Int, dim: Dim = 0) -> Tensor[]",
+               .args = tensor_split_args, .n_args = 3, .n_outs = -1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_tensor_split =
     make_op<TensorList, const Tensor&, int64_t, int64_t>(&tensor_split_schema, impl::tensor_split,
     nullptr);
@@ -528,11 +531,11 @@ static constexpr ArgInfo tensor_split_indices_args[] = {{"self", ArgType::kTenso
                                                         {"indices", ArgType::kSize, false, false},
                                                         {"dim", ArgType::kDim, false, true, 0,
     ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema tensor_split_indices_schema = {.name = "tensor_split_indices",
-    .call = "tensor_split_indices",
+static constexpr OpSchema tensor_split_indices_schema =
+    schema_of({.name = "tensor_split_indices", .call = "tensor_split_indices",
     .text = "tensor_split_indices(self: Tensor, indices: Int[], dim: Dim = 0) -> Tensor[]",
     .args = tensor_split_indices_args, .n_args = 3, .n_outs = -1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, Ints, int64_t)> op_tensor_split_indices = make_op<TensorList,
     const Tensor&, Ints, int64_t>(&tensor_split_indices_schema, impl::tensor_split_indices,
                                   nullptr);
@@ -543,11 +546,11 @@ static constexpr ArgInfo tensor_split_tensor_args[] = {{"self", ArgType::kTensor
                                                         ArgType::kTensor, false, false},
                                                        {"dim", ArgType::kDim, false, true, 0,
                                                         ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema tensor_split_tensor_schema = {.name = "tensor_split_tensor",
-                                                        .call = "tensor_split_tensor",
+static constexpr OpSchema tensor_split_tensor_schema =
+    schema_of({.name = "tensor_split_tensor", .call = "tensor_split_tensor",
     .text = "tensor_split_tensor(self: Tensor, tensor_indices_or_sections: Tensor, dim: Dim = 0) "
     "-> Tensor[]", .args = tensor_split_tensor_args, .n_args = 3, .n_outs = -1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, const Tensor&, int64_t)> op_tensor_split_tensor =
     make_op<TensorList, const Tensor&, const Tensor&, int64_t>(&tensor_split_tensor_schema,
     impl::tensor_split_tensor, nullptr);
@@ -555,83 +558,84 @@ constinit Op<TensorList(const Tensor&, const Tensor&, int64_t)> op_tensor_split_
 // ---- hsplit ----
 static constexpr ArgInfo hsplit_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"sections", ArgType::kInt, false, false}};
-static constexpr OpSchema hsplit_schema = {.name = "hsplit", .call = "hsplit",
-    .text = "hsplit(self: Tensor, sections: Int) -> Tensor[]", .args = hsplit_args, .n_args = 2,
-    .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema hsplit_schema =
+    schema_of({.name = "hsplit", .call = "hsplit",
+               .text = "hsplit(self: Tensor, sections: Int) -> Tensor[]", .args = hsplit_args,
+               .n_args = 2, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, int64_t)> op_hsplit = make_op<TensorList, const Tensor&,
     int64_t>(&hsplit_schema, impl::hsplit, nullptr);
 
 // ---- hsplit_indices ----
 static constexpr ArgInfo hsplit_indices_args[] = {{"self", ArgType::kTensor, false, false},
                                                   {"indices", ArgType::kSize, false, false}};
-static constexpr OpSchema hsplit_indices_schema = {.name = "hsplit_indices",
-                                                   .call = "hsplit_indices",
-    .text = "hsplit_indices(self: Tensor, indices: Int[]) -> Tensor[]", .args = hsplit_indices_args,
-    .n_args = 2, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema hsplit_indices_schema =
+    schema_of({.name = "hsplit_indices", .call = "hsplit_indices",
+               .text = "hsplit_indices(self: Tensor, indices: Int[]) -> Tensor[]",
+               .args = hsplit_indices_args, .n_args = 2, .n_outs = -1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, Ints)> op_hsplit_indices = make_op<TensorList, const Tensor&,
     Ints>(&hsplit_indices_schema, impl::hsplit_indices, nullptr);
 
 // ---- vsplit ----
 static constexpr ArgInfo vsplit_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"sections", ArgType::kInt, false, false}};
-static constexpr OpSchema vsplit_schema = {.name = "vsplit", .call = "vsplit",
-    .text = "vsplit(self: Tensor, sections: Int) -> Tensor[]", .args = vsplit_args, .n_args = 2,
-    .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema vsplit_schema =
+    schema_of({.name = "vsplit", .call = "vsplit",
+               .text = "vsplit(self: Tensor, sections: Int) -> Tensor[]", .args = vsplit_args,
+               .n_args = 2, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, int64_t)> op_vsplit = make_op<TensorList, const Tensor&,
     int64_t>(&vsplit_schema, impl::vsplit, nullptr);
 
 // ---- vsplit_indices ----
 static constexpr ArgInfo vsplit_indices_args[] = {{"self", ArgType::kTensor, false, false},
                                                   {"indices", ArgType::kSize, false, false}};
-static constexpr OpSchema vsplit_indices_schema = {.name = "vsplit_indices",
-                                                   .call = "vsplit_indices",
-    .text = "vsplit_indices(self: Tensor, indices: Int[]) -> Tensor[]", .args = vsplit_indices_args,
-    .n_args = 2, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema vsplit_indices_schema =
+    schema_of({.name = "vsplit_indices", .call = "vsplit_indices",
+               .text = "vsplit_indices(self: Tensor, indices: Int[]) -> Tensor[]",
+               .args = vsplit_indices_args, .n_args = 2, .n_outs = -1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, Ints)> op_vsplit_indices = make_op<TensorList, const Tensor&,
     Ints>(&vsplit_indices_schema, impl::vsplit_indices, nullptr);
 
 // ---- dsplit ----
 static constexpr ArgInfo dsplit_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"sections", ArgType::kInt, false, false}};
-static constexpr OpSchema dsplit_schema = {.name = "dsplit", .call = "dsplit",
-    .text = "dsplit(self: Tensor, sections: Int) -> Tensor[]", .args = dsplit_args, .n_args = 2,
-    .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema dsplit_schema =
+    schema_of({.name = "dsplit", .call = "dsplit",
+               .text = "dsplit(self: Tensor, sections: Int) -> Tensor[]", .args = dsplit_args,
+               .n_args = 2, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, int64_t)> op_dsplit = make_op<TensorList, const Tensor&,
     int64_t>(&dsplit_schema, impl::dsplit, nullptr);
 
 // ---- dsplit_indices ----
 static constexpr ArgInfo dsplit_indices_args[] = {{"self", ArgType::kTensor, false, false},
                                                   {"indices", ArgType::kSize, false, false}};
-static constexpr OpSchema dsplit_indices_schema = {.name = "dsplit_indices",
-                                                   .call = "dsplit_indices",
-    .text = "dsplit_indices(self: Tensor, indices: Int[]) -> Tensor[]", .args = dsplit_indices_args,
-    .n_args = 2, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema dsplit_indices_schema =
+    schema_of({.name = "dsplit_indices", .call = "dsplit_indices",
+               .text = "dsplit_indices(self: Tensor, indices: Int[]) -> Tensor[]",
+               .args = dsplit_indices_args, .n_args = 2, .n_outs = -1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, Ints)> op_dsplit_indices = make_op<TensorList, const Tensor&,
     Ints>(&dsplit_indices_schema, impl::dsplit_indices, nullptr);
 
 // ---- fliplr ----
 static constexpr ArgInfo fliplr_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema fliplr_schema = {.name = "fliplr", .call = "fliplr",
-                                           .text = "fliplr(self: Tensor) -> Tensor",
-                                           .args = fliplr_args, .n_args = 1, .n_outs = 1,
-                                           .structural = true, .kind = OpKind::kComposite,
-                                           .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema fliplr_schema =
+    schema_of({.name = "fliplr", .call = "fliplr", .text = "fliplr(self: Tensor) -> Tensor",
+               .args = fliplr_args, .n_args = 1, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_fliplr = make_op<TensorRef, const Tensor&>(&fliplr_schema,
     impl::fliplr, nullptr);
 
 // ---- flipud ----
 static constexpr ArgInfo flipud_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema flipud_schema = {.name = "flipud", .call = "flipud",
-                                           .text = "flipud(self: Tensor) -> Tensor",
-                                           .args = flipud_args, .n_args = 1, .n_outs = 1,
-                                           .structural = true, .kind = OpKind::kComposite,
-                                           .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema flipud_schema =
+    schema_of({.name = "flipud", .call = "flipud", .text = "flipud(self: Tensor) -> Tensor",
+               .args = flipud_args, .n_args = 1, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_flipud = make_op<TensorRef, const Tensor&>(&flipud_schema,
     impl::flipud, nullptr);
 
@@ -639,10 +643,11 @@ constinit Op<TensorRef(const Tensor&)> op_flipud = make_op<TensorRef, const Tens
 static constexpr ArgInfo rot90_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"k", ArgType::kInt, false, true, 0, ArgDefault::kInt,
                                           {.i = 1}}, {"dims", ArgType::kDims, false, true}};
-static constexpr OpSchema rot90_schema = {.name = "rot90", .call = "rot90",
-    .text = "rot90(self: Tensor, k: Int = 1, dims: Dims = []) -> Tensor", .args = rot90_args,
-    .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema rot90_schema =
+    schema_of({.name = "rot90", .call = "rot90",
+               .text = "rot90(self: Tensor, k: Int = 1, dims: Dims = []) -> Tensor",
+               .args = rot90_args, .n_args = 3, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, Ints)> op_rot90 = make_op<TensorRef, const Tensor&,
     int64_t, Ints>(&rot90_schema, impl::rot90, nullptr);
 
@@ -651,21 +656,22 @@ static constexpr ArgInfo diag_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"diagonal", ArgType::kInt, false, true, 0,
                                          ArgDefault::kInt, {.i = 0}},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema diag_schema = {.name = "diag", .call = "diag",
-                                         .text = "diag(self: Tensor, diagonal: Int = 0) -> Tensor",
-                                         .args = diag_args, .n_args = 2, .n_outs = 1,
-                                         .structural = true, .kind = OpKind::kComposite,
-                                         .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema diag_schema =
+    schema_of({.name = "diag", .call = "diag",
+               .text = "diag(self: Tensor, diagonal: Int = 0) -> Tensor", .args = diag_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_diag = make_op<TensorRef, const Tensor&,
     int64_t>(&diag_schema, impl::diag, nullptr);
 static void diag_into_autograd(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_diag_into, c.keys & kBelowAutograd, self, diagonal, dst);
 }
-static constexpr OpSchema diag_into_schema = {.name = "diag_into", .call = "diag_into",
-    .text = "diag(self: Tensor, diagonal: Int = 0) -> Tensor", .args = diag_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema diag_into_schema =
+    schema_of({.name = "diag_into", .call = "diag_into",
+               .text = "diag(self: Tensor, diagonal: Int = 0) -> Tensor", .args = diag_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_diag_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&diag_into_schema, diag_into_impl, diag_into_autograd);
 
@@ -673,10 +679,11 @@ constinit Op<void(const Tensor&, int64_t, Tensor&)> op_diag_into = make_op<void,
 static constexpr ArgInfo diagflat_args[] = {{"self", ArgType::kTensor, false, false},
                                             {"offset", ArgType::kInt, false, true, 0,
                                              ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema diagflat_schema = {.name = "diagflat", .call = "diagflat",
-    .text = "diagflat(self: Tensor, offset: Int = 0) -> Tensor", .args = diagflat_args, .n_args = 2,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema diagflat_schema =
+    schema_of({.name = "diagflat", .call = "diagflat",
+               .text = "diagflat(self: Tensor, offset: Int = 0) -> Tensor", .args = diagflat_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_diagflat = make_op<TensorRef, const Tensor&,
     int64_t>(&diagflat_schema, impl::diagflat, nullptr);
 
@@ -688,10 +695,11 @@ static constexpr ArgInfo diag_embed_args[] = {{"self", ArgType::kTensor, false, 
                                                ArgDefault::kInt, {.i = -2}},
                                               {"dim2", ArgType::kDim, false, true, 0,
                                                ArgDefault::kInt, {.i = -1}}};
-static constexpr OpSchema diag_embed_schema = {.name = "diag_embed", .call = "diag_embed",
+static constexpr OpSchema diag_embed_schema =
+    schema_of({.name = "diag_embed", .call = "diag_embed",
     .text = "diag_embed(self: Tensor, offset: Int = 0, dim1: Dim = -2, dim2: Dim = -1) -> Tensor",
     .args = diag_embed_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_diag_embed =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&diag_embed_schema,
     impl::diag_embed, nullptr);
@@ -700,20 +708,21 @@ constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_diag_embed 
 static constexpr ArgInfo meshgrid_args[] = {{"tensors", ArgType::kTensorList, false, false},
                                             {"indexing", ArgType::kEnum, false, true,
                                              kIndexingValues, ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema meshgrid_schema = {.name = "meshgrid", .call = "meshgrid",
-    .text = "meshgrid(tensors: Tensor[], indexing: Enum<Indexing> = \"ij\") -> Tensor[]",
-    .args = meshgrid_args, .n_args = 2, .n_outs = -1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema meshgrid_schema =
+    schema_of({.name = "meshgrid", .call = "meshgrid",
+               .text = "meshgrid(tensors: Tensor[], indexing: Enum<Indexing> = \"ij\") -> Tensor[]",
+               .args = meshgrid_args, .n_args = 2, .n_outs = -1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(TensorSpan, int64_t)> op_meshgrid = make_op<TensorList, TensorSpan,
     int64_t>(&meshgrid_schema, impl::meshgrid, nullptr);
 
 // ---- cartesian_prod ----
 static constexpr ArgInfo cartesian_prod_args[] = {{"tensors", ArgType::kTensorList, false, false}};
-static constexpr OpSchema cartesian_prod_schema = {.name = "cartesian_prod",
-                                                   .call = "cartesian_prod",
-    .text = "cartesian_prod(tensors: Tensor[]) -> Tensor", .args = cartesian_prod_args, .n_args = 1,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema cartesian_prod_schema =
+    schema_of({.name = "cartesian_prod", .call = "cartesian_prod",
+               .text = "cartesian_prod(tensors: Tensor[]) -> Tensor", .args = cartesian_prod_args,
+               .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(TensorSpan)> op_cartesian_prod =
     make_op<TensorRef, TensorSpan>(&cartesian_prod_schema, impl::cartesian_prod, nullptr);
 
@@ -723,10 +732,11 @@ static constexpr ArgInfo combinations_args[] = {{"self", ArgType::kTensor, false
                                                  ArgDefault::kInt, {.i = 2}},
                                                 {"with_replacement", ArgType::kBool, false, true, 0,
                                                  ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema combinations_schema = {.name = "combinations", .call = "combinations",
+static constexpr OpSchema combinations_schema =
+    schema_of({.name = "combinations", .call = "combinations",
     .text = "combinations(self: Tensor, r: Int = 2, with_replacement: Bool = false) -> Tensor",
     .args = combinations_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, bool)> op_combinations =
     make_op<TensorRef, const Tensor&, int64_t, bool>(&combinations_schema, impl::combinations,
                                                      nullptr);
@@ -737,11 +747,11 @@ static constexpr ArgInfo repeat_interleave_args[] = {{"self", ArgType::kTensor, 
                                                      {"dim", ArgType::kOptDim, false, true},
                                                      {"output_size", ArgType::kOptInt, false,
                                                       true}};
-static constexpr OpSchema repeat_interleave_schema = {.name = "repeat_interleave",
-                                                      .call = "repeat_interleave",
+static constexpr OpSchema repeat_interleave_schema =
+    schema_of({.name = "repeat_interleave", .call = "repeat_interleave",
     .text = "repeat_interleave(self: Tensor, repeats: Int, dim: Dim? = None, output_size: Int? = "
     "None) -> Tensor", .args = repeat_interleave_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>)> op_repeat_interleave =
     make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>,
             Opt<int64_t>>(&repeat_interleave_schema, impl::repeat_interleave, nullptr);
@@ -750,12 +760,12 @@ constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>)> op_r
 static constexpr ArgInfo repeat_interleave_tensor_args[] =
     {{"self", ArgType::kTensor, false, false}, {"repeats", ArgType::kTensor, false, false},
      {"dim", ArgType::kOptDim, false, true}, {"output_size", ArgType::kOptInt, false, true}};
-static constexpr OpSchema repeat_interleave_tensor_schema = {.name = "repeat_interleave_tensor",
-    .call = "repeat_interleave_tensor",
+static constexpr OpSchema repeat_interleave_tensor_schema =
+    schema_of({.name = "repeat_interleave_tensor", .call = "repeat_interleave_tensor",
     .text = "repeat_interleave_tensor(self: Tensor, repeats: Tensor, dim: Dim? = None, "
     "output_size: Int? = None) -> Tensor", .args = repeat_interleave_tensor_args, .n_args = 4,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>,
                        Opt<int64_t>)> op_repeat_interleave_tensor =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>,
@@ -765,10 +775,11 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>,
 // ---- pixel_shuffle ----
 static constexpr ArgInfo pixel_shuffle_args[] = {{"self", ArgType::kTensor, false, false},
                                                  {"upscale_factor", ArgType::kInt, false, false}};
-static constexpr OpSchema pixel_shuffle_schema = {.name = "pixel_shuffle", .call = "pixel_shuffle",
-    .text = "pixel_shuffle(self: Tensor, upscale_factor: Int) -> Tensor",
-    .args = pixel_shuffle_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema pixel_shuffle_schema =
+    schema_of({.name = "pixel_shuffle", .call = "pixel_shuffle",
+               .text = "pixel_shuffle(self: Tensor, upscale_factor: Int) -> Tensor",
+               .args = pixel_shuffle_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_pixel_shuffle = make_op<TensorRef, const Tensor&,
     int64_t>(&pixel_shuffle_schema, impl::pixel_shuffle, nullptr);
 
@@ -776,11 +787,11 @@ constinit Op<TensorRef(const Tensor&, int64_t)> op_pixel_shuffle = make_op<Tenso
 static constexpr ArgInfo pixel_unshuffle_args[] = {{"self", ArgType::kTensor, false, false},
                                                    {"downscale_factor", ArgType::kInt, false,
                                                     false}};
-static constexpr OpSchema pixel_unshuffle_schema = {.name = "pixel_unshuffle",
-                                                    .call = "pixel_unshuffle",
-    .text = "pixel_unshuffle(self: Tensor, downscale_factor: Int) -> Tensor",
-    .args = pixel_unshuffle_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema pixel_unshuffle_schema =
+    schema_of({.name = "pixel_unshuffle", .call = "pixel_unshuffle",
+               .text = "pixel_unshuffle(self: Tensor, downscale_factor: Int) -> Tensor",
+               .args = pixel_unshuffle_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_pixel_unshuffle =
     make_op<TensorRef, const Tensor&, int64_t>(&pixel_unshuffle_schema, impl::pixel_unshuffle,
                                                nullptr);
@@ -788,11 +799,11 @@ constinit Op<TensorRef(const Tensor&, int64_t)> op_pixel_unshuffle =
 // ---- channel_shuffle ----
 static constexpr ArgInfo channel_shuffle_args[] = {{"self", ArgType::kTensor, false, false},
                                                    {"groups", ArgType::kInt, false, false}};
-static constexpr OpSchema channel_shuffle_schema = {.name = "channel_shuffle",
-                                                    .call = "channel_shuffle",
-    .text = "channel_shuffle(self: Tensor, groups: Int) -> Tensor", .args = channel_shuffle_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema channel_shuffle_schema =
+    schema_of({.name = "channel_shuffle", .call = "channel_shuffle",
+               .text = "channel_shuffle(self: Tensor, groups: Int) -> Tensor",
+               .args = channel_shuffle_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_channel_shuffle =
     make_op<TensorRef, const Tensor&, int64_t>(&channel_shuffle_schema, impl::channel_shuffle,
                                                nullptr);

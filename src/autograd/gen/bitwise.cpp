@@ -13,19 +13,23 @@ namespace TT_NS {
 static constexpr ArgInfo bitwise_and_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"other", ArgType::kTensor, false, false},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_and_schema = {.name = "bitwise_and", .call = "bitwise_and",
-    .text = "bitwise_and(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_and_args,
-    .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_bitwise_and, .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema bitwise_and_schema =
+    schema_of({.name = "bitwise_and", .call = "bitwise_and",
+               .text = "bitwise_and(self: Tensor, other: Tensor) -> Tensor",
+               .args = bitwise_and_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_and,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_and =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_and_schema, bitwise_and_impl,
                                                      nullptr);
 static constexpr ArgInfo bitwise_and__args[] = {{"self", ArgType::kTensor, true, false},
                                                 {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema bitwise_and__schema = {.name = "bitwise_and_", .call = "bitwise_and_",
-    .text = "bitwise_and(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_and__args,
-    .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_bitwise_and, .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema bitwise_and__schema =
+    schema_of({.name = "bitwise_and_", .call = "bitwise_and_",
+               .text = "bitwise_and(self: Tensor, other: Tensor) -> Tensor",
+               .args = bitwise_and__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_and,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_and_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_and__schema, bitwise_and__impl, nullptr);
 static void bitwise_and_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -33,11 +37,12 @@ static void bitwise_and_into_autograd(Call c, const Tensor& self, const Tensor& 
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_and_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema bitwise_and_into_schema = {.name = "bitwise_and_into",
-                                                     .call = "bitwise_and_into",
-    .text = "bitwise_and(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_and_args,
-    .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_bitwise_and, .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema bitwise_and_into_schema =
+    schema_of({.name = "bitwise_and_into", .call = "bitwise_and_into",
+               .text = "bitwise_and(self: Tensor, other: Tensor) -> Tensor",
+               .args = bitwise_and_args, .n_args = 3, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_and,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_and_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_and_into_schema,
     bitwise_and_into_impl, bitwise_and_into_autograd);
@@ -46,23 +51,23 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_and_into =
 static constexpr ArgInfo bitwise_and_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                       {"other", ArgType::kScalar, false, false},
                                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_and_scalar_schema = {.name = "bitwise_and_scalar",
-                                                       .call = "bitwise_and",
-    .text = "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = bitwise_and_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_and,
-    .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema bitwise_and_scalar_schema =
+    schema_of({.name = "bitwise_and_scalar", .call = "bitwise_and",
+               .text = "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = bitwise_and_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_and,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_and_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_and_scalar_schema,
                                                      bitwise_and_scalar_impl, nullptr);
 static constexpr ArgInfo bitwise_and_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                                        {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema bitwise_and_scalar__schema = {.name = "bitwise_and_scalar_",
-                                                        .call = "bitwise_and_",
-    .text = "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = bitwise_and_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_and,
-    .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema bitwise_and_scalar__schema =
+    schema_of({.name = "bitwise_and_scalar_", .call = "bitwise_and_",
+               .text = "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = bitwise_and_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_and,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_and_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_and_scalar__schema, bitwise_and_scalar__impl, nullptr);
 static void bitwise_and_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -70,11 +75,12 @@ static void bitwise_and_scalar_into_autograd(Call c, const Tensor& self, const S
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_and_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema bitwise_and_scalar_into_schema = {.name = "bitwise_and_scalar_into",
-    .call = "bitwise_and_into", .text = "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = bitwise_and_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_and,
-    .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema bitwise_and_scalar_into_schema =
+    schema_of({.name = "bitwise_and_scalar_into", .call = "bitwise_and_into",
+               .text = "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = bitwise_and_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_and,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_and_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_and_scalar_into_schema,
     bitwise_and_scalar_into_impl, bitwise_and_scalar_into_autograd);
@@ -83,29 +89,32 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_and_scalar_
 static constexpr ArgInfo bitwise_or_args[] = {{"self", ArgType::kTensor, false, false},
                                               {"other", ArgType::kTensor, false, false},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_or_schema = {.name = "bitwise_or", .call = "bitwise_or",
-    .text = "bitwise_or(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_or_args,
-    .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_bitwise_or, .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema bitwise_or_schema =
+    schema_of({.name = "bitwise_or", .call = "bitwise_or",
+               .text = "bitwise_or(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_or_args,
+               .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_bitwise_or, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_or =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_or_schema, bitwise_or_impl, nullptr);
 static constexpr ArgInfo bitwise_or__args[] = {{"self", ArgType::kTensor, true, false},
                                                {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema bitwise_or__schema = {.name = "bitwise_or_", .call = "bitwise_or_",
-    .text = "bitwise_or(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_or__args,
-    .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_bitwise_or, .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema bitwise_or__schema =
+    schema_of({.name = "bitwise_or_", .call = "bitwise_or_",
+               .text = "bitwise_or(self: Tensor, other: Tensor) -> Tensor",
+               .args = bitwise_or__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_or,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_or_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_or__schema, bitwise_or__impl, nullptr);
 static void bitwise_or_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_or_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema bitwise_or_into_schema = {.name = "bitwise_or_into",
-                                                    .call = "bitwise_or_into",
-    .text = "bitwise_or(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_or_args,
-    .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_bitwise_or, .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema bitwise_or_into_schema =
+    schema_of({.name = "bitwise_or_into", .call = "bitwise_or_into",
+               .text = "bitwise_or(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_or_args,
+               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_bitwise_or, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_or_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_or_into_schema,
     bitwise_or_into_impl, bitwise_or_into_autograd);
@@ -114,23 +123,23 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_or_into =
 static constexpr ArgInfo bitwise_or_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                      {"other", ArgType::kScalar, false, false},
                                                      {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_or_scalar_schema = {.name = "bitwise_or_scalar",
-                                                      .call = "bitwise_or",
-    .text = "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = bitwise_or_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_or,
-    .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema bitwise_or_scalar_schema =
+    schema_of({.name = "bitwise_or_scalar", .call = "bitwise_or",
+               .text = "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = bitwise_or_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_or,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_or_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_or_scalar_schema,
                                                      bitwise_or_scalar_impl, nullptr);
 static constexpr ArgInfo bitwise_or_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                                       {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema bitwise_or_scalar__schema = {.name = "bitwise_or_scalar_",
-                                                       .call = "bitwise_or_",
-    .text = "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = bitwise_or_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_or,
-    .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema bitwise_or_scalar__schema =
+    schema_of({.name = "bitwise_or_scalar_", .call = "bitwise_or_",
+               .text = "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = bitwise_or_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_or,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_or_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_or_scalar__schema, bitwise_or_scalar__impl, nullptr);
 static void bitwise_or_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -138,11 +147,12 @@ static void bitwise_or_scalar_into_autograd(Call c, const Tensor& self, const Sc
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_or_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema bitwise_or_scalar_into_schema = {.name = "bitwise_or_scalar_into",
-    .call = "bitwise_or_into", .text = "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = bitwise_or_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_or,
-    .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema bitwise_or_scalar_into_schema =
+    schema_of({.name = "bitwise_or_scalar_into", .call = "bitwise_or_into",
+               .text = "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = bitwise_or_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_or,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_or_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_or_scalar_into_schema,
     bitwise_or_scalar_into_impl, bitwise_or_scalar_into_autograd);
@@ -151,19 +161,23 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_or_scalar_i
 static constexpr ArgInfo bitwise_xor_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"other", ArgType::kTensor, false, false},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_xor_schema = {.name = "bitwise_xor", .call = "bitwise_xor",
-    .text = "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_xor_args,
-    .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_bitwise_xor, .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema bitwise_xor_schema =
+    schema_of({.name = "bitwise_xor", .call = "bitwise_xor",
+               .text = "bitwise_xor(self: Tensor, other: Tensor) -> Tensor",
+               .args = bitwise_xor_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_xor,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_xor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_xor_schema, bitwise_xor_impl,
                                                      nullptr);
 static constexpr ArgInfo bitwise_xor__args[] = {{"self", ArgType::kTensor, true, false},
                                                 {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema bitwise_xor__schema = {.name = "bitwise_xor_", .call = "bitwise_xor_",
-    .text = "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_xor__args,
-    .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_bitwise_xor, .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema bitwise_xor__schema =
+    schema_of({.name = "bitwise_xor_", .call = "bitwise_xor_",
+               .text = "bitwise_xor(self: Tensor, other: Tensor) -> Tensor",
+               .args = bitwise_xor__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_xor,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_xor_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_xor__schema, bitwise_xor__impl, nullptr);
 static void bitwise_xor_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -171,11 +185,12 @@ static void bitwise_xor_into_autograd(Call c, const Tensor& self, const Tensor& 
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_xor_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema bitwise_xor_into_schema = {.name = "bitwise_xor_into",
-                                                     .call = "bitwise_xor_into",
-    .text = "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", .args = bitwise_xor_args,
-    .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_bitwise_xor, .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema bitwise_xor_into_schema =
+    schema_of({.name = "bitwise_xor_into", .call = "bitwise_xor_into",
+               .text = "bitwise_xor(self: Tensor, other: Tensor) -> Tensor",
+               .args = bitwise_xor_args, .n_args = 3, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_xor,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_xor_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_xor_into_schema,
     bitwise_xor_into_impl, bitwise_xor_into_autograd);
@@ -184,23 +199,23 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_xor_into =
 static constexpr ArgInfo bitwise_xor_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                       {"other", ArgType::kScalar, false, false},
                                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_xor_scalar_schema = {.name = "bitwise_xor_scalar",
-                                                       .call = "bitwise_xor",
-    .text = "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = bitwise_xor_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_xor,
-    .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema bitwise_xor_scalar_schema =
+    schema_of({.name = "bitwise_xor_scalar", .call = "bitwise_xor",
+               .text = "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = bitwise_xor_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_xor,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_xor_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_xor_scalar_schema,
                                                      bitwise_xor_scalar_impl, nullptr);
 static constexpr ArgInfo bitwise_xor_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                                        {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema bitwise_xor_scalar__schema = {.name = "bitwise_xor_scalar_",
-                                                        .call = "bitwise_xor_",
-    .text = "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = bitwise_xor_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_xor,
-    .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema bitwise_xor_scalar__schema =
+    schema_of({.name = "bitwise_xor_scalar_", .call = "bitwise_xor_",
+               .text = "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = bitwise_xor_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_xor,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_xor_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_xor_scalar__schema, bitwise_xor_scalar__impl, nullptr);
 static void bitwise_xor_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -208,11 +223,12 @@ static void bitwise_xor_scalar_into_autograd(Call c, const Tensor& self, const S
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_xor_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema bitwise_xor_scalar_into_schema = {.name = "bitwise_xor_scalar_into",
-    .call = "bitwise_xor_into", .text = "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = bitwise_xor_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_xor,
-    .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema bitwise_xor_scalar_into_schema =
+    schema_of({.name = "bitwise_xor_scalar_into", .call = "bitwise_xor_into",
+               .text = "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = bitwise_xor_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_xor,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_xor_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_xor_scalar_into_schema,
     bitwise_xor_scalar_into_impl, bitwise_xor_scalar_into_autograd);
@@ -220,36 +236,30 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_xor_scalar_
 // ---- bitwise_not ----
 static constexpr ArgInfo bitwise_not_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_not_schema = {.name = "bitwise_not", .call = "bitwise_not",
-                                                .text = "bitwise_not(self: Tensor) -> Tensor",
-                                                .args = bitwise_not_args, .n_args = 1, .n_outs = 1,
-                                                .leaf = true, .kind = OpKind::kElementwise,
-                                                .kernel = &kernel_bitwise_not,
-                                                .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema bitwise_not_schema =
+    schema_of({.name = "bitwise_not", .call = "bitwise_not",
+               .text = "bitwise_not(self: Tensor) -> Tensor", .args = bitwise_not_args, .n_args = 1,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_bitwise_not, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_bitwise_not =
     make_op<TensorRef, const Tensor&>(&bitwise_not_schema, bitwise_not_impl, nullptr);
 static constexpr ArgInfo bitwise_not__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_not__schema = {.name = "bitwise_not_", .call = "bitwise_not_",
-                                                 .text = "bitwise_not(self: Tensor) -> Tensor",
-                                                 .args = bitwise_not__args, .n_args = 1,
-                                                 .n_outs = 0, .leaf = true,
-                                                 .kind = OpKind::kElementwise,
-                                                 .kernel = &kernel_bitwise_not,
-                                                 .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema bitwise_not__schema =
+    schema_of({.name = "bitwise_not_", .call = "bitwise_not_",
+               .text = "bitwise_not(self: Tensor) -> Tensor", .args = bitwise_not__args,
+               .n_args = 1, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_bitwise_not, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&)> op_bitwise_not_ = make_op<void, Tensor&>(&bitwise_not__schema,
     bitwise_not__impl, nullptr);
 static void bitwise_not_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_not_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema bitwise_not_into_schema = {.name = "bitwise_not_into",
-                                                     .call = "bitwise_not_into",
-                                                     .text = "bitwise_not(self: Tensor) -> Tensor",
-                                                     .args = bitwise_not_args, .n_args = 2,
-                                                     .n_outs = 0, .leaf = true,
-                                                     .kind = OpKind::kElementwise,
-                                                     .kernel = &kernel_bitwise_not,
-                                                     .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema bitwise_not_into_schema =
+    schema_of({.name = "bitwise_not_into", .call = "bitwise_not_into",
+               .text = "bitwise_not(self: Tensor) -> Tensor", .args = bitwise_not_args, .n_args = 2,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_bitwise_not, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_bitwise_not_into = make_op<void, const Tensor&,
     Tensor&>(&bitwise_not_into_schema, bitwise_not_into_impl, bitwise_not_into_autograd);
 
@@ -257,23 +267,23 @@ constinit Op<void(const Tensor&, Tensor&)> op_bitwise_not_into = make_op<void, c
 static constexpr ArgInfo bitwise_left_shift_args[] = {{"self", ArgType::kTensor, false, false},
                                                       {"other", ArgType::kTensor, false, false},
                                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_left_shift_schema = {.name = "bitwise_left_shift",
-                                                       .call = "bitwise_left_shift",
-    .text = "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor",
-    .args = bitwise_left_shift_args, .n_args = 2, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema bitwise_left_shift_schema =
+    schema_of({.name = "bitwise_left_shift", .call = "bitwise_left_shift",
+               .text = "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor",
+               .args = bitwise_left_shift_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_left_shift =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_left_shift_schema,
                                                      bitwise_left_shift_impl, nullptr);
 static constexpr ArgInfo bitwise_left_shift__args[] = {{"self", ArgType::kTensor, true, false},
                                                        {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema bitwise_left_shift__schema = {.name = "bitwise_left_shift_",
-                                                        .call = "bitwise_left_shift_",
-    .text = "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor",
-    .args = bitwise_left_shift__args, .n_args = 2, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema bitwise_left_shift__schema =
+    schema_of({.name = "bitwise_left_shift_", .call = "bitwise_left_shift_",
+               .text = "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor",
+               .args = bitwise_left_shift__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_left_shift_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_left_shift__schema, bitwise_left_shift__impl, nullptr);
 static void bitwise_left_shift_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -281,12 +291,12 @@ static void bitwise_left_shift_into_autograd(Call c, const Tensor& self, const T
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_left_shift_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema bitwise_left_shift_into_schema = {.name = "bitwise_left_shift_into",
-    .call = "bitwise_left_shift_into",
-    .text = "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor",
-    .args = bitwise_left_shift_args, .n_args = 3, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema bitwise_left_shift_into_schema =
+    schema_of({.name = "bitwise_left_shift_into", .call = "bitwise_left_shift_into",
+               .text = "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor",
+               .args = bitwise_left_shift_args, .n_args = 3, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_left_shift_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_left_shift_into_schema,
     bitwise_left_shift_into_impl, bitwise_left_shift_into_autograd);
@@ -295,23 +305,23 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_left_shift_
 static constexpr ArgInfo bitwise_left_shift_scalar_args[] =
     {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false},
      {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_left_shift_scalar_schema = {.name = "bitwise_left_shift_scalar",
-    .call = "bitwise_left_shift",
-    .text = "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = bitwise_left_shift_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema bitwise_left_shift_scalar_schema =
+    schema_of({.name = "bitwise_left_shift_scalar", .call = "bitwise_left_shift",
+               .text = "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = bitwise_left_shift_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_left_shift_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_left_shift_scalar_schema,
                                                      bitwise_left_shift_scalar_impl, nullptr);
 static constexpr ArgInfo bitwise_left_shift_scalar__args[] =
     {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema bitwise_left_shift_scalar__schema = {.name = "bitwise_left_shift_scalar_",
-    .call = "bitwise_left_shift_",
-    .text = "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = bitwise_left_shift_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema bitwise_left_shift_scalar__schema =
+    schema_of({.name = "bitwise_left_shift_scalar_", .call = "bitwise_left_shift_",
+               .text = "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = bitwise_left_shift_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_left_shift_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_left_shift_scalar__schema, bitwise_left_shift_scalar__impl, nullptr);
 static void bitwise_left_shift_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -320,11 +330,11 @@ static void bitwise_left_shift_scalar_into_autograd(Call c, const Tensor& self, 
   redispatch(op_bitwise_left_shift_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
 static constexpr OpSchema bitwise_left_shift_scalar_into_schema =
-    {.name = "bitwise_left_shift_scalar_into", .call = "bitwise_left_shift_into",
-     .text = "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
-     .args = bitwise_left_shift_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
-     .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
-     .wide_unsigned = WideUnsigned::kMixed};
+    schema_of({.name = "bitwise_left_shift_scalar_into", .call = "bitwise_left_shift_into",
+               .text = "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = bitwise_left_shift_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_left_shift_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_left_shift_scalar_into_schema,
     bitwise_left_shift_scalar_into_impl, bitwise_left_shift_scalar_into_autograd);
@@ -333,23 +343,23 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_left_shift_
 static constexpr ArgInfo bitwise_right_shift_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"other", ArgType::kTensor, false, false},
                                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_right_shift_schema = {.name = "bitwise_right_shift",
-                                                        .call = "bitwise_right_shift",
-    .text = "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
-    .args = bitwise_right_shift_args, .n_args = 2, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema bitwise_right_shift_schema =
+    schema_of({.name = "bitwise_right_shift", .call = "bitwise_right_shift",
+               .text = "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
+               .args = bitwise_right_shift_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_right_shift =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_right_shift_schema,
                                                      bitwise_right_shift_impl, nullptr);
 static constexpr ArgInfo bitwise_right_shift__args[] = {{"self", ArgType::kTensor, true, false},
                                                         {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema bitwise_right_shift__schema = {.name = "bitwise_right_shift_",
-    .call = "bitwise_right_shift_",
-    .text = "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
-    .args = bitwise_right_shift__args, .n_args = 2, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema bitwise_right_shift__schema =
+    schema_of({.name = "bitwise_right_shift_", .call = "bitwise_right_shift_",
+               .text = "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
+               .args = bitwise_right_shift__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_right_shift_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_right_shift__schema, bitwise_right_shift__impl, nullptr);
 static void bitwise_right_shift_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -357,12 +367,12 @@ static void bitwise_right_shift_into_autograd(Call c, const Tensor& self, const 
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_right_shift_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema bitwise_right_shift_into_schema = {.name = "bitwise_right_shift_into",
-    .call = "bitwise_right_shift_into",
-    .text = "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
-    .args = bitwise_right_shift_args, .n_args = 3, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema bitwise_right_shift_into_schema =
+    schema_of({.name = "bitwise_right_shift_into", .call = "bitwise_right_shift_into",
+               .text = "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
+               .args = bitwise_right_shift_args, .n_args = 3, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_right_shift_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_right_shift_into_schema,
     bitwise_right_shift_into_impl, bitwise_right_shift_into_autograd);
@@ -371,23 +381,23 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_right_shift
 static constexpr ArgInfo bitwise_right_shift_scalar_args[] =
     {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false},
      {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_right_shift_scalar_schema = {.name = "bitwise_right_shift_scalar",
-    .call = "bitwise_right_shift",
-    .text = "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
-    .args = bitwise_right_shift_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema bitwise_right_shift_scalar_schema =
+    schema_of({.name = "bitwise_right_shift_scalar", .call = "bitwise_right_shift",
+               .text = "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = bitwise_right_shift_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_right_shift_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_right_shift_scalar_schema,
                                                      bitwise_right_shift_scalar_impl, nullptr);
 static constexpr ArgInfo bitwise_right_shift_scalar__args[] =
     {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema bitwise_right_shift_scalar__schema =
-    {.name = "bitwise_right_shift_scalar_", .call = "bitwise_right_shift_",
-     .text = "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
-     .args = bitwise_right_shift_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
-     .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
-     .wide_unsigned = WideUnsigned::kMixed};
+    schema_of({.name = "bitwise_right_shift_scalar_", .call = "bitwise_right_shift_",
+               .text = "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = bitwise_right_shift_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_right_shift_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_right_shift_scalar__schema, bitwise_right_shift_scalar__impl, nullptr);
 static void bitwise_right_shift_scalar_into_autograd(Call c, const Tensor& self,
@@ -396,11 +406,11 @@ static void bitwise_right_shift_scalar_into_autograd(Call c, const Tensor& self,
   redispatch(op_bitwise_right_shift_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
 static constexpr OpSchema bitwise_right_shift_scalar_into_schema =
-    {.name = "bitwise_right_shift_scalar_into", .call = "bitwise_right_shift_into",
-     .text = "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
-     .args = bitwise_right_shift_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
-     .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
-     .wide_unsigned = WideUnsigned::kMixed};
+    schema_of({.name = "bitwise_right_shift_scalar_into", .call = "bitwise_right_shift_into",
+               .text = "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = bitwise_right_shift_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_right_shift_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_right_shift_scalar_into_schema,
     bitwise_right_shift_scalar_into_impl, bitwise_right_shift_scalar_into_autograd);

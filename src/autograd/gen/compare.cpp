@@ -13,11 +13,11 @@ namespace TT_NS {
 static constexpr ArgInfo eq_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"other", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema eq_schema = {.name = "eq", .call = "eq",
-                                       .text = "eq(self: Tensor, other: Tensor) -> BoolTensor",
-                                       .args = eq_args, .n_args = 2, .n_outs = 1, .leaf = true,
-                                       .kind = OpKind::kElementwise, .kernel = &kernel_eq,
-                                       .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema eq_schema =
+    schema_of({.name = "eq", .call = "eq", .text = "eq(self: Tensor, other: Tensor) -> BoolTensor",
+               .args = eq_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_eq,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_eq = make_op<TensorRef, const Tensor&,
     const Tensor&>(&eq_schema, eq_impl, nullptr);
 static void eq__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -27,22 +27,22 @@ static void eq__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo eq__args[] = {{"self", ArgType::kTensor, true, false},
                                        {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema eq__schema = {.name = "eq_", .call = "eq_",
-                                        .text = "eq(self: Tensor, other: Tensor) -> BoolTensor",
-                                        .args = eq__args, .n_args = 2, .n_outs = 0, .leaf = true,
-                                        .kind = OpKind::kElementwise, .kernel = &kernel_eq,
-                                        .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema eq__schema =
+    schema_of({.name = "eq_", .call = "eq_",
+               .text = "eq(self: Tensor, other: Tensor) -> BoolTensor", .args = eq__args,
+               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_eq, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Tensor&)> op_eq_ = make_op<void, Tensor&,
     const Tensor&>(&eq__schema, eq__impl, eq__autograd);
 static void eq_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_eq_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema eq_into_schema = {.name = "eq_into", .call = "eq_into",
-                                            .text = "eq(self: Tensor, other: Tensor) -> BoolTensor",
-                                            .args = eq_args, .n_args = 3, .n_outs = 0, .leaf = true,
-                                            .kind = OpKind::kElementwise, .kernel = &kernel_eq,
-                                            .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema eq_into_schema =
+    schema_of({.name = "eq_into", .call = "eq_into",
+               .text = "eq(self: Tensor, other: Tensor) -> BoolTensor", .args = eq_args,
+               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_eq, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_eq_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&eq_into_schema, eq_into_impl, eq_into_autograd);
 
@@ -50,10 +50,12 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_eq_into = make_op<v
 static constexpr ArgInfo eq_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"other", ArgType::kScalar, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema eq_scalar_schema = {.name = "eq_scalar", .call = "eq",
-    .text = "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor", .args = eq_scalar_args,
-    .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_eq,
-    .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema eq_scalar_schema =
+    schema_of({.name = "eq_scalar", .call = "eq",
+               .text = "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor",
+               .args = eq_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_eq,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_eq_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&eq_scalar_schema, eq_scalar_impl, nullptr);
 static void eq_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
@@ -63,20 +65,24 @@ static void eq_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
 }
 static constexpr ArgInfo eq_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                               {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema eq_scalar__schema = {.name = "eq_scalar_", .call = "eq_",
-    .text = "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor", .args = eq_scalar__args,
-    .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_eq,
-    .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema eq_scalar__schema =
+    schema_of({.name = "eq_scalar_", .call = "eq_",
+               .text = "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor",
+               .args = eq_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_eq,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Scalar&)> op_eq_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&eq_scalar__schema, eq_scalar__impl, eq_scalar__autograd);
 static void eq_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_eq_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema eq_scalar_into_schema = {.name = "eq_scalar_into", .call = "eq_into",
-    .text = "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor", .args = eq_scalar_args,
-    .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_eq,
-    .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema eq_scalar_into_schema =
+    schema_of({.name = "eq_scalar_into", .call = "eq_into",
+               .text = "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor",
+               .args = eq_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_eq,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_eq_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&eq_scalar_into_schema,
     eq_scalar_into_impl, eq_scalar_into_autograd);
@@ -85,11 +91,11 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_eq_scalar_into =
 static constexpr ArgInfo ne_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"other", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema ne_schema = {.name = "ne", .call = "ne",
-                                       .text = "ne(self: Tensor, other: Tensor) -> BoolTensor",
-                                       .args = ne_args, .n_args = 2, .n_outs = 1, .leaf = true,
-                                       .kind = OpKind::kElementwise, .kernel = &kernel_ne,
-                                       .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema ne_schema =
+    schema_of({.name = "ne", .call = "ne", .text = "ne(self: Tensor, other: Tensor) -> BoolTensor",
+               .args = ne_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_ne,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_ne = make_op<TensorRef, const Tensor&,
     const Tensor&>(&ne_schema, ne_impl, nullptr);
 static void ne__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -99,22 +105,22 @@ static void ne__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo ne__args[] = {{"self", ArgType::kTensor, true, false},
                                        {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema ne__schema = {.name = "ne_", .call = "ne_",
-                                        .text = "ne(self: Tensor, other: Tensor) -> BoolTensor",
-                                        .args = ne__args, .n_args = 2, .n_outs = 0, .leaf = true,
-                                        .kind = OpKind::kElementwise, .kernel = &kernel_ne,
-                                        .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema ne__schema =
+    schema_of({.name = "ne_", .call = "ne_",
+               .text = "ne(self: Tensor, other: Tensor) -> BoolTensor", .args = ne__args,
+               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_ne, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Tensor&)> op_ne_ = make_op<void, Tensor&,
     const Tensor&>(&ne__schema, ne__impl, ne__autograd);
 static void ne_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_ne_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema ne_into_schema = {.name = "ne_into", .call = "ne_into",
-                                            .text = "ne(self: Tensor, other: Tensor) -> BoolTensor",
-                                            .args = ne_args, .n_args = 3, .n_outs = 0, .leaf = true,
-                                            .kind = OpKind::kElementwise, .kernel = &kernel_ne,
-                                            .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema ne_into_schema =
+    schema_of({.name = "ne_into", .call = "ne_into",
+               .text = "ne(self: Tensor, other: Tensor) -> BoolTensor", .args = ne_args,
+               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_ne, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ne_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&ne_into_schema, ne_into_impl, ne_into_autograd);
 
@@ -122,10 +128,12 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ne_into = make_op<v
 static constexpr ArgInfo ne_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"other", ArgType::kScalar, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema ne_scalar_schema = {.name = "ne_scalar", .call = "ne",
-    .text = "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor", .args = ne_scalar_args,
-    .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_ne,
-    .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema ne_scalar_schema =
+    schema_of({.name = "ne_scalar", .call = "ne",
+               .text = "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor",
+               .args = ne_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_ne,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_ne_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&ne_scalar_schema, ne_scalar_impl, nullptr);
 static void ne_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
@@ -135,20 +143,24 @@ static void ne_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
 }
 static constexpr ArgInfo ne_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                               {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema ne_scalar__schema = {.name = "ne_scalar_", .call = "ne_",
-    .text = "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor", .args = ne_scalar__args,
-    .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_ne,
-    .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema ne_scalar__schema =
+    schema_of({.name = "ne_scalar_", .call = "ne_",
+               .text = "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor",
+               .args = ne_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_ne,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Scalar&)> op_ne_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&ne_scalar__schema, ne_scalar__impl, ne_scalar__autograd);
 static void ne_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_ne_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema ne_scalar_into_schema = {.name = "ne_scalar_into", .call = "ne_into",
-    .text = "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor", .args = ne_scalar_args,
-    .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_ne,
-    .wide_unsigned = WideUnsigned::kBits};
+static constexpr OpSchema ne_scalar_into_schema =
+    schema_of({.name = "ne_scalar_into", .call = "ne_into",
+               .text = "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor",
+               .args = ne_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_ne,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_ne_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&ne_scalar_into_schema,
     ne_scalar_into_impl, ne_scalar_into_autograd);
@@ -157,11 +169,11 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_ne_scalar_into =
 static constexpr ArgInfo lt_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"other", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema lt_schema = {.name = "lt", .call = "lt",
-                                       .text = "lt(self: Tensor, other: Tensor) -> BoolTensor",
-                                       .args = lt_args, .n_args = 2, .n_outs = 1, .leaf = true,
-                                       .kind = OpKind::kElementwise, .kernel = &kernel_lt,
-                                       .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema lt_schema =
+    schema_of({.name = "lt", .call = "lt", .text = "lt(self: Tensor, other: Tensor) -> BoolTensor",
+               .args = lt_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_lt,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_lt = make_op<TensorRef, const Tensor&,
     const Tensor&>(&lt_schema, lt_impl, nullptr);
 static void lt__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -171,22 +183,22 @@ static void lt__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo lt__args[] = {{"self", ArgType::kTensor, true, false},
                                        {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema lt__schema = {.name = "lt_", .call = "lt_",
-                                        .text = "lt(self: Tensor, other: Tensor) -> BoolTensor",
-                                        .args = lt__args, .n_args = 2, .n_outs = 0, .leaf = true,
-                                        .kind = OpKind::kElementwise, .kernel = &kernel_lt,
-                                        .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema lt__schema =
+    schema_of({.name = "lt_", .call = "lt_",
+               .text = "lt(self: Tensor, other: Tensor) -> BoolTensor", .args = lt__args,
+               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_lt, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_lt_ = make_op<void, Tensor&,
     const Tensor&>(&lt__schema, lt__impl, lt__autograd);
 static void lt_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_lt_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema lt_into_schema = {.name = "lt_into", .call = "lt_into",
-                                            .text = "lt(self: Tensor, other: Tensor) -> BoolTensor",
-                                            .args = lt_args, .n_args = 3, .n_outs = 0, .leaf = true,
-                                            .kind = OpKind::kElementwise, .kernel = &kernel_lt,
-                                            .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema lt_into_schema =
+    schema_of({.name = "lt_into", .call = "lt_into",
+               .text = "lt(self: Tensor, other: Tensor) -> BoolTensor", .args = lt_args,
+               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_lt, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_lt_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&lt_into_schema, lt_into_impl, lt_into_autograd);
 
@@ -194,10 +206,12 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_lt_into = make_op<v
 static constexpr ArgInfo lt_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"other", ArgType::kScalar, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema lt_scalar_schema = {.name = "lt_scalar", .call = "lt",
-    .text = "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor", .args = lt_scalar_args,
-    .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_lt,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema lt_scalar_schema =
+    schema_of({.name = "lt_scalar", .call = "lt",
+               .text = "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor",
+               .args = lt_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_lt,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_lt_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&lt_scalar_schema, lt_scalar_impl, nullptr);
 static void lt_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
@@ -207,20 +221,24 @@ static void lt_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
 }
 static constexpr ArgInfo lt_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                               {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema lt_scalar__schema = {.name = "lt_scalar_", .call = "lt_",
-    .text = "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor", .args = lt_scalar__args,
-    .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_lt,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema lt_scalar__schema =
+    schema_of({.name = "lt_scalar_", .call = "lt_",
+               .text = "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor",
+               .args = lt_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_lt,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_lt_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&lt_scalar__schema, lt_scalar__impl, lt_scalar__autograd);
 static void lt_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_lt_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema lt_scalar_into_schema = {.name = "lt_scalar_into", .call = "lt_into",
-    .text = "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor", .args = lt_scalar_args,
-    .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_lt,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema lt_scalar_into_schema =
+    schema_of({.name = "lt_scalar_into", .call = "lt_into",
+               .text = "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor",
+               .args = lt_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_lt,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_lt_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&lt_scalar_into_schema,
     lt_scalar_into_impl, lt_scalar_into_autograd);
@@ -229,11 +247,11 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_lt_scalar_into =
 static constexpr ArgInfo le_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"other", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema le_schema = {.name = "le", .call = "le",
-                                       .text = "le(self: Tensor, other: Tensor) -> BoolTensor",
-                                       .args = le_args, .n_args = 2, .n_outs = 1, .leaf = true,
-                                       .kind = OpKind::kElementwise, .kernel = &kernel_le,
-                                       .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema le_schema =
+    schema_of({.name = "le", .call = "le", .text = "le(self: Tensor, other: Tensor) -> BoolTensor",
+               .args = le_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_le,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_le = make_op<TensorRef, const Tensor&,
     const Tensor&>(&le_schema, le_impl, nullptr);
 static void le__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -243,22 +261,22 @@ static void le__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo le__args[] = {{"self", ArgType::kTensor, true, false},
                                        {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema le__schema = {.name = "le_", .call = "le_",
-                                        .text = "le(self: Tensor, other: Tensor) -> BoolTensor",
-                                        .args = le__args, .n_args = 2, .n_outs = 0, .leaf = true,
-                                        .kind = OpKind::kElementwise, .kernel = &kernel_le,
-                                        .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema le__schema =
+    schema_of({.name = "le_", .call = "le_",
+               .text = "le(self: Tensor, other: Tensor) -> BoolTensor", .args = le__args,
+               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_le, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_le_ = make_op<void, Tensor&,
     const Tensor&>(&le__schema, le__impl, le__autograd);
 static void le_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_le_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema le_into_schema = {.name = "le_into", .call = "le_into",
-                                            .text = "le(self: Tensor, other: Tensor) -> BoolTensor",
-                                            .args = le_args, .n_args = 3, .n_outs = 0, .leaf = true,
-                                            .kind = OpKind::kElementwise, .kernel = &kernel_le,
-                                            .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema le_into_schema =
+    schema_of({.name = "le_into", .call = "le_into",
+               .text = "le(self: Tensor, other: Tensor) -> BoolTensor", .args = le_args,
+               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_le, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_le_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&le_into_schema, le_into_impl, le_into_autograd);
 
@@ -266,10 +284,12 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_le_into = make_op<v
 static constexpr ArgInfo le_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"other", ArgType::kScalar, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema le_scalar_schema = {.name = "le_scalar", .call = "le",
-    .text = "le_scalar(self: Tensor, other: Scalar) -> BoolTensor", .args = le_scalar_args,
-    .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_le,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema le_scalar_schema =
+    schema_of({.name = "le_scalar", .call = "le",
+               .text = "le_scalar(self: Tensor, other: Scalar) -> BoolTensor",
+               .args = le_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_le,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_le_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&le_scalar_schema, le_scalar_impl, nullptr);
 static void le_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
@@ -279,20 +299,24 @@ static void le_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
 }
 static constexpr ArgInfo le_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                               {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema le_scalar__schema = {.name = "le_scalar_", .call = "le_",
-    .text = "le_scalar(self: Tensor, other: Scalar) -> BoolTensor", .args = le_scalar__args,
-    .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_le,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema le_scalar__schema =
+    schema_of({.name = "le_scalar_", .call = "le_",
+               .text = "le_scalar(self: Tensor, other: Scalar) -> BoolTensor",
+               .args = le_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_le,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_le_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&le_scalar__schema, le_scalar__impl, le_scalar__autograd);
 static void le_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_le_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema le_scalar_into_schema = {.name = "le_scalar_into", .call = "le_into",
-    .text = "le_scalar(self: Tensor, other: Scalar) -> BoolTensor", .args = le_scalar_args,
-    .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_le,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema le_scalar_into_schema =
+    schema_of({.name = "le_scalar_into", .call = "le_into",
+               .text = "le_scalar(self: Tensor, other: Scalar) -> BoolTensor",
+               .args = le_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_le,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_le_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&le_scalar_into_schema,
     le_scalar_into_impl, le_scalar_into_autograd);
@@ -301,11 +325,11 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_le_scalar_into =
 static constexpr ArgInfo gt_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"other", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema gt_schema = {.name = "gt", .call = "gt",
-                                       .text = "gt(self: Tensor, other: Tensor) -> BoolTensor",
-                                       .args = gt_args, .n_args = 2, .n_outs = 1, .leaf = true,
-                                       .kind = OpKind::kElementwise, .kernel = &kernel_gt,
-                                       .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema gt_schema =
+    schema_of({.name = "gt", .call = "gt", .text = "gt(self: Tensor, other: Tensor) -> BoolTensor",
+               .args = gt_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_gt,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gt = make_op<TensorRef, const Tensor&,
     const Tensor&>(&gt_schema, gt_impl, nullptr);
 static void gt__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -315,22 +339,22 @@ static void gt__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo gt__args[] = {{"self", ArgType::kTensor, true, false},
                                        {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema gt__schema = {.name = "gt_", .call = "gt_",
-                                        .text = "gt(self: Tensor, other: Tensor) -> BoolTensor",
-                                        .args = gt__args, .n_args = 2, .n_outs = 0, .leaf = true,
-                                        .kind = OpKind::kElementwise, .kernel = &kernel_gt,
-                                        .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema gt__schema =
+    schema_of({.name = "gt_", .call = "gt_",
+               .text = "gt(self: Tensor, other: Tensor) -> BoolTensor", .args = gt__args,
+               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_gt, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_gt_ = make_op<void, Tensor&,
     const Tensor&>(&gt__schema, gt__impl, gt__autograd);
 static void gt_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_gt_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema gt_into_schema = {.name = "gt_into", .call = "gt_into",
-                                            .text = "gt(self: Tensor, other: Tensor) -> BoolTensor",
-                                            .args = gt_args, .n_args = 3, .n_outs = 0, .leaf = true,
-                                            .kind = OpKind::kElementwise, .kernel = &kernel_gt,
-                                            .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema gt_into_schema =
+    schema_of({.name = "gt_into", .call = "gt_into",
+               .text = "gt(self: Tensor, other: Tensor) -> BoolTensor", .args = gt_args,
+               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_gt, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_gt_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&gt_into_schema, gt_into_impl, gt_into_autograd);
 
@@ -338,10 +362,12 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_gt_into = make_op<v
 static constexpr ArgInfo gt_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"other", ArgType::kScalar, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema gt_scalar_schema = {.name = "gt_scalar", .call = "gt",
-    .text = "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor", .args = gt_scalar_args,
-    .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_gt,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema gt_scalar_schema =
+    schema_of({.name = "gt_scalar", .call = "gt",
+               .text = "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor",
+               .args = gt_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_gt,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_gt_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&gt_scalar_schema, gt_scalar_impl, nullptr);
 static void gt_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
@@ -351,20 +377,24 @@ static void gt_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
 }
 static constexpr ArgInfo gt_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                               {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema gt_scalar__schema = {.name = "gt_scalar_", .call = "gt_",
-    .text = "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor", .args = gt_scalar__args,
-    .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_gt,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema gt_scalar__schema =
+    schema_of({.name = "gt_scalar_", .call = "gt_",
+               .text = "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor",
+               .args = gt_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_gt,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_gt_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&gt_scalar__schema, gt_scalar__impl, gt_scalar__autograd);
 static void gt_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_gt_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema gt_scalar_into_schema = {.name = "gt_scalar_into", .call = "gt_into",
-    .text = "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor", .args = gt_scalar_args,
-    .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_gt,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema gt_scalar_into_schema =
+    schema_of({.name = "gt_scalar_into", .call = "gt_into",
+               .text = "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor",
+               .args = gt_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_gt,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_gt_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&gt_scalar_into_schema,
     gt_scalar_into_impl, gt_scalar_into_autograd);
@@ -373,11 +403,11 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_gt_scalar_into =
 static constexpr ArgInfo ge_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"other", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema ge_schema = {.name = "ge", .call = "ge",
-                                       .text = "ge(self: Tensor, other: Tensor) -> BoolTensor",
-                                       .args = ge_args, .n_args = 2, .n_outs = 1, .leaf = true,
-                                       .kind = OpKind::kElementwise, .kernel = &kernel_ge,
-                                       .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema ge_schema =
+    schema_of({.name = "ge", .call = "ge", .text = "ge(self: Tensor, other: Tensor) -> BoolTensor",
+               .args = ge_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_ge,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_ge = make_op<TensorRef, const Tensor&,
     const Tensor&>(&ge_schema, ge_impl, nullptr);
 static void ge__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -387,22 +417,22 @@ static void ge__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo ge__args[] = {{"self", ArgType::kTensor, true, false},
                                        {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema ge__schema = {.name = "ge_", .call = "ge_",
-                                        .text = "ge(self: Tensor, other: Tensor) -> BoolTensor",
-                                        .args = ge__args, .n_args = 2, .n_outs = 0, .leaf = true,
-                                        .kind = OpKind::kElementwise, .kernel = &kernel_ge,
-                                        .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema ge__schema =
+    schema_of({.name = "ge_", .call = "ge_",
+               .text = "ge(self: Tensor, other: Tensor) -> BoolTensor", .args = ge__args,
+               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_ge, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_ge_ = make_op<void, Tensor&,
     const Tensor&>(&ge__schema, ge__impl, ge__autograd);
 static void ge_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_ge_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema ge_into_schema = {.name = "ge_into", .call = "ge_into",
-                                            .text = "ge(self: Tensor, other: Tensor) -> BoolTensor",
-                                            .args = ge_args, .n_args = 3, .n_outs = 0, .leaf = true,
-                                            .kind = OpKind::kElementwise, .kernel = &kernel_ge,
-                                            .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema ge_into_schema =
+    schema_of({.name = "ge_into", .call = "ge_into",
+               .text = "ge(self: Tensor, other: Tensor) -> BoolTensor", .args = ge_args,
+               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_ge, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ge_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&ge_into_schema, ge_into_impl, ge_into_autograd);
 
@@ -410,10 +440,12 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ge_into = make_op<v
 static constexpr ArgInfo ge_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"other", ArgType::kScalar, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema ge_scalar_schema = {.name = "ge_scalar", .call = "ge",
-    .text = "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor", .args = ge_scalar_args,
-    .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_ge,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema ge_scalar_schema =
+    schema_of({.name = "ge_scalar", .call = "ge",
+               .text = "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor",
+               .args = ge_scalar_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_ge,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_ge_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&ge_scalar_schema, ge_scalar_impl, nullptr);
 static void ge_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
@@ -423,20 +455,24 @@ static void ge_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
 }
 static constexpr ArgInfo ge_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                               {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema ge_scalar__schema = {.name = "ge_scalar_", .call = "ge_",
-    .text = "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor", .args = ge_scalar__args,
-    .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_ge,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema ge_scalar__schema =
+    schema_of({.name = "ge_scalar_", .call = "ge_",
+               .text = "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor",
+               .args = ge_scalar__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_ge,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_ge_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&ge_scalar__schema, ge_scalar__impl, ge_scalar__autograd);
 static void ge_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_ge_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema ge_scalar_into_schema = {.name = "ge_scalar_into", .call = "ge_into",
-    .text = "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor", .args = ge_scalar_args,
-    .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_ge,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema ge_scalar_into_schema =
+    schema_of({.name = "ge_scalar_into", .call = "ge_into",
+               .text = "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor",
+               .args = ge_scalar_args, .n_args = 3, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_ge,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_ge_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&ge_scalar_into_schema,
     ge_scalar_into_impl, ge_scalar_into_autograd);
@@ -444,12 +480,11 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_ge_scalar_into =
 // ---- logical_not ----
 static constexpr ArgInfo logical_not_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logical_not_schema = {.name = "logical_not", .call = "logical_not",
-                                                .text = "logical_not(self: Tensor) -> BoolTensor",
-                                                .args = logical_not_args, .n_args = 1, .n_outs = 1,
-                                                .leaf = true, .kind = OpKind::kElementwise,
-                                                .kernel = &kernel_logical_not,
-                                                .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema logical_not_schema =
+    schema_of({.name = "logical_not", .call = "logical_not",
+               .text = "logical_not(self: Tensor) -> BoolTensor", .args = logical_not_args,
+               .n_args = 1, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_logical_not, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_logical_not =
     make_op<TensorRef, const Tensor&>(&logical_not_schema, logical_not_impl, nullptr);
 static void logical_not__autograd(Call c, Tensor& self) {
@@ -458,24 +493,22 @@ static void logical_not__autograd(Call c, Tensor& self) {
   if (prepared) commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo logical_not__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema logical_not__schema = {.name = "logical_not_", .call = "logical_not_",
-                                                 .text = "logical_not(self: Tensor) -> BoolTensor",
-                                                 .args = logical_not__args, .n_args = 1,
-                                                 .n_outs = 0, .leaf = true,
-                                                 .kind = OpKind::kElementwise,
-                                                 .kernel = &kernel_logical_not,
-                                                 .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema logical_not__schema =
+    schema_of({.name = "logical_not_", .call = "logical_not_",
+               .text = "logical_not(self: Tensor) -> BoolTensor", .args = logical_not__args,
+               .n_args = 1, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_logical_not, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&)> op_logical_not_ = make_op<void, Tensor&>(&logical_not__schema,
     logical_not__impl, logical_not__autograd);
 static void logical_not_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logical_not_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema logical_not_into_schema = {.name = "logical_not_into",
-                                                     .call = "logical_not_into",
-    .text = "logical_not(self: Tensor) -> BoolTensor", .args = logical_not_args, .n_args = 2,
-    .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_logical_not,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema logical_not_into_schema =
+    schema_of({.name = "logical_not_into", .call = "logical_not_into",
+               .text = "logical_not(self: Tensor) -> BoolTensor", .args = logical_not_args,
+               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_logical_not, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_logical_not_into = make_op<void, const Tensor&,
     Tensor&>(&logical_not_into_schema, logical_not_into_impl, logical_not_into_autograd);
 
@@ -483,10 +516,12 @@ constinit Op<void(const Tensor&, Tensor&)> op_logical_not_into = make_op<void, c
 static constexpr ArgInfo logical_and_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"other", ArgType::kTensor, false, false},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logical_and_schema = {.name = "logical_and", .call = "logical_and",
-    .text = "logical_and(self: Tensor, other: Tensor) -> BoolTensor", .args = logical_and_args,
-    .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logical_and, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema logical_and_schema =
+    schema_of({.name = "logical_and", .call = "logical_and",
+               .text = "logical_and(self: Tensor, other: Tensor) -> BoolTensor",
+               .args = logical_and_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_logical_and,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_and =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logical_and_schema, logical_and_impl,
                                                      nullptr);
@@ -497,10 +532,12 @@ static void logical_and__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo logical_and__args[] = {{"self", ArgType::kTensor, true, false},
                                                 {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema logical_and__schema = {.name = "logical_and_", .call = "logical_and_",
-    .text = "logical_and(self: Tensor, other: Tensor) -> BoolTensor", .args = logical_and__args,
-    .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logical_and, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema logical_and__schema =
+    schema_of({.name = "logical_and_", .call = "logical_and_",
+               .text = "logical_and(self: Tensor, other: Tensor) -> BoolTensor",
+               .args = logical_and__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_logical_and,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_logical_and_ = make_op<void, Tensor&,
     const Tensor&>(&logical_and__schema, logical_and__impl, logical_and__autograd);
 static void logical_and_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -508,11 +545,12 @@ static void logical_and_into_autograd(Call c, const Tensor& self, const Tensor& 
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logical_and_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema logical_and_into_schema = {.name = "logical_and_into",
-                                                     .call = "logical_and_into",
-    .text = "logical_and(self: Tensor, other: Tensor) -> BoolTensor", .args = logical_and_args,
-    .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logical_and, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema logical_and_into_schema =
+    schema_of({.name = "logical_and_into", .call = "logical_and_into",
+               .text = "logical_and(self: Tensor, other: Tensor) -> BoolTensor",
+               .args = logical_and_args, .n_args = 3, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_logical_and,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_and_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_and_into_schema,
     logical_and_into_impl, logical_and_into_autograd);
@@ -521,10 +559,12 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_and_into =
 static constexpr ArgInfo logical_or_args[] = {{"self", ArgType::kTensor, false, false},
                                               {"other", ArgType::kTensor, false, false},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logical_or_schema = {.name = "logical_or", .call = "logical_or",
-    .text = "logical_or(self: Tensor, other: Tensor) -> BoolTensor", .args = logical_or_args,
-    .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logical_or, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema logical_or_schema =
+    schema_of({.name = "logical_or", .call = "logical_or",
+               .text = "logical_or(self: Tensor, other: Tensor) -> BoolTensor",
+               .args = logical_or_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_logical_or,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_or =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logical_or_schema, logical_or_impl, nullptr);
 static void logical_or__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -534,21 +574,24 @@ static void logical_or__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo logical_or__args[] = {{"self", ArgType::kTensor, true, false},
                                                {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema logical_or__schema = {.name = "logical_or_", .call = "logical_or_",
-    .text = "logical_or(self: Tensor, other: Tensor) -> BoolTensor", .args = logical_or__args,
-    .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logical_or, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema logical_or__schema =
+    schema_of({.name = "logical_or_", .call = "logical_or_",
+               .text = "logical_or(self: Tensor, other: Tensor) -> BoolTensor",
+               .args = logical_or__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_logical_or,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_logical_or_ = make_op<void, Tensor&,
     const Tensor&>(&logical_or__schema, logical_or__impl, logical_or__autograd);
 static void logical_or_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logical_or_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema logical_or_into_schema = {.name = "logical_or_into",
-                                                    .call = "logical_or_into",
-    .text = "logical_or(self: Tensor, other: Tensor) -> BoolTensor", .args = logical_or_args,
-    .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logical_or, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema logical_or_into_schema =
+    schema_of({.name = "logical_or_into", .call = "logical_or_into",
+               .text = "logical_or(self: Tensor, other: Tensor) -> BoolTensor",
+               .args = logical_or_args, .n_args = 3, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_logical_or,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_or_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_or_into_schema,
     logical_or_into_impl, logical_or_into_autograd);
@@ -557,10 +600,12 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_or_into =
 static constexpr ArgInfo logical_xor_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"other", ArgType::kTensor, false, false},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logical_xor_schema = {.name = "logical_xor", .call = "logical_xor",
-    .text = "logical_xor(self: Tensor, other: Tensor) -> BoolTensor", .args = logical_xor_args,
-    .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logical_xor, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema logical_xor_schema =
+    schema_of({.name = "logical_xor", .call = "logical_xor",
+               .text = "logical_xor(self: Tensor, other: Tensor) -> BoolTensor",
+               .args = logical_xor_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_logical_xor,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_xor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logical_xor_schema, logical_xor_impl,
                                                      nullptr);
@@ -571,10 +616,12 @@ static void logical_xor__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo logical_xor__args[] = {{"self", ArgType::kTensor, true, false},
                                                 {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema logical_xor__schema = {.name = "logical_xor_", .call = "logical_xor_",
-    .text = "logical_xor(self: Tensor, other: Tensor) -> BoolTensor", .args = logical_xor__args,
-    .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logical_xor, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema logical_xor__schema =
+    schema_of({.name = "logical_xor_", .call = "logical_xor_",
+               .text = "logical_xor(self: Tensor, other: Tensor) -> BoolTensor",
+               .args = logical_xor__args, .n_args = 2, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_logical_xor,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_logical_xor_ = make_op<void, Tensor&,
     const Tensor&>(&logical_xor__schema, logical_xor__impl, logical_xor__autograd);
 static void logical_xor_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -582,11 +629,12 @@ static void logical_xor_into_autograd(Call c, const Tensor& self, const Tensor& 
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logical_xor_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema logical_xor_into_schema = {.name = "logical_xor_into",
-                                                     .call = "logical_xor_into",
-    .text = "logical_xor(self: Tensor, other: Tensor) -> BoolTensor", .args = logical_xor_args,
-    .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logical_xor, .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema logical_xor_into_schema =
+    schema_of({.name = "logical_xor_into", .call = "logical_xor_into",
+               .text = "logical_xor(self: Tensor, other: Tensor) -> BoolTensor",
+               .args = logical_xor_args, .n_args = 3, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_logical_xor,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_xor_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_xor_into_schema,
     logical_xor_into_impl, logical_xor_into_autograd);
@@ -600,10 +648,11 @@ static constexpr ArgInfo isclose_args[] = {{"self", ArgType::kTensor, false, fal
                                             ArgDefault::kFloat, {.f = 1e-08}},
                                            {"equal_nan", ArgType::kBool, false, true, 0,
                                             ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema isclose_schema = {.name = "isclose", .call = "isclose",
+static constexpr OpSchema isclose_schema =
+    schema_of({.name = "isclose", .call = "isclose",
     .text = "isclose(self: Tensor, other: Tensor, rtol: Float = 1e-5, atol: Float = 1e-8, "
     "equal_nan: Bool = false) -> BoolTensor", .args = isclose_args, .n_args = 5, .n_outs = 1,
-    .leaf = true};
+    .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, double, bool)> op_isclose =
     make_op<TensorRef, const Tensor&, const Tensor&, double, double, bool>(&isclose_schema,
     impl::isclose, nullptr);
@@ -616,9 +665,10 @@ static constexpr ArgInfo isin_args[] = {{"elements", ArgType::kTensor, false, fa
                                         {"invert", ArgType::kBool, false, true, 0,
                                          ArgDefault::kBool, {.i = 0}},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema isin_schema = {.name = "isin", .call = "isin",
+static constexpr OpSchema isin_schema =
+    schema_of({.name = "isin", .call = "isin",
     .text = "isin(elements: Tensor, test_elements: Tensor, assume_unique: Bool = false, invert: "
-    "Bool = false) -> BoolTensor", .args = isin_args, .n_args = 4, .n_outs = 1, .leaf = true};
+    "Bool = false) -> BoolTensor", .args = isin_args, .n_args = 4, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool)> op_isin =
     make_op<TensorRef, const Tensor&, const Tensor&, bool, bool>(&isin_schema, impl::isin, nullptr);
 static void isin_into_autograd(Call c, const Tensor& elements, const Tensor& test_elements,
@@ -627,9 +677,10 @@ static void isin_into_autograd(Call c, const Tensor& elements, const Tensor& tes
   redispatch(op_isin_into, c.keys & kBelowAutograd, elements, test_elements, assume_unique, invert,
              dst);
 }
-static constexpr OpSchema isin_into_schema = {.name = "isin_into", .call = "isin_into",
+static constexpr OpSchema isin_into_schema =
+    schema_of({.name = "isin_into", .call = "isin_into",
     .text = "isin(elements: Tensor, test_elements: Tensor, assume_unique: Bool = false, invert: "
-    "Bool = false) -> BoolTensor", .args = isin_args, .n_args = 5, .n_outs = 0, .leaf = true};
+    "Bool = false) -> BoolTensor", .args = isin_args, .n_args = 5, .n_outs = 0, .leaf = true});
 constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&)> op_isin_into =
     make_op<void, const Tensor&, const Tensor&, bool, bool, Tensor&>(&isin_into_schema,
     isin_into_impl, isin_into_autograd);

@@ -13,21 +13,22 @@ namespace TT_NS {
 static constexpr ArgInfo complex_args[] = {{"real", ArgType::kTensor, false, false},
                                            {"imag", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema complex_schema = {.name = "complex", .call = "complex",
-                                            .text = "complex(real: Tensor, imag: Tensor) -> Tensor",
-                                            .args = complex_args, .n_args = 2, .n_outs = 1,
-                                            .structural = true, .kind = OpKind::kComposite,
-                                            .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema complex_schema =
+    schema_of({.name = "complex", .call = "complex",
+               .text = "complex(real: Tensor, imag: Tensor) -> Tensor", .args = complex_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_complex = make_op<TensorRef, const Tensor&,
     const Tensor&>(&complex_schema, impl::complex, nullptr);
 static void complex_into_autograd(Call c, const Tensor& real, const Tensor& imag, Tensor& dst) {
   if (needs_grad(real) || needs_grad(imag) || needs_grad(dst)) fail_into_grad();
   redispatch(op_complex_into, c.keys & kBelowAutograd, real, imag, dst);
 }
-static constexpr OpSchema complex_into_schema = {.name = "complex_into", .call = "complex_into",
-    .text = "complex(real: Tensor, imag: Tensor) -> Tensor", .args = complex_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema complex_into_schema =
+    schema_of({.name = "complex_into", .call = "complex_into",
+               .text = "complex(real: Tensor, imag: Tensor) -> Tensor", .args = complex_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_complex_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&complex_into_schema, complex_into_impl,
     complex_into_autograd);
@@ -36,66 +37,62 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_complex_into =
 static constexpr ArgInfo polar_args[] = {{"abs", ArgType::kTensor, false, false},
                                          {"angle", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema polar_schema = {.name = "polar", .call = "polar",
-                                          .text = "polar(abs: Tensor, angle: Tensor) -> Tensor",
-                                          .args = polar_args, .n_args = 2, .n_outs = 1,
-                                          .structural = true, .kind = OpKind::kComposite,
-                                          .autocast = {Autocast::kFp32, Autocast::kNone},
-                                          .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema polar_schema =
+    schema_of({.name = "polar", .call = "polar",
+               .text = "polar(abs: Tensor, angle: Tensor) -> Tensor", .args = polar_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_polar = make_op<TensorRef, const Tensor&,
     const Tensor&>(&polar_schema, impl::polar, nullptr);
 static void polar_into_autograd(Call c, const Tensor& abs, const Tensor& angle, Tensor& dst) {
   if (needs_grad(abs) || needs_grad(angle) || needs_grad(dst)) fail_into_grad();
   redispatch(op_polar_into, c.keys & kBelowAutograd, abs, angle, dst);
 }
-static constexpr OpSchema polar_into_schema = {.name = "polar_into", .call = "polar_into",
-    .text = "polar(abs: Tensor, angle: Tensor) -> Tensor", .args = polar_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema polar_into_schema =
+    schema_of({.name = "polar_into", .call = "polar_into",
+               .text = "polar(abs: Tensor, angle: Tensor) -> Tensor", .args = polar_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_polar_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&polar_into_schema, polar_into_impl,
     polar_into_autograd);
 
 // ---- real ----
 static constexpr ArgInfo real_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema real_schema = {.name = "real", .call = "real",
-                                         .text = "real(self: Tensor) -> Tensor", .args = real_args,
-                                         .n_args = 1, .n_outs = 1, .structural = true,
-                                         .kind = OpKind::kComposite,
-                                         .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema real_schema =
+    schema_of({.name = "real", .call = "real", .text = "real(self: Tensor) -> Tensor",
+               .args = real_args, .n_args = 1, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_real = make_op<TensorRef, const Tensor&>(&real_schema,
     impl::real, nullptr);
 
 // ---- imag ----
 static constexpr ArgInfo imag_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema imag_schema = {.name = "imag", .call = "imag",
-                                         .text = "imag(self: Tensor) -> Tensor", .args = imag_args,
-                                         .n_args = 1, .n_outs = 1, .structural = true,
-                                         .kind = OpKind::kComposite,
-                                         .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema imag_schema =
+    schema_of({.name = "imag", .call = "imag", .text = "imag(self: Tensor) -> Tensor",
+               .args = imag_args, .n_args = 1, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_imag = make_op<TensorRef, const Tensor&>(&imag_schema,
     impl::imag, nullptr);
 
 // ---- angle ----
 static constexpr ArgInfo angle_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema angle_schema = {.name = "angle", .call = "angle",
-                                          .text = "angle(self: Tensor) -> Tensor",
-                                          .args = angle_args, .n_args = 1, .n_outs = 1,
-                                          .structural = true, .kind = OpKind::kComposite,
-                                          .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema angle_schema =
+    schema_of({.name = "angle", .call = "angle", .text = "angle(self: Tensor) -> Tensor",
+               .args = angle_args, .n_args = 1, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_angle = make_op<TensorRef, const Tensor&>(&angle_schema,
     impl::angle, nullptr);
 static void angle_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_angle_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema angle_into_schema = {.name = "angle_into", .call = "angle_into",
-                                               .text = "angle(self: Tensor) -> Tensor",
-                                               .args = angle_args, .n_args = 2, .n_outs = 0,
-                                               .structural = true, .leaf = true,
-                                               .kind = OpKind::kComposite,
-                                               .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema angle_into_schema =
+    schema_of({.name = "angle_into", .call = "angle_into", .text = "angle(self: Tensor) -> Tensor",
+               .args = angle_args, .n_args = 2, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_angle_into = make_op<void, const Tensor&,
     Tensor&>(&angle_into_schema, angle_into_impl, angle_into_autograd);
 
@@ -126,58 +123,52 @@ static TensorRef angle_of_real_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo angle_of_real_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema angle_of_real_schema = {.name = "angle_of_real", .call = "angle_of_real",
-                                                  .text = "angle_of_real(self: Tensor) -> Tensor",
-                                                  .args = angle_of_real_args, .n_args = 1,
-                                                  .n_outs = 1, .differentiable = true,
-                                                  .internal = true, .leaf = true,
-                                                  .kind = OpKind::kElementwise,
-                                                  .kernel = &kernel_angle_of_real,
-                                                  .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema angle_of_real_schema =
+    schema_of({.name = "angle_of_real", .call = "angle_of_real",
+               .text = "angle_of_real(self: Tensor) -> Tensor", .args = angle_of_real_args,
+               .n_args = 1, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_angle_of_real,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_angle_of_real =
     make_op<TensorRef, const Tensor&>(&angle_of_real_schema, angle_of_real_impl,
                                       angle_of_real_autograd);
 
 // ---- conj ----
 static constexpr ArgInfo conj_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema conj_schema = {.name = "conj", .call = "conj",
-                                         .text = "conj(self: Tensor) -> Tensor", .args = conj_args,
-                                         .n_args = 1, .n_outs = 1, .structural = true,
-                                         .kind = OpKind::kComposite,
-                                         .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema conj_schema =
+    schema_of({.name = "conj", .call = "conj", .text = "conj(self: Tensor) -> Tensor",
+               .args = conj_args, .n_args = 1, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_conj = make_op<TensorRef, const Tensor&>(&conj_schema,
     impl::conj, nullptr);
 
 // ---- conj_physical ----
 static constexpr ArgInfo conj_physical_args[] = {{"self", ArgType::kTensor, false, false},
                                                  {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema conj_physical_schema = {.name = "conj_physical", .call = "conj_physical",
-                                                  .text = "conj_physical(self: Tensor) -> Tensor",
-                                                  .args = conj_physical_args, .n_args = 1,
-                                                  .n_outs = 1, .structural = true,
-                                                  .kind = OpKind::kComposite,
-                                                  .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema conj_physical_schema =
+    schema_of({.name = "conj_physical", .call = "conj_physical",
+               .text = "conj_physical(self: Tensor) -> Tensor", .args = conj_physical_args,
+               .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_conj_physical =
     make_op<TensorRef, const Tensor&>(&conj_physical_schema, impl::conj_physical, nullptr);
 static constexpr ArgInfo conj_physical__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema conj_physical__schema = {.name = "conj_physical_",
-                                                   .call = "conj_physical_",
-                                                   .text = "conj_physical(self: Tensor) -> Tensor",
-                                                   .args = conj_physical__args, .n_args = 1,
-                                                   .n_outs = 0, .structural = true,
-                                                   .kind = OpKind::kComposite,
-                                                   .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema conj_physical__schema =
+    schema_of({.name = "conj_physical_", .call = "conj_physical_",
+               .text = "conj_physical(self: Tensor) -> Tensor", .args = conj_physical__args,
+               .n_args = 1, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&)> op_conj_physical_ = make_op<void, Tensor&>(&conj_physical__schema,
     conj_physical__impl, nullptr);
 static void conj_physical_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_conj_physical_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema conj_physical_into_schema = {.name = "conj_physical_into",
-                                                       .call = "conj_physical_into",
-    .text = "conj_physical(self: Tensor) -> Tensor", .args = conj_physical_args, .n_args = 2,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema conj_physical_into_schema =
+    schema_of({.name = "conj_physical_into", .call = "conj_physical_into",
+               .text = "conj_physical(self: Tensor) -> Tensor", .args = conj_physical_args,
+               .n_args = 2, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_conj_physical_into = make_op<void, const Tensor&,
     Tensor&>(&conj_physical_into_schema, conj_physical_into_impl, conj_physical_into_autograd);
 
@@ -208,34 +199,32 @@ static TensorRef conj_copy_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo conj_copy_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema conj_copy_schema = {.name = "conj_copy", .call = "conj_copy",
-                                              .text = "conj_copy(self: Tensor) -> Tensor",
-                                              .args = conj_copy_args, .n_args = 1, .n_outs = 1,
-                                              .differentiable = true, .internal = true,
-                                              .leaf = true, .kind = OpKind::kElementwise,
-                                              .kernel = &kernel_conj,
-                                              .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema conj_copy_schema =
+    schema_of({.name = "conj_copy", .call = "conj_copy",
+               .text = "conj_copy(self: Tensor) -> Tensor", .args = conj_copy_args, .n_args = 1,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_conj,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_conj_copy =
     make_op<TensorRef, const Tensor&>(&conj_copy_schema, conj_copy_impl, conj_copy_autograd);
 
 // ---- resolve_conj ----
 static constexpr ArgInfo resolve_conj_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema resolve_conj_schema = {.name = "resolve_conj", .call = "resolve_conj",
-                                                 .text = "resolve_conj(self: Tensor) -> Tensor",
-                                                 .args = resolve_conj_args, .n_args = 1,
-                                                 .n_outs = 1, .structural = true,
-                                                 .kind = OpKind::kComposite,
-                                                 .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema resolve_conj_schema =
+    schema_of({.name = "resolve_conj", .call = "resolve_conj",
+               .text = "resolve_conj(self: Tensor) -> Tensor", .args = resolve_conj_args,
+               .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_resolve_conj =
     make_op<TensorRef, const Tensor&>(&resolve_conj_schema, impl::resolve_conj, nullptr);
 
 // ---- resolve_neg ----
 static constexpr ArgInfo resolve_neg_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema resolve_neg_schema = {.name = "resolve_neg", .call = "resolve_neg",
-                                                .text = "resolve_neg(self: Tensor) -> Tensor",
-                                                .args = resolve_neg_args, .n_args = 1, .n_outs = 1,
-                                                .structural = true, .kind = OpKind::kComposite,
-                                                .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema resolve_neg_schema =
+    schema_of({.name = "resolve_neg", .call = "resolve_neg",
+               .text = "resolve_neg(self: Tensor) -> Tensor", .args = resolve_neg_args, .n_args = 1,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_resolve_neg =
     make_op<TensorRef, const Tensor&>(&resolve_neg_schema, impl::resolve_neg, nullptr);
 
@@ -266,13 +255,12 @@ static TensorRef view_as_real_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo view_as_real_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema view_as_real_schema = {.name = "view_as_real", .call = "view_as_real",
-                                                 .text = "view_as_real(self: Tensor) -> Tensor",
-                                                 .args = view_as_real_args, .n_args = 1,
-                                                 .n_outs = 1, .differentiable = true,
-                                                 .structural = true, .leaf = true,
-                                                 .kind = OpKind::kView, .alias = Alias::kView,
-                                                 .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema view_as_real_schema =
+    schema_of({.name = "view_as_real", .call = "view_as_real",
+               .text = "view_as_real(self: Tensor) -> Tensor", .args = view_as_real_args,
+               .n_args = 1, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kView, .alias = Alias::kView,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_view_as_real =
     make_op<TensorRef, const Tensor&>(&view_as_real_schema, impl::view_as_real,
                                       view_as_real_autograd);
@@ -304,12 +292,13 @@ static TensorRef view_as_complex_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo view_as_complex_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema view_as_complex_schema = {.name = "view_as_complex",
-                                                    .call = "view_as_complex",
-    .text = "view_as_complex(self: Tensor) -> Tensor", .args = view_as_complex_args, .n_args = 1,
-    .n_outs = 1, .differentiable = true, .structural = true, .leaf = true, .kind = OpKind::kView,
-    .alias = Alias::kView, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema view_as_complex_schema =
+    schema_of({.name = "view_as_complex", .call = "view_as_complex",
+               .text = "view_as_complex(self: Tensor) -> Tensor", .args = view_as_complex_args,
+               .n_args = 1, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kView, .alias = Alias::kView,
+               .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_view_as_complex =
     make_op<TensorRef, const Tensor&>(&view_as_complex_schema, impl::view_as_complex,
                                       view_as_complex_autograd);

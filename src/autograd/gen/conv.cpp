@@ -19,11 +19,12 @@ static constexpr ArgInfo conv1d_args[] = {{"input", ArgType::kTensor, false, fal
                                           {"dilation", ArgType::kSize, false, true},
                                           {"groups", ArgType::kInt, false, true, 0,
                                            ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema conv1d_schema = {.name = "conv1d", .call = "conv1d",
+static constexpr OpSchema conv1d_schema =
+    schema_of({.name = "conv1d", .call = "conv1d",
     .text = "conv1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, "
     "padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", .args = conv1d_args,
     .n_args = 7, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
                        int64_t)> op_conv1d = make_op<TensorRef, const Tensor&, const Tensor&,
                                                      const Tensor*, Ints, Ints, Ints,
@@ -39,12 +40,12 @@ static constexpr ArgInfo conv1d_padding_args[] = {{"input", ArgType::kTensor, fa
                                                   {"dilation", ArgType::kSize, false, true},
                                                   {"groups", ArgType::kInt, false, true, 0,
                                                    ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema conv1d_padding_schema = {.name = "conv1d_padding",
-                                                   .call = "conv1d_padding",
+static constexpr OpSchema conv1d_padding_schema =
+    schema_of({.name = "conv1d_padding", .call = "conv1d_padding",
     .text = "conv1d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, "
     "stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor",
     .args = conv1d_padding_args, .n_args = 7, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
                        int64_t)> op_conv1d_padding = make_op<TensorRef, const Tensor&,
     const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv1d_padding_schema,
@@ -59,11 +60,12 @@ static constexpr ArgInfo conv2d_args[] = {{"input", ArgType::kTensor, false, fal
                                           {"dilation", ArgType::kSize, false, true},
                                           {"groups", ArgType::kInt, false, true, 0,
                                            ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema conv2d_schema = {.name = "conv2d", .call = "conv2d",
+static constexpr OpSchema conv2d_schema =
+    schema_of({.name = "conv2d", .call = "conv2d",
     .text = "conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, "
     "padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", .args = conv2d_args,
     .n_args = 7, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
                        int64_t)> op_conv2d = make_op<TensorRef, const Tensor&, const Tensor&,
                                                      const Tensor*, Ints, Ints, Ints,
@@ -79,12 +81,12 @@ static constexpr ArgInfo conv2d_padding_args[] = {{"input", ArgType::kTensor, fa
                                                   {"dilation", ArgType::kSize, false, true},
                                                   {"groups", ArgType::kInt, false, true, 0,
                                                    ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema conv2d_padding_schema = {.name = "conv2d_padding",
-                                                   .call = "conv2d_padding",
+static constexpr OpSchema conv2d_padding_schema =
+    schema_of({.name = "conv2d_padding", .call = "conv2d_padding",
     .text = "conv2d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, "
     "stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor",
     .args = conv2d_padding_args, .n_args = 7, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
                        int64_t)> op_conv2d_padding = make_op<TensorRef, const Tensor&,
     const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv2d_padding_schema,
@@ -99,11 +101,12 @@ static constexpr ArgInfo conv3d_args[] = {{"input", ArgType::kTensor, false, fal
                                           {"dilation", ArgType::kSize, false, true},
                                           {"groups", ArgType::kInt, false, true, 0,
                                            ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema conv3d_schema = {.name = "conv3d", .call = "conv3d",
+static constexpr OpSchema conv3d_schema =
+    schema_of({.name = "conv3d", .call = "conv3d",
     .text = "conv3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, "
     "padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", .args = conv3d_args,
     .n_args = 7, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
                        int64_t)> op_conv3d = make_op<TensorRef, const Tensor&, const Tensor&,
                                                      const Tensor*, Ints, Ints, Ints,
@@ -119,12 +122,12 @@ static constexpr ArgInfo conv3d_padding_args[] = {{"input", ArgType::kTensor, fa
                                                   {"dilation", ArgType::kSize, false, true},
                                                   {"groups", ArgType::kInt, false, true, 0,
                                                    ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema conv3d_padding_schema = {.name = "conv3d_padding",
-                                                   .call = "conv3d_padding",
+static constexpr OpSchema conv3d_padding_schema =
+    schema_of({.name = "conv3d_padding", .call = "conv3d_padding",
     .text = "conv3d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, "
     "stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor",
     .args = conv3d_padding_args, .n_args = 7, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
                        int64_t)> op_conv3d_padding = make_op<TensorRef, const Tensor&,
     const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv3d_padding_schema,
@@ -140,12 +143,12 @@ static constexpr ArgInfo conv_transpose1d_args[] = {{"input", ArgType::kTensor, 
                                                     {"groups", ArgType::kInt, false, true, 0,
                                                      ArgDefault::kInt, {.i = 1}},
                                                     {"dilation", ArgType::kSize, false, true}};
-static constexpr OpSchema conv_transpose1d_schema = {.name = "conv_transpose1d",
-                                                     .call = "conv_transpose1d",
+static constexpr OpSchema conv_transpose1d_schema =
+    schema_of({.name = "conv_transpose1d", .call = "conv_transpose1d",
     .text = "conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] "
     "= 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> "
     "Tensor", .args = conv_transpose1d_args, .n_args = 8, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t,
                        Ints)> op_conv_transpose1d = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose1d_schema,
@@ -161,12 +164,12 @@ static constexpr ArgInfo conv_transpose2d_args[] = {{"input", ArgType::kTensor, 
                                                     {"groups", ArgType::kInt, false, true, 0,
                                                      ArgDefault::kInt, {.i = 1}},
                                                     {"dilation", ArgType::kSize, false, true}};
-static constexpr OpSchema conv_transpose2d_schema = {.name = "conv_transpose2d",
-                                                     .call = "conv_transpose2d",
+static constexpr OpSchema conv_transpose2d_schema =
+    schema_of({.name = "conv_transpose2d", .call = "conv_transpose2d",
     .text = "conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] "
     "= 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> "
     "Tensor", .args = conv_transpose2d_args, .n_args = 8, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t,
                        Ints)> op_conv_transpose2d = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose2d_schema,
@@ -182,12 +185,12 @@ static constexpr ArgInfo conv_transpose3d_args[] = {{"input", ArgType::kTensor, 
                                                     {"groups", ArgType::kInt, false, true, 0,
                                                      ArgDefault::kInt, {.i = 1}},
                                                     {"dilation", ArgType::kSize, false, true}};
-static constexpr OpSchema conv_transpose3d_schema = {.name = "conv_transpose3d",
-                                                     .call = "conv_transpose3d",
+static constexpr OpSchema conv_transpose3d_schema =
+    schema_of({.name = "conv_transpose3d", .call = "conv_transpose3d",
     .text = "conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] "
     "= 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> "
     "Tensor", .args = conv_transpose3d_args, .n_args = 8, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t,
                        Ints)> op_conv_transpose3d = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose3d_schema,
@@ -274,12 +277,13 @@ static double convolution_flops([[maybe_unused]] const Value* args,
                    : numel_of(first_result(args, outs)))) * numel_of(args[1].tensor)) / size_of(
       args[1].tensor, 0));
 }
-static constexpr OpSchema convolution_schema = {.name = "convolution", .call = "convolution",
+static constexpr OpSchema convolution_schema =
+    schema_of({.name = "convolution", .call = "convolution",
     .text = "convolution(input: Tensor, weight: Tensor, bias: Tensor?, stride: Int[], padding: "
     "Int[], dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int) -> Tensor",
     .args = convolution_args, .n_args = 9, .n_outs = 1, .differentiable = true, .internal = true,
     .leaf = true, .flops = convolution_flops, .kind = OpKind::kConv,
-    .autocast = {Autocast::kLower, Autocast::kLower}};
+    .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, bool, Ints,
                        int64_t)> op_convolution = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, Ints, Ints, Ints, bool, Ints, int64_t>(&convolution_schema, impl::convolution,
@@ -381,14 +385,14 @@ static double convolution_backward_flops([[maybe_unused]] const Value* args,
       ? numel_of(args[1].tensor) : numel_of(args[0].tensor))) * numel_of(args[2].tensor)) / size_of(
       args[2].tensor, 0));
 }
-static constexpr OpSchema convolution_backward_schema = {.name = "convolution_backward",
-    .call = "convolution_backward",
+static constexpr OpSchema convolution_backward_schema =
+    schema_of({.name = "convolution_backward", .call = "convolution_backward",
     .text = "convolution_backward(grad: Tensor, input: Tensor, weight: Tensor, stride: Int[], "
     "padding: Int[], dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int, "
     "want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, "
     "dbias: Tensor)", .args = convolution_backward_args, .n_args = 12, .n_outs = 3,
     .differentiable = true, .internal = true, .leaf = true, .flops = convolution_backward_flops,
-    .kind = OpKind::kConv};
+    .kind = OpKind::kConv});
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, Ints,
                           int64_t, bool, bool, bool)> op_convolution_backward =
     make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, Ints,

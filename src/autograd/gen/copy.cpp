@@ -45,12 +45,10 @@ static void copy__autograd(Call c, Tensor& self, const Tensor& src) {
 }
 static constexpr ArgInfo copy__args[] = {{"self", ArgType::kTensor, true, false},
                                          {"src", ArgType::kTensor, false, false}};
-static constexpr OpSchema copy__schema = {.name = "copy_", .call = "copy_",
-                                          .text = "copy_(self: Tensor!, src: Tensor) -> ()",
-                                          .args = copy__args, .n_args = 2, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kCopy,
-                                          .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema copy__schema =
+    schema_of({.name = "copy_", .call = "copy_", .text = "copy_(self: Tensor!, src: Tensor) -> ()",
+               .args = copy__args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&)> op_copy_ = make_op<void, Tensor&,
     const Tensor&>(&copy__schema, impl::copy_, copy__autograd);
 
@@ -83,20 +81,22 @@ static constexpr ArgInfo clone_args[] = {{"self", ArgType::kTensor, false, false
                                          {"memory_format", ArgType::kMemoryFormat, false, true, 0,
                                           ArgDefault::kInt, {.i = 2}},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema clone_schema = {.name = "clone", .call = "clone",
-    .text = "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor",
-    .args = clone_args, .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema clone_schema =
+    schema_of({.name = "clone", .call = "clone",
+               .text = "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor",
+               .args = clone_args, .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_clone = make_op<TensorRef, const Tensor&,
     int64_t>(&clone_schema, impl::clone, clone_autograd);
 static void clone_into_autograd(Call c, const Tensor& self, int64_t memory_format, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_clone_into, c.keys & kBelowAutograd, self, memory_format, dst);
 }
-static constexpr OpSchema clone_into_schema = {.name = "clone_into", .call = "clone_into",
-    .text = "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor",
-    .args = clone_args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema clone_into_schema =
+    schema_of({.name = "clone_into", .call = "clone_into",
+               .text = "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor",
+               .args = clone_args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_clone_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&clone_into_schema, clone_into_impl, clone_into_autograd);
 
@@ -130,10 +130,11 @@ static TensorRef to_dtype_autograd(Call c, const Tensor& self, Dtype dtype) {
 }
 static constexpr ArgInfo to_dtype_args[] = {{"self", ArgType::kTensor, false, false},
                                             {"dtype", ArgType::kDtype, false, false}};
-static constexpr OpSchema to_dtype_schema = {.name = "to_dtype", .call = "to_dtype",
-    .text = "to_dtype(self: Tensor, dtype: DType) -> Tensor", .args = to_dtype_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kCopy,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema to_dtype_schema =
+    schema_of({.name = "to_dtype", .call = "to_dtype",
+               .text = "to_dtype(self: Tensor, dtype: DType) -> Tensor", .args = to_dtype_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Dtype)> op_to_dtype = make_op<TensorRef, const Tensor&,
     Dtype>(&to_dtype_schema, impl::to_dtype, to_dtype_autograd);
 
@@ -167,10 +168,12 @@ static TensorRef to_device_autograd(Call c, const Tensor& self, Device device) {
 }
 static constexpr ArgInfo to_device_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"device", ArgType::kDevice, false, false}};
-static constexpr OpSchema to_device_schema = {.name = "to_device", .call = "to_device",
-    .text = "to_device(self: Tensor, device: Device) -> Tensor", .args = to_device_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .structural = true,
-    .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema to_device_schema =
+    schema_of({.name = "to_device", .call = "to_device",
+               .text = "to_device(self: Tensor, device: Device) -> Tensor", .args = to_device_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true,
+               .structural = true, .leaf = true, .kind = OpKind::kCopy,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Device)> op_to_device = make_op<TensorRef, const Tensor&,
     Device>(&to_device_schema, impl::to_device, to_device_autograd);
 
@@ -181,21 +184,22 @@ static constexpr ArgInfo to_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"copy", ArgType::kBool, false, true, 0, ArgDefault::kBool,
                                        {.i = 0}}, {"memory_format", ArgType::kMemoryFormat, false,
                                                    true, 0, ArgDefault::kInt, {.i = 2}}};
-static constexpr OpSchema to_schema = {.name = "to", .call = "to",
+static constexpr OpSchema to_schema =
+    schema_of({.name = "to", .call = "to",
     .text = "to(self: Tensor, dtype: DType? = None, device: Device? = None, copy: Bool = false, "
     "memory_format: MemoryFormat = preserve) -> Tensor", .args = to_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, bool, int64_t)> op_to =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, bool, int64_t>(&to_schema, impl::to,
     nullptr);
 
 // ---- contiguous ----
 static constexpr ArgInfo contiguous_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema contiguous_schema = {.name = "contiguous", .call = "contiguous",
-                                               .text = "contiguous(self: Tensor) -> Tensor",
-                                               .args = contiguous_args, .n_args = 1, .n_outs = 1,
-                                               .structural = true, .kind = OpKind::kComposite,
-                                               .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema contiguous_schema =
+    schema_of({.name = "contiguous", .call = "contiguous",
+               .text = "contiguous(self: Tensor) -> Tensor", .args = contiguous_args, .n_args = 1,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_contiguous =
     make_op<TensorRef, const Tensor&>(&contiguous_schema, impl::contiguous, nullptr);
 
@@ -226,11 +230,10 @@ static void zero__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo zero__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema zero__schema = {.name = "zero_", .call = "zero_",
-                                          .text = "zero_(self: Tensor!) -> ()", .args = zero__args,
-                                          .n_args = 1, .n_outs = 0, .differentiable = true,
-                                          .leaf = true, .kind = OpKind::kCopy,
-                                          .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema zero__schema =
+    schema_of({.name = "zero_", .call = "zero_", .text = "zero_(self: Tensor!) -> ()",
+               .args = zero__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&)> op_zero_ = make_op<void, Tensor&>(&zero__schema, impl::zero_,
     zero__autograd);
 
@@ -262,12 +265,11 @@ static void fill__autograd(Call c, Tensor& self, const Scalar& value) {
 }
 static constexpr ArgInfo fill__args[] = {{"self", ArgType::kTensor, true, false},
                                          {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema fill__schema = {.name = "fill_", .call = "fill_",
-                                          .text = "fill_(self: Tensor!, value: Scalar) -> ()",
-                                          .args = fill__args, .n_args = 2, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kCopy,
-                                          .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema fill__schema =
+    schema_of({.name = "fill_", .call = "fill_",
+               .text = "fill_(self: Tensor!, value: Scalar) -> ()", .args = fill__args, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Scalar&)> op_fill_ = make_op<void, Tensor&,
     const Scalar&>(&fill__schema, impl::fill_, fill__autograd);
 
@@ -298,12 +300,11 @@ static TensorRef fill_autograd(Call c, const Tensor& self, const Scalar& value) 
 }
 static constexpr ArgInfo fill_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema fill_schema = {.name = "fill", .call = "fill",
-                                         .text = "fill(self: Tensor, value: Scalar) -> Tensor",
-                                         .args = fill_args, .n_args = 2, .n_outs = 1,
-                                         .differentiable = true, .leaf = true,
-                                         .kind = OpKind::kCopy,
-                                         .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema fill_schema =
+    schema_of({.name = "fill", .call = "fill",
+               .text = "fill(self: Tensor, value: Scalar) -> Tensor", .args = fill_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_fill = make_op<TensorRef, const Tensor&,
     const Scalar&>(&fill_schema, impl::fill, fill_autograd);
 
@@ -343,10 +344,11 @@ static TensorRef fill_tensor_autograd(Call c, const Tensor& self, const Tensor& 
 }
 static constexpr ArgInfo fill_tensor_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"value", ArgType::kTensor, false, false}};
-static constexpr OpSchema fill_tensor_schema = {.name = "fill_tensor", .call = "fill_tensor",
-    .text = "fill_tensor(self: Tensor, value: Tensor) -> Tensor", .args = fill_tensor_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema fill_tensor_schema =
+    schema_of({.name = "fill_tensor", .call = "fill_tensor",
+               .text = "fill_tensor(self: Tensor, value: Tensor) -> Tensor",
+               .args = fill_tensor_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fill_tensor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&fill_tensor_schema, impl::fill_tensor,
                                                      fill_tensor_autograd);

@@ -13,10 +13,11 @@ namespace TT_NS {
 static constexpr ArgInfo empty_args[] = {{"size", ArgType::kSize, false, false},
                                          {"dtype", ArgType::kDtype, false, true},
                                          {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema empty_schema = {.name = "empty", .call = "empty",
-    .text = "empty(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor",
-    .args = empty_args, .n_args = 3, .n_outs = 1, .structural = true, .leaf = true,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema empty_schema =
+    schema_of({.name = "empty", .call = "empty",
+               .text = "empty(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor",
+               .args = empty_args, .n_args = 3, .n_outs = 1, .structural = true, .leaf = true,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>)> op_empty = make_op<TensorRef, Ints, Dtype,
     Opt<Device>>(&empty_schema, impl::empty, nullptr);
 
@@ -25,10 +26,11 @@ static constexpr ArgInfo empty_strided_args[] = {{"size", ArgType::kSize, false,
                                                  {"stride", ArgType::kShape, false, false},
                                                  {"dtype", ArgType::kDtype, false, true},
                                                  {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema empty_strided_schema = {.name = "empty_strided", .call = "empty_strided",
+static constexpr OpSchema empty_strided_schema =
+    schema_of({.name = "empty_strided", .call = "empty_strided",
     .text = "empty_strided(size: Size, stride: Shape, dtype: DType? = None, device: Device? = "
     "None) -> Tensor", .args = empty_strided_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .leaf = true, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(Ints, Ints, Dtype, Opt<Device>)> op_empty_strided = make_op<TensorRef, Ints,
     Ints, Dtype, Opt<Device>>(&empty_strided_schema, impl::empty_strided, nullptr);
 
@@ -36,10 +38,11 @@ constinit Op<TensorRef(Ints, Ints, Dtype, Opt<Device>)> op_empty_strided = make_
 static constexpr ArgInfo zeros_args[] = {{"size", ArgType::kSize, false, false},
                                          {"dtype", ArgType::kDtype, false, true},
                                          {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema zeros_schema = {.name = "zeros", .call = "zeros",
-    .text = "zeros(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor",
-    .args = zeros_args, .n_args = 3, .n_outs = 1, .leaf = true,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema zeros_schema =
+    schema_of({.name = "zeros", .call = "zeros",
+               .text = "zeros(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor",
+               .args = zeros_args, .n_args = 3, .n_outs = 1, .leaf = true,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>)> op_zeros = make_op<TensorRef, Ints, Dtype,
     Opt<Device>>(&zeros_schema, impl::zeros, nullptr);
 
@@ -47,10 +50,11 @@ constinit Op<TensorRef(Ints, Dtype, Opt<Device>)> op_zeros = make_op<TensorRef, 
 static constexpr ArgInfo ones_args[] = {{"size", ArgType::kSize, false, false},
                                         {"dtype", ArgType::kDtype, false, true},
                                         {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema ones_schema = {.name = "ones", .call = "ones",
-    .text = "ones(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor",
-    .args = ones_args, .n_args = 3, .n_outs = 1, .leaf = true,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema ones_schema =
+    schema_of({.name = "ones", .call = "ones",
+               .text = "ones(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor",
+               .args = ones_args, .n_args = 3, .n_outs = 1, .leaf = true,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>)> op_ones = make_op<TensorRef, Ints, Dtype,
     Opt<Device>>(&ones_schema, impl::ones, nullptr);
 
@@ -59,10 +63,11 @@ static constexpr ArgInfo full_args[] = {{"size", ArgType::kSize, false, false},
                                         {"fill_value", ArgType::kScalar, false, false},
                                         {"dtype", ArgType::kDtype, false, true},
                                         {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema full_schema = {.name = "full", .call = "full",
+static constexpr OpSchema full_schema =
+    schema_of({.name = "full", .call = "full",
     .text = "full(size: Size, fill_value: Scalar, dtype: DType? = None, device: Device? = None) "
     "-> Tensor", .args = full_args, .n_args = 4, .n_outs = 1, .leaf = true,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(Ints, const Scalar&, Dtype, Opt<Device>)> op_full = make_op<TensorRef, Ints,
     const Scalar&, Dtype, Opt<Device>>(&full_schema, impl::full, nullptr);
 
@@ -73,9 +78,10 @@ static constexpr ArgInfo arange_args[] = {{"start", ArgType::kScalar, false, fal
                                            ArgDefault::kInt, {.i = 1}},
                                           {"dtype", ArgType::kDtype, false, true},
                                           {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema arange_schema = {.name = "arange", .call = "arange",
+static constexpr OpSchema arange_schema =
+    schema_of({.name = "arange", .call = "arange",
     .text = "arange(start: Scalar, end: Scalar, step: Scalar = 1, dtype: DType? = None, device: "
-    "Device? = None) -> Tensor", .args = arange_args, .n_args = 5, .n_outs = 1, .leaf = true};
+    "Device? = None) -> Tensor", .args = arange_args, .n_args = 5, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Scalar&, const Scalar&, const Scalar&, Dtype, Opt<Device>)> op_arange =
     make_op<TensorRef, const Scalar&, const Scalar&, const Scalar&, Dtype,
             Opt<Device>>(&arange_schema, impl::arange, nullptr);
@@ -84,10 +90,11 @@ constinit Op<TensorRef(const Scalar&, const Scalar&, const Scalar&, Dtype, Opt<D
 static constexpr ArgInfo empty_like_args[] = {{"self", ArgType::kTensor, false, false},
                                               {"dtype", ArgType::kDtype, false, true},
                                               {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema empty_like_schema = {.name = "empty_like", .call = "empty_like",
+static constexpr OpSchema empty_like_schema =
+    schema_of({.name = "empty_like", .call = "empty_like",
     .text = "empty_like(self: Tensor, dtype: DType? = None, device: Device? = None) -> Tensor",
     .args = empty_like_args, .n_args = 3, .n_outs = 1, .structural = true, .leaf = true,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_empty_like =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>>(&empty_like_schema, impl::empty_like,
     nullptr);
@@ -96,10 +103,11 @@ constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_empty_like =
 static constexpr ArgInfo zeros_like_args[] = {{"self", ArgType::kTensor, false, false},
                                               {"dtype", ArgType::kDtype, false, true},
                                               {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema zeros_like_schema = {.name = "zeros_like", .call = "zeros_like",
+static constexpr OpSchema zeros_like_schema =
+    schema_of({.name = "zeros_like", .call = "zeros_like",
     .text = "zeros_like(self: Tensor, dtype: DType? = None, device: Device? = None) -> Tensor",
     .args = zeros_like_args, .n_args = 3, .n_outs = 1, .leaf = true,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_zeros_like =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>>(&zeros_like_schema, impl::zeros_like,
     nullptr);
@@ -108,10 +116,11 @@ constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_zeros_like =
 static constexpr ArgInfo ones_like_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"dtype", ArgType::kDtype, false, true},
                                              {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema ones_like_schema = {.name = "ones_like", .call = "ones_like",
+static constexpr OpSchema ones_like_schema =
+    schema_of({.name = "ones_like", .call = "ones_like",
     .text = "ones_like(self: Tensor, dtype: DType? = None, device: Device? = None) -> Tensor",
     .args = ones_like_args, .n_args = 3, .n_outs = 1, .leaf = true,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_ones_like =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>>(&ones_like_schema, impl::ones_like,
     nullptr);
@@ -121,10 +130,11 @@ static constexpr ArgInfo full_like_args[] = {{"self", ArgType::kTensor, false, f
                                              {"fill_value", ArgType::kScalar, false, false},
                                              {"dtype", ArgType::kDtype, false, true},
                                              {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema full_like_schema = {.name = "full_like", .call = "full_like",
+static constexpr OpSchema full_like_schema =
+    schema_of({.name = "full_like", .call = "full_like",
     .text = "full_like(self: Tensor, fill_value: Scalar, dtype: DType? = None, device: Device? = "
     "None) -> Tensor", .args = full_like_args, .n_args = 4, .n_outs = 1, .leaf = true,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Scalar&, Dtype, Opt<Device>)> op_full_like =
     make_op<TensorRef, const Tensor&, const Scalar&, Dtype, Opt<Device>>(&full_like_schema,
     impl::full_like, nullptr);
@@ -134,9 +144,10 @@ static constexpr ArgInfo eye_args[] = {{"n", ArgType::kInt, false, false},
                                        {"m", ArgType::kOptInt, false, true},
                                        {"dtype", ArgType::kDtype, false, true},
                                        {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema eye_schema = {.name = "eye", .call = "eye",
+static constexpr OpSchema eye_schema =
+    schema_of({.name = "eye", .call = "eye",
     .text = "eye(n: Int, m: Int? = None, dtype: DType? = None, device: Device? = None) -> Tensor",
-    .args = eye_args, .n_args = 4, .n_outs = 1, .leaf = true};
+    .args = eye_args, .n_args = 4, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(int64_t, Opt<int64_t>, Dtype, Opt<Device>)> op_eye =
     make_op<TensorRef, int64_t, Opt<int64_t>, Dtype, Opt<Device>>(&eye_schema, impl::eye, nullptr);
 
@@ -146,9 +157,10 @@ static constexpr ArgInfo linspace_args[] = {{"start", ArgType::kScalar, false, f
                                             {"steps", ArgType::kInt, false, false},
                                             {"dtype", ArgType::kDtype, false, true},
                                             {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema linspace_schema = {.name = "linspace", .call = "linspace",
+static constexpr OpSchema linspace_schema =
+    schema_of({.name = "linspace", .call = "linspace",
     .text = "linspace(start: Scalar, end: Scalar, steps: Int, dtype: DType? = None, device: "
-    "Device? = None) -> Tensor", .args = linspace_args, .n_args = 5, .n_outs = 1, .leaf = true};
+    "Device? = None) -> Tensor", .args = linspace_args, .n_args = 5, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Scalar&, const Scalar&, int64_t, Dtype, Opt<Device>)> op_linspace =
     make_op<TensorRef, const Scalar&, const Scalar&, int64_t, Dtype, Opt<Device>>(&linspace_schema,
     impl::linspace, nullptr);
@@ -160,9 +172,11 @@ static constexpr ArgInfo tril_indices_args[] = {{"row", ArgType::kInt, false, fa
                                                  ArgDefault::kInt, {.i = 0}},
                                                 {"dtype", ArgType::kDtype, false, true},
                                                 {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema tril_indices_schema = {.name = "tril_indices", .call = "tril_indices",
+static constexpr OpSchema tril_indices_schema =
+    schema_of({.name = "tril_indices", .call = "tril_indices",
     .text = "tril_indices(row: Int, col: Int, offset: Int = 0, dtype: DType? = None, device: "
-    "Device? = None) -> Tensor", .args = tril_indices_args, .n_args = 5, .n_outs = 1, .leaf = true};
+    "Device? = None) -> Tensor", .args = tril_indices_args, .n_args = 5, .n_outs = 1,
+    .leaf = true});
 constinit Op<TensorRef(int64_t, int64_t, int64_t, Dtype, Opt<Device>)> op_tril_indices =
     make_op<TensorRef, int64_t, int64_t, int64_t, Dtype, Opt<Device>>(&tril_indices_schema,
     impl::tril_indices, nullptr);
@@ -174,9 +188,11 @@ static constexpr ArgInfo triu_indices_args[] = {{"row", ArgType::kInt, false, fa
                                                  ArgDefault::kInt, {.i = 0}},
                                                 {"dtype", ArgType::kDtype, false, true},
                                                 {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema triu_indices_schema = {.name = "triu_indices", .call = "triu_indices",
+static constexpr OpSchema triu_indices_schema =
+    schema_of({.name = "triu_indices", .call = "triu_indices",
     .text = "triu_indices(row: Int, col: Int, offset: Int = 0, dtype: DType? = None, device: "
-    "Device? = None) -> Tensor", .args = triu_indices_args, .n_args = 5, .n_outs = 1, .leaf = true};
+    "Device? = None) -> Tensor", .args = triu_indices_args, .n_args = 5, .n_outs = 1,
+    .leaf = true});
 constinit Op<TensorRef(int64_t, int64_t, int64_t, Dtype, Opt<Device>)> op_triu_indices =
     make_op<TensorRef, int64_t, int64_t, int64_t, Dtype, Opt<Device>>(&triu_indices_schema,
     impl::triu_indices, nullptr);
@@ -189,10 +205,11 @@ static constexpr ArgInfo logspace_args[] = {{"start", ArgType::kScalar, false, f
                                              ArgDefault::kFloat, {.f = 10.0}},
                                             {"dtype", ArgType::kDtype, false, true},
                                             {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema logspace_schema = {.name = "logspace", .call = "logspace",
+static constexpr OpSchema logspace_schema =
+    schema_of({.name = "logspace", .call = "logspace",
     .text = "logspace(start: Scalar, end: Scalar, steps: Int, base: Float = 10.0, dtype: DType? = "
     "None, device: Device? = None) -> Tensor", .args = logspace_args, .n_args = 6, .n_outs = 1,
-    .leaf = true};
+    .leaf = true});
 constinit Op<TensorRef(const Scalar&, const Scalar&, int64_t, double, Dtype,
                        Opt<Device>)> op_logspace = make_op<TensorRef, const Scalar&, const Scalar&,
     int64_t, double, Dtype, Opt<Device>>(&logspace_schema, impl::logspace, nullptr);
@@ -203,9 +220,10 @@ static constexpr ArgInfo hann_window_args[] = {{"window_length", ArgType::kInt, 
                                                 ArgDefault::kBool, {.i = 1}},
                                                {"dtype", ArgType::kDtype, false, true},
                                                {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema hann_window_schema = {.name = "hann_window", .call = "hann_window",
+static constexpr OpSchema hann_window_schema =
+    schema_of({.name = "hann_window", .call = "hann_window",
     .text = "hann_window(window_length: Int, periodic: Bool = true, dtype: DType? = None, device: "
-    "Device? = None) -> Tensor", .args = hann_window_args, .n_args = 4, .n_outs = 1, .leaf = true};
+    "Device? = None) -> Tensor", .args = hann_window_args, .n_args = 4, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(int64_t, bool, Dtype, Opt<Device>)> op_hann_window =
     make_op<TensorRef, int64_t, bool, Dtype, Opt<Device>>(&hann_window_schema, impl::hann_window,
     nullptr);
@@ -220,11 +238,11 @@ static constexpr ArgInfo hamming_window_args[] = {{"window_length", ArgType::kIn
                                                    ArgDefault::kFloat, {.f = 0.46}},
                                                   {"dtype", ArgType::kDtype, false, true},
                                                   {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema hamming_window_schema = {.name = "hamming_window",
-                                                   .call = "hamming_window",
+static constexpr OpSchema hamming_window_schema =
+    schema_of({.name = "hamming_window", .call = "hamming_window",
     .text = "hamming_window(window_length: Int, periodic: Bool = true, alpha: Float = 0.54, beta: "
     "Float = 0.46, dtype: DType? = None, device: Device? = None) -> Tensor",
-    .args = hamming_window_args, .n_args = 6, .n_outs = 1, .leaf = true};
+    .args = hamming_window_args, .n_args = 6, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(int64_t, bool, double, double, Dtype, Opt<Device>)> op_hamming_window =
     make_op<TensorRef, int64_t, bool, double, double, Dtype, Opt<Device>>(&hamming_window_schema,
     impl::hamming_window, nullptr);
@@ -235,11 +253,11 @@ static constexpr ArgInfo blackman_window_args[] = {{"window_length", ArgType::kI
                                                     ArgDefault::kBool, {.i = 1}},
                                                    {"dtype", ArgType::kDtype, false, true},
                                                    {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema blackman_window_schema = {.name = "blackman_window",
-                                                    .call = "blackman_window",
+static constexpr OpSchema blackman_window_schema =
+    schema_of({.name = "blackman_window", .call = "blackman_window",
     .text = "blackman_window(window_length: Int, periodic: Bool = true, dtype: DType? = None, "
     "device: Device? = None) -> Tensor", .args = blackman_window_args, .n_args = 4, .n_outs = 1,
-    .leaf = true};
+    .leaf = true});
 constinit Op<TensorRef(int64_t, bool, Dtype, Opt<Device>)> op_blackman_window =
     make_op<TensorRef, int64_t, bool, Dtype, Opt<Device>>(&blackman_window_schema,
     impl::blackman_window, nullptr);
@@ -250,11 +268,11 @@ static constexpr ArgInfo bartlett_window_args[] = {{"window_length", ArgType::kI
                                                     ArgDefault::kBool, {.i = 1}},
                                                    {"dtype", ArgType::kDtype, false, true},
                                                    {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema bartlett_window_schema = {.name = "bartlett_window",
-                                                    .call = "bartlett_window",
+static constexpr OpSchema bartlett_window_schema =
+    schema_of({.name = "bartlett_window", .call = "bartlett_window",
     .text = "bartlett_window(window_length: Int, periodic: Bool = true, dtype: DType? = None, "
     "device: Device? = None) -> Tensor", .args = bartlett_window_args, .n_args = 4, .n_outs = 1,
-    .leaf = true};
+    .leaf = true});
 constinit Op<TensorRef(int64_t, bool, Dtype, Opt<Device>)> op_bartlett_window =
     make_op<TensorRef, int64_t, bool, Dtype, Opt<Device>>(&bartlett_window_schema,
     impl::bartlett_window, nullptr);
@@ -267,10 +285,11 @@ static constexpr ArgInfo kaiser_window_args[] = {{"window_length", ArgType::kInt
                                                   ArgDefault::kFloat, {.f = 12.0}},
                                                  {"dtype", ArgType::kDtype, false, true},
                                                  {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema kaiser_window_schema = {.name = "kaiser_window", .call = "kaiser_window",
+static constexpr OpSchema kaiser_window_schema =
+    schema_of({.name = "kaiser_window", .call = "kaiser_window",
     .text = "kaiser_window(window_length: Int, periodic: Bool = true, beta: Float = 12.0, dtype: "
     "DType? = None, device: Device? = None) -> Tensor", .args = kaiser_window_args, .n_args = 5,
-    .n_outs = 1, .leaf = true};
+    .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(int64_t, bool, double, Dtype, Opt<Device>)> op_kaiser_window =
     make_op<TensorRef, int64_t, bool, double, Dtype, Opt<Device>>(&kaiser_window_schema,
     impl::kaiser_window, nullptr);

@@ -17,11 +17,12 @@ static constexpr ArgInfo fft_fft_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"norm", ArgType::kEnum, false, true, kFftNormValues,
                                             ArgDefault::kInt, {.i = 0}},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_fft_schema = {.name = "fft_fft", .call = "fft_fft",
+static constexpr OpSchema fft_fft_schema =
+    schema_of({.name = "fft_fft", .call = "fft_fft",
     .text = "fft_fft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_fft_args, .n_args = 4, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_fft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_fft_schema,
     impl::fft_fft, nullptr);
@@ -30,10 +31,11 @@ static void fft_fft_into_autograd(Call c, const Tensor& self, Opt<int64_t> n, in
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_fft_into, c.keys & kBelowAutograd, self, n, dim, norm, dst);
 }
-static constexpr OpSchema fft_fft_into_schema = {.name = "fft_fft_into", .call = "fft_fft_into",
+static constexpr OpSchema fft_fft_into_schema =
+    schema_of({.name = "fft_fft_into", .call = "fft_fft_into",
     .text = "fft_fft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_fft_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_fft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_fft_into_schema,
     fft_fft_into_impl, fft_fft_into_autograd);
@@ -46,11 +48,12 @@ static constexpr ArgInfo fft_ifft_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"norm", ArgType::kEnum, false, true, kFftNormValues,
                                              ArgDefault::kInt, {.i = 0}},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_ifft_schema = {.name = "fft_ifft", .call = "fft_ifft",
+static constexpr OpSchema fft_ifft_schema =
+    schema_of({.name = "fft_ifft", .call = "fft_ifft",
     .text = "fft_ifft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ifft_args, .n_args = 4, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_ifft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_ifft_schema,
     impl::fft_ifft, nullptr);
@@ -59,10 +62,11 @@ static void fft_ifft_into_autograd(Call c, const Tensor& self, Opt<int64_t> n, i
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_ifft_into, c.keys & kBelowAutograd, self, n, dim, norm, dst);
 }
-static constexpr OpSchema fft_ifft_into_schema = {.name = "fft_ifft_into", .call = "fft_ifft_into",
+static constexpr OpSchema fft_ifft_into_schema =
+    schema_of({.name = "fft_ifft_into", .call = "fft_ifft_into",
     .text = "fft_ifft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ifft_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_ifft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_ifft_into_schema,
     fft_ifft_into_impl, fft_ifft_into_autograd);
@@ -75,11 +79,12 @@ static constexpr ArgInfo fft_rfft_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"norm", ArgType::kEnum, false, true, kFftNormValues,
                                              ArgDefault::kInt, {.i = 0}},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_rfft_schema = {.name = "fft_rfft", .call = "fft_rfft",
+static constexpr OpSchema fft_rfft_schema =
+    schema_of({.name = "fft_rfft", .call = "fft_rfft",
     .text = "fft_rfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_rfft_args, .n_args = 4, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_rfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_rfft_schema,
     impl::fft_rfft, nullptr);
@@ -88,10 +93,11 @@ static void fft_rfft_into_autograd(Call c, const Tensor& self, Opt<int64_t> n, i
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_rfft_into, c.keys & kBelowAutograd, self, n, dim, norm, dst);
 }
-static constexpr OpSchema fft_rfft_into_schema = {.name = "fft_rfft_into", .call = "fft_rfft_into",
+static constexpr OpSchema fft_rfft_into_schema =
+    schema_of({.name = "fft_rfft_into", .call = "fft_rfft_into",
     .text = "fft_rfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_rfft_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_rfft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_rfft_into_schema,
     fft_rfft_into_impl, fft_rfft_into_autograd);
@@ -104,11 +110,12 @@ static constexpr ArgInfo fft_irfft_args[] = {{"self", ArgType::kTensor, false, f
                                              {"norm", ArgType::kEnum, false, true, kFftNormValues,
                                               ArgDefault::kInt, {.i = 0}},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_irfft_schema = {.name = "fft_irfft", .call = "fft_irfft",
+static constexpr OpSchema fft_irfft_schema =
+    schema_of({.name = "fft_irfft", .call = "fft_irfft",
     .text = "fft_irfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_irfft_args, .n_args = 4, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_irfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_irfft_schema,
     impl::fft_irfft, nullptr);
@@ -117,11 +124,11 @@ static void fft_irfft_into_autograd(Call c, const Tensor& self, Opt<int64_t> n, 
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_irfft_into, c.keys & kBelowAutograd, self, n, dim, norm, dst);
 }
-static constexpr OpSchema fft_irfft_into_schema = {.name = "fft_irfft_into",
-                                                   .call = "fft_irfft_into",
+static constexpr OpSchema fft_irfft_into_schema =
+    schema_of({.name = "fft_irfft_into", .call = "fft_irfft_into",
     .text = "fft_irfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_irfft_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_irfft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_irfft_into_schema,
     fft_irfft_into_impl, fft_irfft_into_autograd);
@@ -134,11 +141,12 @@ static constexpr ArgInfo fft_hfft_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"norm", ArgType::kEnum, false, true, kFftNormValues,
                                              ArgDefault::kInt, {.i = 0}},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_hfft_schema = {.name = "fft_hfft", .call = "fft_hfft",
+static constexpr OpSchema fft_hfft_schema =
+    schema_of({.name = "fft_hfft", .call = "fft_hfft",
     .text = "fft_hfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_hfft_args, .n_args = 4, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_hfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_hfft_schema,
     impl::fft_hfft, nullptr);
@@ -147,10 +155,11 @@ static void fft_hfft_into_autograd(Call c, const Tensor& self, Opt<int64_t> n, i
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_hfft_into, c.keys & kBelowAutograd, self, n, dim, norm, dst);
 }
-static constexpr OpSchema fft_hfft_into_schema = {.name = "fft_hfft_into", .call = "fft_hfft_into",
+static constexpr OpSchema fft_hfft_into_schema =
+    schema_of({.name = "fft_hfft_into", .call = "fft_hfft_into",
     .text = "fft_hfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_hfft_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_hfft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_hfft_into_schema,
     fft_hfft_into_impl, fft_hfft_into_autograd);
@@ -163,11 +172,12 @@ static constexpr ArgInfo fft_ihfft_args[] = {{"self", ArgType::kTensor, false, f
                                              {"norm", ArgType::kEnum, false, true, kFftNormValues,
                                               ArgDefault::kInt, {.i = 0}},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_ihfft_schema = {.name = "fft_ihfft", .call = "fft_ihfft",
+static constexpr OpSchema fft_ihfft_schema =
+    schema_of({.name = "fft_ihfft", .call = "fft_ihfft",
     .text = "fft_ihfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ihfft_args, .n_args = 4, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_ihfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_ihfft_schema,
     impl::fft_ihfft, nullptr);
@@ -176,11 +186,11 @@ static void fft_ihfft_into_autograd(Call c, const Tensor& self, Opt<int64_t> n, 
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_ihfft_into, c.keys & kBelowAutograd, self, n, dim, norm, dst);
 }
-static constexpr OpSchema fft_ihfft_into_schema = {.name = "fft_ihfft_into",
-                                                   .call = "fft_ihfft_into",
+static constexpr OpSchema fft_ihfft_into_schema =
+    schema_of({.name = "fft_ihfft_into", .call = "fft_ihfft_into",
     .text = "fft_ihfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ihfft_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_ihfft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_ihfft_into_schema,
     fft_ihfft_into_impl, fft_ihfft_into_autograd);
@@ -192,11 +202,12 @@ static constexpr ArgInfo fft_fft2_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"norm", ArgType::kEnum, false, true, kFftNormValues,
                                              ArgDefault::kInt, {.i = 0}},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_fft2_schema = {.name = "fft_fft2", .call = "fft_fft2",
+static constexpr OpSchema fft_fft2_schema =
+    schema_of({.name = "fft_fft2", .call = "fft_fft2",
     .text = "fft_fft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_fft2_args, .n_args = 4, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_fft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_fft2_schema, impl::fft_fft2,
     nullptr);
@@ -205,10 +216,11 @@ static void fft_fft2_into_autograd(Call c, const Tensor& self, Ints s, Ints dim,
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_fft2_into, c.keys & kBelowAutograd, self, s, dim, norm, dst);
 }
-static constexpr OpSchema fft_fft2_into_schema = {.name = "fft_fft2_into", .call = "fft_fft2_into",
+static constexpr OpSchema fft_fft2_into_schema =
+    schema_of({.name = "fft_fft2_into", .call = "fft_fft2_into",
     .text = "fft_fft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_fft2_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_fft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_fft2_into_schema,
     fft_fft2_into_impl, fft_fft2_into_autograd);
@@ -220,11 +232,12 @@ static constexpr ArgInfo fft_ifft2_args[] = {{"self", ArgType::kTensor, false, f
                                              {"norm", ArgType::kEnum, false, true, kFftNormValues,
                                               ArgDefault::kInt, {.i = 0}},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_ifft2_schema = {.name = "fft_ifft2", .call = "fft_ifft2",
+static constexpr OpSchema fft_ifft2_schema =
+    schema_of({.name = "fft_ifft2", .call = "fft_ifft2",
     .text = "fft_ifft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ifft2_args, .n_args = 4, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ifft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ifft2_schema, impl::fft_ifft2,
     nullptr);
@@ -233,11 +246,11 @@ static void fft_ifft2_into_autograd(Call c, const Tensor& self, Ints s, Ints dim
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_ifft2_into, c.keys & kBelowAutograd, self, s, dim, norm, dst);
 }
-static constexpr OpSchema fft_ifft2_into_schema = {.name = "fft_ifft2_into",
-                                                   .call = "fft_ifft2_into",
+static constexpr OpSchema fft_ifft2_into_schema =
+    schema_of({.name = "fft_ifft2_into", .call = "fft_ifft2_into",
     .text = "fft_ifft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ifft2_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ifft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_ifft2_into_schema,
     fft_ifft2_into_impl, fft_ifft2_into_autograd);
@@ -249,11 +262,12 @@ static constexpr ArgInfo fft_rfft2_args[] = {{"self", ArgType::kTensor, false, f
                                              {"norm", ArgType::kEnum, false, true, kFftNormValues,
                                               ArgDefault::kInt, {.i = 0}},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_rfft2_schema = {.name = "fft_rfft2", .call = "fft_rfft2",
+static constexpr OpSchema fft_rfft2_schema =
+    schema_of({.name = "fft_rfft2", .call = "fft_rfft2",
     .text = "fft_rfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_rfft2_args, .n_args = 4, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_rfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_rfft2_schema, impl::fft_rfft2,
     nullptr);
@@ -262,11 +276,11 @@ static void fft_rfft2_into_autograd(Call c, const Tensor& self, Ints s, Ints dim
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_rfft2_into, c.keys & kBelowAutograd, self, s, dim, norm, dst);
 }
-static constexpr OpSchema fft_rfft2_into_schema = {.name = "fft_rfft2_into",
-                                                   .call = "fft_rfft2_into",
+static constexpr OpSchema fft_rfft2_into_schema =
+    schema_of({.name = "fft_rfft2_into", .call = "fft_rfft2_into",
     .text = "fft_rfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_rfft2_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_rfft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_rfft2_into_schema,
     fft_rfft2_into_impl, fft_rfft2_into_autograd);
@@ -278,11 +292,12 @@ static constexpr ArgInfo fft_irfft2_args[] = {{"self", ArgType::kTensor, false, 
                                               {"norm", ArgType::kEnum, false, true, kFftNormValues,
                                                ArgDefault::kInt, {.i = 0}},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_irfft2_schema = {.name = "fft_irfft2", .call = "fft_irfft2",
+static constexpr OpSchema fft_irfft2_schema =
+    schema_of({.name = "fft_irfft2", .call = "fft_irfft2",
     .text = "fft_irfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_irfft2_args, .n_args = 4, .n_outs = 1,
     .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_irfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_irfft2_schema, impl::fft_irfft2,
     nullptr);
@@ -291,12 +306,12 @@ static void fft_irfft2_into_autograd(Call c, const Tensor& self, Ints s, Ints di
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_irfft2_into, c.keys & kBelowAutograd, self, s, dim, norm, dst);
 }
-static constexpr OpSchema fft_irfft2_into_schema = {.name = "fft_irfft2_into",
-                                                    .call = "fft_irfft2_into",
+static constexpr OpSchema fft_irfft2_into_schema =
+    schema_of({.name = "fft_irfft2_into", .call = "fft_irfft2_into",
     .text = "fft_irfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_irfft2_args, .n_args = 5, .n_outs = 0,
     .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_irfft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_irfft2_into_schema,
     fft_irfft2_into_impl, fft_irfft2_into_autograd);
@@ -308,10 +323,11 @@ static constexpr ArgInfo fft_hfft2_args[] = {{"self", ArgType::kTensor, false, f
                                              {"norm", ArgType::kEnum, false, true, kFftNormValues,
                                               ArgDefault::kInt, {.i = 0}},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_hfft2_schema = {.name = "fft_hfft2", .call = "fft_hfft2",
+static constexpr OpSchema fft_hfft2_schema =
+    schema_of({.name = "fft_hfft2", .call = "fft_hfft2",
     .text = "fft_hfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_hfft2_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_hfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_hfft2_schema, impl::fft_hfft2,
     nullptr);
@@ -320,11 +336,11 @@ static void fft_hfft2_into_autograd(Call c, const Tensor& self, Ints s, Ints dim
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_hfft2_into, c.keys & kBelowAutograd, self, s, dim, norm, dst);
 }
-static constexpr OpSchema fft_hfft2_into_schema = {.name = "fft_hfft2_into",
-                                                   .call = "fft_hfft2_into",
+static constexpr OpSchema fft_hfft2_into_schema =
+    schema_of({.name = "fft_hfft2_into", .call = "fft_hfft2_into",
     .text = "fft_hfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_hfft2_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_hfft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_hfft2_into_schema,
     fft_hfft2_into_impl, fft_hfft2_into_autograd);
@@ -336,10 +352,11 @@ static constexpr ArgInfo fft_ihfft2_args[] = {{"self", ArgType::kTensor, false, 
                                               {"norm", ArgType::kEnum, false, true, kFftNormValues,
                                                ArgDefault::kInt, {.i = 0}},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_ihfft2_schema = {.name = "fft_ihfft2", .call = "fft_ihfft2",
+static constexpr OpSchema fft_ihfft2_schema =
+    schema_of({.name = "fft_ihfft2", .call = "fft_ihfft2",
     .text = "fft_ihfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ihfft2_args, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ihfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ihfft2_schema, impl::fft_ihfft2,
     nullptr);
@@ -348,12 +365,12 @@ static void fft_ihfft2_into_autograd(Call c, const Tensor& self, Ints s, Ints di
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_ihfft2_into, c.keys & kBelowAutograd, self, s, dim, norm, dst);
 }
-static constexpr OpSchema fft_ihfft2_into_schema = {.name = "fft_ihfft2_into",
-                                                    .call = "fft_ihfft2_into",
+static constexpr OpSchema fft_ihfft2_into_schema =
+    schema_of({.name = "fft_ihfft2_into", .call = "fft_ihfft2_into",
     .text = "fft_ihfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ihfft2_args, .n_args = 5, .n_outs = 0,
     .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ihfft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_ihfft2_into_schema,
     fft_ihfft2_into_impl, fft_ihfft2_into_autograd);
@@ -365,11 +382,12 @@ static constexpr ArgInfo fft_fftn_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"norm", ArgType::kEnum, false, true, kFftNormValues,
                                              ArgDefault::kInt, {.i = 0}},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_fftn_schema = {.name = "fft_fftn", .call = "fft_fftn",
+static constexpr OpSchema fft_fftn_schema =
+    schema_of({.name = "fft_fftn", .call = "fft_fftn",
     .text = "fft_fftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_fftn_args, .n_args = 4, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_fftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_fftn_schema, impl::fft_fftn,
     nullptr);
@@ -378,10 +396,11 @@ static void fft_fftn_into_autograd(Call c, const Tensor& self, Ints s, Ints dim,
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_fftn_into, c.keys & kBelowAutograd, self, s, dim, norm, dst);
 }
-static constexpr OpSchema fft_fftn_into_schema = {.name = "fft_fftn_into", .call = "fft_fftn_into",
+static constexpr OpSchema fft_fftn_into_schema =
+    schema_of({.name = "fft_fftn_into", .call = "fft_fftn_into",
     .text = "fft_fftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_fftn_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_fftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_fftn_into_schema,
     fft_fftn_into_impl, fft_fftn_into_autograd);
@@ -393,11 +412,12 @@ static constexpr ArgInfo fft_ifftn_args[] = {{"self", ArgType::kTensor, false, f
                                              {"norm", ArgType::kEnum, false, true, kFftNormValues,
                                               ArgDefault::kInt, {.i = 0}},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_ifftn_schema = {.name = "fft_ifftn", .call = "fft_ifftn",
+static constexpr OpSchema fft_ifftn_schema =
+    schema_of({.name = "fft_ifftn", .call = "fft_ifftn",
     .text = "fft_ifftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ifftn_args, .n_args = 4, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ifftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ifftn_schema, impl::fft_ifftn,
     nullptr);
@@ -406,11 +426,11 @@ static void fft_ifftn_into_autograd(Call c, const Tensor& self, Ints s, Ints dim
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_ifftn_into, c.keys & kBelowAutograd, self, s, dim, norm, dst);
 }
-static constexpr OpSchema fft_ifftn_into_schema = {.name = "fft_ifftn_into",
-                                                   .call = "fft_ifftn_into",
+static constexpr OpSchema fft_ifftn_into_schema =
+    schema_of({.name = "fft_ifftn_into", .call = "fft_ifftn_into",
     .text = "fft_ifftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ifftn_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ifftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_ifftn_into_schema,
     fft_ifftn_into_impl, fft_ifftn_into_autograd);
@@ -422,11 +442,12 @@ static constexpr ArgInfo fft_rfftn_args[] = {{"self", ArgType::kTensor, false, f
                                              {"norm", ArgType::kEnum, false, true, kFftNormValues,
                                               ArgDefault::kInt, {.i = 0}},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_rfftn_schema = {.name = "fft_rfftn", .call = "fft_rfftn",
+static constexpr OpSchema fft_rfftn_schema =
+    schema_of({.name = "fft_rfftn", .call = "fft_rfftn",
     .text = "fft_rfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_rfftn_args, .n_args = 4, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_rfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_rfftn_schema, impl::fft_rfftn,
     nullptr);
@@ -435,11 +456,11 @@ static void fft_rfftn_into_autograd(Call c, const Tensor& self, Ints s, Ints dim
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_rfftn_into, c.keys & kBelowAutograd, self, s, dim, norm, dst);
 }
-static constexpr OpSchema fft_rfftn_into_schema = {.name = "fft_rfftn_into",
-                                                   .call = "fft_rfftn_into",
+static constexpr OpSchema fft_rfftn_into_schema =
+    schema_of({.name = "fft_rfftn_into", .call = "fft_rfftn_into",
     .text = "fft_rfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_rfftn_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_rfftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_rfftn_into_schema,
     fft_rfftn_into_impl, fft_rfftn_into_autograd);
@@ -451,11 +472,12 @@ static constexpr ArgInfo fft_irfftn_args[] = {{"self", ArgType::kTensor, false, 
                                               {"norm", ArgType::kEnum, false, true, kFftNormValues,
                                                ArgDefault::kInt, {.i = 0}},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_irfftn_schema = {.name = "fft_irfftn", .call = "fft_irfftn",
+static constexpr OpSchema fft_irfftn_schema =
+    schema_of({.name = "fft_irfftn", .call = "fft_irfftn",
     .text = "fft_irfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_irfftn_args, .n_args = 4, .n_outs = 1,
     .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_irfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_irfftn_schema, impl::fft_irfftn,
     nullptr);
@@ -464,12 +486,12 @@ static void fft_irfftn_into_autograd(Call c, const Tensor& self, Ints s, Ints di
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_irfftn_into, c.keys & kBelowAutograd, self, s, dim, norm, dst);
 }
-static constexpr OpSchema fft_irfftn_into_schema = {.name = "fft_irfftn_into",
-                                                    .call = "fft_irfftn_into",
+static constexpr OpSchema fft_irfftn_into_schema =
+    schema_of({.name = "fft_irfftn_into", .call = "fft_irfftn_into",
     .text = "fft_irfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_irfftn_args, .n_args = 5, .n_outs = 0,
     .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_irfftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_irfftn_into_schema,
     fft_irfftn_into_impl, fft_irfftn_into_autograd);
@@ -481,10 +503,11 @@ static constexpr ArgInfo fft_hfftn_args[] = {{"self", ArgType::kTensor, false, f
                                              {"norm", ArgType::kEnum, false, true, kFftNormValues,
                                               ArgDefault::kInt, {.i = 0}},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_hfftn_schema = {.name = "fft_hfftn", .call = "fft_hfftn",
+static constexpr OpSchema fft_hfftn_schema =
+    schema_of({.name = "fft_hfftn", .call = "fft_hfftn",
     .text = "fft_hfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_hfftn_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_hfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_hfftn_schema, impl::fft_hfftn,
     nullptr);
@@ -493,11 +516,11 @@ static void fft_hfftn_into_autograd(Call c, const Tensor& self, Ints s, Ints dim
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_hfftn_into, c.keys & kBelowAutograd, self, s, dim, norm, dst);
 }
-static constexpr OpSchema fft_hfftn_into_schema = {.name = "fft_hfftn_into",
-                                                   .call = "fft_hfftn_into",
+static constexpr OpSchema fft_hfftn_into_schema =
+    schema_of({.name = "fft_hfftn_into", .call = "fft_hfftn_into",
     .text = "fft_hfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_hfftn_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_hfftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_hfftn_into_schema,
     fft_hfftn_into_impl, fft_hfftn_into_autograd);
@@ -509,10 +532,11 @@ static constexpr ArgInfo fft_ihfftn_args[] = {{"self", ArgType::kTensor, false, 
                                               {"norm", ArgType::kEnum, false, true, kFftNormValues,
                                                ArgDefault::kInt, {.i = 0}},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_ihfftn_schema = {.name = "fft_ihfftn", .call = "fft_ihfftn",
+static constexpr OpSchema fft_ihfftn_schema =
+    schema_of({.name = "fft_ihfftn", .call = "fft_ihfftn",
     .text = "fft_ihfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ihfftn_args, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ihfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ihfftn_schema, impl::fft_ihfftn,
     nullptr);
@@ -521,12 +545,12 @@ static void fft_ihfftn_into_autograd(Call c, const Tensor& self, Ints s, Ints di
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_ihfftn_into, c.keys & kBelowAutograd, self, s, dim, norm, dst);
 }
-static constexpr OpSchema fft_ihfftn_into_schema = {.name = "fft_ihfftn_into",
-                                                    .call = "fft_ihfftn_into",
+static constexpr OpSchema fft_ihfftn_into_schema =
+    schema_of({.name = "fft_ihfftn_into", .call = "fft_ihfftn_into",
     .text = "fft_ihfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = fft_ihfftn_args, .n_args = 5, .n_outs = 0,
     .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ihfftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_ihfftn_into_schema,
     fft_ihfftn_into_impl, fft_ihfftn_into_autograd);
@@ -538,10 +562,11 @@ static constexpr ArgInfo fft_fftfreq_args[] = {{"n", ArgType::kInt, false, false
                                                {"dtype", ArgType::kDtype, false, true},
                                                {"device", ArgType::kDevice, false, true},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_fftfreq_schema = {.name = "fft_fftfreq", .call = "fft_fftfreq",
+static constexpr OpSchema fft_fftfreq_schema =
+    schema_of({.name = "fft_fftfreq", .call = "fft_fftfreq",
     .text = "fft_fftfreq(n: Int, d: Float = 1.0, dtype: DType? = None, device: Device? = None) -> "
     "Tensor", .args = fft_fftfreq_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(int64_t, double, Dtype, Opt<Device>)> op_fft_fftfreq =
     make_op<TensorRef, int64_t, double, Dtype, Opt<Device>>(&fft_fftfreq_schema, impl::fft_fftfreq,
     nullptr);
@@ -550,11 +575,11 @@ static void fft_fftfreq_into_autograd(Call c, int64_t n, double d, Dtype dtype, 
   if (needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_fftfreq_into, c.keys & kBelowAutograd, n, d, dtype, device, dst);
 }
-static constexpr OpSchema fft_fftfreq_into_schema = {.name = "fft_fftfreq_into",
-                                                     .call = "fft_fftfreq_into",
+static constexpr OpSchema fft_fftfreq_into_schema =
+    schema_of({.name = "fft_fftfreq_into", .call = "fft_fftfreq_into",
     .text = "fft_fftfreq(n: Int, d: Float = 1.0, dtype: DType? = None, device: Device? = None) -> "
     "Tensor", .args = fft_fftfreq_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(int64_t, double, Dtype, Opt<Device>, Tensor&)> op_fft_fftfreq_into =
     make_op<void, int64_t, double, Dtype, Opt<Device>, Tensor&>(&fft_fftfreq_into_schema,
     fft_fftfreq_into_impl, fft_fftfreq_into_autograd);
@@ -566,10 +591,11 @@ static constexpr ArgInfo fft_rfftfreq_args[] = {{"n", ArgType::kInt, false, fals
                                                 {"dtype", ArgType::kDtype, false, true},
                                                 {"device", ArgType::kDevice, false, true},
                                                 {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fft_rfftfreq_schema = {.name = "fft_rfftfreq", .call = "fft_rfftfreq",
+static constexpr OpSchema fft_rfftfreq_schema =
+    schema_of({.name = "fft_rfftfreq", .call = "fft_rfftfreq",
     .text = "fft_rfftfreq(n: Int, d: Float = 1.0, dtype: DType? = None, device: Device? = None) "
     "-> Tensor", .args = fft_rfftfreq_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(int64_t, double, Dtype, Opt<Device>)> op_fft_rfftfreq =
     make_op<TensorRef, int64_t, double, Dtype, Opt<Device>>(&fft_rfftfreq_schema,
     impl::fft_rfftfreq, nullptr);
@@ -578,11 +604,11 @@ static void fft_rfftfreq_into_autograd(Call c, int64_t n, double d, Dtype dtype,
   if (needs_grad(dst)) fail_into_grad();
   redispatch(op_fft_rfftfreq_into, c.keys & kBelowAutograd, n, d, dtype, device, dst);
 }
-static constexpr OpSchema fft_rfftfreq_into_schema = {.name = "fft_rfftfreq_into",
-                                                      .call = "fft_rfftfreq_into",
+static constexpr OpSchema fft_rfftfreq_into_schema =
+    schema_of({.name = "fft_rfftfreq_into", .call = "fft_rfftfreq_into",
     .text = "fft_rfftfreq(n: Int, d: Float = 1.0, dtype: DType? = None, device: Device? = None) "
     "-> Tensor", .args = fft_rfftfreq_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(int64_t, double, Dtype, Opt<Device>, Tensor&)> op_fft_rfftfreq_into =
     make_op<void, int64_t, double, Dtype, Opt<Device>, Tensor&>(&fft_rfftfreq_into_schema,
     fft_rfftfreq_into_impl, fft_rfftfreq_into_autograd);
@@ -590,20 +616,22 @@ constinit Op<void(int64_t, double, Dtype, Opt<Device>, Tensor&)> op_fft_rfftfreq
 // ---- fft_fftshift ----
 static constexpr ArgInfo fft_fftshift_args[] = {{"self", ArgType::kTensor, false, false},
                                                 {"dim", ArgType::kDims, false, true}};
-static constexpr OpSchema fft_fftshift_schema = {.name = "fft_fftshift", .call = "fft_fftshift",
-    .text = "fft_fftshift(self: Tensor, dim: Dims = []) -> Tensor", .args = fft_fftshift_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema fft_fftshift_schema =
+    schema_of({.name = "fft_fftshift", .call = "fft_fftshift",
+               .text = "fft_fftshift(self: Tensor, dim: Dims = []) -> Tensor",
+               .args = fft_fftshift_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_fft_fftshift = make_op<TensorRef, const Tensor&,
     Ints>(&fft_fftshift_schema, impl::fft_fftshift, nullptr);
 
 // ---- fft_ifftshift ----
 static constexpr ArgInfo fft_ifftshift_args[] = {{"self", ArgType::kTensor, false, false},
                                                  {"dim", ArgType::kDims, false, true}};
-static constexpr OpSchema fft_ifftshift_schema = {.name = "fft_ifftshift", .call = "fft_ifftshift",
-    .text = "fft_ifftshift(self: Tensor, dim: Dims = []) -> Tensor", .args = fft_ifftshift_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema fft_ifftshift_schema =
+    schema_of({.name = "fft_ifftshift", .call = "fft_ifftshift",
+               .text = "fft_ifftshift(self: Tensor, dim: Dims = []) -> Tensor",
+               .args = fft_ifftshift_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_fft_ifftshift = make_op<TensorRef, const Tensor&,
     Ints>(&fft_ifftshift_schema, impl::fft_ifftshift, nullptr);
 
@@ -622,13 +650,14 @@ static constexpr ArgInfo stft_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"onesided", ArgType::kOptBool, false, true},
                                         {"return_complex", ArgType::kOptBool, false, true},
                                         {"align_to_window", ArgType::kOptBool, false, true}};
-static constexpr OpSchema stft_schema = {.name = "stft", .call = "stft",
+static constexpr OpSchema stft_schema =
+    schema_of({.name = "stft", .call = "stft",
     .text = "stft(self: Tensor, n_fft: Int, hop_length: Int? = None, win_length: Int? = None, "
     "window: Tensor? = None, center: Bool = true, pad_mode: Enum<Padding> = \"reflect\", "
     "normalized: Bool = false, onesided: Bool? = None, return_complex: Bool? = None, "
     "align_to_window: Bool? = None) -> Tensor", .args = stft_args, .n_args = 11, .n_outs = 1,
     .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,
                        int64_t, bool, Opt<bool>, Opt<bool>, Opt<bool>)> op_stft =
     make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,
@@ -648,12 +677,13 @@ static constexpr ArgInfo istft_args[] = {{"self", ArgType::kTensor, false, false
                                          {"length", ArgType::kOptInt, false, true},
                                          {"return_complex", ArgType::kBool, false, true, 0,
                                           ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema istft_schema = {.name = "istft", .call = "istft",
+static constexpr OpSchema istft_schema =
+    schema_of({.name = "istft", .call = "istft",
     .text = "istft(self: Tensor, n_fft: Int, hop_length: Int? = None, win_length: Int? = None, "
     "window: Tensor? = None, center: Bool = true, normalized: Bool = false, onesided: Bool? = "
     "None, length: Int? = None, return_complex: Bool = false) -> Tensor", .args = istft_args,
     .n_args = 10, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,
                        bool, Opt<bool>, Opt<int64_t>, bool)> op_istft =
     make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,
@@ -699,10 +729,11 @@ static constexpr ArgInfo fft_c2c_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dim", ArgType::kDim, false, false},
                                            {"inverse", ArgType::kBool, false, false},
                                            {"scale", ArgType::kFloat, false, false}};
-static constexpr OpSchema fft_c2c_schema = {.name = "fft_c2c", .call = "fft_c2c",
-    .text = "fft_c2c(self: Tensor, dim: Dim, inverse: Bool, scale: Float) -> Tensor",
-    .args = fft_c2c_args, .n_args = 4, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true};
+static constexpr OpSchema fft_c2c_schema =
+    schema_of({.name = "fft_c2c", .call = "fft_c2c",
+               .text = "fft_c2c(self: Tensor, dim: Dim, inverse: Bool, scale: Float) -> Tensor",
+               .args = fft_c2c_args, .n_args = 4, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, int64_t, bool, double)> op_fft_c2c =
     make_op<TensorRef, const Tensor&, int64_t, bool, double>(&fft_c2c_schema, impl::fft_c2c,
     fft_c2c_autograd);
@@ -749,10 +780,11 @@ static constexpr ArgInfo fft_r2c_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dim", ArgType::kDim, false, false},
                                            {"inverse", ArgType::kBool, false, false},
                                            {"scale", ArgType::kFloat, false, false}};
-static constexpr OpSchema fft_r2c_schema = {.name = "fft_r2c", .call = "fft_r2c",
-    .text = "fft_r2c(self: Tensor, dim: Dim, inverse: Bool, scale: Float) -> Tensor",
-    .args = fft_r2c_args, .n_args = 4, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true};
+static constexpr OpSchema fft_r2c_schema =
+    schema_of({.name = "fft_r2c", .call = "fft_r2c",
+               .text = "fft_r2c(self: Tensor, dim: Dim, inverse: Bool, scale: Float) -> Tensor",
+               .args = fft_r2c_args, .n_args = 4, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, int64_t, bool, double)> op_fft_r2c =
     make_op<TensorRef, const Tensor&, int64_t, bool, double>(&fft_r2c_schema, impl::fft_r2c,
     fft_r2c_autograd);
@@ -802,10 +834,11 @@ static constexpr ArgInfo fft_c2r_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"length", ArgType::kInt, false, false},
                                            {"inverse", ArgType::kBool, false, false},
                                            {"scale", ArgType::kFloat, false, false}};
-static constexpr OpSchema fft_c2r_schema = {.name = "fft_c2r", .call = "fft_c2r",
+static constexpr OpSchema fft_c2r_schema =
+    schema_of({.name = "fft_c2r", .call = "fft_c2r",
     .text = "fft_c2r(self: Tensor, dim: Dim, length: Int, inverse: Bool, scale: Float) -> Tensor",
     .args = fft_c2r_args, .n_args = 5, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true};
+    .leaf = true});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, bool, double)> op_fft_c2r =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, bool, double>(&fft_c2r_schema,
     impl::fft_c2r, fft_c2r_autograd);

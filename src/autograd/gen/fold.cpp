@@ -57,10 +57,11 @@ static constexpr ArgInfo im2col_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dilation", ArgType::kSize, false, true},
                                           {"padding", ArgType::kSize, false, true},
                                           {"stride", ArgType::kSize, false, true}};
-static constexpr OpSchema im2col_schema = {.name = "im2col", .call = "im2col",
+static constexpr OpSchema im2col_schema =
+    schema_of({.name = "im2col", .call = "im2col",
     .text = "im2col(self: Tensor, kernel_size: Int[], dilation: Int[] = 1, padding: Int[] = 0, "
     "stride: Int[] = 1) -> Tensor", .args = im2col_args, .n_args = 5, .n_outs = 1,
-    .differentiable = true, .leaf = true};
+    .differentiable = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints)> op_im2col =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints>(&im2col_schema, impl::im2col,
     im2col_autograd);
@@ -111,10 +112,11 @@ static constexpr ArgInfo col2im_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dilation", ArgType::kSize, false, true},
                                           {"padding", ArgType::kSize, false, true},
                                           {"stride", ArgType::kSize, false, true}};
-static constexpr OpSchema col2im_schema = {.name = "col2im", .call = "col2im",
+static constexpr OpSchema col2im_schema =
+    schema_of({.name = "col2im", .call = "col2im",
     .text = "col2im(self: Tensor, output_size: Int[], kernel_size: Int[], dilation: Int[] = 1, "
     "padding: Int[] = 0, stride: Int[] = 1) -> Tensor", .args = col2im_args, .n_args = 6,
-    .n_outs = 1, .differentiable = true, .leaf = true};
+    .n_outs = 1, .differentiable = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, Ints)> op_col2im =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, Ints>(&col2im_schema, impl::col2im,
     col2im_autograd);

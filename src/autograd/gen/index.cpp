@@ -48,10 +48,11 @@ static constexpr ArgInfo gather_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dim", ArgType::kDim, false, false},
                                           {"index", ArgType::kTensor, false, false},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema gather_schema = {.name = "gather", .call = "gather",
-    .text = "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor", .args = gather_args,
-    .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kIndex,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema gather_schema =
+    schema_of({.name = "gather", .call = "gather",
+               .text = "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor",
+               .args = gather_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_gather =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&>(&gather_schema, impl::gather,
     gather_autograd);
@@ -60,10 +61,11 @@ static void gather_into_autograd(Call c, const Tensor& self, int64_t dim, const 
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_gather_into, c.keys & kBelowAutograd, self, dim, index, dst);
 }
-static constexpr OpSchema gather_into_schema = {.name = "gather_into", .call = "gather_into",
-    .text = "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor", .args = gather_args,
-    .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kIndex,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema gather_into_schema =
+    schema_of({.name = "gather_into", .call = "gather_into",
+               .text = "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor",
+               .args = gather_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_into =
     make_op<void, const Tensor&, int64_t, const Tensor&, Tensor&>(&gather_into_schema,
     gather_into_impl, gather_into_autograd);
@@ -115,11 +117,13 @@ static constexpr ArgInfo scatter_add_args[] = {{"self", ArgType::kTensor, false,
                                                {"dim", ArgType::kDim, false, false},
                                                {"index", ArgType::kTensor, false, false},
                                                {"src", ArgType::kTensor, false, false}};
-static constexpr OpSchema scatter_add_schema = {.name = "scatter_add", .call = "scatter_add",
-    .text = "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
-    .args = scatter_add_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex, .autocast = {Autocast::kNone, Autocast::kPromote},
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema scatter_add_schema =
+    schema_of({.name = "scatter_add", .call = "scatter_add",
+               .text = "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
+               .args = scatter_add_args, .n_args = 4, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kIndex,
+               .autocast = {Autocast::kNone, Autocast::kPromote},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add_schema,
     impl::scatter_add, scatter_add_autograd);
@@ -148,10 +152,11 @@ static constexpr ArgInfo scatter_add__args[] = {{"self", ArgType::kTensor, true,
                                                 {"dim", ArgType::kDim, false, false},
                                                 {"index", ArgType::kTensor, false, false},
                                                 {"src", ArgType::kTensor, false, false}};
-static constexpr OpSchema scatter_add__schema = {.name = "scatter_add_", .call = "scatter_add_",
-    .text = "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
-    .args = scatter_add__args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema scatter_add__schema =
+    schema_of({.name = "scatter_add_", .call = "scatter_add_",
+               .text = "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
+               .args = scatter_add__args, .n_args = 4, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add__schema,
     scatter_add__impl, scatter_add__autograd);
@@ -197,10 +202,11 @@ static constexpr ArgInfo index_select_args[] = {{"self", ArgType::kTensor, false
                                                 {"dim", ArgType::kDim, false, false},
                                                 {"index", ArgType::kTensor, false, false},
                                                 {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema index_select_schema = {.name = "index_select", .call = "index_select",
-    .text = "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor",
-    .args = index_select_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema index_select_schema =
+    schema_of({.name = "index_select", .call = "index_select",
+               .text = "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor",
+               .args = index_select_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_index_select =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&>(&index_select_schema,
     impl::index_select, index_select_autograd);
@@ -209,11 +215,11 @@ static void index_select_into_autograd(Call c, const Tensor& self, int64_t dim, 
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_index_select_into, c.keys & kBelowAutograd, self, dim, index, dst);
 }
-static constexpr OpSchema index_select_into_schema = {.name = "index_select_into",
-                                                      .call = "index_select_into",
-    .text = "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor",
-    .args = index_select_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema index_select_into_schema =
+    schema_of({.name = "index_select_into", .call = "index_select_into",
+               .text = "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor",
+               .args = index_select_args, .n_args = 4, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_index_select_into =
     make_op<void, const Tensor&, int64_t, const Tensor&, Tensor&>(&index_select_into_schema,
     index_select_into_impl, index_select_into_autograd);
@@ -270,10 +276,11 @@ static constexpr ArgInfo index_add_args[] = {{"self", ArgType::kTensor, false, f
                                              {"alpha", ArgType::kScalar, false, true, 0,
                                               ArgDefault::kInt, {.i = 1}},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema index_add_schema = {.name = "index_add", .call = "index_add",
+static constexpr OpSchema index_add_schema =
+    schema_of({.name = "index_add", .call = "index_add",
     .text = "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) "
     "-> Tensor", .args = index_add_args, .n_args = 5, .n_outs = 1, .differentiable = true,
-    .leaf = true, .kind = OpKind::kIndex};
+    .leaf = true, .kind = OpKind::kIndex});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&,
                        const Scalar&)> op_index_add = make_op<TensorRef, const Tensor&, int64_t,
     const Tensor&, const Tensor&, const Scalar&>(&index_add_schema, impl::index_add,
@@ -305,10 +312,11 @@ static constexpr ArgInfo index_add__args[] = {{"self", ArgType::kTensor, true, f
                                               {"source", ArgType::kTensor, false, false},
                                               {"alpha", ArgType::kScalar, false, true, 0,
                                                ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema index_add__schema = {.name = "index_add_", .call = "index_add_",
+static constexpr OpSchema index_add__schema =
+    schema_of({.name = "index_add_", .call = "index_add_",
     .text = "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) "
     "-> Tensor", .args = index_add__args, .n_args = 5, .n_outs = 0, .differentiable = true,
-    .leaf = true, .kind = OpKind::kIndex};
+    .leaf = true, .kind = OpKind::kIndex});
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&)> op_index_add_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&>(&index_add__schema,
     index_add__impl, index_add__autograd);
@@ -317,11 +325,11 @@ static void index_add_into_autograd(Call c, const Tensor& self, int64_t dim, con
   if (needs_grad(self) || needs_grad(source) || needs_grad(dst)) fail_into_grad();
   redispatch(op_index_add_into, c.keys & kBelowAutograd, self, dim, index, source, alpha, dst);
 }
-static constexpr OpSchema index_add_into_schema = {.name = "index_add_into",
-                                                   .call = "index_add_into",
+static constexpr OpSchema index_add_into_schema =
+    schema_of({.name = "index_add_into", .call = "index_add_into",
     .text = "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) "
     "-> Tensor", .args = index_add_args, .n_args = 6, .n_outs = 0, .differentiable = true,
-    .leaf = true, .kind = OpKind::kIndex};
+    .leaf = true, .kind = OpKind::kIndex});
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&,
                   Tensor&)> op_index_add_into = make_op<void, const Tensor&, int64_t, const Tensor&,
                                                         const Tensor&, const Scalar&,
@@ -363,10 +371,11 @@ static TensorRef index_autograd(Call c, const Tensor& self, TensorSpan indices) 
 }
 static constexpr ArgInfo index_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"indices", ArgType::kOptTensorList, false, false}};
-static constexpr OpSchema index_schema = {.name = "index", .call = "index",
-    .text = "index(self: Tensor, indices: Tensor?[]) -> Tensor", .args = index_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kIndex,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema index_schema =
+    schema_of({.name = "index", .call = "index",
+               .text = "index(self: Tensor, indices: Tensor?[]) -> Tensor", .args = index_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, TensorSpan)> op_index = make_op<TensorRef, const Tensor&,
     TensorSpan>(&index_schema, impl::index, index_autograd);
 
@@ -421,10 +430,11 @@ static constexpr ArgInfo index_put_args[] = {{"self", ArgType::kTensor, false, f
                                              {"values", ArgType::kTensor, false, false},
                                              {"accumulate", ArgType::kBool, false, true, 0,
                                               ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema index_put_schema = {.name = "index_put", .call = "index_put",
+static constexpr OpSchema index_put_schema =
+    schema_of({.name = "index_put", .call = "index_put",
     .text = "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = "
     "false) -> Tensor", .args = index_put_args, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, TensorSpan, const Tensor&, bool)> op_index_put =
     make_op<TensorRef, const Tensor&, TensorSpan, const Tensor&, bool>(&index_put_schema,
     impl::index_put, index_put_autograd);
@@ -453,10 +463,11 @@ static constexpr ArgInfo index_put__args[] = {{"self", ArgType::kTensor, true, f
                                               {"values", ArgType::kTensor, false, false},
                                               {"accumulate", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema index_put__schema = {.name = "index_put_", .call = "index_put_",
+static constexpr OpSchema index_put__schema =
+    schema_of({.name = "index_put_", .call = "index_put_",
     .text = "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = "
     "false) -> Tensor", .args = index_put__args, .n_args = 4, .n_outs = 0, .differentiable = true,
-    .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, TensorSpan, const Tensor&, bool)> op_index_put_ = make_op<void, Tensor&,
     TensorSpan, const Tensor&, bool>(&index_put__schema, index_put__impl, index_put__autograd);
 
@@ -508,10 +519,11 @@ static constexpr ArgInfo embedding_args[] = {{"weight", ArgType::kTensor, false,
                                              {"padding_idx", ArgType::kOptInt, false, true},
                                              {"scale_grad_by_freq", ArgType::kBool, false, true, 0,
                                               ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema embedding_schema = {.name = "embedding", .call = "embedding",
+static constexpr OpSchema embedding_schema =
+    schema_of({.name = "embedding", .call = "embedding",
     .text = "embedding(weight: Tensor, indices: Tensor, padding_idx: Index? = None, "
     "scale_grad_by_freq: Bool = false) -> Tensor", .args = embedding_args, .n_args = 4, .n_outs = 1,
-    .differentiable = true, .leaf = true, .kind = OpKind::kIndex};
+    .differentiable = true, .leaf = true, .kind = OpKind::kIndex});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool)> op_embedding =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>, bool>(&embedding_schema,
     impl::embedding, embedding_autograd);
@@ -522,11 +534,11 @@ static constexpr ArgInfo embedding_renorm__args[] = {{"self", ArgType::kTensor, 
                                                      {"max_norm", ArgType::kFloat, false, false},
                                                      {"norm_type", ArgType::kFloat, false, true, 0,
                                                       ArgDefault::kFloat, {.f = 2.0}}};
-static constexpr OpSchema embedding_renorm__schema = {.name = "embedding_renorm_",
-                                                      .call = "embedding_renorm_",
+static constexpr OpSchema embedding_renorm__schema =
+    schema_of({.name = "embedding_renorm_", .call = "embedding_renorm_",
     .text = "embedding_renorm_(self: Tensor!, indices: Tensor, max_norm: Float, norm_type: Float "
     "= 2.0) -> ()", .args = embedding_renorm__args, .n_args = 4, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kIndex};
+    .kind = OpKind::kIndex});
 constinit Op<void(Tensor&, const Tensor&, double, double)> op_embedding_renorm_ =
     make_op<void, Tensor&, const Tensor&, double, double>(&embedding_renorm__schema,
     impl::embedding_renorm_, nullptr);
@@ -542,12 +554,13 @@ static constexpr ArgInfo embedding_bag_args[] = {{"weight", ArgType::kTensor, fa
     false, true, 0, ArgDefault::kBool, {.i = 0}}, {"include_last_offset", ArgType::kBool, false,
                                                    true, 0, ArgDefault::kBool, {.i = 0}},
                                                  {"padding_idx", ArgType::kOptInt, false, true}};
-static constexpr OpSchema embedding_bag_schema = {.name = "embedding_bag", .call = "embedding_bag",
+static constexpr OpSchema embedding_bag_schema =
+    schema_of({.name = "embedding_bag", .call = "embedding_bag",
     .text = "embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor? = None, mode: "
     "Enum<BagMode> = \"mean\", per_sample_weights: Tensor? = None, scale_grad_by_freq: Bool = "
     "false, include_last_offset: Bool = false, padding_idx: Index? = None) -> Tensor",
     .args = embedding_bag_args, .n_args = 8, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, const Tensor*, bool,
                        bool, Opt<int64_t>)> op_embedding_bag = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t, const Tensor*, bool, bool,
@@ -629,11 +642,12 @@ static constexpr ArgInfo bag_reduce_args[] = {{"weight", ArgType::kTensor, false
                                                false}, {"scale_grad_by_freq", ArgType::kBool, false,
                                                         false}, {"skipped", ArgType::kInt, false,
     false}};
-static constexpr OpSchema bag_reduce_schema = {.name = "bag_reduce", .call = "bag_reduce",
+static constexpr OpSchema bag_reduce_schema =
+    schema_of({.name = "bag_reduce", .call = "bag_reduce",
     .text = "bag_reduce(weight: Tensor, indices: Tensor, starts: Tensor?, bags: Int, mode: Int, "
     "per_sample_weights: Tensor?, scale_grad_by_freq: Bool, skipped: Int) -> Tensor",
     .args = bag_reduce_args, .n_args = 8, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true, .kind = OpKind::kIndex};
+    .leaf = true, .kind = OpKind::kIndex});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, const Tensor*,
                        bool, int64_t)> op_bag_reduce = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t, int64_t, const Tensor*, bool,
@@ -647,10 +661,11 @@ static constexpr ArgInfo scatter_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"reduce", ArgType::kEnum, false, true, kScatterValues,
                                             ArgDefault::kInt, {.i = 0}},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema scatter_schema = {.name = "scatter", .call = "scatter",
+static constexpr OpSchema scatter_schema =
+    schema_of({.name = "scatter", .call = "scatter",
     .text = "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "
     "\"none\") -> Tensor", .args = scatter_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&,
             int64_t>(&scatter_schema, impl::scatter, nullptr);
@@ -667,10 +682,11 @@ static constexpr ArgInfo scatter__args[] = {{"self", ArgType::kTensor, true, fal
                                             {"src", ArgType::kTensor, false, false},
                                             {"reduce", ArgType::kEnum, false, true, kScatterValues,
                                              ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema scatter__schema = {.name = "scatter_", .call = "scatter_",
+static constexpr OpSchema scatter__schema =
+    schema_of({.name = "scatter_", .call = "scatter_",
     .text = "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "
     "\"none\") -> Tensor", .args = scatter__args, .n_args = 5, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, int64_t>(&scatter__schema,
     scatter__impl, scatter__autograd);
@@ -679,10 +695,11 @@ static void scatter_into_autograd(Call c, const Tensor& self, int64_t dim, const
   if (needs_grad(self) || needs_grad(index) || needs_grad(src) || needs_grad(dst)) fail_into_grad();
   redispatch(op_scatter_into, c.keys & kBelowAutograd, self, dim, index, src, reduce, dst);
 }
-static constexpr OpSchema scatter_into_schema = {.name = "scatter_into", .call = "scatter_into",
+static constexpr OpSchema scatter_into_schema =
+    schema_of({.name = "scatter_into", .call = "scatter_into",
     .text = "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "
     "\"none\") -> Tensor", .args = scatter_args, .n_args = 6, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
                   Tensor&)> op_scatter_into = make_op<void, const Tensor&, int64_t, const Tensor&,
                                                       const Tensor&, int64_t,
@@ -697,10 +714,11 @@ static constexpr ArgInfo scatter_value_args[] = {{"self", ArgType::kTensor, fals
                                                  {"reduce", ArgType::kEnum, false, true,
                                                   kScatterValues, ArgDefault::kInt, {.i = 0}},
                                                  {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema scatter_value_schema = {.name = "scatter_value", .call = "scatter",
+static constexpr OpSchema scatter_value_schema =
+    schema_of({.name = "scatter_value", .call = "scatter",
     .text = "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: "
     "Enum<Scatter> = \"none\") -> Tensor", .args = scatter_value_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&,
                        int64_t)> op_scatter_value = make_op<TensorRef, const Tensor&, int64_t,
     const Tensor&, const Scalar&, int64_t>(&scatter_value_schema, impl::scatter_value, nullptr);
@@ -717,10 +735,11 @@ static constexpr ArgInfo scatter_value__args[] = {{"self", ArgType::kTensor, tru
                                                   {"value", ArgType::kScalar, false, false},
                                                   {"reduce", ArgType::kEnum, false, true,
                                                    kScatterValues, ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema scatter_value__schema = {.name = "scatter_value_", .call = "scatter_",
+static constexpr OpSchema scatter_value__schema =
+    schema_of({.name = "scatter_value_", .call = "scatter_",
     .text = "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: "
     "Enum<Scatter> = \"none\") -> Tensor", .args = scatter_value__args, .n_args = 5, .n_outs = 0,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Scalar&, int64_t)> op_scatter_value_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Scalar&, int64_t>(&scatter_value__schema,
     scatter_value__impl, scatter_value__autograd);
@@ -730,12 +749,12 @@ static void scatter_value_into_autograd(Call c, const Tensor& self, int64_t dim,
   if (needs_grad(self) || needs_grad(index) || needs_grad(dst)) fail_into_grad();
   redispatch(op_scatter_value_into, c.keys & kBelowAutograd, self, dim, index, value, reduce, dst);
 }
-static constexpr OpSchema scatter_value_into_schema = {.name = "scatter_value_into",
-                                                       .call = "scatter_into",
+static constexpr OpSchema scatter_value_into_schema =
+    schema_of({.name = "scatter_value_into", .call = "scatter_into",
     .text = "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: "
     "Enum<Scatter> = \"none\") -> Tensor", .args = scatter_value_args, .n_args = 6, .n_outs = 0,
     .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t,
                   Tensor&)> op_scatter_value_into = make_op<void, const Tensor&, int64_t,
     const Tensor&, const Scalar&, int64_t, Tensor&>(&scatter_value_into_schema,
@@ -792,10 +811,12 @@ static constexpr ArgInfo scatter_put_args[] = {{"self", ArgType::kTensor, false,
                                                {"dim", ArgType::kDim, false, false},
                                                {"index", ArgType::kTensor, false, false},
                                                {"src", ArgType::kTensor, false, false}};
-static constexpr OpSchema scatter_put_schema = {.name = "scatter_put", .call = "scatter_put",
-    .text = "scatter_put(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
-    .args = scatter_put_args, .n_args = 4, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema scatter_put_schema =
+    schema_of({.name = "scatter_put", .call = "scatter_put",
+               .text = "scatter_put(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
+               .args = scatter_put_args, .n_args = 4, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kIndex,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_put =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_put_schema,
     impl::scatter_put, scatter_put_autograd);
@@ -839,10 +860,11 @@ static constexpr ArgInfo scatter_fill_args[] = {{"self", ArgType::kTensor, false
                                                 {"dim", ArgType::kDim, false, false},
                                                 {"index", ArgType::kTensor, false, false},
                                                 {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema scatter_fill_schema = {.name = "scatter_fill", .call = "scatter_fill",
+static constexpr OpSchema scatter_fill_schema =
+    schema_of({.name = "scatter_fill", .call = "scatter_fill",
     .text = "scatter_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor",
     .args = scatter_fill_args, .n_args = 4, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op_scatter_fill =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&>(&scatter_fill_schema,
     impl::scatter_fill, scatter_fill_autograd);
@@ -897,11 +919,12 @@ static constexpr ArgInfo index_copy_args[] = {{"self", ArgType::kTensor, false, 
                                               {"index", ArgType::kTensor, false, false},
                                               {"source", ArgType::kTensor, false, false},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema index_copy_schema = {.name = "index_copy", .call = "index_copy",
+static constexpr OpSchema index_copy_schema =
+    schema_of({.name = "index_copy", .call = "index_copy",
     .text = "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor",
     .args = index_copy_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
     .kind = OpKind::kIndex, .autocast = {Autocast::kPromote, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&index_copy_schema,
     impl::index_copy, index_copy_autograd);
@@ -929,10 +952,11 @@ static constexpr ArgInfo index_copy__args[] = {{"self", ArgType::kTensor, true, 
                                                {"dim", ArgType::kDim, false, false},
                                                {"index", ArgType::kTensor, false, false},
                                                {"source", ArgType::kTensor, false, false}};
-static constexpr OpSchema index_copy__schema = {.name = "index_copy_", .call = "index_copy_",
+static constexpr OpSchema index_copy__schema =
+    schema_of({.name = "index_copy_", .call = "index_copy_",
     .text = "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor",
     .args = index_copy__args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&index_copy__schema,
     index_copy__impl, index_copy__autograd);
@@ -941,11 +965,11 @@ static void index_copy_into_autograd(Call c, const Tensor& self, int64_t dim, co
   if (needs_grad(self) || needs_grad(source) || needs_grad(dst)) fail_into_grad();
   redispatch(op_index_copy_into, c.keys & kBelowAutograd, self, dim, index, source, dst);
 }
-static constexpr OpSchema index_copy_into_schema = {.name = "index_copy_into",
-                                                    .call = "index_copy_into",
+static constexpr OpSchema index_copy_into_schema =
+    schema_of({.name = "index_copy_into", .call = "index_copy_into",
     .text = "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor",
     .args = index_copy_args, .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&,
                   Tensor&)> op_index_copy_into = make_op<void, const Tensor&, int64_t,
     const Tensor&, const Tensor&, Tensor&>(&index_copy_into_schema, index_copy_into_impl,
@@ -990,10 +1014,11 @@ static constexpr ArgInfo index_fill_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dim", ArgType::kDim, false, false},
                                               {"index", ArgType::kTensor, false, false},
                                               {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema index_fill_schema = {.name = "index_fill", .call = "index_fill",
-    .text = "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor",
-    .args = index_fill_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema index_fill_schema =
+    schema_of({.name = "index_fill", .call = "index_fill",
+               .text = "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor",
+               .args = index_fill_args, .n_args = 4, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op_index_fill =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&>(&index_fill_schema,
     impl::index_fill, index_fill_autograd);
@@ -1018,10 +1043,11 @@ static constexpr ArgInfo index_fill__args[] = {{"self", ArgType::kTensor, true, 
                                                {"dim", ArgType::kDim, false, false},
                                                {"index", ArgType::kTensor, false, false},
                                                {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema index_fill__schema = {.name = "index_fill_", .call = "index_fill_",
-    .text = "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor",
-    .args = index_fill__args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema index_fill__schema =
+    schema_of({.name = "index_fill_", .call = "index_fill_",
+               .text = "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor",
+               .args = index_fill__args, .n_args = 4, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Scalar&)> op_index_fill_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Scalar&>(&index_fill__schema,
     index_fill__impl, index_fill__autograd);
@@ -1031,11 +1057,11 @@ static constexpr ArgInfo index_fill_tensor_args[] = {{"self", ArgType::kTensor, 
                                                      {"dim", ArgType::kDim, false, false},
                                                      {"index", ArgType::kTensor, false, false},
                                                      {"value", ArgType::kTensor, false, false}};
-static constexpr OpSchema index_fill_tensor_schema = {.name = "index_fill_tensor",
-                                                      .call = "index_fill",
+static constexpr OpSchema index_fill_tensor_schema =
+    schema_of({.name = "index_fill_tensor", .call = "index_fill",
     .text = "index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor",
     .args = index_fill_tensor_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_fill_tensor =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&,
             const Tensor&>(&index_fill_tensor_schema, impl::index_fill_tensor, nullptr);
@@ -1043,11 +1069,11 @@ static constexpr ArgInfo index_fill_tensor__args[] = {{"self", ArgType::kTensor,
                                                       {"dim", ArgType::kDim, false, false},
                                                       {"index", ArgType::kTensor, false, false},
                                                       {"value", ArgType::kTensor, false, false}};
-static constexpr OpSchema index_fill_tensor__schema = {.name = "index_fill_tensor_",
-                                                       .call = "index_fill_",
+static constexpr OpSchema index_fill_tensor__schema =
+    schema_of({.name = "index_fill_tensor_", .call = "index_fill_",
     .text = "index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor",
     .args = index_fill_tensor__args, .n_args = 4, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_fill_tensor_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&index_fill_tensor__schema,
     index_fill_tensor__impl, nullptr);
@@ -1057,11 +1083,11 @@ static constexpr ArgInfo take_along_dim_args[] = {{"self", ArgType::kTensor, fal
                                                   {"indices", ArgType::kTensor, false, false},
                                                   {"dim", ArgType::kOptDim, false, true},
                                                   {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema take_along_dim_schema = {.name = "take_along_dim",
-                                                   .call = "take_along_dim",
-    .text = "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor",
-    .args = take_along_dim_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema take_along_dim_schema =
+    schema_of({.name = "take_along_dim", .call = "take_along_dim",
+               .text = "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor",
+               .args = take_along_dim_args, .n_args = 3, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_take_along_dim =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&take_along_dim_schema,
     impl::take_along_dim, nullptr);
@@ -1070,11 +1096,11 @@ static void take_along_dim_into_autograd(Call c, const Tensor& self, const Tenso
   if (needs_grad(self) || needs_grad(indices) || needs_grad(dst)) fail_into_grad();
   redispatch(op_take_along_dim_into, c.keys & kBelowAutograd, self, indices, dim, dst);
 }
-static constexpr OpSchema take_along_dim_into_schema = {.name = "take_along_dim_into",
-                                                        .call = "take_along_dim_into",
-    .text = "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor",
-    .args = take_along_dim_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema take_along_dim_into_schema =
+    schema_of({.name = "take_along_dim_into", .call = "take_along_dim_into",
+               .text = "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor",
+               .args = take_along_dim_args, .n_args = 4, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_take_along_dim_into =
     make_op<void, const Tensor&, const Tensor&, Opt<int64_t>, Tensor&>(&take_along_dim_into_schema,
     take_along_dim_into_impl, take_along_dim_into_autograd);
@@ -1083,10 +1109,11 @@ constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_take_
 static constexpr ArgInfo masked_select_args[] = {{"self", ArgType::kTensor, false, false},
                                                  {"mask", ArgType::kTensor, false, false},
                                                  {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema masked_select_schema = {.name = "masked_select", .call = "masked_select",
-    .text = "masked_select(self: Tensor, mask: Tensor) -> Tensor", .args = masked_select_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema masked_select_schema =
+    schema_of({.name = "masked_select", .call = "masked_select",
+               .text = "masked_select(self: Tensor, mask: Tensor) -> Tensor",
+               .args = masked_select_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_masked_select =
     make_op<TensorRef, const Tensor&, const Tensor&>(&masked_select_schema, impl::masked_select,
                                                      nullptr);
@@ -1095,11 +1122,11 @@ static void masked_select_into_autograd(Call c, const Tensor& self, const Tensor
   if (needs_grad(self) || needs_grad(mask) || needs_grad(dst)) fail_into_grad();
   redispatch(op_masked_select_into, c.keys & kBelowAutograd, self, mask, dst);
 }
-static constexpr OpSchema masked_select_into_schema = {.name = "masked_select_into",
-                                                       .call = "masked_select_into",
-    .text = "masked_select(self: Tensor, mask: Tensor) -> Tensor", .args = masked_select_args,
-    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema masked_select_into_schema =
+    schema_of({.name = "masked_select_into", .call = "masked_select_into",
+               .text = "masked_select(self: Tensor, mask: Tensor) -> Tensor",
+               .args = masked_select_args, .n_args = 3, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_masked_select_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&masked_select_into_schema,
     masked_select_into_impl, masked_select_into_autograd);
@@ -1107,20 +1134,20 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_masked_select_into 
 // ---- nonzero ----
 static constexpr ArgInfo nonzero_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema nonzero_schema = {.name = "nonzero", .call = "nonzero",
-                                            .text = "nonzero(self: Tensor) -> IndexTensor",
-                                            .args = nonzero_args, .n_args = 1, .n_outs = 1,
-                                            .leaf = true, .kind = OpKind::kIndex};
+static constexpr OpSchema nonzero_schema =
+    schema_of({.name = "nonzero", .call = "nonzero", .text = "nonzero(self: Tensor) -> IndexTensor",
+               .args = nonzero_args, .n_args = 1, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kIndex});
 constinit Op<TensorRef(const Tensor&)> op_nonzero =
     make_op<TensorRef, const Tensor&>(&nonzero_schema, impl::nonzero, nullptr);
 static void nonzero_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_nonzero_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema nonzero_into_schema = {.name = "nonzero_into", .call = "nonzero_into",
-                                                 .text = "nonzero(self: Tensor) -> IndexTensor",
-                                                 .args = nonzero_args, .n_args = 2, .n_outs = 0,
-                                                 .leaf = true, .kind = OpKind::kIndex};
+static constexpr OpSchema nonzero_into_schema =
+    schema_of({.name = "nonzero_into", .call = "nonzero_into",
+               .text = "nonzero(self: Tensor) -> IndexTensor", .args = nonzero_args, .n_args = 2,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kIndex});
 constinit Op<void(const Tensor&, Tensor&)> op_nonzero_into = make_op<void, const Tensor&,
     Tensor&>(&nonzero_into_schema, nonzero_into_impl, nonzero_into_autograd);
 
@@ -1128,9 +1155,11 @@ constinit Op<void(const Tensor&, Tensor&)> op_nonzero_into = make_op<void, const
 static constexpr ArgInfo one_hot_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"num_classes", ArgType::kInt, false, true, 0,
                                             ArgDefault::kInt, {.i = -1}}};
-static constexpr OpSchema one_hot_schema = {.name = "one_hot", .call = "one_hot",
-    .text = "one_hot(self: Tensor, num_classes: Int = -1) -> IndexTensor", .args = one_hot_args,
-    .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kIndex};
+static constexpr OpSchema one_hot_schema =
+    schema_of({.name = "one_hot", .call = "one_hot",
+               .text = "one_hot(self: Tensor, num_classes: Int = -1) -> IndexTensor",
+               .args = one_hot_args, .n_args = 2, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kIndex});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_one_hot = make_op<TensorRef, const Tensor&,
     int64_t>(&one_hot_schema, impl::one_hot, nullptr);
 
@@ -1139,31 +1168,32 @@ static constexpr ArgInfo tril_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"diagonal", ArgType::kInt, false, true, 0,
                                          ArgDefault::kInt, {.i = 0}},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema tril_schema = {.name = "tril", .call = "tril",
-                                         .text = "tril(self: Tensor, diagonal: Int = 0) -> Tensor",
-                                         .args = tril_args, .n_args = 2, .n_outs = 1,
-                                         .structural = true, .kind = OpKind::kComposite,
-                                         .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema tril_schema =
+    schema_of({.name = "tril", .call = "tril",
+               .text = "tril(self: Tensor, diagonal: Int = 0) -> Tensor", .args = tril_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_tril = make_op<TensorRef, const Tensor&,
     int64_t>(&tril_schema, impl::tril, nullptr);
 static constexpr ArgInfo tril__args[] = {{"self", ArgType::kTensor, true, false},
                                          {"diagonal", ArgType::kInt, false, true, 0,
                                           ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema tril__schema = {.name = "tril_", .call = "tril_",
-                                          .text = "tril(self: Tensor, diagonal: Int = 0) -> Tensor",
-                                          .args = tril__args, .n_args = 2, .n_outs = 0,
-                                          .structural = true, .kind = OpKind::kComposite,
-                                          .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema tril__schema =
+    schema_of({.name = "tril_", .call = "tril_",
+               .text = "tril(self: Tensor, diagonal: Int = 0) -> Tensor", .args = tril__args,
+               .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t)> op_tril_ = make_op<void, Tensor&, int64_t>(&tril__schema,
     tril__impl, nullptr);
 static void tril_into_autograd(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_tril_into, c.keys & kBelowAutograd, self, diagonal, dst);
 }
-static constexpr OpSchema tril_into_schema = {.name = "tril_into", .call = "tril_into",
-    .text = "tril(self: Tensor, diagonal: Int = 0) -> Tensor", .args = tril_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema tril_into_schema =
+    schema_of({.name = "tril_into", .call = "tril_into",
+               .text = "tril(self: Tensor, diagonal: Int = 0) -> Tensor", .args = tril_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_tril_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&tril_into_schema, tril_into_impl, tril_into_autograd);
 
@@ -1172,31 +1202,32 @@ static constexpr ArgInfo triu_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"diagonal", ArgType::kInt, false, true, 0,
                                          ArgDefault::kInt, {.i = 0}},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema triu_schema = {.name = "triu", .call = "triu",
-                                         .text = "triu(self: Tensor, diagonal: Int = 0) -> Tensor",
-                                         .args = triu_args, .n_args = 2, .n_outs = 1,
-                                         .structural = true, .kind = OpKind::kComposite,
-                                         .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema triu_schema =
+    schema_of({.name = "triu", .call = "triu",
+               .text = "triu(self: Tensor, diagonal: Int = 0) -> Tensor", .args = triu_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_triu = make_op<TensorRef, const Tensor&,
     int64_t>(&triu_schema, impl::triu, nullptr);
 static constexpr ArgInfo triu__args[] = {{"self", ArgType::kTensor, true, false},
                                          {"diagonal", ArgType::kInt, false, true, 0,
                                           ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema triu__schema = {.name = "triu_", .call = "triu_",
-                                          .text = "triu(self: Tensor, diagonal: Int = 0) -> Tensor",
-                                          .args = triu__args, .n_args = 2, .n_outs = 0,
-                                          .structural = true, .kind = OpKind::kComposite,
-                                          .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema triu__schema =
+    schema_of({.name = "triu_", .call = "triu_",
+               .text = "triu(self: Tensor, diagonal: Int = 0) -> Tensor", .args = triu__args,
+               .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t)> op_triu_ = make_op<void, Tensor&, int64_t>(&triu__schema,
     triu__impl, nullptr);
 static void triu_into_autograd(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_triu_into, c.keys & kBelowAutograd, self, diagonal, dst);
 }
-static constexpr OpSchema triu_into_schema = {.name = "triu_into", .call = "triu_into",
-    .text = "triu(self: Tensor, diagonal: Int = 0) -> Tensor", .args = triu_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema triu_into_schema =
+    schema_of({.name = "triu_into", .call = "triu_into",
+               .text = "triu(self: Tensor, diagonal: Int = 0) -> Tensor", .args = triu_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_triu_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&triu_into_schema, triu_into_impl, triu_into_autograd);
 
@@ -1243,10 +1274,12 @@ static constexpr ArgInfo where_args[] = {{"condition", ArgType::kTensor, false, 
                                          {"self", ArgType::kTensor, false, false},
                                          {"other", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema where_schema = {.name = "where", .call = "where",
-    .text = "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor", .args = where_args,
-    .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_where, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema where_schema =
+    schema_of({.name = "where", .call = "where",
+               .text = "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor",
+               .args = where_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_where,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_where =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&where_schema, where_impl,
     where_autograd);
@@ -1255,10 +1288,12 @@ static void where_into_autograd(Call c, const Tensor& condition, const Tensor& s
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_where_into, c.keys & kBelowAutograd, condition, self, other, dst);
 }
-static constexpr OpSchema where_into_schema = {.name = "where_into", .call = "where_into",
-    .text = "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor", .args = where_args,
-    .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_where, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema where_into_schema =
+    schema_of({.name = "where_into", .call = "where_into",
+               .text = "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor",
+               .args = where_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_where,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_where_into =
     make_op<void, const Tensor&, const Tensor&, const Tensor&, Tensor&>(&where_into_schema,
     where_into_impl, where_into_autograd);
@@ -1298,11 +1333,12 @@ static TensorRef masked_fill_autograd(Call c, const Tensor& self, const Tensor& 
 static constexpr ArgInfo masked_fill_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"mask", ArgType::kTensor, false, false},
                                                {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema masked_fill_schema = {.name = "masked_fill", .call = "masked_fill",
-    .text = "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor",
-    .args = masked_fill_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_masked_fill,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema masked_fill_schema =
+    schema_of({.name = "masked_fill", .call = "masked_fill",
+               .text = "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor",
+               .args = masked_fill_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_masked_fill,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_masked_fill =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&masked_fill_schema,
     masked_fill_impl, masked_fill_autograd);
@@ -1324,11 +1360,12 @@ static void masked_fill__autograd(Call c, Tensor& self, const Tensor& mask, cons
 static constexpr ArgInfo masked_fill__args[] = {{"self", ArgType::kTensor, true, false},
                                                 {"mask", ArgType::kTensor, false, false},
                                                 {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema masked_fill__schema = {.name = "masked_fill_", .call = "masked_fill_",
-    .text = "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor",
-    .args = masked_fill__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_masked_fill,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema masked_fill__schema =
+    schema_of({.name = "masked_fill_", .call = "masked_fill_",
+               .text = "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor",
+               .args = masked_fill__args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_masked_fill,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_masked_fill_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&masked_fill__schema, masked_fill__impl, masked_fill__autograd);
 
@@ -1336,22 +1373,22 @@ constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_masked_fill_ = make
 static constexpr ArgInfo masked_fill_tensor_args[] = {{"self", ArgType::kTensor, false, false},
                                                       {"mask", ArgType::kTensor, false, false},
                                                       {"value", ArgType::kTensor, false, false}};
-static constexpr OpSchema masked_fill_tensor_schema = {.name = "masked_fill_tensor",
-                                                       .call = "masked_fill",
-    .text = "masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor",
-    .args = masked_fill_tensor_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema masked_fill_tensor_schema =
+    schema_of({.name = "masked_fill_tensor", .call = "masked_fill",
+               .text = "masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor",
+               .args = masked_fill_tensor_args, .n_args = 3, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&masked_fill_tensor_schema,
     impl::masked_fill_tensor, nullptr);
 static constexpr ArgInfo masked_fill_tensor__args[] = {{"self", ArgType::kTensor, true, false},
                                                        {"mask", ArgType::kTensor, false, false},
                                                        {"value", ArgType::kTensor, false, false}};
-static constexpr OpSchema masked_fill_tensor__schema = {.name = "masked_fill_tensor_",
-                                                        .call = "masked_fill_",
-    .text = "masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor",
-    .args = masked_fill_tensor__args, .n_args = 3, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema masked_fill_tensor__schema =
+    schema_of({.name = "masked_fill_tensor_", .call = "masked_fill_",
+               .text = "masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor",
+               .args = masked_fill_tensor__args, .n_args = 3, .n_outs = 0, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&>(&masked_fill_tensor__schema,
     masked_fill_tensor__impl, nullptr);
@@ -1360,23 +1397,22 @@ constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor_
 static constexpr ArgInfo take_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"index", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema take_schema = {.name = "take", .call = "take",
-                                         .text = "take(self: Tensor, index: Tensor) -> Tensor",
-                                         .args = take_args, .n_args = 2, .n_outs = 1,
-                                         .structural = true, .kind = OpKind::kComposite,
-                                         .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema take_schema =
+    schema_of({.name = "take", .call = "take",
+               .text = "take(self: Tensor, index: Tensor) -> Tensor", .args = take_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_take = make_op<TensorRef, const Tensor&,
     const Tensor&>(&take_schema, impl::take, nullptr);
 static void take_into_autograd(Call c, const Tensor& self, const Tensor& index, Tensor& dst) {
   if (needs_grad(self) || needs_grad(index) || needs_grad(dst)) fail_into_grad();
   redispatch(op_take_into, c.keys & kBelowAutograd, self, index, dst);
 }
-static constexpr OpSchema take_into_schema = {.name = "take_into", .call = "take_into",
-                                              .text = "take(self: Tensor, index: Tensor) -> Tensor",
-                                              .args = take_args, .n_args = 3, .n_outs = 0,
-                                              .structural = true, .leaf = true,
-                                              .kind = OpKind::kComposite,
-                                              .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema take_into_schema =
+    schema_of({.name = "take_into", .call = "take_into",
+               .text = "take(self: Tensor, index: Tensor) -> Tensor", .args = take_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_take_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&take_into_schema, take_into_impl,
     take_into_autograd);
@@ -1387,10 +1423,11 @@ static constexpr ArgInfo put_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"source", ArgType::kTensor, false, false},
                                        {"accumulate", ArgType::kBool, false, true, 0,
                                         ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema put_schema = {.name = "put", .call = "put",
+static constexpr OpSchema put_schema =
+    schema_of({.name = "put", .call = "put",
     .text = "put(self: Tensor, index: Tensor, source: Tensor, accumulate: Bool = false) -> Tensor",
     .args = put_args, .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool)> op_put =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, bool>(&put_schema, impl::put,
     nullptr);
@@ -1399,10 +1436,11 @@ static constexpr ArgInfo put__args[] = {{"self", ArgType::kTensor, true, false},
                                         {"source", ArgType::kTensor, false, false},
                                         {"accumulate", ArgType::kBool, false, true, 0,
                                          ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema put__schema = {.name = "put_", .call = "put_",
+static constexpr OpSchema put__schema =
+    schema_of({.name = "put_", .call = "put_",
     .text = "put(self: Tensor, index: Tensor, source: Tensor, accumulate: Bool = false) -> Tensor",
     .args = put__args, .n_args = 4, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, bool)> op_put_ = make_op<void, Tensor&,
     const Tensor&, const Tensor&, bool>(&put__schema, put__impl, nullptr);
 
@@ -1410,33 +1448,33 @@ constinit Op<void(Tensor&, const Tensor&, const Tensor&, bool)> op_put_ = make_o
 static constexpr ArgInfo masked_scatter_args[] = {{"self", ArgType::kTensor, false, false},
                                                   {"mask", ArgType::kTensor, false, false},
                                                   {"source", ArgType::kTensor, false, false}};
-static constexpr OpSchema masked_scatter_schema = {.name = "masked_scatter",
-                                                   .call = "masked_scatter",
-    .text = "masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor",
-    .args = masked_scatter_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema masked_scatter_schema =
+    schema_of({.name = "masked_scatter", .call = "masked_scatter",
+               .text = "masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor",
+               .args = masked_scatter_args, .n_args = 3, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_masked_scatter =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&masked_scatter_schema,
     impl::masked_scatter, nullptr);
 static constexpr ArgInfo masked_scatter__args[] = {{"self", ArgType::kTensor, true, false},
                                                    {"mask", ArgType::kTensor, false, false},
                                                    {"source", ArgType::kTensor, false, false}};
-static constexpr OpSchema masked_scatter__schema = {.name = "masked_scatter_",
-                                                    .call = "masked_scatter_",
-    .text = "masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor",
-    .args = masked_scatter__args, .n_args = 3, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema masked_scatter__schema =
+    schema_of({.name = "masked_scatter_", .call = "masked_scatter_",
+               .text = "masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor",
+               .args = masked_scatter__args, .n_args = 3, .n_outs = 0, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_scatter_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&>(&masked_scatter__schema,
     masked_scatter__impl, nullptr);
 
 // ---- argwhere ----
 static constexpr ArgInfo argwhere_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema argwhere_schema = {.name = "argwhere", .call = "argwhere",
-                                             .text = "argwhere(self: Tensor) -> IndexTensor",
-                                             .args = argwhere_args, .n_args = 1, .n_outs = 1,
-                                             .structural = true, .kind = OpKind::kComposite,
-                                             .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema argwhere_schema =
+    schema_of({.name = "argwhere", .call = "argwhere",
+               .text = "argwhere(self: Tensor) -> IndexTensor", .args = argwhere_args, .n_args = 1,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_argwhere =
     make_op<TensorRef, const Tensor&>(&argwhere_schema, impl::argwhere, nullptr);
 
@@ -1445,10 +1483,10 @@ static constexpr ArgInfo nonzero_static_args[] = {{"self", ArgType::kTensor, fal
                                                   {"size", ArgType::kInt, false, false},
                                                   {"fill_value", ArgType::kInt, false, true, 0,
                                                    ArgDefault::kInt, {.i = -1}}};
-static constexpr OpSchema nonzero_static_schema = {.name = "nonzero_static",
-                                                   .call = "nonzero_static",
+static constexpr OpSchema nonzero_static_schema =
+    schema_of({.name = "nonzero_static", .call = "nonzero_static",
     .text = "nonzero_static(self: Tensor, size: Int, fill_value: Int = -1) -> IndexTensor",
-    .args = nonzero_static_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kIndex};
+    .args = nonzero_static_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kIndex});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_nonzero_static =
     make_op<TensorRef, const Tensor&, int64_t, int64_t>(&nonzero_static_schema,
                                                         impl::nonzero_static, nullptr);
@@ -1456,10 +1494,11 @@ constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_nonzero_static =
 // ---- unravel_index ----
 static constexpr ArgInfo unravel_index_args[] = {{"indices", ArgType::kTensor, false, false},
                                                  {"shape", ArgType::kShape, false, false}};
-static constexpr OpSchema unravel_index_schema = {.name = "unravel_index", .call = "unravel_index",
-    .text = "unravel_index(indices: Tensor, shape: Shape) -> Tensor[]", .args = unravel_index_args,
-    .n_args = 2, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema unravel_index_schema =
+    schema_of({.name = "unravel_index", .call = "unravel_index",
+               .text = "unravel_index(indices: Tensor, shape: Shape) -> Tensor[]",
+               .args = unravel_index_args, .n_args = 2, .n_outs = -1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, Ints)> op_unravel_index = make_op<TensorList, const Tensor&,
     Ints>(&unravel_index_schema, impl::unravel_index, nullptr);
 
@@ -1473,12 +1512,12 @@ static constexpr ArgInfo scatter_reduce_args[] = {{"self", ArgType::kTensor, fal
                                                   {"include_self", ArgType::kBool, false, true, 0,
                                                    ArgDefault::kBool, {.i = 1}},
                                                   {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema scatter_reduce_schema = {.name = "scatter_reduce",
-                                                   .call = "scatter_reduce",
+static constexpr OpSchema scatter_reduce_schema =
+    schema_of({.name = "scatter_reduce", .call = "scatter_reduce",
     .text = "scatter_reduce(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: "
     "Enum<ScatterReduce>, include_self: Bool = true) -> Tensor", .args = scatter_reduce_args,
     .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
                        bool)> op_scatter_reduce = make_op<TensorRef, const Tensor&, int64_t,
     const Tensor&, const Tensor&, int64_t, bool>(&scatter_reduce_schema, impl::scatter_reduce,
@@ -1499,12 +1538,12 @@ static constexpr ArgInfo scatter_reduce__args[] = {{"self", ArgType::kTensor, tr
                                                     kScatterReduceValues},
                                                    {"include_self", ArgType::kBool, false, true, 0,
                                                     ArgDefault::kBool, {.i = 1}}};
-static constexpr OpSchema scatter_reduce__schema = {.name = "scatter_reduce_",
-                                                    .call = "scatter_reduce_",
+static constexpr OpSchema scatter_reduce__schema =
+    schema_of({.name = "scatter_reduce_", .call = "scatter_reduce_",
     .text = "scatter_reduce(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: "
     "Enum<ScatterReduce>, include_self: Bool = true) -> Tensor", .args = scatter_reduce__args,
     .n_args = 6, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
                   bool)> op_scatter_reduce_ = make_op<void, Tensor&, int64_t, const Tensor&,
                                                       const Tensor&, int64_t,
@@ -1517,12 +1556,12 @@ static void scatter_reduce_into_autograd(Call c, const Tensor& self, int64_t dim
   redispatch(op_scatter_reduce_into, c.keys & kBelowAutograd, self, dim, index, src, reduce,
              include_self, dst);
 }
-static constexpr OpSchema scatter_reduce_into_schema = {.name = "scatter_reduce_into",
-                                                        .call = "scatter_reduce_into",
+static constexpr OpSchema scatter_reduce_into_schema =
+    schema_of({.name = "scatter_reduce_into", .call = "scatter_reduce_into",
     .text = "scatter_reduce(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: "
     "Enum<ScatterReduce>, include_self: Bool = true) -> Tensor", .args = scatter_reduce_args,
     .n_args = 7, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool,
                   Tensor&)> op_scatter_reduce_into = make_op<void, const Tensor&, int64_t,
     const Tensor&, const Tensor&, int64_t, bool, Tensor&>(&scatter_reduce_into_schema,
@@ -1583,11 +1622,11 @@ static constexpr ArgInfo scatter_multiply_args[] = {{"self", ArgType::kTensor, f
                                                     {"dim", ArgType::kDim, false, false},
                                                     {"index", ArgType::kTensor, false, false},
                                                     {"src", ArgType::kTensor, false, false}};
-static constexpr OpSchema scatter_multiply_schema = {.name = "scatter_multiply",
-                                                     .call = "scatter_multiply",
+static constexpr OpSchema scatter_multiply_schema =
+    schema_of({.name = "scatter_multiply", .call = "scatter_multiply",
     .text = "scatter_multiply(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
     .args = scatter_multiply_args, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kIndex};
+    .internal = true, .leaf = true, .kind = OpKind::kIndex});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_multiply =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&,
             const Tensor&>(&scatter_multiply_schema, impl::scatter_multiply,
@@ -1598,11 +1637,11 @@ static constexpr ArgInfo scatter_counts_args[] = {{"self", ArgType::kTensor, fal
                                                   {"dim", ArgType::kDim, false, false},
                                                   {"index", ArgType::kTensor, false, false},
                                                   {"include_self", ArgType::kBool, false, false}};
-static constexpr OpSchema scatter_counts_schema = {.name = "scatter_counts",
-                                                   .call = "scatter_counts",
+static constexpr OpSchema scatter_counts_schema =
+    schema_of({.name = "scatter_counts", .call = "scatter_counts",
     .text = "scatter_counts(self: Tensor, dim: Dim, index: Tensor, include_self: Bool) -> "
     "IndexTensor", .args = scatter_counts_args, .n_args = 4, .n_outs = 1, .internal = true,
-    .leaf = true, .kind = OpKind::kIndex};
+    .leaf = true, .kind = OpKind::kIndex});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, bool)> op_scatter_counts =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, bool>(&scatter_counts_schema,
     impl::scatter_counts, nullptr);
@@ -1670,11 +1709,11 @@ static constexpr ArgInfo scatter_extreme_args[] = {{"self", ArgType::kTensor, fa
                                                    {"src", ArgType::kTensor, false, false},
                                                    {"smallest", ArgType::kBool, false, false},
                                                    {"include_self", ArgType::kBool, false, false}};
-static constexpr OpSchema scatter_extreme_schema = {.name = "scatter_extreme",
-                                                    .call = "scatter_extreme",
+static constexpr OpSchema scatter_extreme_schema =
+    schema_of({.name = "scatter_extreme", .call = "scatter_extreme",
     .text = "scatter_extreme(self: Tensor, dim: Dim, index: Tensor, src: Tensor, smallest: Bool, "
     "include_self: Bool) -> Tensor", .args = scatter_extreme_args, .n_args = 6, .n_outs = 1,
-    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kIndex};
+    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kIndex});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, bool,
                        bool)> op_scatter_extreme = make_op<TensorRef, const Tensor&, int64_t,
     const Tensor&, const Tensor&, bool, bool>(&scatter_extreme_schema, impl::scatter_extreme,
@@ -1690,11 +1729,12 @@ static constexpr ArgInfo index_reduce_args[] = {{"self", ArgType::kTensor, false
                                                 {"include_self", ArgType::kBool, false, true, 0,
                                                  ArgDefault::kBool, {.i = 1}},
                                                 {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema index_reduce_schema = {.name = "index_reduce", .call = "index_reduce",
+static constexpr OpSchema index_reduce_schema =
+    schema_of({.name = "index_reduce", .call = "index_reduce",
     .text = "index_reduce(self: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: "
     "Enum<IndexReduce>, include_self: Bool = true) -> Tensor", .args = index_reduce_args,
     .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
                        bool)> op_index_reduce = make_op<TensorRef, const Tensor&, int64_t,
                                                         const Tensor&, const Tensor&, int64_t,
@@ -1716,11 +1756,12 @@ static constexpr ArgInfo index_reduce__args[] = {{"self", ArgType::kTensor, true
                                                   kIndexReduceValues},
                                                  {"include_self", ArgType::kBool, false, true, 0,
                                                   ArgDefault::kBool, {.i = 1}}};
-static constexpr OpSchema index_reduce__schema = {.name = "index_reduce_", .call = "index_reduce_",
+static constexpr OpSchema index_reduce__schema =
+    schema_of({.name = "index_reduce_", .call = "index_reduce_",
     .text = "index_reduce(self: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: "
     "Enum<IndexReduce>, include_self: Bool = true) -> Tensor", .args = index_reduce__args,
     .n_args = 6, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool)> op_index_reduce_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
             bool>(&index_reduce__schema, index_reduce__impl, index_reduce__autograd);
@@ -1732,12 +1773,12 @@ static void index_reduce_into_autograd(Call c, const Tensor& self, int64_t dim, 
   redispatch(op_index_reduce_into, c.keys & kBelowAutograd, self, dim, index, source, reduce,
              include_self, dst);
 }
-static constexpr OpSchema index_reduce_into_schema = {.name = "index_reduce_into",
-                                                      .call = "index_reduce_into",
+static constexpr OpSchema index_reduce_into_schema =
+    schema_of({.name = "index_reduce_into", .call = "index_reduce_into",
     .text = "index_reduce(self: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: "
     "Enum<IndexReduce>, include_self: Bool = true) -> Tensor", .args = index_reduce_args,
     .n_args = 7, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool,
                   Tensor&)> op_index_reduce_into = make_op<void, const Tensor&, int64_t,
     const Tensor&, const Tensor&, int64_t, bool, Tensor&>(&index_reduce_into_schema,
@@ -1750,10 +1791,11 @@ static constexpr ArgInfo check_indices_args[] = {{"index", ArgType::kTensor, fal
                                                  {"allowed", ArgType::kInt, false, false},
                                                  {"arg", ArgType::kStr, false, false},
                                                  {"op", ArgType::kStr, false, false}};
-static constexpr OpSchema check_indices_schema = {.name = "check_indices", .call = "check_indices",
+static constexpr OpSchema check_indices_schema =
+    schema_of({.name = "check_indices", .call = "check_indices",
     .text = "check_indices(index: Tensor, low: Int, size: Int, allowed: Int, arg: Str, op: Str) "
     "-> ()", .args = check_indices_args, .n_args = 6, .n_outs = 0, .internal = true, .leaf = true,
-    .kind = OpKind::kIndex};
+    .kind = OpKind::kIndex});
 constinit Op<void(const Tensor&, int64_t, int64_t, int64_t, Str, Str)> op_check_indices =
     make_op<void, const Tensor&, int64_t, int64_t, int64_t, Str, Str>(&check_indices_schema,
     impl::check_indices, nullptr);
@@ -1764,10 +1806,11 @@ static constexpr ArgInfo check_holds_args[] = {{"holds", ArgType::kTensor, false
                                                {"arg", ArgType::kStr, false, false},
                                                {"text", ArgType::kStr, false, false},
                                                {"op", ArgType::kStr, false, false}};
-static constexpr OpSchema check_holds_schema = {.name = "check_holds", .call = "check_holds",
+static constexpr OpSchema check_holds_schema =
+    schema_of({.name = "check_holds", .call = "check_holds",
     .text = "check_holds(holds: Tensor, status: Int, arg: Str, text: Str, op: Str) -> ()",
     .args = check_holds_args, .n_args = 5, .n_outs = 0, .internal = true, .leaf = true,
-    .kind = OpKind::kIndex};
+    .kind = OpKind::kIndex});
 constinit Op<void(const Tensor&, int64_t, Str, Str, Str)> op_check_holds =
     make_op<void, const Tensor&, int64_t, Str, Str, Str>(&check_holds_schema, impl::check_holds,
     nullptr);

@@ -15,11 +15,12 @@ static constexpr ArgInfo nuclear_norm_args[] = {{"self", ArgType::kTensor, false
                                                 {"keepdim", ArgType::kBool, false, true, 0,
                                                  ArgDefault::kBool, {.i = 0}},
                                                 {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema nuclear_norm_schema = {.name = "nuclear_norm", .call = "nuclear_norm",
+static constexpr OpSchema nuclear_norm_schema =
+    schema_of({.name = "nuclear_norm", .call = "nuclear_norm",
     .text = "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
     .args = nuclear_norm_args, .n_args = 3, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_nuclear_norm =
     make_op<TensorRef, const Tensor&, Ints, bool>(&nuclear_norm_schema, impl::nuclear_norm,
                                                   nullptr);
@@ -28,11 +29,11 @@ static void nuclear_norm_into_autograd(Call c, const Tensor& self, Ints dim, boo
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_nuclear_norm_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema nuclear_norm_into_schema = {.name = "nuclear_norm_into",
-                                                      .call = "nuclear_norm_into",
+static constexpr OpSchema nuclear_norm_into_schema =
+    schema_of({.name = "nuclear_norm_into", .call = "nuclear_norm_into",
     .text = "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
     .args = nuclear_norm_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_nuclear_norm_into =
     make_op<void, const Tensor&, Ints, bool, Tensor&>(&nuclear_norm_into_schema,
                                                       nuclear_norm_into_impl,
@@ -74,11 +75,11 @@ static TensorPair native_nuclear_norm_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo native_nuclear_norm_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema native_nuclear_norm_schema = {.name = "native_nuclear_norm",
-                                                        .call = "native_nuclear_norm",
-    .text = "native_nuclear_norm(self: Tensor) -> (norm: Tensor, polar: Tensor)",
-    .args = native_nuclear_norm_args, .n_args = 1, .n_outs = 2, .differentiable = true,
-    .internal = true, .leaf = true};
+static constexpr OpSchema native_nuclear_norm_schema =
+    schema_of({.name = "native_nuclear_norm", .call = "native_nuclear_norm",
+               .text = "native_nuclear_norm(self: Tensor) -> (norm: Tensor, polar: Tensor)",
+               .args = native_nuclear_norm_args, .n_args = 1, .n_outs = 2, .differentiable = true,
+               .internal = true, .leaf = true});
 constinit Op<TensorPair(const Tensor&)> op_native_nuclear_norm =
     make_op<TensorPair, const Tensor&>(&native_nuclear_norm_schema, impl::native_nuclear_norm,
                                        native_nuclear_norm_autograd);
@@ -124,10 +125,11 @@ static TensorTriple native_svd_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo native_svd_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema native_svd_schema = {.name = "native_svd", .call = "native_svd",
-    .text = "native_svd(self: Tensor) -> (u: Tensor, s: Tensor, vh: Tensor)",
-    .args = native_svd_args, .n_args = 1, .n_outs = 3, .differentiable = true, .internal = true,
-    .leaf = true};
+static constexpr OpSchema native_svd_schema =
+    schema_of({.name = "native_svd", .call = "native_svd",
+               .text = "native_svd(self: Tensor) -> (u: Tensor, s: Tensor, vh: Tensor)",
+               .args = native_svd_args, .n_args = 1, .n_outs = 3, .differentiable = true,
+               .internal = true, .leaf = true});
 constinit Op<TensorTriple(const Tensor&)> op_native_svd = make_op<TensorTriple,
     const Tensor&>(&native_svd_schema, impl::native_svd, native_svd_autograd);
 
@@ -169,10 +171,11 @@ static TensorPair native_eigh_autograd(Call c, const Tensor& self, bool upper, b
 static constexpr ArgInfo native_eigh_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"upper", ArgType::kBool, false, false},
                                                {"vectors", ArgType::kBool, false, false}};
-static constexpr OpSchema native_eigh_schema = {.name = "native_eigh", .call = "native_eigh",
+static constexpr OpSchema native_eigh_schema =
+    schema_of({.name = "native_eigh", .call = "native_eigh",
     .text = "native_eigh(self: Tensor, upper: Bool, vectors: Bool) -> (eigenvalues: Tensor, "
     "eigenvectors: Tensor)", .args = native_eigh_args, .n_args = 3, .n_outs = 2,
-    .differentiable = true, .internal = true, .leaf = true};
+    .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorPair(const Tensor&, bool, bool)> op_native_eigh =
     make_op<TensorPair, const Tensor&, bool, bool>(&native_eigh_schema, impl::native_eigh,
                                                    native_eigh_autograd);
@@ -216,10 +219,11 @@ static TensorPair native_eig_autograd(Call c, const Tensor& self, bool vectors) 
 }
 static constexpr ArgInfo native_eig_args[] = {{"self", ArgType::kTensor, false, false},
                                               {"vectors", ArgType::kBool, false, false}};
-static constexpr OpSchema native_eig_schema = {.name = "native_eig", .call = "native_eig",
+static constexpr OpSchema native_eig_schema =
+    schema_of({.name = "native_eig", .call = "native_eig",
     .text = "native_eig(self: Tensor, vectors: Bool) -> (eigenvalues: Tensor, eigenvectors: "
     "Tensor)", .args = native_eig_args, .n_args = 2, .n_outs = 2, .differentiable = true,
-    .internal = true, .leaf = true};
+    .internal = true, .leaf = true});
 constinit Op<TensorPair(const Tensor&, bool)> op_native_eig = make_op<TensorPair, const Tensor&,
     bool>(&native_eig_schema, impl::native_eig, native_eig_autograd);
 
@@ -266,10 +270,11 @@ static TensorTriple native_det_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo native_det_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema native_det_schema = {.name = "native_det", .call = "native_det",
+static constexpr OpSchema native_det_schema =
+    schema_of({.name = "native_det", .call = "native_det",
     .text = "native_det(self: Tensor) -> (det: Tensor, LU: PlainTensor, pivots: IndexTensor)",
     .args = native_det_args, .n_args = 1, .n_outs = 3, .differentiable = true, .internal = true,
-    .leaf = true};
+    .leaf = true});
 constinit Op<TensorTriple(const Tensor&)> op_native_det = make_op<TensorTriple,
     const Tensor&>(&native_det_schema, impl::native_det, native_det_autograd);
 
@@ -317,11 +322,11 @@ static TensorQuad native_slogdet_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo native_slogdet_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema native_slogdet_schema = {.name = "native_slogdet",
-                                                   .call = "native_slogdet",
+static constexpr OpSchema native_slogdet_schema =
+    schema_of({.name = "native_slogdet", .call = "native_slogdet",
     .text = "native_slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor, LU: PlainTensor, "
     "pivots: IndexTensor)", .args = native_slogdet_args, .n_args = 1, .n_outs = 4,
-    .differentiable = true, .internal = true, .leaf = true};
+    .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorQuad(const Tensor&)> op_native_slogdet =
     make_op<TensorQuad, const Tensor&>(&native_slogdet_schema, impl::native_slogdet,
                                        native_slogdet_autograd);
@@ -374,10 +379,11 @@ static TensorQuad native_solve_autograd(Call c, const Tensor& self, const Tensor
 }
 static constexpr ArgInfo native_solve_args[] = {{"self", ArgType::kTensor, false, false},
                                                 {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema native_solve_schema = {.name = "native_solve", .call = "native_solve",
+static constexpr OpSchema native_solve_schema =
+    schema_of({.name = "native_solve", .call = "native_solve",
     .text = "native_solve(self: Tensor, other: Tensor) -> (result: Tensor, LU: PlainTensor, "
     "pivots: IndexTensor, info: IndexTensor)", .args = native_solve_args, .n_args = 2, .n_outs = 4,
-    .differentiable = true, .internal = true, .leaf = true};
+    .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorQuad(const Tensor&, const Tensor&)> op_native_solve =
     make_op<TensorQuad, const Tensor&, const Tensor&>(&native_solve_schema, impl::native_solve,
                                                       native_solve_autograd);
@@ -426,11 +432,11 @@ static constexpr ArgInfo native_lu_solve_args[] = {{"LU", ArgType::kTensor, fals
                                                    {"pivots", ArgType::kTensor, false, false},
                                                    {"other", ArgType::kTensor, false, false},
                                                    {"adjoint", ArgType::kBool, false, false}};
-static constexpr OpSchema native_lu_solve_schema = {.name = "native_lu_solve",
-                                                    .call = "native_lu_solve",
+static constexpr OpSchema native_lu_solve_schema =
+    schema_of({.name = "native_lu_solve", .call = "native_lu_solve",
     .text = "native_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, adjoint: Bool) -> Tensor",
     .args = native_lu_solve_args, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true};
+    .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool)> op_native_lu_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, bool>(&native_lu_solve_schema,
     impl::native_lu_solve, native_lu_solve_autograd);
@@ -466,10 +472,11 @@ static TensorPair native_inv_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo native_inv_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema native_inv_schema = {.name = "native_inv", .call = "native_inv",
-    .text = "native_inv(self: Tensor) -> (inverse: Tensor, info: IndexTensor)",
-    .args = native_inv_args, .n_args = 1, .n_outs = 2, .differentiable = true, .internal = true,
-    .leaf = true};
+static constexpr OpSchema native_inv_schema =
+    schema_of({.name = "native_inv", .call = "native_inv",
+               .text = "native_inv(self: Tensor) -> (inverse: Tensor, info: IndexTensor)",
+               .args = native_inv_args, .n_args = 1, .n_outs = 2, .differentiable = true,
+               .internal = true, .leaf = true});
 constinit Op<TensorPair(const Tensor&)> op_native_inv =
     make_op<TensorPair, const Tensor&>(&native_inv_schema, impl::native_inv, native_inv_autograd);
 
@@ -513,19 +520,22 @@ static TensorPair native_qr_autograd(Call c, const Tensor& self, int64_t mode) {
 }
 static constexpr ArgInfo native_qr_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"mode", ArgType::kInt, false, false}};
-static constexpr OpSchema native_qr_schema = {.name = "native_qr", .call = "native_qr",
-    .text = "native_qr(self: Tensor, mode: Int) -> (Q: Tensor, R: Tensor)", .args = native_qr_args,
-    .n_args = 2, .n_outs = 2, .differentiable = true, .internal = true, .leaf = true};
+static constexpr OpSchema native_qr_schema =
+    schema_of({.name = "native_qr", .call = "native_qr",
+               .text = "native_qr(self: Tensor, mode: Int) -> (Q: Tensor, R: Tensor)",
+               .args = native_qr_args, .n_args = 2, .n_outs = 2, .differentiable = true,
+               .internal = true, .leaf = true});
 constinit Op<TensorPair(const Tensor&, int64_t)> op_native_qr = make_op<TensorPair, const Tensor&,
     int64_t>(&native_qr_schema, impl::native_qr, native_qr_autograd);
 
 // ---- native_householder ----
 static constexpr ArgInfo native_householder_args[] = {{"self", ArgType::kTensor, false, false},
                                                       {"tau", ArgType::kTensor, false, false}};
-static constexpr OpSchema native_householder_schema = {.name = "native_householder",
-                                                       .call = "native_householder",
-    .text = "native_householder(self: Tensor, tau: Tensor) -> Tensor",
-    .args = native_householder_args, .n_args = 2, .n_outs = 1, .internal = true, .leaf = true};
+static constexpr OpSchema native_householder_schema =
+    schema_of({.name = "native_householder", .call = "native_householder",
+               .text = "native_householder(self: Tensor, tau: Tensor) -> Tensor",
+               .args = native_householder_args, .n_args = 2, .n_outs = 1, .internal = true,
+               .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_native_householder =
     make_op<TensorRef, const Tensor&, const Tensor&>(&native_householder_schema,
                                                      impl::native_householder, nullptr);
@@ -570,10 +580,11 @@ static constexpr ArgInfo native_pinv_args[] = {{"self", ArgType::kTensor, false,
                                                {"atol", ArgType::kOptTensor, false, false},
                                                {"rtol", ArgType::kOptTensor, false, false},
                                                {"hermitian", ArgType::kBool, false, false}};
-static constexpr OpSchema native_pinv_schema = {.name = "native_pinv", .call = "native_pinv",
+static constexpr OpSchema native_pinv_schema =
+    schema_of({.name = "native_pinv", .call = "native_pinv",
     .text = "native_pinv(self: Tensor, atol: Tensor?, rtol: Tensor?, hermitian: Bool) -> Tensor",
     .args = native_pinv_args, .n_args = 4, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true};
+    .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*, bool)> op_native_pinv =
     make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*, bool>(&native_pinv_schema,
     impl::native_pinv, native_pinv_autograd);
@@ -623,11 +634,11 @@ static constexpr ArgInfo linalg_lu_factor_ex_args[] = {{"self", ArgType::kTensor
                                                        {"dst_pivots", ArgType::kTensor, true,
                                                         false}, {"dst_info", ArgType::kTensor, true,
     false}};
-static constexpr OpSchema linalg_lu_factor_ex_schema = {.name = "linalg_lu_factor_ex",
-                                                        .call = "linalg_lu_factor_ex",
+static constexpr OpSchema linalg_lu_factor_ex_schema =
+    schema_of({.name = "linalg_lu_factor_ex", .call = "linalg_lu_factor_ex",
     .text = "linalg_lu_factor_ex(self: Tensor, pivot: Bool = true, check_errors: Bool = false) -> "
     "(LU: Tensor, pivots: IndexTensor, info: IndexTensor)", .args = linalg_lu_factor_ex_args,
-    .n_args = 3, .n_outs = 3, .differentiable = true, .leaf = true};
+    .n_args = 3, .n_outs = 3, .differentiable = true, .leaf = true});
 constinit Op<TensorTriple(const Tensor&, bool, bool)> op_linalg_lu_factor_ex = make_op<TensorTriple,
     const Tensor&, bool, bool>(&linalg_lu_factor_ex_schema, impl::linalg_lu_factor_ex,
                                linalg_lu_factor_ex_autograd);
@@ -639,11 +650,11 @@ static void linalg_lu_factor_ex_into_autograd(Call c, const Tensor& self, bool p
   redispatch(op_linalg_lu_factor_ex_into, c.keys & kBelowAutograd, self, pivot, check_errors,
              dst_LU, dst_pivots, dst_info);
 }
-static constexpr OpSchema linalg_lu_factor_ex_into_schema = {.name = "linalg_lu_factor_ex_into",
-    .call = "linalg_lu_factor_ex_into",
+static constexpr OpSchema linalg_lu_factor_ex_into_schema =
+    schema_of({.name = "linalg_lu_factor_ex_into", .call = "linalg_lu_factor_ex_into",
     .text = "linalg_lu_factor_ex(self: Tensor, pivot: Bool = true, check_errors: Bool = false) -> "
     "(LU: Tensor, pivots: IndexTensor, info: IndexTensor)", .args = linalg_lu_factor_ex_args,
-    .n_args = 6, .n_outs = 0, .differentiable = true, .leaf = true};
+    .n_args = 6, .n_outs = 0, .differentiable = true, .leaf = true});
 constinit Op<void(const Tensor&, bool, bool, Tensor&, Tensor&,
                   Tensor&)> op_linalg_lu_factor_ex_into = make_op<void, const Tensor&, bool, bool,
     Tensor&, Tensor&, Tensor&>(&linalg_lu_factor_ex_into_schema, linalg_lu_factor_ex_into_impl,
@@ -655,11 +666,11 @@ static constexpr ArgInfo linalg_lu_factor_args[] = {{"self", ArgType::kTensor, f
                                                      ArgDefault::kBool, {.i = 1}},
                                                     {"dst_LU", ArgType::kTensor, true, false},
                                                     {"dst_pivots", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_lu_factor_schema = {.name = "linalg_lu_factor",
-                                                     .call = "linalg_lu_factor",
+static constexpr OpSchema linalg_lu_factor_schema =
+    schema_of({.name = "linalg_lu_factor", .call = "linalg_lu_factor",
     .text = "linalg_lu_factor(self: Tensor, pivot: Bool = true) -> (LU: Tensor, pivots: "
     "IndexTensor)", .args = linalg_lu_factor_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, bool)> op_linalg_lu_factor =
     make_op<TensorPair, const Tensor&, bool>(&linalg_lu_factor_schema, impl::linalg_lu_factor,
                                              nullptr);
@@ -668,11 +679,11 @@ static void linalg_lu_factor_into_autograd(Call c, const Tensor& self, bool pivo
   if (needs_grad(self) || needs_grad(dst_LU) || needs_grad(dst_pivots)) fail_into_grad();
   redispatch(op_linalg_lu_factor_into, c.keys & kBelowAutograd, self, pivot, dst_LU, dst_pivots);
 }
-static constexpr OpSchema linalg_lu_factor_into_schema = {.name = "linalg_lu_factor_into",
-    .call = "linalg_lu_factor_into",
+static constexpr OpSchema linalg_lu_factor_into_schema =
+    schema_of({.name = "linalg_lu_factor_into", .call = "linalg_lu_factor_into",
     .text = "linalg_lu_factor(self: Tensor, pivot: Bool = true) -> (LU: Tensor, pivots: "
     "IndexTensor)", .args = linalg_lu_factor_args, .n_args = 4, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_lu_factor_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&>(&linalg_lu_factor_into_schema,
     linalg_lu_factor_into_impl, linalg_lu_factor_into_autograd);
@@ -687,11 +698,12 @@ static constexpr ArgInfo lu_unpack_args[] = {{"LU_data", ArgType::kTensor, false
                                              {"dst_P", ArgType::kTensor, true, false},
                                              {"dst_L", ArgType::kTensor, true, false},
                                              {"dst_U", ArgType::kTensor, true, false}};
-static constexpr OpSchema lu_unpack_schema = {.name = "lu_unpack", .call = "lu_unpack",
+static constexpr OpSchema lu_unpack_schema =
+    schema_of({.name = "lu_unpack", .call = "lu_unpack",
     .text = "lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: Bool = true, "
     "unpack_pivots: Bool = true) -> (P: Tensor, L: Tensor, U: Tensor)", .args = lu_unpack_args,
     .n_args = 4, .n_outs = 3, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorTriple(const Tensor&, const Tensor&, bool, bool)> op_lu_unpack =
     make_op<TensorTriple, const Tensor&, const Tensor&, bool, bool>(&lu_unpack_schema,
     impl::lu_unpack, nullptr);
@@ -703,12 +715,12 @@ static void lu_unpack_into_autograd(Call c, const Tensor& LU_data, const Tensor&
   redispatch(op_lu_unpack_into, c.keys & kBelowAutograd, LU_data, LU_pivots, unpack_data,
              unpack_pivots, dst_P, dst_L, dst_U);
 }
-static constexpr OpSchema lu_unpack_into_schema = {.name = "lu_unpack_into",
-                                                   .call = "lu_unpack_into",
+static constexpr OpSchema lu_unpack_into_schema =
+    schema_of({.name = "lu_unpack_into", .call = "lu_unpack_into",
     .text = "lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: Bool = true, "
     "unpack_pivots: Bool = true) -> (P: Tensor, L: Tensor, U: Tensor)", .args = lu_unpack_args,
     .n_args = 7, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&, Tensor&,
                   Tensor&)> op_lu_unpack_into = make_op<void, const Tensor&, const Tensor&, bool,
                                                         bool, Tensor&, Tensor&,
@@ -722,10 +734,11 @@ static constexpr ArgInfo linalg_lu_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst_P", ArgType::kTensor, true, false},
                                              {"dst_L", ArgType::kTensor, true, false},
                                              {"dst_U", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_lu_schema = {.name = "linalg_lu", .call = "linalg_lu",
+static constexpr OpSchema linalg_lu_schema =
+    schema_of({.name = "linalg_lu", .call = "linalg_lu",
     .text = "linalg_lu(self: Tensor, pivot: Bool = true) -> (P: Tensor, L: Tensor, U: Tensor)",
     .args = linalg_lu_args, .n_args = 2, .n_outs = 3, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorTriple(const Tensor&, bool)> op_linalg_lu = make_op<TensorTriple, const Tensor&,
     bool>(&linalg_lu_schema, impl::linalg_lu, nullptr);
 static void linalg_lu_into_autograd(Call c, const Tensor& self, bool pivot, Tensor& dst_P,
@@ -734,11 +747,11 @@ static void linalg_lu_into_autograd(Call c, const Tensor& self, bool pivot, Tens
       || needs_grad(dst_U)) fail_into_grad();
   redispatch(op_linalg_lu_into, c.keys & kBelowAutograd, self, pivot, dst_P, dst_L, dst_U);
 }
-static constexpr OpSchema linalg_lu_into_schema = {.name = "linalg_lu_into",
-                                                   .call = "linalg_lu_into",
+static constexpr OpSchema linalg_lu_into_schema =
+    schema_of({.name = "linalg_lu_into", .call = "linalg_lu_into",
     .text = "linalg_lu(self: Tensor, pivot: Bool = true) -> (P: Tensor, L: Tensor, U: Tensor)",
     .args = linalg_lu_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&, Tensor&)> op_linalg_lu_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&, Tensor&>(&linalg_lu_into_schema,
     linalg_lu_into_impl, linalg_lu_into_autograd);
@@ -752,11 +765,11 @@ static constexpr ArgInfo linalg_lu_solve_args[] = {{"LU", ArgType::kTensor, fals
                                                    {"adjoint", ArgType::kBool, false, true, 0,
                                                     ArgDefault::kBool, {.i = 0}},
                                                    {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_lu_solve_schema = {.name = "linalg_lu_solve",
-                                                    .call = "linalg_lu_solve",
+static constexpr OpSchema linalg_lu_solve_schema =
+    schema_of({.name = "linalg_lu_solve", .call = "linalg_lu_solve",
     .text = "linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, left: Bool = true, "
     "adjoint: Bool = false) -> Tensor", .args = linalg_lu_solve_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool,
                        bool)> op_linalg_lu_solve = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, bool, bool>(&linalg_lu_solve_schema, impl::linalg_lu_solve, nullptr);
@@ -768,12 +781,12 @@ static void linalg_lu_solve_into_autograd(Call c, const Tensor& LU, const Tensor
   redispatch(op_linalg_lu_solve_into, c.keys & kBelowAutograd, LU, pivots, other, left, adjoint,
              dst);
 }
-static constexpr OpSchema linalg_lu_solve_into_schema = {.name = "linalg_lu_solve_into",
-    .call = "linalg_lu_solve_into",
+static constexpr OpSchema linalg_lu_solve_into_schema =
+    schema_of({.name = "linalg_lu_solve_into", .call = "linalg_lu_solve_into",
     .text = "linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, left: Bool = true, "
     "adjoint: Bool = false) -> Tensor", .args = linalg_lu_solve_args, .n_args = 6, .n_outs = 0,
     .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, bool, bool,
                   Tensor&)> op_linalg_lu_solve_into = make_op<void, const Tensor&, const Tensor&,
     const Tensor&, bool, bool, Tensor&>(&linalg_lu_solve_into_schema, linalg_lu_solve_into_impl,
@@ -788,12 +801,12 @@ static constexpr ArgInfo linalg_solve_ex_args[] = {{"self", ArgType::kTensor, fa
                                                     ArgDefault::kBool, {.i = 0}},
                                                    {"dst_result", ArgType::kTensor, true, false},
                                                    {"dst_info", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_solve_ex_schema = {.name = "linalg_solve_ex",
-                                                    .call = "linalg_solve_ex",
+static constexpr OpSchema linalg_solve_ex_schema =
+    schema_of({.name = "linalg_solve_ex", .call = "linalg_solve_ex",
     .text = "linalg_solve_ex(self: Tensor, other: Tensor, left: Bool = true, check_errors: Bool = "
     "false) -> (result: Tensor, info: IndexTensor)", .args = linalg_solve_ex_args, .n_args = 4,
     .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, const Tensor&, bool, bool)> op_linalg_solve_ex =
     make_op<TensorPair, const Tensor&, const Tensor&, bool, bool>(&linalg_solve_ex_schema,
     impl::linalg_solve_ex, nullptr);
@@ -805,12 +818,12 @@ static void linalg_solve_ex_into_autograd(Call c, const Tensor& self, const Tens
   redispatch(op_linalg_solve_ex_into, c.keys & kBelowAutograd, self, other, left, check_errors,
              dst_result, dst_info);
 }
-static constexpr OpSchema linalg_solve_ex_into_schema = {.name = "linalg_solve_ex_into",
-    .call = "linalg_solve_ex_into",
+static constexpr OpSchema linalg_solve_ex_into_schema =
+    schema_of({.name = "linalg_solve_ex_into", .call = "linalg_solve_ex_into",
     .text = "linalg_solve_ex(self: Tensor, other: Tensor, left: Bool = true, check_errors: Bool = "
     "false) -> (result: Tensor, info: IndexTensor)", .args = linalg_solve_ex_args, .n_args = 6,
     .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&,
                   Tensor&)> op_linalg_solve_ex_into = make_op<void, const Tensor&, const Tensor&,
     bool, bool, Tensor&, Tensor&>(&linalg_solve_ex_into_schema, linalg_solve_ex_into_impl,
@@ -822,11 +835,12 @@ static constexpr ArgInfo linalg_solve_args[] = {{"self", ArgType::kTensor, false
                                                 {"left", ArgType::kBool, false, true, 0,
                                                  ArgDefault::kBool, {.i = 1}},
                                                 {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_solve_schema = {.name = "linalg_solve", .call = "linalg_solve",
-    .text = "linalg_solve(self: Tensor, other: Tensor, left: Bool = true) -> Tensor",
-    .args = linalg_solve_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_solve_schema =
+    schema_of({.name = "linalg_solve", .call = "linalg_solve",
+               .text = "linalg_solve(self: Tensor, other: Tensor, left: Bool = true) -> Tensor",
+               .args = linalg_solve_args, .n_args = 3, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool)> op_linalg_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, bool>(&linalg_solve_schema, impl::linalg_solve,
     nullptr);
@@ -835,11 +849,11 @@ static void linalg_solve_into_autograd(Call c, const Tensor& self, const Tensor&
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_linalg_solve_into, c.keys & kBelowAutograd, self, other, left, dst);
 }
-static constexpr OpSchema linalg_solve_into_schema = {.name = "linalg_solve_into",
-                                                      .call = "linalg_solve_into",
-    .text = "linalg_solve(self: Tensor, other: Tensor, left: Bool = true) -> Tensor",
-    .args = linalg_solve_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_solve_into_schema =
+    schema_of({.name = "linalg_solve_into", .call = "linalg_solve_into",
+               .text = "linalg_solve(self: Tensor, other: Tensor, left: Bool = true) -> Tensor",
+               .args = linalg_solve_args, .n_args = 4, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, bool, Tensor&)> op_linalg_solve_into =
     make_op<void, const Tensor&, const Tensor&, bool, Tensor&>(&linalg_solve_into_schema,
     linalg_solve_into_impl, linalg_solve_into_autograd);
@@ -850,11 +864,12 @@ static constexpr ArgInfo linalg_inv_ex_args[] = {{"self", ArgType::kTensor, fals
                                                   ArgDefault::kBool, {.i = 0}},
                                                  {"dst_inverse", ArgType::kTensor, true, false},
                                                  {"dst_info", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_inv_ex_schema = {.name = "linalg_inv_ex", .call = "linalg_inv_ex",
+static constexpr OpSchema linalg_inv_ex_schema =
+    schema_of({.name = "linalg_inv_ex", .call = "linalg_inv_ex",
     .text = "linalg_inv_ex(self: Tensor, check_errors: Bool = false) -> (inverse: Tensor, info: "
     "IndexTensor)", .args = linalg_inv_ex_args, .n_args = 2, .n_outs = 2, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, bool)> op_linalg_inv_ex = make_op<TensorPair, const Tensor&,
     bool>(&linalg_inv_ex_schema, impl::linalg_inv_ex, nullptr);
 static void linalg_inv_ex_into_autograd(Call c, const Tensor& self, bool check_errors,
@@ -863,11 +878,11 @@ static void linalg_inv_ex_into_autograd(Call c, const Tensor& self, bool check_e
   redispatch(op_linalg_inv_ex_into, c.keys & kBelowAutograd, self, check_errors, dst_inverse,
              dst_info);
 }
-static constexpr OpSchema linalg_inv_ex_into_schema = {.name = "linalg_inv_ex_into",
-                                                       .call = "linalg_inv_ex_into",
+static constexpr OpSchema linalg_inv_ex_into_schema =
+    schema_of({.name = "linalg_inv_ex_into", .call = "linalg_inv_ex_into",
     .text = "linalg_inv_ex(self: Tensor, check_errors: Bool = false) -> (inverse: Tensor, info: "
     "IndexTensor)", .args = linalg_inv_ex_args, .n_args = 4, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_inv_ex_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&>(&linalg_inv_ex_into_schema,
     linalg_inv_ex_into_impl, linalg_inv_ex_into_autograd);
@@ -875,84 +890,78 @@ constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_inv_ex_into 
 // ---- linalg_inv ----
 static constexpr ArgInfo linalg_inv_args[] = {{"self", ArgType::kTensor, false, false},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_inv_schema = {.name = "linalg_inv", .call = "linalg_inv",
-                                               .text = "linalg_inv(self: Tensor) -> Tensor",
-                                               .args = linalg_inv_args, .n_args = 1, .n_outs = 1,
-                                               .structural = true, .kind = OpKind::kComposite,
-                                               .autocast = {Autocast::kFp32, Autocast::kNone},
-                                               .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_inv_schema =
+    schema_of({.name = "linalg_inv", .call = "linalg_inv",
+               .text = "linalg_inv(self: Tensor) -> Tensor", .args = linalg_inv_args, .n_args = 1,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_linalg_inv =
     make_op<TensorRef, const Tensor&>(&linalg_inv_schema, impl::linalg_inv, nullptr);
 static void linalg_inv_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_linalg_inv_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema linalg_inv_into_schema = {.name = "linalg_inv_into",
-                                                    .call = "linalg_inv_into",
-                                                    .text = "linalg_inv(self: Tensor) -> Tensor",
-                                                    .args = linalg_inv_args, .n_args = 2,
-                                                    .n_outs = 0, .structural = true, .leaf = true,
-                                                    .kind = OpKind::kComposite,
-                                                    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_inv_into_schema =
+    schema_of({.name = "linalg_inv_into", .call = "linalg_inv_into",
+               .text = "linalg_inv(self: Tensor) -> Tensor", .args = linalg_inv_args, .n_args = 2,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_linalg_inv_into = make_op<void, const Tensor&,
     Tensor&>(&linalg_inv_into_schema, linalg_inv_into_impl, linalg_inv_into_autograd);
 
 // ---- inverse ----
 static constexpr ArgInfo inverse_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema inverse_schema = {.name = "inverse", .call = "inverse",
-                                            .text = "inverse(self: Tensor) -> Tensor",
-                                            .args = inverse_args, .n_args = 1, .n_outs = 1,
-                                            .differentiable = true, .structural = true,
-                                            .kind = OpKind::kComposite,
-                                            .autocast = {Autocast::kFp32, Autocast::kNone},
-                                            .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema inverse_schema =
+    schema_of({.name = "inverse", .call = "inverse", .text = "inverse(self: Tensor) -> Tensor",
+               .args = inverse_args, .n_args = 1, .n_outs = 1, .differentiable = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_inverse =
     make_op<TensorRef, const Tensor&>(&inverse_schema, inverse_impl, nullptr);
 static void inverse_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_inverse_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema inverse_into_schema = {.name = "inverse_into", .call = "inverse_into",
-                                                 .text = "inverse(self: Tensor) -> Tensor",
-                                                 .args = inverse_args, .n_args = 2, .n_outs = 0,
-                                                 .differentiable = true, .structural = true,
-                                                 .leaf = true, .kind = OpKind::kComposite,
-                                                 .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema inverse_into_schema =
+    schema_of({.name = "inverse_into", .call = "inverse_into",
+               .text = "inverse(self: Tensor) -> Tensor", .args = inverse_args, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_inverse_into = make_op<void, const Tensor&,
     Tensor&>(&inverse_into_schema, inverse_into_impl, inverse_into_autograd);
 
 // ---- linalg_det ----
 static constexpr ArgInfo linalg_det_args[] = {{"self", ArgType::kTensor, false, false},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_det_schema = {.name = "linalg_det", .call = "linalg_det",
-                                               .text = "linalg_det(self: Tensor) -> Tensor",
-                                               .args = linalg_det_args, .n_args = 1, .n_outs = 1,
-                                               .structural = true, .kind = OpKind::kComposite,
-                                               .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_det_schema =
+    schema_of({.name = "linalg_det", .call = "linalg_det",
+               .text = "linalg_det(self: Tensor) -> Tensor", .args = linalg_det_args, .n_args = 1,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_linalg_det =
     make_op<TensorRef, const Tensor&>(&linalg_det_schema, impl::linalg_det, nullptr);
 static void linalg_det_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_linalg_det_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema linalg_det_into_schema = {.name = "linalg_det_into",
-                                                    .call = "linalg_det_into",
-                                                    .text = "linalg_det(self: Tensor) -> Tensor",
-                                                    .args = linalg_det_args, .n_args = 2,
-                                                    .n_outs = 0, .structural = true, .leaf = true,
-                                                    .kind = OpKind::kComposite,
-                                                    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_det_into_schema =
+    schema_of({.name = "linalg_det_into", .call = "linalg_det_into",
+               .text = "linalg_det(self: Tensor) -> Tensor", .args = linalg_det_args, .n_args = 2,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_linalg_det_into = make_op<void, const Tensor&,
     Tensor&>(&linalg_det_into_schema, linalg_det_into_impl, linalg_det_into_autograd);
 
 // ---- det ----
 static constexpr ArgInfo det_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema det_schema = {.name = "det", .call = "det",
-                                        .text = "det(self: Tensor) -> Tensor", .args = det_args,
-                                        .n_args = 1, .n_outs = 1, .differentiable = true,
-                                        .structural = true, .kind = OpKind::kComposite,
-                                        .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema det_schema =
+    schema_of({.name = "det", .call = "det", .text = "det(self: Tensor) -> Tensor",
+               .args = det_args, .n_args = 1, .n_outs = 1, .differentiable = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_det = make_op<TensorRef, const Tensor&>(&det_schema,
     det_impl, nullptr);
 
@@ -960,11 +969,11 @@ constinit Op<TensorRef(const Tensor&)> op_det = make_op<TensorRef, const Tensor&
 static constexpr ArgInfo linalg_slogdet_args[] = {{"self", ArgType::kTensor, false, false},
                                                   {"dst_sign", ArgType::kTensor, true, false},
                                                   {"dst_logabsdet", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_slogdet_schema = {.name = "linalg_slogdet",
-                                                   .call = "linalg_slogdet",
-    .text = "linalg_slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)",
-    .args = linalg_slogdet_args, .n_args = 1, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_slogdet_schema =
+    schema_of({.name = "linalg_slogdet", .call = "linalg_slogdet",
+               .text = "linalg_slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)",
+               .args = linalg_slogdet_args, .n_args = 1, .n_outs = 2, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&)> op_linalg_slogdet =
     make_op<TensorPair, const Tensor&>(&linalg_slogdet_schema, impl::linalg_slogdet, nullptr);
 static void linalg_slogdet_into_autograd(Call c, const Tensor& self, Tensor& dst_sign,
@@ -972,11 +981,11 @@ static void linalg_slogdet_into_autograd(Call c, const Tensor& self, Tensor& dst
   if (needs_grad(self) || needs_grad(dst_sign) || needs_grad(dst_logabsdet)) fail_into_grad();
   redispatch(op_linalg_slogdet_into, c.keys & kBelowAutograd, self, dst_sign, dst_logabsdet);
 }
-static constexpr OpSchema linalg_slogdet_into_schema = {.name = "linalg_slogdet_into",
-                                                        .call = "linalg_slogdet_into",
-    .text = "linalg_slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)",
-    .args = linalg_slogdet_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_slogdet_into_schema =
+    schema_of({.name = "linalg_slogdet_into", .call = "linalg_slogdet_into",
+               .text = "linalg_slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)",
+               .args = linalg_slogdet_args, .n_args = 3, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_linalg_slogdet_into =
     make_op<void, const Tensor&, Tensor&, Tensor&>(&linalg_slogdet_into_schema,
                                                    linalg_slogdet_into_impl,
@@ -986,10 +995,11 @@ constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_linalg_slogdet_into =
 static constexpr ArgInfo slogdet_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"dst_sign", ArgType::kTensor, true, false},
                                            {"dst_logabsdet", ArgType::kTensor, true, false}};
-static constexpr OpSchema slogdet_schema = {.name = "slogdet", .call = "slogdet",
-    .text = "slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)", .args = slogdet_args,
-    .n_args = 1, .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema slogdet_schema =
+    schema_of({.name = "slogdet", .call = "slogdet",
+               .text = "slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)",
+               .args = slogdet_args, .n_args = 1, .n_outs = 2, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&)> op_slogdet =
     make_op<TensorPair, const Tensor&>(&slogdet_schema, impl::slogdet, nullptr);
 static void slogdet_into_autograd(Call c, const Tensor& self, Tensor& dst_sign,
@@ -997,20 +1007,20 @@ static void slogdet_into_autograd(Call c, const Tensor& self, Tensor& dst_sign,
   if (needs_grad(self) || needs_grad(dst_sign) || needs_grad(dst_logabsdet)) fail_into_grad();
   redispatch(op_slogdet_into, c.keys & kBelowAutograd, self, dst_sign, dst_logabsdet);
 }
-static constexpr OpSchema slogdet_into_schema = {.name = "slogdet_into", .call = "slogdet_into",
-    .text = "slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)", .args = slogdet_args,
-    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema slogdet_into_schema =
+    schema_of({.name = "slogdet_into", .call = "slogdet_into",
+               .text = "slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)",
+               .args = slogdet_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_slogdet_into = make_op<void, const Tensor&,
     Tensor&, Tensor&>(&slogdet_into_schema, slogdet_into_impl, slogdet_into_autograd);
 
 // ---- logdet ----
 static constexpr ArgInfo logdet_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema logdet_schema = {.name = "logdet", .call = "logdet",
-                                           .text = "logdet(self: Tensor) -> Tensor",
-                                           .args = logdet_args, .n_args = 1, .n_outs = 1,
-                                           .structural = true, .kind = OpKind::kComposite,
-                                           .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema logdet_schema =
+    schema_of({.name = "logdet", .call = "logdet", .text = "logdet(self: Tensor) -> Tensor",
+               .args = logdet_args, .n_args = 1, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_logdet = make_op<TensorRef, const Tensor&>(&logdet_schema,
     impl::logdet, nullptr);
 
@@ -1056,11 +1066,11 @@ static constexpr ArgInfo linalg_cholesky_ex_args[] = {{"self", ArgType::kTensor,
                                                        0, ArgDefault::kBool, {.i = 0}},
                                                       {"dst_L", ArgType::kTensor, true, false},
                                                       {"dst_info", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_cholesky_ex_schema = {.name = "linalg_cholesky_ex",
-                                                       .call = "linalg_cholesky_ex",
+static constexpr OpSchema linalg_cholesky_ex_schema =
+    schema_of({.name = "linalg_cholesky_ex", .call = "linalg_cholesky_ex",
     .text = "linalg_cholesky_ex(self: Tensor, upper: Bool = false, check_errors: Bool = false) -> "
     "(L: Tensor, info: IndexTensor)", .args = linalg_cholesky_ex_args, .n_args = 3, .n_outs = 2,
-    .differentiable = true, .leaf = true, .autocast = {Autocast::kFp32, Autocast::kNone}};
+    .differentiable = true, .leaf = true, .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&, bool, bool)> op_linalg_cholesky_ex =
     make_op<TensorPair, const Tensor&, bool, bool>(&linalg_cholesky_ex_schema,
                                                    impl::linalg_cholesky_ex,
@@ -1071,11 +1081,11 @@ static void linalg_cholesky_ex_into_autograd(Call c, const Tensor& self, bool up
   redispatch(op_linalg_cholesky_ex_into, c.keys & kBelowAutograd, self, upper, check_errors, dst_L,
              dst_info);
 }
-static constexpr OpSchema linalg_cholesky_ex_into_schema = {.name = "linalg_cholesky_ex_into",
-    .call = "linalg_cholesky_ex_into",
+static constexpr OpSchema linalg_cholesky_ex_into_schema =
+    schema_of({.name = "linalg_cholesky_ex_into", .call = "linalg_cholesky_ex_into",
     .text = "linalg_cholesky_ex(self: Tensor, upper: Bool = false, check_errors: Bool = false) -> "
     "(L: Tensor, info: IndexTensor)", .args = linalg_cholesky_ex_args, .n_args = 5, .n_outs = 0,
-    .differentiable = true, .leaf = true};
+    .differentiable = true, .leaf = true});
 constinit Op<void(const Tensor&, bool, bool, Tensor&, Tensor&)> op_linalg_cholesky_ex_into =
     make_op<void, const Tensor&, bool, bool, Tensor&, Tensor&>(&linalg_cholesky_ex_into_schema,
     linalg_cholesky_ex_into_impl, linalg_cholesky_ex_into_autograd);
@@ -1085,23 +1095,23 @@ static constexpr ArgInfo linalg_cholesky_args[] = {{"self", ArgType::kTensor, fa
                                                    {"upper", ArgType::kBool, false, true, 0,
                                                     ArgDefault::kBool, {.i = 0}},
                                                    {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_cholesky_schema = {.name = "linalg_cholesky",
-                                                    .call = "linalg_cholesky",
-    .text = "linalg_cholesky(self: Tensor, upper: Bool = false) -> Tensor",
-    .args = linalg_cholesky_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_cholesky_schema =
+    schema_of({.name = "linalg_cholesky", .call = "linalg_cholesky",
+               .text = "linalg_cholesky(self: Tensor, upper: Bool = false) -> Tensor",
+               .args = linalg_cholesky_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, bool)> op_linalg_cholesky = make_op<TensorRef, const Tensor&,
     bool>(&linalg_cholesky_schema, impl::linalg_cholesky, nullptr);
 static void linalg_cholesky_into_autograd(Call c, const Tensor& self, bool upper, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_linalg_cholesky_into, c.keys & kBelowAutograd, self, upper, dst);
 }
-static constexpr OpSchema linalg_cholesky_into_schema = {.name = "linalg_cholesky_into",
-    .call = "linalg_cholesky_into",
-    .text = "linalg_cholesky(self: Tensor, upper: Bool = false) -> Tensor",
-    .args = linalg_cholesky_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_cholesky_into_schema =
+    schema_of({.name = "linalg_cholesky_into", .call = "linalg_cholesky_into",
+               .text = "linalg_cholesky(self: Tensor, upper: Bool = false) -> Tensor",
+               .args = linalg_cholesky_args, .n_args = 3, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, bool, Tensor&)> op_linalg_cholesky_into =
     make_op<void, const Tensor&, bool, Tensor&>(&linalg_cholesky_into_schema,
                                                 linalg_cholesky_into_impl,
@@ -1112,21 +1122,25 @@ static constexpr ArgInfo cholesky_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"upper", ArgType::kBool, false, true, 0,
                                              ArgDefault::kBool, {.i = 0}},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cholesky_schema = {.name = "cholesky", .call = "cholesky",
-    .text = "cholesky(self: Tensor, upper: Bool = false) -> Tensor", .args = cholesky_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema cholesky_schema =
+    schema_of({.name = "cholesky", .call = "cholesky",
+               .text = "cholesky(self: Tensor, upper: Bool = false) -> Tensor",
+               .args = cholesky_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, bool)> op_cholesky = make_op<TensorRef, const Tensor&,
     bool>(&cholesky_schema, cholesky_impl, nullptr);
 static void cholesky_into_autograd(Call c, const Tensor& self, bool upper, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cholesky_into, c.keys & kBelowAutograd, self, upper, dst);
 }
-static constexpr OpSchema cholesky_into_schema = {.name = "cholesky_into", .call = "cholesky_into",
-    .text = "cholesky(self: Tensor, upper: Bool = false) -> Tensor", .args = cholesky_args,
-    .n_args = 3, .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema cholesky_into_schema =
+    schema_of({.name = "cholesky_into", .call = "cholesky_into",
+               .text = "cholesky(self: Tensor, upper: Bool = false) -> Tensor",
+               .args = cholesky_args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, bool, Tensor&)> op_cholesky_into = make_op<void, const Tensor&,
     bool, Tensor&>(&cholesky_into_schema, cholesky_into_impl, cholesky_into_autograd);
 
@@ -1178,11 +1192,11 @@ static constexpr ArgInfo cholesky_solve_args[] = {{"self", ArgType::kTensor, fal
                                                   {"upper", ArgType::kBool, false, true, 0,
                                                    ArgDefault::kBool, {.i = 0}},
                                                   {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cholesky_solve_schema = {.name = "cholesky_solve",
-                                                   .call = "cholesky_solve",
+static constexpr OpSchema cholesky_solve_schema =
+    schema_of({.name = "cholesky_solve", .call = "cholesky_solve",
     .text = "cholesky_solve(self: Tensor, input2: Tensor, upper: Bool = false) -> Tensor",
     .args = cholesky_solve_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-    .autocast = {Autocast::kFp32, Autocast::kNone}};
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool)> op_cholesky_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, bool>(&cholesky_solve_schema,
     impl::cholesky_solve, cholesky_solve_autograd);
@@ -1191,10 +1205,10 @@ static void cholesky_solve_into_autograd(Call c, const Tensor& self, const Tenso
   if (needs_grad(self) || needs_grad(input2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cholesky_solve_into, c.keys & kBelowAutograd, self, input2, upper, dst);
 }
-static constexpr OpSchema cholesky_solve_into_schema = {.name = "cholesky_solve_into",
-                                                        .call = "cholesky_solve_into",
+static constexpr OpSchema cholesky_solve_into_schema =
+    schema_of({.name = "cholesky_solve_into", .call = "cholesky_solve_into",
     .text = "cholesky_solve(self: Tensor, input2: Tensor, upper: Bool = false) -> Tensor",
-    .args = cholesky_solve_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true};
+    .args = cholesky_solve_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true});
 constinit Op<void(const Tensor&, const Tensor&, bool, Tensor&)> op_cholesky_solve_into =
     make_op<void, const Tensor&, const Tensor&, bool, Tensor&>(&cholesky_solve_into_schema,
     cholesky_solve_into_impl, cholesky_solve_into_autograd);
@@ -1239,21 +1253,22 @@ static constexpr ArgInfo cholesky_inverse_args[] = {{"self", ArgType::kTensor, f
                                                     {"upper", ArgType::kBool, false, true, 0,
                                                      ArgDefault::kBool, {.i = 0}},
                                                     {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cholesky_inverse_schema = {.name = "cholesky_inverse",
-                                                     .call = "cholesky_inverse",
-    .text = "cholesky_inverse(self: Tensor, upper: Bool = false) -> Tensor",
-    .args = cholesky_inverse_args, .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-    .autocast = {Autocast::kFp32, Autocast::kNone}};
+static constexpr OpSchema cholesky_inverse_schema =
+    schema_of({.name = "cholesky_inverse", .call = "cholesky_inverse",
+               .text = "cholesky_inverse(self: Tensor, upper: Bool = false) -> Tensor",
+               .args = cholesky_inverse_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .leaf = true, .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, bool)> op_cholesky_inverse = make_op<TensorRef, const Tensor&,
     bool>(&cholesky_inverse_schema, impl::cholesky_inverse, cholesky_inverse_autograd);
 static void cholesky_inverse_into_autograd(Call c, const Tensor& self, bool upper, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cholesky_inverse_into, c.keys & kBelowAutograd, self, upper, dst);
 }
-static constexpr OpSchema cholesky_inverse_into_schema = {.name = "cholesky_inverse_into",
-    .call = "cholesky_inverse_into",
-    .text = "cholesky_inverse(self: Tensor, upper: Bool = false) -> Tensor",
-    .args = cholesky_inverse_args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true};
+static constexpr OpSchema cholesky_inverse_into_schema =
+    schema_of({.name = "cholesky_inverse_into", .call = "cholesky_inverse_into",
+               .text = "cholesky_inverse(self: Tensor, upper: Bool = false) -> Tensor",
+               .args = cholesky_inverse_args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .leaf = true});
 constinit Op<void(const Tensor&, bool, Tensor&)> op_cholesky_inverse_into =
     make_op<void, const Tensor&, bool, Tensor&>(&cholesky_inverse_into_schema,
                                                 cholesky_inverse_into_impl,
@@ -1315,11 +1330,11 @@ static constexpr ArgInfo linalg_solve_triangular_args[] = {{"self", ArgType::kTe
     {"left", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}},
     {"unitriangular", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}},
     {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_solve_triangular_schema = {.name = "linalg_solve_triangular",
-    .call = "linalg_solve_triangular",
+static constexpr OpSchema linalg_solve_triangular_schema =
+    schema_of({.name = "linalg_solve_triangular", .call = "linalg_solve_triangular",
     .text = "linalg_solve_triangular(self: Tensor, other: Tensor, upper: Bool, left: Bool = true, "
     "unitriangular: Bool = false) -> Tensor", .args = linalg_solve_triangular_args, .n_args = 5,
-    .n_outs = 1, .differentiable = true, .leaf = true};
+    .n_outs = 1, .differentiable = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool, bool)> op_linalg_solve_triangular =
     make_op<TensorRef, const Tensor&, const Tensor&, bool, bool,
             bool>(&linalg_solve_triangular_schema, impl::linalg_solve_triangular,
@@ -1332,10 +1347,10 @@ static void linalg_solve_triangular_into_autograd(Call c, const Tensor& self, co
              unitriangular, dst);
 }
 static constexpr OpSchema linalg_solve_triangular_into_schema =
-    {.name = "linalg_solve_triangular_into", .call = "linalg_solve_triangular_into",
+    schema_of({.name = "linalg_solve_triangular_into", .call = "linalg_solve_triangular_into",
     .text = "linalg_solve_triangular(self: Tensor, other: Tensor, upper: Bool, left: Bool = true, "
     "unitriangular: Bool = false) -> Tensor", .args = linalg_solve_triangular_args, .n_args = 6,
-    .n_outs = 0, .differentiable = true, .leaf = true};
+    .n_outs = 0, .differentiable = true, .leaf = true});
 constinit Op<void(const Tensor&, const Tensor&, bool, bool, bool,
                   Tensor&)> op_linalg_solve_triangular_into = make_op<void, const Tensor&,
     const Tensor&, bool, bool, bool, Tensor&>(&linalg_solve_triangular_into_schema,
@@ -1348,11 +1363,12 @@ static constexpr ArgInfo linalg_qr_args[] = {{"self", ArgType::kTensor, false, f
                                               ArgDefault::kInt, {.i = 0}},
                                              {"dst_Q", ArgType::kTensor, true, false},
                                              {"dst_R", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_qr_schema = {.name = "linalg_qr", .call = "linalg_qr",
+static constexpr OpSchema linalg_qr_schema =
+    schema_of({.name = "linalg_qr", .call = "linalg_qr",
     .text = "linalg_qr(self: Tensor, mode: Enum<QrMode> = \"reduced\") -> (Q: Tensor, R: Tensor)",
     .args = linalg_qr_args, .n_args = 2, .n_outs = 2, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, int64_t)> op_linalg_qr = make_op<TensorPair, const Tensor&,
     int64_t>(&linalg_qr_schema, impl::linalg_qr, nullptr);
 static void linalg_qr_into_autograd(Call c, const Tensor& self, int64_t mode, Tensor& dst_Q,
@@ -1360,11 +1376,11 @@ static void linalg_qr_into_autograd(Call c, const Tensor& self, int64_t mode, Te
   if (needs_grad(self) || needs_grad(dst_Q) || needs_grad(dst_R)) fail_into_grad();
   redispatch(op_linalg_qr_into, c.keys & kBelowAutograd, self, mode, dst_Q, dst_R);
 }
-static constexpr OpSchema linalg_qr_into_schema = {.name = "linalg_qr_into",
-                                                   .call = "linalg_qr_into",
+static constexpr OpSchema linalg_qr_into_schema =
+    schema_of({.name = "linalg_qr_into", .call = "linalg_qr_into",
     .text = "linalg_qr(self: Tensor, mode: Enum<QrMode> = \"reduced\") -> (Q: Tensor, R: Tensor)",
     .args = linalg_qr_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_linalg_qr_into =
     make_op<void, const Tensor&, int64_t, Tensor&, Tensor&>(&linalg_qr_into_schema,
     linalg_qr_into_impl, linalg_qr_into_autograd);
@@ -1374,20 +1390,23 @@ static constexpr ArgInfo qr_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"some", ArgType::kBool, false, true, 0, ArgDefault::kBool,
                                        {.i = 1}}, {"dst_Q", ArgType::kTensor, true, false},
                                       {"dst_R", ArgType::kTensor, true, false}};
-static constexpr OpSchema qr_schema = {.name = "qr", .call = "qr",
-    .text = "qr(self: Tensor, some: Bool = true) -> (Q: Tensor, R: Tensor)", .args = qr_args,
-    .n_args = 2, .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema qr_schema =
+    schema_of({.name = "qr", .call = "qr",
+               .text = "qr(self: Tensor, some: Bool = true) -> (Q: Tensor, R: Tensor)",
+               .args = qr_args, .n_args = 2, .n_outs = 2, .structural = true,
+               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, bool)> op_qr = make_op<TensorPair, const Tensor&,
     bool>(&qr_schema, impl::qr, nullptr);
 static void qr_into_autograd(Call c, const Tensor& self, bool some, Tensor& dst_Q, Tensor& dst_R) {
   if (needs_grad(self) || needs_grad(dst_Q) || needs_grad(dst_R)) fail_into_grad();
   redispatch(op_qr_into, c.keys & kBelowAutograd, self, some, dst_Q, dst_R);
 }
-static constexpr OpSchema qr_into_schema = {.name = "qr_into", .call = "qr_into",
-    .text = "qr(self: Tensor, some: Bool = true) -> (Q: Tensor, R: Tensor)", .args = qr_args,
-    .n_args = 4, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema qr_into_schema =
+    schema_of({.name = "qr_into", .call = "qr_into",
+               .text = "qr(self: Tensor, some: Bool = true) -> (Q: Tensor, R: Tensor)",
+               .args = qr_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_qr_into = make_op<void, const Tensor&,
     bool, Tensor&, Tensor&>(&qr_into_schema, qr_into_impl, qr_into_autograd);
 
@@ -1395,20 +1414,21 @@ constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_qr_into = make_op<v
 static constexpr ArgInfo geqrf_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst_a", ArgType::kTensor, true, false},
                                          {"dst_tau", ArgType::kTensor, true, false}};
-static constexpr OpSchema geqrf_schema = {.name = "geqrf", .call = "geqrf",
-                                          .text = "geqrf(self: Tensor) -> (a: Tensor, tau: Tensor)",
-                                          .args = geqrf_args, .n_args = 1, .n_outs = 2,
-                                          .leaf = true,
-                                          .autocast = {Autocast::kFp32, Autocast::kNone}};
+static constexpr OpSchema geqrf_schema =
+    schema_of({.name = "geqrf", .call = "geqrf",
+               .text = "geqrf(self: Tensor) -> (a: Tensor, tau: Tensor)", .args = geqrf_args,
+               .n_args = 1, .n_outs = 2, .leaf = true,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&)> op_geqrf = make_op<TensorPair, const Tensor&>(&geqrf_schema,
     impl::geqrf, nullptr);
 static void geqrf_into_autograd(Call c, const Tensor& self, Tensor& dst_a, Tensor& dst_tau) {
   if (needs_grad(self) || needs_grad(dst_a) || needs_grad(dst_tau)) fail_into_grad();
   redispatch(op_geqrf_into, c.keys & kBelowAutograd, self, dst_a, dst_tau);
 }
-static constexpr OpSchema geqrf_into_schema = {.name = "geqrf_into", .call = "geqrf_into",
-    .text = "geqrf(self: Tensor) -> (a: Tensor, tau: Tensor)", .args = geqrf_args, .n_args = 3,
-    .n_outs = 0, .leaf = true};
+static constexpr OpSchema geqrf_into_schema =
+    schema_of({.name = "geqrf_into", .call = "geqrf_into",
+               .text = "geqrf(self: Tensor) -> (a: Tensor, tau: Tensor)", .args = geqrf_args,
+               .n_args = 3, .n_outs = 0, .leaf = true});
 constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_geqrf_into = make_op<void, const Tensor&,
     Tensor&, Tensor&>(&geqrf_into_schema, geqrf_into_impl, geqrf_into_autograd);
 
@@ -1416,12 +1436,13 @@ constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_geqrf_into = make_op<void
 static constexpr ArgInfo linalg_householder_product_args[] =
     {{"self", ArgType::kTensor, false, false}, {"tau", ArgType::kTensor, false, false},
      {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_householder_product_schema = {.name = "linalg_householder_product",
-    .call = "linalg_householder_product",
-    .text = "linalg_householder_product(self: Tensor, tau: Tensor) -> Tensor",
-    .args = linalg_householder_product_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_householder_product_schema =
+    schema_of({.name = "linalg_householder_product", .call = "linalg_householder_product",
+               .text = "linalg_householder_product(self: Tensor, tau: Tensor) -> Tensor",
+               .args = linalg_householder_product_args, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_linalg_householder_product =
     make_op<TensorRef, const Tensor&, const Tensor&>(&linalg_householder_product_schema,
                                                      impl::linalg_householder_product, nullptr);
@@ -1431,10 +1452,11 @@ static void linalg_householder_product_into_autograd(Call c, const Tensor& self,
   redispatch(op_linalg_householder_product_into, c.keys & kBelowAutograd, self, tau, dst);
 }
 static constexpr OpSchema linalg_householder_product_into_schema =
-    {.name = "linalg_householder_product_into", .call = "linalg_householder_product_into",
-     .text = "linalg_householder_product(self: Tensor, tau: Tensor) -> Tensor",
-     .args = linalg_householder_product_args, .n_args = 3, .n_outs = 0, .structural = true,
-     .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    schema_of({.name = "linalg_householder_product_into", .call = "linalg_householder_product_into",
+               .text = "linalg_householder_product(self: Tensor, tau: Tensor) -> Tensor",
+               .args = linalg_householder_product_args, .n_args = 3, .n_outs = 0,
+               .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_linalg_householder_product_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&linalg_householder_product_into_schema,
     linalg_householder_product_into_impl, linalg_householder_product_into_autograd);
@@ -1445,11 +1467,12 @@ static constexpr ArgInfo linalg_eigh_args[] = {{"self", ArgType::kTensor, false,
                                                 kTriangleValues, ArgDefault::kInt, {.i = 0}},
                                                {"dst_eigenvalues", ArgType::kTensor, true, false},
                                                {"dst_eigenvectors", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_eigh_schema = {.name = "linalg_eigh", .call = "linalg_eigh",
+static constexpr OpSchema linalg_eigh_schema =
+    schema_of({.name = "linalg_eigh", .call = "linalg_eigh",
     .text = "linalg_eigh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> (eigenvalues: Tensor, "
     "eigenvectors: Tensor)", .args = linalg_eigh_args, .n_args = 2, .n_outs = 2, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, int64_t)> op_linalg_eigh = make_op<TensorPair, const Tensor&,
     int64_t>(&linalg_eigh_schema, impl::linalg_eigh, nullptr);
 static void linalg_eigh_into_autograd(Call c, const Tensor& self, int64_t UPLO,
@@ -1459,11 +1482,11 @@ static void linalg_eigh_into_autograd(Call c, const Tensor& self, int64_t UPLO,
   redispatch(op_linalg_eigh_into, c.keys & kBelowAutograd, self, UPLO, dst_eigenvalues,
              dst_eigenvectors);
 }
-static constexpr OpSchema linalg_eigh_into_schema = {.name = "linalg_eigh_into",
-                                                     .call = "linalg_eigh_into",
+static constexpr OpSchema linalg_eigh_into_schema =
+    schema_of({.name = "linalg_eigh_into", .call = "linalg_eigh_into",
     .text = "linalg_eigh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> (eigenvalues: Tensor, "
     "eigenvectors: Tensor)", .args = linalg_eigh_args, .n_args = 4, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_linalg_eigh_into =
     make_op<void, const Tensor&, int64_t, Tensor&, Tensor&>(&linalg_eigh_into_schema,
     linalg_eigh_into_impl, linalg_eigh_into_autograd);
@@ -1473,12 +1496,12 @@ static constexpr ArgInfo linalg_eigvalsh_args[] = {{"self", ArgType::kTensor, fa
                                                    {"UPLO", ArgType::kEnum, false, true,
                                                     kTriangleValues, ArgDefault::kInt, {.i = 0}},
                                                    {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_eigvalsh_schema = {.name = "linalg_eigvalsh",
-                                                    .call = "linalg_eigvalsh",
-    .text = "linalg_eigvalsh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> Tensor",
-    .args = linalg_eigvalsh_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_eigvalsh_schema =
+    schema_of({.name = "linalg_eigvalsh", .call = "linalg_eigvalsh",
+               .text = "linalg_eigvalsh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> Tensor",
+               .args = linalg_eigvalsh_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_eigvalsh =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_eigvalsh_schema, impl::linalg_eigvalsh,
                                                nullptr);
@@ -1486,11 +1509,11 @@ static void linalg_eigvalsh_into_autograd(Call c, const Tensor& self, int64_t UP
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_linalg_eigvalsh_into, c.keys & kBelowAutograd, self, UPLO, dst);
 }
-static constexpr OpSchema linalg_eigvalsh_into_schema = {.name = "linalg_eigvalsh_into",
-    .call = "linalg_eigvalsh_into",
-    .text = "linalg_eigvalsh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> Tensor",
-    .args = linalg_eigvalsh_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_eigvalsh_into_schema =
+    schema_of({.name = "linalg_eigvalsh_into", .call = "linalg_eigvalsh_into",
+               .text = "linalg_eigvalsh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> Tensor",
+               .args = linalg_eigvalsh_args, .n_args = 3, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_eigvalsh_into =
     make_op<void, const Tensor&, int64_t, Tensor&>(&linalg_eigvalsh_into_schema,
                                                    linalg_eigvalsh_into_impl,
@@ -1500,11 +1523,12 @@ constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_eigvalsh_into =
 static constexpr ArgInfo linalg_eig_args[] = {{"self", ArgType::kTensor, false, false},
                                               {"dst_eigenvalues", ArgType::kTensor, true, false},
                                               {"dst_eigenvectors", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_eig_schema = {.name = "linalg_eig", .call = "linalg_eig",
-    .text = "linalg_eig(self: Tensor) -> (eigenvalues: Tensor, eigenvectors: Tensor)",
-    .args = linalg_eig_args, .n_args = 1, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_eig_schema =
+    schema_of({.name = "linalg_eig", .call = "linalg_eig",
+               .text = "linalg_eig(self: Tensor) -> (eigenvalues: Tensor, eigenvectors: Tensor)",
+               .args = linalg_eig_args, .n_args = 1, .n_outs = 2, .structural = true,
+               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&)> op_linalg_eig =
     make_op<TensorPair, const Tensor&>(&linalg_eig_schema, impl::linalg_eig, nullptr);
 static void linalg_eig_into_autograd(Call c, const Tensor& self, Tensor& dst_eigenvalues,
@@ -1513,11 +1537,11 @@ static void linalg_eig_into_autograd(Call c, const Tensor& self, Tensor& dst_eig
       || needs_grad(dst_eigenvectors)) fail_into_grad();
   redispatch(op_linalg_eig_into, c.keys & kBelowAutograd, self, dst_eigenvalues, dst_eigenvectors);
 }
-static constexpr OpSchema linalg_eig_into_schema = {.name = "linalg_eig_into",
-                                                    .call = "linalg_eig_into",
-    .text = "linalg_eig(self: Tensor) -> (eigenvalues: Tensor, eigenvectors: Tensor)",
-    .args = linalg_eig_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_eig_into_schema =
+    schema_of({.name = "linalg_eig_into", .call = "linalg_eig_into",
+               .text = "linalg_eig(self: Tensor) -> (eigenvalues: Tensor, eigenvectors: Tensor)",
+               .args = linalg_eig_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_linalg_eig_into =
     make_op<void, const Tensor&, Tensor&, Tensor&>(&linalg_eig_into_schema, linalg_eig_into_impl,
                                                    linalg_eig_into_autograd);
@@ -1525,25 +1549,23 @@ constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_linalg_eig_into =
 // ---- linalg_eigvals ----
 static constexpr ArgInfo linalg_eigvals_args[] = {{"self", ArgType::kTensor, false, false},
                                                   {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_eigvals_schema = {.name = "linalg_eigvals",
-                                                   .call = "linalg_eigvals",
-                                                   .text = "linalg_eigvals(self: Tensor) -> Tensor",
-                                                   .args = linalg_eigvals_args, .n_args = 1,
-                                                   .n_outs = 1, .structural = true,
-                                                   .kind = OpKind::kComposite,
-                                                   .autocast = {Autocast::kFp32, Autocast::kNone},
-                                                   .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_eigvals_schema =
+    schema_of({.name = "linalg_eigvals", .call = "linalg_eigvals",
+               .text = "linalg_eigvals(self: Tensor) -> Tensor", .args = linalg_eigvals_args,
+               .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_linalg_eigvals =
     make_op<TensorRef, const Tensor&>(&linalg_eigvals_schema, impl::linalg_eigvals, nullptr);
 static void linalg_eigvals_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_linalg_eigvals_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema linalg_eigvals_into_schema = {.name = "linalg_eigvals_into",
-                                                        .call = "linalg_eigvals_into",
-    .text = "linalg_eigvals(self: Tensor) -> Tensor", .args = linalg_eigvals_args, .n_args = 2,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_eigvals_into_schema =
+    schema_of({.name = "linalg_eigvals_into", .call = "linalg_eigvals_into",
+               .text = "linalg_eigvals(self: Tensor) -> Tensor", .args = linalg_eigvals_args,
+               .n_args = 2, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_linalg_eigvals_into = make_op<void, const Tensor&,
     Tensor&>(&linalg_eigvals_into_schema, linalg_eigvals_into_impl, linalg_eigvals_into_autograd);
 
@@ -1554,11 +1576,12 @@ static constexpr ArgInfo linalg_svd_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dst_U", ArgType::kTensor, true, false},
                                               {"dst_S", ArgType::kTensor, true, false},
                                               {"dst_Vh", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_svd_schema = {.name = "linalg_svd", .call = "linalg_svd",
+static constexpr OpSchema linalg_svd_schema =
+    schema_of({.name = "linalg_svd", .call = "linalg_svd",
     .text = "linalg_svd(self: Tensor, full_matrices: Bool = true) -> (U: Tensor, S: Tensor, Vh: "
     "Tensor)", .args = linalg_svd_args, .n_args = 2, .n_outs = 3, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorTriple(const Tensor&, bool)> op_linalg_svd = make_op<TensorTriple, const Tensor&,
     bool>(&linalg_svd_schema, impl::linalg_svd, nullptr);
 static void linalg_svd_into_autograd(Call c, const Tensor& self, bool full_matrices, Tensor& dst_U,
@@ -1568,11 +1591,11 @@ static void linalg_svd_into_autograd(Call c, const Tensor& self, bool full_matri
   redispatch(op_linalg_svd_into, c.keys & kBelowAutograd, self, full_matrices, dst_U, dst_S,
              dst_Vh);
 }
-static constexpr OpSchema linalg_svd_into_schema = {.name = "linalg_svd_into",
-                                                    .call = "linalg_svd_into",
+static constexpr OpSchema linalg_svd_into_schema =
+    schema_of({.name = "linalg_svd_into", .call = "linalg_svd_into",
     .text = "linalg_svd(self: Tensor, full_matrices: Bool = true) -> (U: Tensor, S: Tensor, Vh: "
     "Tensor)", .args = linalg_svd_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&, Tensor&)> op_linalg_svd_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&, Tensor&>(&linalg_svd_into_schema,
     linalg_svd_into_impl, linalg_svd_into_autograd);
@@ -1585,11 +1608,12 @@ static constexpr ArgInfo svd_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst_U", ArgType::kTensor, true, false},
                                        {"dst_S", ArgType::kTensor, true, false},
                                        {"dst_V", ArgType::kTensor, true, false}};
-static constexpr OpSchema svd_schema = {.name = "svd", .call = "svd",
+static constexpr OpSchema svd_schema =
+    schema_of({.name = "svd", .call = "svd",
     .text = "svd(self: Tensor, some: Bool = true, compute_uv: Bool = true) -> (U: Tensor, S: "
     "Tensor, V: Tensor)", .args = svd_args, .n_args = 3, .n_outs = 3, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorTriple(const Tensor&, bool, bool)> op_svd = make_op<TensorTriple, const Tensor&,
     bool, bool>(&svd_schema, impl::svd, nullptr);
 static void svd_into_autograd(Call c, const Tensor& self, bool some, bool compute_uv, Tensor& dst_U,
@@ -1598,10 +1622,11 @@ static void svd_into_autograd(Call c, const Tensor& self, bool some, bool comput
       || needs_grad(dst_V)) fail_into_grad();
   redispatch(op_svd_into, c.keys & kBelowAutograd, self, some, compute_uv, dst_U, dst_S, dst_V);
 }
-static constexpr OpSchema svd_into_schema = {.name = "svd_into", .call = "svd_into",
+static constexpr OpSchema svd_into_schema =
+    schema_of({.name = "svd_into", .call = "svd_into",
     .text = "svd(self: Tensor, some: Bool = true, compute_uv: Bool = true) -> (U: Tensor, S: "
     "Tensor, V: Tensor)", .args = svd_args, .n_args = 6, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, bool, bool, Tensor&, Tensor&, Tensor&)> op_svd_into =
     make_op<void, const Tensor&, bool, bool, Tensor&, Tensor&, Tensor&>(&svd_into_schema,
     svd_into_impl, svd_into_autograd);
@@ -1609,25 +1634,23 @@ constinit Op<void(const Tensor&, bool, bool, Tensor&, Tensor&, Tensor&)> op_svd_
 // ---- linalg_svdvals ----
 static constexpr ArgInfo linalg_svdvals_args[] = {{"self", ArgType::kTensor, false, false},
                                                   {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_svdvals_schema = {.name = "linalg_svdvals",
-                                                   .call = "linalg_svdvals",
-                                                   .text = "linalg_svdvals(self: Tensor) -> Tensor",
-                                                   .args = linalg_svdvals_args, .n_args = 1,
-                                                   .n_outs = 1, .structural = true,
-                                                   .kind = OpKind::kComposite,
-                                                   .autocast = {Autocast::kFp32, Autocast::kNone},
-                                                   .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_svdvals_schema =
+    schema_of({.name = "linalg_svdvals", .call = "linalg_svdvals",
+               .text = "linalg_svdvals(self: Tensor) -> Tensor", .args = linalg_svdvals_args,
+               .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_linalg_svdvals =
     make_op<TensorRef, const Tensor&>(&linalg_svdvals_schema, impl::linalg_svdvals, nullptr);
 static void linalg_svdvals_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_linalg_svdvals_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema linalg_svdvals_into_schema = {.name = "linalg_svdvals_into",
-                                                        .call = "linalg_svdvals_into",
-    .text = "linalg_svdvals(self: Tensor) -> Tensor", .args = linalg_svdvals_args, .n_args = 2,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_svdvals_into_schema =
+    schema_of({.name = "linalg_svdvals_into", .call = "linalg_svdvals_into",
+               .text = "linalg_svdvals(self: Tensor) -> Tensor", .args = linalg_svdvals_args,
+               .n_args = 2, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_linalg_svdvals_into = make_op<void, const Tensor&,
     Tensor&>(&linalg_svdvals_into_schema, linalg_svdvals_into_impl, linalg_svdvals_into_autograd);
 
@@ -1640,12 +1663,12 @@ static constexpr ArgInfo linalg_vector_norm_args[] = {{"self", ArgType::kTensor,
                                                        ArgDefault::kBool, {.i = 0}},
                                                       {"dtype", ArgType::kDtype, false, true},
                                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_vector_norm_schema = {.name = "linalg_vector_norm",
-                                                       .call = "linalg_vector_norm",
+static constexpr OpSchema linalg_vector_norm_schema =
+    schema_of({.name = "linalg_vector_norm", .call = "linalg_vector_norm",
     .text = "linalg_vector_norm(self: Tensor, ord: Float = 2.0, dim: Dims = [], keepdim: Bool = "
     "false, dtype: DType? = None) -> Tensor", .args = linalg_vector_norm_args, .n_args = 5,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_linalg_vector_norm =
     make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&linalg_vector_norm_schema,
     impl::linalg_vector_norm, nullptr);
@@ -1655,12 +1678,12 @@ static void linalg_vector_norm_into_autograd(Call c, const Tensor& self, double 
   redispatch(op_linalg_vector_norm_into, c.keys & kBelowAutograd, self, ord, dim, keepdim, dtype,
              dst);
 }
-static constexpr OpSchema linalg_vector_norm_into_schema = {.name = "linalg_vector_norm_into",
-    .call = "linalg_vector_norm_into",
+static constexpr OpSchema linalg_vector_norm_into_schema =
+    schema_of({.name = "linalg_vector_norm_into", .call = "linalg_vector_norm_into",
     .text = "linalg_vector_norm(self: Tensor, ord: Float = 2.0, dim: Dims = [], keepdim: Bool = "
     "false, dtype: DType? = None) -> Tensor", .args = linalg_vector_norm_args, .n_args = 6,
     .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_linalg_vector_norm_into =
     make_op<void, const Tensor&, double, Ints, bool, Dtype,
             Tensor&>(&linalg_vector_norm_into_schema, linalg_vector_norm_into_impl,
@@ -1674,10 +1697,11 @@ static constexpr ArgInfo linalg_norm_args[] = {{"self", ArgType::kTensor, false,
                                                 ArgDefault::kBool, {.i = 0}},
                                                {"dtype", ArgType::kDtype, false, true},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_norm_schema = {.name = "linalg_norm", .call = "linalg_norm",
+static constexpr OpSchema linalg_norm_schema =
+    schema_of({.name = "linalg_norm", .call = "linalg_norm",
     .text = "linalg_norm(self: Tensor, ord: Float? = None, dim: Dims = [], keepdim: Bool = false, "
     "dtype: DType? = None) -> Tensor", .args = linalg_norm_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Opt<double>, Ints, bool, Dtype)> op_linalg_norm =
     make_op<TensorRef, const Tensor&, Opt<double>, Ints, bool, Dtype>(&linalg_norm_schema,
     impl::linalg_norm, nullptr);
@@ -1686,12 +1710,12 @@ static void linalg_norm_into_autograd(Call c, const Tensor& self, Opt<double> or
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_linalg_norm_into, c.keys & kBelowAutograd, self, ord, dim, keepdim, dtype, dst);
 }
-static constexpr OpSchema linalg_norm_into_schema = {.name = "linalg_norm_into",
-                                                     .call = "linalg_norm_into",
+static constexpr OpSchema linalg_norm_into_schema =
+    schema_of({.name = "linalg_norm_into", .call = "linalg_norm_into",
     .text = "linalg_norm(self: Tensor, ord: Float? = None, dim: Dims = [], keepdim: Bool = false, "
     "dtype: DType? = None) -> Tensor", .args = linalg_norm_args, .n_args = 6, .n_outs = 0,
     .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<double>, Ints, bool, Dtype, Tensor&)> op_linalg_norm_into =
     make_op<void, const Tensor&, Opt<double>, Ints, bool, Dtype, Tensor&>(&linalg_norm_into_schema,
     linalg_norm_into_impl, linalg_norm_into_autograd);
@@ -1704,11 +1728,11 @@ static constexpr ArgInfo linalg_matrix_norm_args[] = {{"self", ArgType::kTensor,
                                                        ArgDefault::kBool, {.i = 0}},
                                                       {"dtype", ArgType::kDtype, false, true},
                                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_matrix_norm_schema = {.name = "linalg_matrix_norm",
-                                                       .call = "linalg_matrix_norm",
+static constexpr OpSchema linalg_matrix_norm_schema =
+    schema_of({.name = "linalg_matrix_norm", .call = "linalg_matrix_norm",
     .text = "linalg_matrix_norm(self: Tensor, ord: Float, dim: Dims = [], keepdim: Bool = false, "
     "dtype: DType? = None) -> Tensor", .args = linalg_matrix_norm_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_linalg_matrix_norm =
     make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&linalg_matrix_norm_schema,
     impl::linalg_matrix_norm, nullptr);
@@ -1718,12 +1742,12 @@ static void linalg_matrix_norm_into_autograd(Call c, const Tensor& self, double 
   redispatch(op_linalg_matrix_norm_into, c.keys & kBelowAutograd, self, ord, dim, keepdim, dtype,
              dst);
 }
-static constexpr OpSchema linalg_matrix_norm_into_schema = {.name = "linalg_matrix_norm_into",
-    .call = "linalg_matrix_norm_into",
+static constexpr OpSchema linalg_matrix_norm_into_schema =
+    schema_of({.name = "linalg_matrix_norm_into", .call = "linalg_matrix_norm_into",
     .text = "linalg_matrix_norm(self: Tensor, ord: Float, dim: Dims = [], keepdim: Bool = false, "
     "dtype: DType? = None) -> Tensor", .args = linalg_matrix_norm_args, .n_args = 6, .n_outs = 0,
     .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_linalg_matrix_norm_into =
     make_op<void, const Tensor&, double, Ints, bool, Dtype,
             Tensor&>(&linalg_matrix_norm_into_schema, linalg_matrix_norm_into_impl,
@@ -1735,12 +1759,12 @@ static constexpr ArgInfo linalg_matrix_norm_str_args[] = {{"self", ArgType::kTen
     {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, 0,
                                            ArgDefault::kBool, {.i = 0}},
     {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_matrix_norm_str_schema = {.name = "linalg_matrix_norm_str",
-    .call = "linalg_matrix_norm_str",
+static constexpr OpSchema linalg_matrix_norm_str_schema =
+    schema_of({.name = "linalg_matrix_norm_str", .call = "linalg_matrix_norm_str",
     .text = "linalg_matrix_norm_str(self: Tensor, ord: Enum<MatrixNorm> = \"fro\", dim: Dims = "
     "[], keepdim: Bool = false, dtype: DType? = None) -> Tensor",
     .args = linalg_matrix_norm_str_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, Ints, bool, Dtype)> op_linalg_matrix_norm_str =
     make_op<TensorRef, const Tensor&, int64_t, Ints, bool, Dtype>(&linalg_matrix_norm_str_schema,
     impl::linalg_matrix_norm_str, nullptr);
@@ -1751,11 +1775,11 @@ static void linalg_matrix_norm_str_into_autograd(Call c, const Tensor& self, int
              dtype, dst);
 }
 static constexpr OpSchema linalg_matrix_norm_str_into_schema =
-    {.name = "linalg_matrix_norm_str_into", .call = "linalg_matrix_norm_str_into",
+    schema_of({.name = "linalg_matrix_norm_str_into", .call = "linalg_matrix_norm_str_into",
     .text = "linalg_matrix_norm_str(self: Tensor, ord: Enum<MatrixNorm> = \"fro\", dim: Dims = "
     "[], keepdim: Bool = false, dtype: DType? = None) -> Tensor",
     .args = linalg_matrix_norm_str_args, .n_args = 6, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Ints, bool, Dtype,
                   Tensor&)> op_linalg_matrix_norm_str_into = make_op<void, const Tensor&, int64_t,
     Ints, bool, Dtype, Tensor&>(&linalg_matrix_norm_str_into_schema,
@@ -1766,21 +1790,23 @@ constinit Op<void(const Tensor&, int64_t, Ints, bool, Dtype,
 static constexpr ArgInfo linalg_cond_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"p", ArgType::kOptFloat, false, true},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_cond_schema = {.name = "linalg_cond", .call = "linalg_cond",
-    .text = "linalg_cond(self: Tensor, p: Float? = None) -> Tensor", .args = linalg_cond_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_cond_schema =
+    schema_of({.name = "linalg_cond", .call = "linalg_cond",
+               .text = "linalg_cond(self: Tensor, p: Float? = None) -> Tensor",
+               .args = linalg_cond_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Opt<double>)> op_linalg_cond =
     make_op<TensorRef, const Tensor&, Opt<double>>(&linalg_cond_schema, impl::linalg_cond, nullptr);
 static void linalg_cond_into_autograd(Call c, const Tensor& self, Opt<double> p, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_linalg_cond_into, c.keys & kBelowAutograd, self, p, dst);
 }
-static constexpr OpSchema linalg_cond_into_schema = {.name = "linalg_cond_into",
-                                                     .call = "linalg_cond_into",
-    .text = "linalg_cond(self: Tensor, p: Float? = None) -> Tensor", .args = linalg_cond_args,
-    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_cond_into_schema =
+    schema_of({.name = "linalg_cond_into", .call = "linalg_cond_into",
+               .text = "linalg_cond(self: Tensor, p: Float? = None) -> Tensor",
+               .args = linalg_cond_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<double>, Tensor&)> op_linalg_cond_into =
     make_op<void, const Tensor&, Opt<double>, Tensor&>(&linalg_cond_into_schema,
                                                        linalg_cond_into_impl,
@@ -1791,12 +1817,12 @@ static constexpr ArgInfo linalg_cond_str_args[] = {{"self", ArgType::kTensor, fa
                                                    {"p", ArgType::kEnum, false, false,
                                                     kMatrixNormValues},
                                                    {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_cond_str_schema = {.name = "linalg_cond_str",
-                                                    .call = "linalg_cond_str",
-    .text = "linalg_cond_str(self: Tensor, p: Enum<MatrixNorm>) -> Tensor",
-    .args = linalg_cond_str_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_cond_str_schema =
+    schema_of({.name = "linalg_cond_str", .call = "linalg_cond_str",
+               .text = "linalg_cond_str(self: Tensor, p: Enum<MatrixNorm>) -> Tensor",
+               .args = linalg_cond_str_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_cond_str =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_cond_str_schema, impl::linalg_cond_str,
                                                nullptr);
@@ -1804,11 +1830,11 @@ static void linalg_cond_str_into_autograd(Call c, const Tensor& self, int64_t p,
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_linalg_cond_str_into, c.keys & kBelowAutograd, self, p, dst);
 }
-static constexpr OpSchema linalg_cond_str_into_schema = {.name = "linalg_cond_str_into",
-    .call = "linalg_cond_str_into",
-    .text = "linalg_cond_str(self: Tensor, p: Enum<MatrixNorm>) -> Tensor",
-    .args = linalg_cond_str_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_cond_str_into_schema =
+    schema_of({.name = "linalg_cond_str_into", .call = "linalg_cond_str_into",
+               .text = "linalg_cond_str(self: Tensor, p: Enum<MatrixNorm>) -> Tensor",
+               .args = linalg_cond_str_args, .n_args = 3, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_cond_str_into =
     make_op<void, const Tensor&, int64_t, Tensor&>(&linalg_cond_str_into_schema,
                                                    linalg_cond_str_into_impl,
@@ -1821,11 +1847,11 @@ static constexpr ArgInfo linalg_matrix_rank_args[] = {{"self", ArgType::kTensor,
                                                       {"hermitian", ArgType::kBool, false, true, 0,
                                                        ArgDefault::kBool, {.i = 0}},
                                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_matrix_rank_schema = {.name = "linalg_matrix_rank",
-                                                       .call = "linalg_matrix_rank",
+static constexpr OpSchema linalg_matrix_rank_schema =
+    schema_of({.name = "linalg_matrix_rank", .call = "linalg_matrix_rank",
     .text = "linalg_matrix_rank(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, "
     "hermitian: Bool = false) -> IndexTensor", .args = linalg_matrix_rank_args, .n_args = 4,
-    .n_outs = 1, .leaf = true, .autocast = {Autocast::kFp32, Autocast::kNone}};
+    .n_outs = 1, .leaf = true, .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*, bool)> op_linalg_matrix_rank =
     make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*,
             bool>(&linalg_matrix_rank_schema, impl::linalg_matrix_rank, nullptr);
@@ -1834,11 +1860,11 @@ static void linalg_matrix_rank_into_autograd(Call c, const Tensor& self, const T
   if (needs_grad(self) || needs_grad(atol) || needs_grad(rtol) || needs_grad(dst)) fail_into_grad();
   redispatch(op_linalg_matrix_rank_into, c.keys & kBelowAutograd, self, atol, rtol, hermitian, dst);
 }
-static constexpr OpSchema linalg_matrix_rank_into_schema = {.name = "linalg_matrix_rank_into",
-    .call = "linalg_matrix_rank_into",
+static constexpr OpSchema linalg_matrix_rank_into_schema =
+    schema_of({.name = "linalg_matrix_rank_into", .call = "linalg_matrix_rank_into",
     .text = "linalg_matrix_rank(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, "
     "hermitian: Bool = false) -> IndexTensor", .args = linalg_matrix_rank_args, .n_args = 5,
-    .n_outs = 0, .leaf = true};
+    .n_outs = 0, .leaf = true});
 constinit Op<void(const Tensor&, const Tensor*, const Tensor*, bool,
                   Tensor&)> op_linalg_matrix_rank_into = make_op<void, const Tensor&, const Tensor*,
     const Tensor*, bool, Tensor&>(&linalg_matrix_rank_into_schema, linalg_matrix_rank_into_impl,
@@ -1851,10 +1877,11 @@ static constexpr ArgInfo linalg_pinv_args[] = {{"self", ArgType::kTensor, false,
                                                {"hermitian", ArgType::kBool, false, true, 0,
                                                 ArgDefault::kBool, {.i = 0}},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_pinv_schema = {.name = "linalg_pinv", .call = "linalg_pinv",
+static constexpr OpSchema linalg_pinv_schema =
+    schema_of({.name = "linalg_pinv", .call = "linalg_pinv",
     .text = "linalg_pinv(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, hermitian: "
     "Bool = false) -> Tensor", .args = linalg_pinv_args, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*, bool)> op_linalg_pinv =
     make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*, bool>(&linalg_pinv_schema,
     impl::linalg_pinv, nullptr);
@@ -1863,12 +1890,12 @@ static void linalg_pinv_into_autograd(Call c, const Tensor& self, const Tensor* 
   if (needs_grad(self) || needs_grad(atol) || needs_grad(rtol) || needs_grad(dst)) fail_into_grad();
   redispatch(op_linalg_pinv_into, c.keys & kBelowAutograd, self, atol, rtol, hermitian, dst);
 }
-static constexpr OpSchema linalg_pinv_into_schema = {.name = "linalg_pinv_into",
-                                                     .call = "linalg_pinv_into",
+static constexpr OpSchema linalg_pinv_into_schema =
+    schema_of({.name = "linalg_pinv_into", .call = "linalg_pinv_into",
     .text = "linalg_pinv(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, hermitian: "
     "Bool = false) -> Tensor", .args = linalg_pinv_args, .n_args = 5, .n_outs = 0,
     .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor*, const Tensor*, bool, Tensor&)> op_linalg_pinv_into =
     make_op<void, const Tensor&, const Tensor*, const Tensor*, bool,
             Tensor&>(&linalg_pinv_into_schema, linalg_pinv_into_impl, linalg_pinv_into_autograd);
@@ -1877,10 +1904,12 @@ constinit Op<void(const Tensor&, const Tensor*, const Tensor*, bool, Tensor&)> o
 static constexpr ArgInfo pinverse_args[] = {{"self", ArgType::kTensor, false, false},
                                             {"rcond", ArgType::kFloat, false, true, 0,
                                              ArgDefault::kFloat, {.f = 1e-15}}};
-static constexpr OpSchema pinverse_schema = {.name = "pinverse", .call = "pinverse",
-    .text = "pinverse(self: Tensor, rcond: Float = 1e-15) -> Tensor", .args = pinverse_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema pinverse_schema =
+    schema_of({.name = "pinverse", .call = "pinverse",
+               .text = "pinverse(self: Tensor, rcond: Float = 1e-15) -> Tensor",
+               .args = pinverse_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double)> op_pinverse = make_op<TensorRef, const Tensor&,
     double>(&pinverse_schema, impl::pinverse, nullptr);
 
@@ -1895,12 +1924,13 @@ static constexpr ArgInfo linalg_lstsq_args[] = {{"self", ArgType::kTensor, false
                                                 {"dst_rank", ArgType::kTensor, true, false},
                                                 {"dst_singular_values", ArgType::kTensor, true,
                                                  false}};
-static constexpr OpSchema linalg_lstsq_schema = {.name = "linalg_lstsq", .call = "linalg_lstsq",
+static constexpr OpSchema linalg_lstsq_schema =
+    schema_of({.name = "linalg_lstsq", .call = "linalg_lstsq",
     .text = "linalg_lstsq(self: Tensor, other: Tensor, rcond: Float? = None, driver: "
     "Enum<LeastSquares> = \"gelsy\") -> (solution: Tensor, residuals: Tensor, rank: IndexTensor, "
     "singular_values: PlainTensor)", .args = linalg_lstsq_args, .n_args = 4, .n_outs = 4,
     .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorQuad(const Tensor&, const Tensor&, Opt<double>, int64_t)> op_linalg_lstsq =
     make_op<TensorQuad, const Tensor&, const Tensor&, Opt<double>, int64_t>(&linalg_lstsq_schema,
     impl::linalg_lstsq, nullptr);
@@ -1913,13 +1943,13 @@ static void linalg_lstsq_into_autograd(Call c, const Tensor& self, const Tensor&
   redispatch(op_linalg_lstsq_into, c.keys & kBelowAutograd, self, other, rcond, driver,
              dst_solution, dst_residuals, dst_rank, dst_singular_values);
 }
-static constexpr OpSchema linalg_lstsq_into_schema = {.name = "linalg_lstsq_into",
-                                                      .call = "linalg_lstsq_into",
+static constexpr OpSchema linalg_lstsq_into_schema =
+    schema_of({.name = "linalg_lstsq_into", .call = "linalg_lstsq_into",
     .text = "linalg_lstsq(self: Tensor, other: Tensor, rcond: Float? = None, driver: "
     "Enum<LeastSquares> = \"gelsy\") -> (solution: Tensor, residuals: Tensor, rank: IndexTensor, "
     "singular_values: PlainTensor)", .args = linalg_lstsq_args, .n_args = 8, .n_outs = 0,
     .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Opt<double>, int64_t, Tensor&, Tensor&, Tensor&,
                   Tensor&)> op_linalg_lstsq_into = make_op<void, const Tensor&, const Tensor&,
     Opt<double>, int64_t, Tensor&, Tensor&, Tensor&, Tensor&>(&linalg_lstsq_into_schema,
@@ -1929,11 +1959,11 @@ constinit Op<void(const Tensor&, const Tensor&, Opt<double>, int64_t, Tensor&, T
 static constexpr ArgInfo linalg_matrix_power_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"n", ArgType::kInt, false, false},
                                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_matrix_power_schema = {.name = "linalg_matrix_power",
-                                                        .call = "linalg_matrix_power",
-    .text = "linalg_matrix_power(self: Tensor, n: Int) -> Tensor", .args = linalg_matrix_power_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_matrix_power_schema =
+    schema_of({.name = "linalg_matrix_power", .call = "linalg_matrix_power",
+               .text = "linalg_matrix_power(self: Tensor, n: Int) -> Tensor",
+               .args = linalg_matrix_power_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_matrix_power =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_matrix_power_schema,
                                                impl::linalg_matrix_power, nullptr);
@@ -1941,11 +1971,11 @@ static void linalg_matrix_power_into_autograd(Call c, const Tensor& self, int64_
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_linalg_matrix_power_into, c.keys & kBelowAutograd, self, n, dst);
 }
-static constexpr OpSchema linalg_matrix_power_into_schema = {.name = "linalg_matrix_power_into",
-    .call = "linalg_matrix_power_into",
-    .text = "linalg_matrix_power(self: Tensor, n: Int) -> Tensor", .args = linalg_matrix_power_args,
-    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_matrix_power_into_schema =
+    schema_of({.name = "linalg_matrix_power_into", .call = "linalg_matrix_power_into",
+               .text = "linalg_matrix_power(self: Tensor, n: Int) -> Tensor",
+               .args = linalg_matrix_power_args, .n_args = 3, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_matrix_power_into =
     make_op<void, const Tensor&, int64_t, Tensor&>(&linalg_matrix_power_into_schema,
                                                    linalg_matrix_power_into_impl,
@@ -1955,21 +1985,22 @@ constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_matrix_power_into 
 static constexpr ArgInfo matrix_power_args[] = {{"self", ArgType::kTensor, false, false},
                                                 {"n", ArgType::kInt, false, false},
                                                 {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema matrix_power_schema = {.name = "matrix_power", .call = "matrix_power",
-    .text = "matrix_power(self: Tensor, n: Int) -> Tensor", .args = matrix_power_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema matrix_power_schema =
+    schema_of({.name = "matrix_power", .call = "matrix_power",
+               .text = "matrix_power(self: Tensor, n: Int) -> Tensor", .args = matrix_power_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_matrix_power = make_op<TensorRef, const Tensor&,
     int64_t>(&matrix_power_schema, matrix_power_impl, nullptr);
 static void matrix_power_into_autograd(Call c, const Tensor& self, int64_t n, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_matrix_power_into, c.keys & kBelowAutograd, self, n, dst);
 }
-static constexpr OpSchema matrix_power_into_schema = {.name = "matrix_power_into",
-                                                      .call = "matrix_power_into",
-    .text = "matrix_power(self: Tensor, n: Int) -> Tensor", .args = matrix_power_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema matrix_power_into_schema =
+    schema_of({.name = "matrix_power_into", .call = "matrix_power_into",
+               .text = "matrix_power(self: Tensor, n: Int) -> Tensor", .args = matrix_power_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_matrix_power_into =
     make_op<void, const Tensor&, int64_t, Tensor&>(&matrix_power_into_schema,
                                                    matrix_power_into_impl,
@@ -1977,32 +2008,33 @@ constinit Op<void(const Tensor&, int64_t, Tensor&)> op_matrix_power_into =
 
 // ---- matrix_exp ----
 static constexpr ArgInfo matrix_exp_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema matrix_exp_schema = {.name = "matrix_exp", .call = "matrix_exp",
-                                               .text = "matrix_exp(self: Tensor) -> Tensor",
-                                               .args = matrix_exp_args, .n_args = 1, .n_outs = 1,
-                                               .structural = true, .kind = OpKind::kComposite,
-                                               .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema matrix_exp_schema =
+    schema_of({.name = "matrix_exp", .call = "matrix_exp",
+               .text = "matrix_exp(self: Tensor) -> Tensor", .args = matrix_exp_args, .n_args = 1,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_matrix_exp =
     make_op<TensorRef, const Tensor&>(&matrix_exp_schema, impl::matrix_exp, nullptr);
 
 // ---- linalg_multi_dot ----
 static constexpr ArgInfo linalg_multi_dot_args[] = {{"tensors", ArgType::kTensorList, false, false},
                                                     {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_multi_dot_schema = {.name = "linalg_multi_dot",
-                                                     .call = "linalg_multi_dot",
-    .text = "linalg_multi_dot(tensors: Tensor[]) -> Tensor", .args = linalg_multi_dot_args,
-    .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_multi_dot_schema =
+    schema_of({.name = "linalg_multi_dot", .call = "linalg_multi_dot",
+               .text = "linalg_multi_dot(tensors: Tensor[]) -> Tensor",
+               .args = linalg_multi_dot_args, .n_args = 1, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(TensorSpan)> op_linalg_multi_dot =
     make_op<TensorRef, TensorSpan>(&linalg_multi_dot_schema, impl::linalg_multi_dot, nullptr);
 static void linalg_multi_dot_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
   if (needs_grad(tensors) || needs_grad(dst)) fail_into_grad();
   redispatch(op_linalg_multi_dot_into, c.keys & kBelowAutograd, tensors, dst);
 }
-static constexpr OpSchema linalg_multi_dot_into_schema = {.name = "linalg_multi_dot_into",
-    .call = "linalg_multi_dot_into", .text = "linalg_multi_dot(tensors: Tensor[]) -> Tensor",
-    .args = linalg_multi_dot_args, .n_args = 2, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_multi_dot_into_schema =
+    schema_of({.name = "linalg_multi_dot_into", .call = "linalg_multi_dot_into",
+               .text = "linalg_multi_dot(tensors: Tensor[]) -> Tensor",
+               .args = linalg_multi_dot_args, .n_args = 2, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(TensorSpan, Tensor&)> op_linalg_multi_dot_into = make_op<void, TensorSpan,
     Tensor&>(&linalg_multi_dot_into_schema, linalg_multi_dot_into_impl,
              linalg_multi_dot_into_autograd);
@@ -2013,11 +2045,12 @@ static constexpr ArgInfo linalg_vecdot_args[] = {{"self", ArgType::kTensor, fals
                                                  {"dim", ArgType::kDim, false, true, 0,
                                                   ArgDefault::kInt, {.i = -1}},
                                                  {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_vecdot_schema = {.name = "linalg_vecdot", .call = "linalg_vecdot",
-    .text = "linalg_vecdot(self: Tensor, other: Tensor, dim: Dim = -1) -> Tensor",
-    .args = linalg_vecdot_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kLower, Autocast::kLower},
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_vecdot_schema =
+    schema_of({.name = "linalg_vecdot", .call = "linalg_vecdot",
+               .text = "linalg_vecdot(self: Tensor, other: Tensor, dim: Dim = -1) -> Tensor",
+               .args = linalg_vecdot_args, .n_args = 3, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .autocast = {Autocast::kLower, Autocast::kLower},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_linalg_vecdot =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&linalg_vecdot_schema,
     impl::linalg_vecdot, nullptr);
@@ -2026,11 +2059,11 @@ static void linalg_vecdot_into_autograd(Call c, const Tensor& self, const Tensor
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_linalg_vecdot_into, c.keys & kBelowAutograd, self, other, dim, dst);
 }
-static constexpr OpSchema linalg_vecdot_into_schema = {.name = "linalg_vecdot_into",
-                                                       .call = "linalg_vecdot_into",
-    .text = "linalg_vecdot(self: Tensor, other: Tensor, dim: Dim = -1) -> Tensor",
-    .args = linalg_vecdot_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_vecdot_into_schema =
+    schema_of({.name = "linalg_vecdot_into", .call = "linalg_vecdot_into",
+               .text = "linalg_vecdot(self: Tensor, other: Tensor, dim: Dim = -1) -> Tensor",
+               .args = linalg_vecdot_args, .n_args = 4, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, int64_t, Tensor&)> op_linalg_vecdot_into =
     make_op<void, const Tensor&, const Tensor&, int64_t, Tensor&>(&linalg_vecdot_into_schema,
     linalg_vecdot_into_impl, linalg_vecdot_into_autograd);
@@ -2038,10 +2071,12 @@ constinit Op<void(const Tensor&, const Tensor&, int64_t, Tensor&)> op_linalg_vec
 // ---- linalg_vander ----
 static constexpr ArgInfo linalg_vander_args[] = {{"x", ArgType::kTensor, false, false},
                                                  {"N", ArgType::kOptInt, false, true}};
-static constexpr OpSchema linalg_vander_schema = {.name = "linalg_vander", .call = "linalg_vander",
-    .text = "linalg_vander(x: Tensor, N: Int? = None) -> Tensor", .args = linalg_vander_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_vander_schema =
+    schema_of({.name = "linalg_vander", .call = "linalg_vander",
+               .text = "linalg_vander(x: Tensor, N: Int? = None) -> Tensor",
+               .args = linalg_vander_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>)> op_linalg_vander =
     make_op<TensorRef, const Tensor&, Opt<int64_t>>(&linalg_vander_schema, linalg_vander_impl,
                                                     nullptr);
@@ -2051,11 +2086,12 @@ static constexpr ArgInfo linalg_tensorinv_args[] = {{"self", ArgType::kTensor, f
                                                     {"ind", ArgType::kInt, false, true, 0,
                                                      ArgDefault::kInt, {.i = 2}},
                                                     {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_tensorinv_schema = {.name = "linalg_tensorinv",
-                                                     .call = "linalg_tensorinv",
-    .text = "linalg_tensorinv(self: Tensor, ind: Int = 2) -> Tensor", .args = linalg_tensorinv_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_tensorinv_schema =
+    schema_of({.name = "linalg_tensorinv", .call = "linalg_tensorinv",
+               .text = "linalg_tensorinv(self: Tensor, ind: Int = 2) -> Tensor",
+               .args = linalg_tensorinv_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_tensorinv =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_tensorinv_schema, impl::linalg_tensorinv,
                                                nullptr);
@@ -2063,11 +2099,11 @@ static void linalg_tensorinv_into_autograd(Call c, const Tensor& self, int64_t i
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_linalg_tensorinv_into, c.keys & kBelowAutograd, self, ind, dst);
 }
-static constexpr OpSchema linalg_tensorinv_into_schema = {.name = "linalg_tensorinv_into",
-    .call = "linalg_tensorinv_into",
-    .text = "linalg_tensorinv(self: Tensor, ind: Int = 2) -> Tensor", .args = linalg_tensorinv_args,
-    .n_args = 3, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linalg_tensorinv_into_schema =
+    schema_of({.name = "linalg_tensorinv_into", .call = "linalg_tensorinv_into",
+               .text = "linalg_tensorinv(self: Tensor, ind: Int = 2) -> Tensor",
+               .args = linalg_tensorinv_args, .n_args = 3, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_tensorinv_into =
     make_op<void, const Tensor&, int64_t, Tensor&>(&linalg_tensorinv_into_schema,
                                                    linalg_tensorinv_into_impl,
@@ -2078,12 +2114,12 @@ static constexpr ArgInfo linalg_tensorsolve_args[] = {{"self", ArgType::kTensor,
                                                       {"other", ArgType::kTensor, false, false},
                                                       {"dims", ArgType::kOptDims, false, true},
                                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_tensorsolve_schema = {.name = "linalg_tensorsolve",
-                                                       .call = "linalg_tensorsolve",
+static constexpr OpSchema linalg_tensorsolve_schema =
+    schema_of({.name = "linalg_tensorsolve", .call = "linalg_tensorsolve",
     .text = "linalg_tensorsolve(self: Tensor, other: Tensor, dims: Dims? = None) -> Tensor",
     .args = linalg_tensorsolve_args, .n_args = 3, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<Ints>)> op_linalg_tensorsolve =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<Ints>>(&linalg_tensorsolve_schema,
     impl::linalg_tensorsolve, nullptr);
@@ -2092,11 +2128,11 @@ static void linalg_tensorsolve_into_autograd(Call c, const Tensor& self, const T
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_linalg_tensorsolve_into, c.keys & kBelowAutograd, self, other, dims, dst);
 }
-static constexpr OpSchema linalg_tensorsolve_into_schema = {.name = "linalg_tensorsolve_into",
-    .call = "linalg_tensorsolve_into",
+static constexpr OpSchema linalg_tensorsolve_into_schema =
+    schema_of({.name = "linalg_tensorsolve_into", .call = "linalg_tensorsolve_into",
     .text = "linalg_tensorsolve(self: Tensor, other: Tensor, dims: Dims? = None) -> Tensor",
     .args = linalg_tensorsolve_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Opt<Ints>, Tensor&)> op_linalg_tensorsolve_into =
     make_op<void, const Tensor&, const Tensor&, Opt<Ints>, Tensor&>(&linalg_tensorsolve_into_schema,
     linalg_tensorsolve_into_impl, linalg_tensorsolve_into_autograd);
@@ -2109,11 +2145,11 @@ static constexpr ArgInfo linalg_ldl_factor_ex_args[] = {{"self", ArgType::kTenso
                                                         {"dst_LD", ArgType::kTensor, true, false},
                                                         {"dst_pivots", ArgType::kTensor, true,
     false}, {"dst_info", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_ldl_factor_ex_schema = {.name = "linalg_ldl_factor_ex",
-    .call = "linalg_ldl_factor_ex",
+static constexpr OpSchema linalg_ldl_factor_ex_schema =
+    schema_of({.name = "linalg_ldl_factor_ex", .call = "linalg_ldl_factor_ex",
     .text = "linalg_ldl_factor_ex(self: Tensor, hermitian: Bool = false, check_errors: Bool = "
     "false) -> (LD: Tensor, pivots: IndexTensor, info: IndexTensor)",
-    .args = linalg_ldl_factor_ex_args, .n_args = 3, .n_outs = 3, .leaf = true};
+    .args = linalg_ldl_factor_ex_args, .n_args = 3, .n_outs = 3, .leaf = true});
 constinit Op<TensorTriple(const Tensor&, bool, bool)> op_linalg_ldl_factor_ex =
     make_op<TensorTriple, const Tensor&, bool, bool>(&linalg_ldl_factor_ex_schema,
                                                      impl::linalg_ldl_factor_ex, nullptr);
@@ -2125,11 +2161,11 @@ static void linalg_ldl_factor_ex_into_autograd(Call c, const Tensor& self, bool 
   redispatch(op_linalg_ldl_factor_ex_into, c.keys & kBelowAutograd, self, hermitian, check_errors,
              dst_LD, dst_pivots, dst_info);
 }
-static constexpr OpSchema linalg_ldl_factor_ex_into_schema = {.name = "linalg_ldl_factor_ex_into",
-    .call = "linalg_ldl_factor_ex_into",
+static constexpr OpSchema linalg_ldl_factor_ex_into_schema =
+    schema_of({.name = "linalg_ldl_factor_ex_into", .call = "linalg_ldl_factor_ex_into",
     .text = "linalg_ldl_factor_ex(self: Tensor, hermitian: Bool = false, check_errors: Bool = "
     "false) -> (LD: Tensor, pivots: IndexTensor, info: IndexTensor)",
-    .args = linalg_ldl_factor_ex_args, .n_args = 6, .n_outs = 0, .leaf = true};
+    .args = linalg_ldl_factor_ex_args, .n_args = 6, .n_outs = 0, .leaf = true});
 constinit Op<void(const Tensor&, bool, bool, Tensor&, Tensor&,
                   Tensor&)> op_linalg_ldl_factor_ex_into = make_op<void, const Tensor&, bool, bool,
     Tensor&, Tensor&, Tensor&>(&linalg_ldl_factor_ex_into_schema, linalg_ldl_factor_ex_into_impl,
@@ -2141,11 +2177,11 @@ static constexpr ArgInfo linalg_ldl_factor_args[] = {{"self", ArgType::kTensor, 
                                                       ArgDefault::kBool, {.i = 0}},
                                                      {"dst_LD", ArgType::kTensor, true, false},
                                                      {"dst_pivots", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_ldl_factor_schema = {.name = "linalg_ldl_factor",
-                                                      .call = "linalg_ldl_factor",
+static constexpr OpSchema linalg_ldl_factor_schema =
+    schema_of({.name = "linalg_ldl_factor", .call = "linalg_ldl_factor",
     .text = "linalg_ldl_factor(self: Tensor, hermitian: Bool = false) -> (LD: Tensor, pivots: "
     "IndexTensor)", .args = linalg_ldl_factor_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, bool)> op_linalg_ldl_factor =
     make_op<TensorPair, const Tensor&, bool>(&linalg_ldl_factor_schema, impl::linalg_ldl_factor,
                                              nullptr);
@@ -2155,11 +2191,11 @@ static void linalg_ldl_factor_into_autograd(Call c, const Tensor& self, bool her
   redispatch(op_linalg_ldl_factor_into, c.keys & kBelowAutograd, self, hermitian, dst_LD,
              dst_pivots);
 }
-static constexpr OpSchema linalg_ldl_factor_into_schema = {.name = "linalg_ldl_factor_into",
-    .call = "linalg_ldl_factor_into",
+static constexpr OpSchema linalg_ldl_factor_into_schema =
+    schema_of({.name = "linalg_ldl_factor_into", .call = "linalg_ldl_factor_into",
     .text = "linalg_ldl_factor(self: Tensor, hermitian: Bool = false) -> (LD: Tensor, pivots: "
     "IndexTensor)", .args = linalg_ldl_factor_args, .n_args = 4, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_ldl_factor_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&>(&linalg_ldl_factor_into_schema,
     linalg_ldl_factor_into_impl, linalg_ldl_factor_into_autograd);
@@ -2171,10 +2207,10 @@ static constexpr ArgInfo linalg_ldl_solve_args[] = {{"LD", ArgType::kTensor, fal
                                                     {"hermitian", ArgType::kBool, false, true, 0,
                                                      ArgDefault::kBool, {.i = 0}},
                                                     {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema linalg_ldl_solve_schema = {.name = "linalg_ldl_solve",
-                                                     .call = "linalg_ldl_solve",
+static constexpr OpSchema linalg_ldl_solve_schema =
+    schema_of({.name = "linalg_ldl_solve", .call = "linalg_ldl_solve",
     .text = "linalg_ldl_solve(LD: Tensor, pivots: Tensor, other: Tensor, hermitian: Bool = false) "
-    "-> Tensor", .args = linalg_ldl_solve_args, .n_args = 4, .n_outs = 1, .leaf = true};
+    "-> Tensor", .args = linalg_ldl_solve_args, .n_args = 4, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool)> op_linalg_ldl_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, bool>(&linalg_ldl_solve_schema,
     impl::linalg_ldl_solve, nullptr);
@@ -2184,10 +2220,10 @@ static void linalg_ldl_solve_into_autograd(Call c, const Tensor& LD, const Tenso
       );
   redispatch(op_linalg_ldl_solve_into, c.keys & kBelowAutograd, LD, pivots, other, hermitian, dst);
 }
-static constexpr OpSchema linalg_ldl_solve_into_schema = {.name = "linalg_ldl_solve_into",
-    .call = "linalg_ldl_solve_into",
+static constexpr OpSchema linalg_ldl_solve_into_schema =
+    schema_of({.name = "linalg_ldl_solve_into", .call = "linalg_ldl_solve_into",
     .text = "linalg_ldl_solve(LD: Tensor, pivots: Tensor, other: Tensor, hermitian: Bool = false) "
-    "-> Tensor", .args = linalg_ldl_solve_args, .n_args = 5, .n_outs = 0, .leaf = true};
+    "-> Tensor", .args = linalg_ldl_solve_args, .n_args = 5, .n_outs = 0, .leaf = true});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, bool,
                   Tensor&)> op_linalg_ldl_solve_into = make_op<void, const Tensor&, const Tensor&,
     const Tensor&, bool, Tensor&>(&linalg_ldl_solve_into_schema, linalg_ldl_solve_into_impl,
@@ -2197,23 +2233,23 @@ constinit Op<void(const Tensor&, const Tensor&, const Tensor&, bool,
 static constexpr ArgInfo orgqr_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"input2", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema orgqr_schema = {.name = "orgqr", .call = "orgqr",
-                                          .text = "orgqr(self: Tensor, input2: Tensor) -> Tensor",
-                                          .args = orgqr_args, .n_args = 2, .n_outs = 1,
-                                          .differentiable = true, .structural = true,
-                                          .kind = OpKind::kComposite,
-                                          .autocast = {Autocast::kFp32, Autocast::kNone},
-                                          .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema orgqr_schema =
+    schema_of({.name = "orgqr", .call = "orgqr",
+               .text = "orgqr(self: Tensor, input2: Tensor) -> Tensor", .args = orgqr_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true,
+               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_orgqr = make_op<TensorRef, const Tensor&,
     const Tensor&>(&orgqr_schema, orgqr_impl, nullptr);
 static void orgqr_into_autograd(Call c, const Tensor& self, const Tensor& input2, Tensor& dst) {
   if (needs_grad(self) || needs_grad(input2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_orgqr_into, c.keys & kBelowAutograd, self, input2, dst);
 }
-static constexpr OpSchema orgqr_into_schema = {.name = "orgqr_into", .call = "orgqr_into",
-    .text = "orgqr(self: Tensor, input2: Tensor) -> Tensor", .args = orgqr_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema orgqr_into_schema =
+    schema_of({.name = "orgqr_into", .call = "orgqr_into",
+               .text = "orgqr(self: Tensor, input2: Tensor) -> Tensor", .args = orgqr_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_orgqr_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&orgqr_into_schema, orgqr_into_impl,
     orgqr_into_autograd);
@@ -2223,11 +2259,13 @@ static constexpr ArgInfo lu_solve_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"LU_data", ArgType::kTensor, false, false},
                                             {"LU_pivots", ArgType::kTensor, false, false},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema lu_solve_schema = {.name = "lu_solve", .call = "lu_solve",
-    .text = "lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor",
-    .args = lu_solve_args, .n_args = 3, .n_outs = 1, .differentiable = true, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema lu_solve_schema =
+    schema_of({.name = "lu_solve", .call = "lu_solve",
+               .text = "lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor",
+               .args = lu_solve_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_lu_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&lu_solve_schema, lu_solve_impl,
     nullptr);
@@ -2237,10 +2275,12 @@ static void lu_solve_into_autograd(Call c, const Tensor& self, const Tensor& LU_
       || needs_grad(dst)) fail_into_grad();
   redispatch(op_lu_solve_into, c.keys & kBelowAutograd, self, LU_data, LU_pivots, dst);
 }
-static constexpr OpSchema lu_solve_into_schema = {.name = "lu_solve_into", .call = "lu_solve_into",
-    .text = "lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor",
-    .args = lu_solve_args, .n_args = 4, .n_outs = 0, .differentiable = true, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema lu_solve_into_schema =
+    schema_of({.name = "lu_solve_into", .call = "lu_solve_into",
+               .text = "lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor",
+               .args = lu_solve_args, .n_args = 4, .n_outs = 0, .differentiable = true,
+               .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_lu_solve_into =
     make_op<void, const Tensor&, const Tensor&, const Tensor&, Tensor&>(&lu_solve_into_schema,
     lu_solve_into_impl, lu_solve_into_autograd);
@@ -2254,13 +2294,13 @@ static constexpr ArgInfo triangular_solve_args[] = {{"self", ArgType::kTensor, f
                                                      ArgDefault::kBool, {.i = 0}},
                                                     {"unitriangular", ArgType::kBool, false, true,
                                                      0, ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema triangular_solve_schema = {.name = "triangular_solve",
-                                                     .call = "triangular_solve",
+static constexpr OpSchema triangular_solve_schema =
+    schema_of({.name = "triangular_solve", .call = "triangular_solve",
     .text = "triangular_solve(self: Tensor, A: Tensor, upper: Bool = true, transpose: Bool = "
     "false, unitriangular: Bool = false) -> (solution: Tensor, cloned_coefficient: Tensor)",
     .args = triangular_solve_args, .n_args = 5, .n_outs = 2, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, const Tensor&, bool, bool, bool)> op_triangular_solve =
     make_op<TensorPair, const Tensor&, const Tensor&, bool, bool, bool>(&triangular_solve_schema,
     impl::triangular_solve, nullptr);
@@ -2269,9 +2309,10 @@ constinit Op<TensorPair(const Tensor&, const Tensor&, bool, bool, bool)> op_tria
 static constexpr ArgInfo check_info_args[] = {{"info", ArgType::kTensor, false, false},
                                               {"what", ArgType::kInt, false, false},
                                               {"op", ArgType::kStr, false, false}};
-static constexpr OpSchema check_info_schema = {.name = "check_info", .call = "check_info",
-    .text = "check_info(info: Tensor, what: Int, op: Str) -> ()", .args = check_info_args,
-    .n_args = 3, .n_outs = 0, .internal = true, .leaf = true};
+static constexpr OpSchema check_info_schema =
+    schema_of({.name = "check_info", .call = "check_info",
+               .text = "check_info(info: Tensor, what: Int, op: Str) -> ()",
+               .args = check_info_args, .n_args = 3, .n_outs = 0, .internal = true, .leaf = true});
 constinit Op<void(const Tensor&, int64_t, Str)> op_check_info = make_op<void, const Tensor&,
     int64_t, Str>(&check_info_schema, impl::check_info, nullptr);
 

@@ -55,12 +55,12 @@ static TensorRef absolute_difference_autograd(Call c, const Tensor& self, const 
 }
 static constexpr ArgInfo absolute_difference_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema absolute_difference_schema = {.name = "absolute_difference",
-                                                        .call = "absolute_difference",
-    .text = "absolute_difference(self: Tensor, other: Tensor) -> Tensor",
-    .args = absolute_difference_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_absolute_difference, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema absolute_difference_schema =
+    schema_of({.name = "absolute_difference", .call = "absolute_difference",
+               .text = "absolute_difference(self: Tensor, other: Tensor) -> Tensor",
+               .args = absolute_difference_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_absolute_difference, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_absolute_difference =
     make_op<TensorRef, const Tensor&, const Tensor&>(&absolute_difference_schema,
                                                      absolute_difference_impl,
@@ -120,11 +120,11 @@ static constexpr ArgInfo absolute_difference_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
      {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema absolute_difference_backward_schema =
-    {.name = "absolute_difference_backward", .call = "absolute_difference_backward",
-     .text = "absolute_difference_backward(grad: Tensor, self: Tensor, other: Tensor) -> Tensor",
-     .args = absolute_difference_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-     .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-     .kernel = &kernel_absolute_difference_backward, .wide_unsigned = WideUnsigned::kMixed};
+    schema_of({.name = "absolute_difference_backward", .call = "absolute_difference_backward",
+    .text = "absolute_difference_backward(grad: Tensor, self: Tensor, other: Tensor) -> Tensor",
+    .args = absolute_difference_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+    .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+    .kernel = &kernel_absolute_difference_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&,
                        const Tensor&)> op_absolute_difference_backward =
     make_op<TensorRef, const Tensor&, const Tensor&,
@@ -177,12 +177,12 @@ static TensorRef squared_difference_autograd(Call c, const Tensor& self, const T
 }
 static constexpr ArgInfo squared_difference_args[] = {{"self", ArgType::kTensor, false, false},
                                                       {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema squared_difference_schema = {.name = "squared_difference",
-                                                       .call = "squared_difference",
-    .text = "squared_difference(self: Tensor, other: Tensor) -> Tensor",
-    .args = squared_difference_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_squared_difference, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema squared_difference_schema =
+    schema_of({.name = "squared_difference", .call = "squared_difference",
+               .text = "squared_difference(self: Tensor, other: Tensor) -> Tensor",
+               .args = squared_difference_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_squared_difference, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_squared_difference =
     make_op<TensorRef, const Tensor&, const Tensor&>(&squared_difference_schema,
                                                      squared_difference_impl,
@@ -241,12 +241,12 @@ static TensorRef smooth_difference_autograd(Call c, const Tensor& self, const Te
 static constexpr ArgInfo smooth_difference_args[] = {{"self", ArgType::kTensor, false, false},
                                                      {"other", ArgType::kTensor, false, false},
                                                      {"beta", ArgType::kFloat, false, false}};
-static constexpr OpSchema smooth_difference_schema = {.name = "smooth_difference",
-                                                      .call = "smooth_difference",
-    .text = "smooth_difference(self: Tensor, other: Tensor, beta: Float) -> Tensor",
-    .args = smooth_difference_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_smooth_l1,
-    .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema smooth_difference_schema =
+    schema_of({.name = "smooth_difference", .call = "smooth_difference",
+               .text = "smooth_difference(self: Tensor, other: Tensor, beta: Float) -> Tensor",
+               .args = smooth_difference_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_smooth_l1, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_smooth_difference =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&smooth_difference_schema,
     smooth_difference_impl, smooth_difference_autograd);
@@ -323,12 +323,12 @@ static TensorRef smooth_difference_backward_autograd(Call c, const Tensor& grad,
 static constexpr ArgInfo smooth_difference_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
      {"other", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, false}};
-static constexpr OpSchema smooth_difference_backward_schema = {.name = "smooth_difference_backward",
-    .call = "smooth_difference_backward",
+static constexpr OpSchema smooth_difference_backward_schema =
+    schema_of({.name = "smooth_difference_backward", .call = "smooth_difference_backward",
     .text = "smooth_difference_backward(grad: Tensor, self: Tensor, other: Tensor, beta: Float) "
     "-> Tensor", .args = smooth_difference_backward_args, .n_args = 4, .n_outs = 1,
     .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_smooth_l1_backward, .wide_unsigned = WideUnsigned::kMixed};
+    .kernel = &kernel_smooth_l1_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&,
                        double)> op_smooth_difference_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double>(&smooth_difference_backward_schema,
@@ -387,12 +387,12 @@ static TensorRef huber_difference_autograd(Call c, const Tensor& self, const Ten
 static constexpr ArgInfo huber_difference_args[] = {{"self", ArgType::kTensor, false, false},
                                                     {"other", ArgType::kTensor, false, false},
                                                     {"delta", ArgType::kFloat, false, false}};
-static constexpr OpSchema huber_difference_schema = {.name = "huber_difference",
-                                                     .call = "huber_difference",
-    .text = "huber_difference(self: Tensor, other: Tensor, delta: Float) -> Tensor",
-    .args = huber_difference_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_huber,
-    .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema huber_difference_schema =
+    schema_of({.name = "huber_difference", .call = "huber_difference",
+               .text = "huber_difference(self: Tensor, other: Tensor, delta: Float) -> Tensor",
+               .args = huber_difference_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_huber, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_huber_difference =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&huber_difference_schema,
     huber_difference_impl, huber_difference_autograd);
@@ -469,12 +469,12 @@ static TensorRef huber_difference_backward_autograd(Call c, const Tensor& grad, 
 static constexpr ArgInfo huber_difference_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
      {"other", ArgType::kTensor, false, false}, {"delta", ArgType::kFloat, false, false}};
-static constexpr OpSchema huber_difference_backward_schema = {.name = "huber_difference_backward",
-    .call = "huber_difference_backward",
+static constexpr OpSchema huber_difference_backward_schema =
+    schema_of({.name = "huber_difference_backward", .call = "huber_difference_backward",
     .text = "huber_difference_backward(grad: Tensor, self: Tensor, other: Tensor, delta: Float) "
     "-> Tensor", .args = huber_difference_backward_args, .n_args = 4, .n_outs = 1,
     .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_huber_backward, .wide_unsigned = WideUnsigned::kMixed};
+    .kernel = &kernel_huber_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&,
                        double)> op_huber_difference_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double>(&huber_difference_backward_schema,
@@ -525,12 +525,12 @@ static TensorRef bernoulli_entropy_autograd(Call c, const Tensor& self, const Te
 }
 static constexpr ArgInfo bernoulli_entropy_args[] = {{"self", ArgType::kTensor, false, false},
                                                      {"target", ArgType::kTensor, false, false}};
-static constexpr OpSchema bernoulli_entropy_schema = {.name = "bernoulli_entropy",
-                                                      .call = "bernoulli_entropy",
-    .text = "bernoulli_entropy(self: Tensor, target: Tensor) -> Tensor",
-    .args = bernoulli_entropy_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_binary_cross_entropy, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema bernoulli_entropy_schema =
+    schema_of({.name = "bernoulli_entropy", .call = "bernoulli_entropy",
+               .text = "bernoulli_entropy(self: Tensor, target: Tensor) -> Tensor",
+               .args = bernoulli_entropy_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_binary_cross_entropy, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bernoulli_entropy =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bernoulli_entropy_schema,
                                                      bernoulli_entropy_impl,
@@ -600,12 +600,12 @@ static TensorRef bernoulli_entropy_backward_autograd(Call c, const Tensor& grad,
 static constexpr ArgInfo bernoulli_entropy_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
      {"target", ArgType::kTensor, false, false}};
-static constexpr OpSchema bernoulli_entropy_backward_schema = {.name = "bernoulli_entropy_backward",
-    .call = "bernoulli_entropy_backward",
+static constexpr OpSchema bernoulli_entropy_backward_schema =
+    schema_of({.name = "bernoulli_entropy_backward", .call = "bernoulli_entropy_backward",
     .text = "bernoulli_entropy_backward(grad: Tensor, self: Tensor, target: Tensor) -> Tensor",
     .args = bernoulli_entropy_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
     .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_binary_cross_entropy_backward, .wide_unsigned = WideUnsigned::kMixed};
+    .kernel = &kernel_binary_cross_entropy_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_bernoulli_entropy_backward =
     make_op<TensorRef, const Tensor&, const Tensor&,
             const Tensor&>(&bernoulli_entropy_backward_schema, bernoulli_entropy_backward_impl,
@@ -617,11 +617,12 @@ static constexpr ArgInfo l1_loss_args[] = {{"input", ArgType::kTensor, false, fa
                                            {"reduction", ArgType::kEnum, false, true,
                                             kReductionValues, ArgDefault::kInt, {.i = 1}},
                                            {"weight", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema l1_loss_schema = {.name = "l1_loss", .call = "l1_loss",
+static constexpr OpSchema l1_loss_schema =
+    schema_of({.name = "l1_loss", .call = "l1_loss",
     .text = "l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
     "weight: Tensor? = None) -> Tensor", .args = l1_loss_args, .n_args = 4, .n_outs = 1,
     .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_l1_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&l1_loss_schema,
     impl::l1_loss, nullptr);
@@ -632,11 +633,12 @@ static constexpr ArgInfo mse_loss_args[] = {{"input", ArgType::kTensor, false, f
                                             {"reduction", ArgType::kEnum, false, true,
                                              kReductionValues, ArgDefault::kInt, {.i = 1}},
                                             {"weight", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema mse_loss_schema = {.name = "mse_loss", .call = "mse_loss",
+static constexpr OpSchema mse_loss_schema =
+    schema_of({.name = "mse_loss", .call = "mse_loss",
     .text = "mse_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
     "weight: Tensor? = None) -> Tensor", .args = mse_loss_args, .n_args = 4, .n_outs = 1,
     .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_mse_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&mse_loss_schema,
     impl::mse_loss, nullptr);
@@ -648,12 +650,12 @@ static constexpr ArgInfo smooth_l1_loss_args[] = {{"input", ArgType::kTensor, fa
                                                    kReductionValues, ArgDefault::kInt, {.i = 1}},
                                                   {"beta", ArgType::kFloat, false, true, 0,
                                                    ArgDefault::kFloat, {.f = 1.0}}};
-static constexpr OpSchema smooth_l1_loss_schema = {.name = "smooth_l1_loss",
-                                                   .call = "smooth_l1_loss",
+static constexpr OpSchema smooth_l1_loss_schema =
+    schema_of({.name = "smooth_l1_loss", .call = "smooth_l1_loss",
     .text = "smooth_l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
     "beta: Float = 1.0) -> Tensor", .args = smooth_l1_loss_args, .n_args = 4, .n_outs = 1,
     .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_smooth_l1_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double>(&smooth_l1_loss_schema,
     impl::smooth_l1_loss, nullptr);
@@ -666,11 +668,12 @@ static constexpr ArgInfo huber_loss_args[] = {{"input", ArgType::kTensor, false,
                                               {"delta", ArgType::kFloat, false, true, 0,
                                                ArgDefault::kFloat, {.f = 1.0}},
                                               {"weight", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema huber_loss_schema = {.name = "huber_loss", .call = "huber_loss",
+static constexpr OpSchema huber_loss_schema =
+    schema_of({.name = "huber_loss", .call = "huber_loss",
     .text = "huber_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
     "delta: Float = 1.0, weight: Tensor? = None) -> Tensor", .args = huber_loss_args, .n_args = 5,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double,
                        const Tensor*)> op_huber_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, int64_t, double, const Tensor*>(&huber_loss_schema, impl::huber_loss, nullptr);
@@ -681,12 +684,12 @@ static constexpr ArgInfo binary_cross_entropy_args[] = {{"input", ArgType::kTens
                                                         {"weight", ArgType::kOptTensor, false,
     true}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt,
             {.i = 1}}};
-static constexpr OpSchema binary_cross_entropy_schema = {.name = "binary_cross_entropy",
-    .call = "binary_cross_entropy",
+static constexpr OpSchema binary_cross_entropy_schema =
+    schema_of({.name = "binary_cross_entropy", .call = "binary_cross_entropy",
     .text = "binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, "
     "reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = binary_cross_entropy_args,
     .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*,
                        int64_t)> op_binary_cross_entropy = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t>(&binary_cross_entropy_schema, impl::binary_cross_entropy,
@@ -699,12 +702,13 @@ static constexpr ArgInfo binary_cross_entropy_with_logits_args[] =
                                                     kReductionValues, ArgDefault::kInt, {.i = 1}},
      {"pos_weight", ArgType::kOptTensor, false, true}};
 static constexpr OpSchema binary_cross_entropy_with_logits_schema =
-    {.name = "binary_cross_entropy_with_logits", .call = "binary_cross_entropy_with_logits",
+    schema_of({.name = "binary_cross_entropy_with_logits",
+               .call = "binary_cross_entropy_with_logits",
     .text = "binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor? = "
     "None, reduction: Enum<Reduction> = \"mean\", pos_weight: Tensor? = None) -> Tensor",
     .args = binary_cross_entropy_with_logits_args, .n_args = 5, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t,
                        const Tensor*)> op_binary_cross_entropy_with_logits =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t,
@@ -718,11 +722,12 @@ static constexpr ArgInfo kl_div_args[] = {{"input", ArgType::kTensor, false, fal
                                            kKlReductionValues, ArgDefault::kInt, {.i = 1}},
                                           {"log_target", ArgType::kBool, false, true, 0,
                                            ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema kl_div_schema = {.name = "kl_div", .call = "kl_div",
+static constexpr OpSchema kl_div_schema =
+    schema_of({.name = "kl_div", .call = "kl_div",
     .text = "kl_div(input: Tensor, target: Tensor, reduction: Enum<KlReduction> = \"mean\", "
     "log_target: Bool = false) -> Tensor", .args = kl_div_args, .n_args = 4, .n_outs = 1,
     .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, bool)> op_kl_div =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, bool>(&kl_div_schema, impl::kl_div,
     nullptr);
@@ -735,11 +740,12 @@ static constexpr ArgInfo nll_loss_args[] = {{"input", ArgType::kTensor, false, f
                                              ArgDefault::kInt, {.i = -100}},
                                             {"reduction", ArgType::kEnum, false, true,
                                              kReductionValues, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema nll_loss_schema = {.name = "nll_loss", .call = "nll_loss",
+static constexpr OpSchema nll_loss_schema =
+    schema_of({.name = "nll_loss", .call = "nll_loss",
     .text = "nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = "
     "-100, reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = nll_loss_args, .n_args = 5,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_nll_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t,
             int64_t>(&nll_loss_schema, impl::nll_loss, nullptr);
@@ -797,12 +803,12 @@ static constexpr ArgInfo native_nll_loss_args[] = {{"input", ArgType::kTensor, f
                                                    {"ignore_index", ArgType::kInt, false, false},
                                                    {"reduction", ArgType::kEnum, false, false,
                                                     kReductionValues}};
-static constexpr OpSchema native_nll_loss_schema = {.name = "native_nll_loss",
-                                                    .call = "native_nll_loss",
+static constexpr OpSchema native_nll_loss_schema =
+    schema_of({.name = "native_nll_loss", .call = "native_nll_loss",
     .text = "native_nll_loss(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, "
     "reduction: Enum<Reduction>) -> (loss: Tensor, row_weight: PlainTensor)",
     .args = native_nll_loss_args, .n_args = 5, .n_outs = 2, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kRow};
+    .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, int64_t,
                         int64_t)> op_native_nll_loss = make_op<TensorPair, const Tensor&,
     const Tensor&, const Tensor*, int64_t, int64_t>(&native_nll_loss_schema, impl::native_nll_loss,
@@ -862,11 +868,11 @@ static constexpr ArgInfo nll_loss_backward_args[] = {{"grad", ArgType::kTensor, 
                                                      {"target", ArgType::kTensor, false, false},
                                                      {"row_weight", ArgType::kTensor, false, false},
                                                      {"ignore_index", ArgType::kInt, false, false}};
-static constexpr OpSchema nll_loss_backward_schema = {.name = "nll_loss_backward",
-                                                      .call = "nll_loss_backward",
+static constexpr OpSchema nll_loss_backward_schema =
+    schema_of({.name = "nll_loss_backward", .call = "nll_loss_backward",
     .text = "nll_loss_backward(grad: Tensor, input: Tensor, target: Tensor, row_weight: Tensor, "
     "ignore_index: Int) -> Tensor", .args = nll_loss_backward_args, .n_args = 5, .n_outs = 1,
-    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow};
+    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                        int64_t)> op_nll_loss_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, int64_t>(&nll_loss_backward_schema,
@@ -882,12 +888,13 @@ static constexpr ArgInfo cross_entropy_args[] = {{"input", ArgType::kTensor, fal
                                                   kReductionValues, ArgDefault::kInt, {.i = 1}},
                                                  {"label_smoothing", ArgType::kFloat, false, true,
                                                   0, ArgDefault::kFloat, {.f = 0.0}}};
-static constexpr OpSchema cross_entropy_schema = {.name = "cross_entropy", .call = "cross_entropy",
+static constexpr OpSchema cross_entropy_schema =
+    schema_of({.name = "cross_entropy", .call = "cross_entropy",
     .text = "cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: "
     "Int = -100, reduction: Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor",
     .args = cross_entropy_args, .n_args = 6, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t,
                        double)> op_cross_entropy = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, int64_t, int64_t, double>(&cross_entropy_schema, impl::cross_entropy, nullptr);
@@ -949,12 +956,12 @@ static constexpr ArgInfo native_cross_entropy_args[] = {{"input", ArgType::kTens
     false}, {"ignore_index", ArgType::kInt, false, false},
                                                         {"reduction", ArgType::kEnum, false, false,
     kReductionValues}};
-static constexpr OpSchema native_cross_entropy_schema = {.name = "native_cross_entropy",
-    .call = "native_cross_entropy",
+static constexpr OpSchema native_cross_entropy_schema =
+    schema_of({.name = "native_cross_entropy", .call = "native_cross_entropy",
     .text = "native_cross_entropy(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: "
     "Int, reduction: Enum<Reduction>) -> (loss: Tensor, lse: PlainTensor, row_weight: PlainTensor)",
     .args = native_cross_entropy_args, .n_args = 5, .n_outs = 3, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kRow};
+    .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t,
                           int64_t)> op_native_cross_entropy = make_op<TensorTriple, const Tensor&,
     const Tensor&, const Tensor*, int64_t, int64_t>(&native_cross_entropy_schema,
@@ -1028,12 +1035,12 @@ static constexpr ArgInfo cross_entropy_backward_args[] = {{"grad", ArgType::kTen
     {"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false},
     {"lse", ArgType::kTensor, false, false}, {"row_weight", ArgType::kTensor, false, false},
     {"ignore_index", ArgType::kInt, false, false}};
-static constexpr OpSchema cross_entropy_backward_schema = {.name = "cross_entropy_backward",
-    .call = "cross_entropy_backward",
+static constexpr OpSchema cross_entropy_backward_schema =
+    schema_of({.name = "cross_entropy_backward", .call = "cross_entropy_backward",
     .text = "cross_entropy_backward(grad: Tensor, input: Tensor, target: Tensor, lse: Tensor, "
     "row_weight: Tensor, ignore_index: Int) -> Tensor", .args = cross_entropy_backward_args,
     .n_args = 6, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kRow};
+    .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                        int64_t)> op_cross_entropy_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor&,
@@ -1051,13 +1058,13 @@ static constexpr ArgInfo poisson_nll_loss_args[] = {{"input", ArgType::kTensor, 
                                                      ArgDefault::kFloat, {.f = 1e-08}},
                                                     {"reduction", ArgType::kEnum, false, true,
                                                      kReductionValues, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema poisson_nll_loss_schema = {.name = "poisson_nll_loss",
-                                                     .call = "poisson_nll_loss",
+static constexpr OpSchema poisson_nll_loss_schema =
+    schema_of({.name = "poisson_nll_loss", .call = "poisson_nll_loss",
     .text = "poisson_nll_loss(input: Tensor, target: Tensor, log_input: Bool = true, full: Bool = "
     "false, eps: Float = 1e-8, reduction: Enum<Reduction> = \"mean\") -> Tensor",
     .args = poisson_nll_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool, double,
                        int64_t)> op_poisson_nll_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, bool, bool, double, int64_t>(&poisson_nll_loss_schema, impl::poisson_nll_loss,
@@ -1074,12 +1081,12 @@ static constexpr ArgInfo gaussian_nll_loss_args[] = {{"input", ArgType::kTensor,
                                                      {"reduction", ArgType::kEnum, false, true,
                                                       kReductionValues, ArgDefault::kInt,
                                                       {.i = 1}}};
-static constexpr OpSchema gaussian_nll_loss_schema = {.name = "gaussian_nll_loss",
-                                                      .call = "gaussian_nll_loss",
+static constexpr OpSchema gaussian_nll_loss_schema =
+    schema_of({.name = "gaussian_nll_loss", .call = "gaussian_nll_loss",
     .text = "gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: Bool = false, "
     "eps: Float = 1e-6, reduction: Enum<Reduction> = \"mean\") -> Tensor",
     .args = gaussian_nll_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool, double,
                        int64_t)> op_gaussian_nll_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, bool, double, int64_t>(&gaussian_nll_loss_schema,
@@ -1091,12 +1098,12 @@ static constexpr ArgInfo hinge_embedding_loss_args[] = {{"input", ArgType::kTens
                                                         {"margin", ArgType::kFloat, false, true, 0,
     ArgDefault::kFloat, {.f = 1.0}}, {"reduction", ArgType::kEnum, false, true, kReductionValues,
                                       ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema hinge_embedding_loss_schema = {.name = "hinge_embedding_loss",
-    .call = "hinge_embedding_loss",
+static constexpr OpSchema hinge_embedding_loss_schema =
+    schema_of({.name = "hinge_embedding_loss", .call = "hinge_embedding_loss",
     .text = "hinge_embedding_loss(input: Tensor, target: Tensor, margin: Float = 1.0, reduction: "
     "Enum<Reduction> = \"mean\") -> Tensor", .args = hinge_embedding_loss_args, .n_args = 4,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_hinge_embedding_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, double, int64_t>(&hinge_embedding_loss_schema,
     impl::hinge_embedding_loss, nullptr);
@@ -1106,12 +1113,12 @@ static constexpr ArgInfo cosine_embedding_loss_args[] = {{"input1", ArgType::kTe
     {"input2", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false},
     {"margin", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.0}},
     {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema cosine_embedding_loss_schema = {.name = "cosine_embedding_loss",
-    .call = "cosine_embedding_loss",
+static constexpr OpSchema cosine_embedding_loss_schema =
+    schema_of({.name = "cosine_embedding_loss", .call = "cosine_embedding_loss",
     .text = "cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float "
     "= 0.0, reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = cosine_embedding_loss_args,
     .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
                        int64_t)> op_cosine_embedding_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, int64_t>(&cosine_embedding_loss_schema,
@@ -1126,12 +1133,12 @@ static constexpr ArgInfo margin_ranking_loss_args[] = {{"input1", ArgType::kTens
                                                        {"reduction", ArgType::kEnum, false, true,
                                                         kReductionValues, ArgDefault::kInt,
                                                         {.i = 1}}};
-static constexpr OpSchema margin_ranking_loss_schema = {.name = "margin_ranking_loss",
-                                                        .call = "margin_ranking_loss",
+static constexpr OpSchema margin_ranking_loss_schema =
+    schema_of({.name = "margin_ranking_loss", .call = "margin_ranking_loss",
     .text = "margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float = "
     "0.0, reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = margin_ranking_loss_args,
     .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
                        int64_t)> op_margin_ranking_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, int64_t>(&margin_ranking_loss_schema,
@@ -1168,11 +1175,10 @@ static TensorRef log1p_exp_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo log1p_exp_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema log1p_exp_schema = {.name = "log1p_exp", .call = "log1p_exp",
-                                              .text = "log1p_exp(self: Tensor) -> Tensor",
-                                              .args = log1p_exp_args, .n_args = 1, .n_outs = 1,
-                                              .differentiable = true, .internal = true,
-                                              .leaf = true};
+static constexpr OpSchema log1p_exp_schema =
+    schema_of({.name = "log1p_exp", .call = "log1p_exp",
+               .text = "log1p_exp(self: Tensor) -> Tensor", .args = log1p_exp_args, .n_args = 1,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&)> op_log1p_exp =
     make_op<TensorRef, const Tensor&>(&log1p_exp_schema, impl::log1p_exp, log1p_exp_autograd);
 
@@ -1181,12 +1187,12 @@ static constexpr ArgInfo soft_margin_loss_args[] = {{"input", ArgType::kTensor, 
                                                     {"target", ArgType::kTensor, false, false},
                                                     {"reduction", ArgType::kEnum, false, true,
                                                      kReductionValues, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema soft_margin_loss_schema = {.name = "soft_margin_loss",
-                                                     .call = "soft_margin_loss",
+static constexpr OpSchema soft_margin_loss_schema =
+    schema_of({.name = "soft_margin_loss", .call = "soft_margin_loss",
     .text = "soft_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "
     "\"mean\") -> Tensor", .args = soft_margin_loss_args, .n_args = 3, .n_outs = 1,
     .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_soft_margin_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&soft_margin_loss_schema,
     impl::soft_margin_loss, nullptr);
@@ -1206,13 +1212,13 @@ static constexpr ArgInfo triplet_margin_loss_args[] = {{"anchor", ArgType::kTens
                                                        {"reduction", ArgType::kEnum, false, true,
                                                         kReductionValues, ArgDefault::kInt,
                                                         {.i = 1}}};
-static constexpr OpSchema triplet_margin_loss_schema = {.name = "triplet_margin_loss",
-                                                        .call = "triplet_margin_loss",
+static constexpr OpSchema triplet_margin_loss_schema =
+    schema_of({.name = "triplet_margin_loss", .call = "triplet_margin_loss",
     .text = "triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: "
     "Float = 1.0, p: Float = 2.0, eps: Float = 1e-6, swap: Bool = false, reduction: "
     "Enum<Reduction> = \"mean\") -> Tensor", .args = triplet_margin_loss_args, .n_args = 8,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double, double, double, bool,
                        int64_t)> op_triplet_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, double, double, bool,
@@ -1229,13 +1235,13 @@ static constexpr ArgInfo multi_margin_loss_args[] = {{"input", ArgType::kTensor,
                                                      {"reduction", ArgType::kEnum, false, true,
                                                       kReductionValues, ArgDefault::kInt,
                                                       {.i = 1}}};
-static constexpr OpSchema multi_margin_loss_schema = {.name = "multi_margin_loss",
-                                                      .call = "multi_margin_loss",
+static constexpr OpSchema multi_margin_loss_schema =
+    schema_of({.name = "multi_margin_loss", .call = "multi_margin_loss",
     .text = "multi_margin_loss(input: Tensor, target: Tensor, p: Int = 1, margin: Float = 1.0, "
     "weight: Tensor? = None, reduction: Enum<Reduction> = \"mean\") -> Tensor",
     .args = multi_margin_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double, const Tensor*,
                        int64_t)> op_multi_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, int64_t, double, const Tensor*, int64_t>(&multi_margin_loss_schema,
@@ -1245,12 +1251,12 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double, const Tens
 static constexpr ArgInfo multilabel_margin_loss_args[] = {{"input", ArgType::kTensor, false, false},
     {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true,
                                                  kReductionValues, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema multilabel_margin_loss_schema = {.name = "multilabel_margin_loss",
-    .call = "multilabel_margin_loss",
+static constexpr OpSchema multilabel_margin_loss_schema =
+    schema_of({.name = "multilabel_margin_loss", .call = "multilabel_margin_loss",
     .text = "multilabel_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "
     "\"mean\") -> Tensor", .args = multilabel_margin_loss_args, .n_args = 3, .n_outs = 1,
     .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_multilabel_margin_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&multilabel_margin_loss_schema,
     impl::multilabel_margin_loss, nullptr);
@@ -1261,11 +1267,11 @@ static constexpr ArgInfo multilabel_soft_margin_loss_args[] =
      {"weight", ArgType::kOptTensor, false, true}, {"reduction", ArgType::kEnum, false, true,
                                                     kReductionValues, ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema multilabel_soft_margin_loss_schema =
-    {.name = "multilabel_soft_margin_loss", .call = "multilabel_soft_margin_loss",
+    schema_of({.name = "multilabel_soft_margin_loss", .call = "multilabel_soft_margin_loss",
     .text = "multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor? = None, "
     "reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = multilabel_soft_margin_loss_args,
     .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*,
                        int64_t)> op_multilabel_soft_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t>(&multilabel_soft_margin_loss_schema,
@@ -1279,13 +1285,13 @@ static constexpr ArgInfo linear_cross_entropy_args[] = {{"input", ArgType::kTens
     true}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}},
                                                         {"label_smoothing", ArgType::kFloat, false,
     true, 0, ArgDefault::kFloat, {.f = 0.0}}};
-static constexpr OpSchema linear_cross_entropy_schema = {.name = "linear_cross_entropy",
-    .call = "linear_cross_entropy",
+static constexpr OpSchema linear_cross_entropy_schema =
+    schema_of({.name = "linear_cross_entropy", .call = "linear_cross_entropy",
     .text = "linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, "
     "linear_bias: Tensor? = None, weight: Tensor? = None, ignore_index: Int? = None, reduction: "
     "Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor",
     .args = linear_cross_entropy_args, .n_args = 8, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*,
                        Opt<int64_t>, int64_t, double)> op_linear_cross_entropy =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*,
@@ -1303,12 +1309,13 @@ static constexpr ArgInfo ctc_loss_args[] = {{"log_probs", ArgType::kTensor, fals
                                              kReductionValues, ArgDefault::kInt, {.i = 1}},
                                             {"zero_infinity", ArgType::kBool, false, true, 0,
                                              ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema ctc_loss_schema = {.name = "ctc_loss", .call = "ctc_loss",
+static constexpr OpSchema ctc_loss_schema =
+    schema_of({.name = "ctc_loss", .call = "ctc_loss",
     .text = "ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: "
     "Tensor, blank: Int = 0, reduction: Enum<Reduction> = \"mean\", zero_infinity: Bool = false) "
     "-> Tensor", .args = ctc_loss_args, .n_args = 7, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
                        bool)> op_ctc_loss = make_op<TensorRef, const Tensor&, const Tensor&,
                                                     const Tensor&, const Tensor&, int64_t, int64_t,
@@ -1397,12 +1404,12 @@ static constexpr ArgInfo native_ctc_loss_args[] = {{"log_probs", ArgType::kTenso
     false, false}, {"max_target", ArgType::kInt, false, false},
                                                    {"blank", ArgType::kInt, false, false},
                                                    {"zero_infinity", ArgType::kBool, false, false}};
-static constexpr OpSchema native_ctc_loss_schema = {.name = "native_ctc_loss",
-                                                    .call = "native_ctc_loss",
+static constexpr OpSchema native_ctc_loss_schema =
+    schema_of({.name = "native_ctc_loss", .call = "native_ctc_loss",
     .text = "native_ctc_loss(log_probs: Tensor, targets: Tensor, offsets: Tensor, input_lengths: "
     "Tensor, target_lengths: Tensor, max_target: Int, blank: Int, zero_infinity: Bool) -> (loss: "
     "Tensor, log_alpha: PlainTensor)", .args = native_ctc_loss_args, .n_args = 8, .n_outs = 2,
-    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow};
+    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                         int64_t, int64_t, bool)> op_native_ctc_loss =
     make_op<TensorPair, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
@@ -1473,12 +1480,12 @@ static constexpr ArgInfo ctc_loss_backward_args[] = {{"grad", ArgType::kTensor, 
                                                      {"blank", ArgType::kInt, false, false},
                                                      {"zero_infinity", ArgType::kBool, false,
                                                       false}};
-static constexpr OpSchema ctc_loss_backward_schema = {.name = "ctc_loss_backward",
-                                                      .call = "ctc_loss_backward",
+static constexpr OpSchema ctc_loss_backward_schema =
+    schema_of({.name = "ctc_loss_backward", .call = "ctc_loss_backward",
     .text = "ctc_loss_backward(grad: Tensor, log_probs: Tensor, targets: Tensor, offsets: Tensor, "
     "input_lengths: Tensor, target_lengths: Tensor, loss: Tensor, log_alpha: Tensor, max_target: "
     "Int, blank: Int, zero_infinity: Bool) -> Tensor", .args = ctc_loss_backward_args, .n_args = 11,
-    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow};
+    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                        const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
                        bool)> op_ctc_loss_backward = make_op<TensorRef, const Tensor&,

@@ -14,21 +14,22 @@ namespace TT_NS {
 static constexpr ArgInfo matmul_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"other", ArgType::kTensor, false, false},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema matmul_schema = {.name = "matmul", .call = "matmul",
-                                           .text = "matmul(self: Tensor, other: Tensor) -> Tensor",
-                                           .args = matmul_args, .n_args = 2, .n_outs = 1,
-                                           .structural = true, .kind = OpKind::kComposite,
-                                           .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema matmul_schema =
+    schema_of({.name = "matmul", .call = "matmul",
+               .text = "matmul(self: Tensor, other: Tensor) -> Tensor", .args = matmul_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul = make_op<TensorRef, const Tensor&,
     const Tensor&>(&matmul_schema, impl::matmul, nullptr);
 static void matmul_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_matmul_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema matmul_into_schema = {.name = "matmul_into", .call = "matmul_into",
-    .text = "matmul(self: Tensor, other: Tensor) -> Tensor", .args = matmul_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema matmul_into_schema =
+    schema_of({.name = "matmul_into", .call = "matmul_into",
+               .text = "matmul(self: Tensor, other: Tensor) -> Tensor", .args = matmul_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_matmul_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&matmul_into_schema, matmul_into_impl,
     matmul_into_autograd);
@@ -83,11 +84,12 @@ static double matmul_stack_flops([[maybe_unused]] const Value* args,
                                  [[maybe_unused]] const TensorList& outs) {
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[0].tensor, -1));
 }
-static constexpr OpSchema matmul_stack_schema = {.name = "matmul_stack", .call = "matmul_stack",
-    .text = "matmul_stack(self: Tensor, other: Tensor) -> Tensor", .args = matmul_stack_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .flops = matmul_stack_flops, .kind = OpKind::kProduct,
-    .autocast = {Autocast::kLower, Autocast::kLower}};
+static constexpr OpSchema matmul_stack_schema =
+    schema_of({.name = "matmul_stack", .call = "matmul_stack",
+               .text = "matmul_stack(self: Tensor, other: Tensor) -> Tensor",
+               .args = matmul_stack_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .flops = matmul_stack_flops,
+               .kind = OpKind::kProduct, .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul_stack =
     make_op<TensorRef, const Tensor&, const Tensor&>(&matmul_stack_schema, impl::matmul_stack,
                                                      matmul_stack_autograd);
@@ -96,10 +98,11 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul_stack =
 static constexpr ArgInfo linear_args[] = {{"input", ArgType::kTensor, false, false},
                                           {"weight", ArgType::kTensor, false, false},
                                           {"bias", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema linear_schema = {.name = "linear", .call = "linear",
-    .text = "linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor",
-    .args = linear_args, .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema linear_schema =
+    schema_of({.name = "linear", .call = "linear",
+               .text = "linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor",
+               .args = linear_args, .n_args = 3, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_schema, impl::linear,
     nullptr);
@@ -159,11 +162,12 @@ static double linear_rows_flops([[maybe_unused]] const Value* args,
                                 [[maybe_unused]] const TensorList& outs) {
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[0].tensor, -1));
 }
-static constexpr OpSchema linear_rows_schema = {.name = "linear_rows", .call = "linear_rows",
-    .text = "linear_rows(input: Tensor, weight: Tensor, bias: Tensor?) -> Tensor",
-    .args = linear_rows_args, .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true, .flops = linear_rows_flops, .kind = OpKind::kProduct,
-    .autocast = {Autocast::kLower, Autocast::kLower}};
+static constexpr OpSchema linear_rows_schema =
+    schema_of({.name = "linear_rows", .call = "linear_rows",
+               .text = "linear_rows(input: Tensor, weight: Tensor, bias: Tensor?) -> Tensor",
+               .args = linear_rows_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .flops = linear_rows_flops, .kind = OpKind::kProduct,
+               .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear_rows =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_rows_schema,
     impl::linear_rows, linear_rows_autograd);
@@ -234,11 +238,12 @@ static double addmm_flops([[maybe_unused]] const Value* args,
                           [[maybe_unused]] const TensorList& outs) {
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));
 }
-static constexpr OpSchema addmm_schema = {.name = "addmm", .call = "addmm",
+static constexpr OpSchema addmm_schema =
+    schema_of({.name = "addmm", .call = "addmm",
     .text = "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
     "-> Tensor", .args = addmm_args, .n_args = 5, .n_outs = 1, .differentiable = true, .leaf = true,
     .flops = addmm_flops, .kind = OpKind::kProduct,
-    .autocast = {Autocast::kLower, Autocast::kLower}};
+    .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addmm = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addmm_schema, impl::addmm, addmm_autograd);
@@ -276,10 +281,11 @@ static double addmm__flops([[maybe_unused]] const Value* args,
                            [[maybe_unused]] const TensorList& outs) {
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));
 }
-static constexpr OpSchema addmm__schema = {.name = "addmm_", .call = "addmm_",
+static constexpr OpSchema addmm__schema =
+    schema_of({.name = "addmm_", .call = "addmm_",
     .text = "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
     "-> Tensor", .args = addmm__args, .n_args = 5, .n_outs = 0, .differentiable = true,
-    .leaf = true, .flops = addmm__flops, .kind = OpKind::kProduct};
+    .leaf = true, .flops = addmm__flops, .kind = OpKind::kProduct});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addmm__schema, addmm__impl, addmm__autograd);
@@ -288,10 +294,11 @@ static void addmm_into_autograd(Call c, const Tensor& self, const Tensor& mat1, 
   if (needs_grad(self) || needs_grad(mat1) || needs_grad(mat2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_addmm_into, c.keys & kBelowAutograd, self, mat1, mat2, beta, alpha, dst);
 }
-static constexpr OpSchema addmm_into_schema = {.name = "addmm_into", .call = "addmm_into",
+static constexpr OpSchema addmm_into_schema =
+    schema_of({.name = "addmm_into", .call = "addmm_into",
     .text = "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
     "-> Tensor", .args = addmm_args, .n_args = 6, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kProduct};
+    .kind = OpKind::kProduct});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_addmm_into = make_op<void, const Tensor&, const Tensor&,
                                                     const Tensor&, const Scalar&, const Scalar&,
@@ -367,11 +374,12 @@ static double baddbmm_flops([[maybe_unused]] const Value* args,
                             [[maybe_unused]] const TensorList& outs) {
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));
 }
-static constexpr OpSchema baddbmm_schema = {.name = "baddbmm", .call = "baddbmm",
+static constexpr OpSchema baddbmm_schema =
+    schema_of({.name = "baddbmm", .call = "baddbmm",
     .text = "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: "
     "Scalar = 1) -> Tensor", .args = baddbmm_args, .n_args = 5, .n_outs = 1, .differentiable = true,
     .leaf = true, .flops = baddbmm_flops, .kind = OpKind::kProduct,
-    .autocast = {Autocast::kLower, Autocast::kLower}};
+    .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_baddbmm = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&baddbmm_schema, impl::baddbmm, baddbmm_autograd);
@@ -409,10 +417,11 @@ static double baddbmm__flops([[maybe_unused]] const Value* args,
                              [[maybe_unused]] const TensorList& outs) {
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));
 }
-static constexpr OpSchema baddbmm__schema = {.name = "baddbmm_", .call = "baddbmm_",
+static constexpr OpSchema baddbmm__schema =
+    schema_of({.name = "baddbmm_", .call = "baddbmm_",
     .text = "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: "
     "Scalar = 1) -> Tensor", .args = baddbmm__args, .n_args = 5, .n_outs = 0,
-    .differentiable = true, .leaf = true, .flops = baddbmm__flops, .kind = OpKind::kProduct};
+    .differentiable = true, .leaf = true, .flops = baddbmm__flops, .kind = OpKind::kProduct});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&,
                   const Scalar&)> op_baddbmm_ = make_op<void, Tensor&, const Tensor&, const Tensor&,
                                                         const Scalar&,
@@ -425,10 +434,11 @@ static void baddbmm_into_autograd(Call c, const Tensor& self, const Tensor& batc
       || needs_grad(dst)) fail_into_grad();
   redispatch(op_baddbmm_into, c.keys & kBelowAutograd, self, batch1, batch2, beta, alpha, dst);
 }
-static constexpr OpSchema baddbmm_into_schema = {.name = "baddbmm_into", .call = "baddbmm_into",
+static constexpr OpSchema baddbmm_into_schema =
+    schema_of({.name = "baddbmm_into", .call = "baddbmm_into",
     .text = "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: "
     "Scalar = 1) -> Tensor", .args = baddbmm_args, .n_args = 6, .n_outs = 0, .differentiable = true,
-    .leaf = true, .kind = OpKind::kProduct};
+    .leaf = true, .kind = OpKind::kProduct});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_baddbmm_into = make_op<void, const Tensor&, const Tensor&,
                                                       const Tensor&, const Scalar&, const Scalar&,
@@ -439,23 +449,21 @@ constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, co
 static constexpr ArgInfo mm_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"mat2", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mm_schema = {.name = "mm", .call = "mm",
-                                       .text = "mm(self: Tensor, mat2: Tensor) -> Tensor",
-                                       .args = mm_args, .n_args = 2, .n_outs = 1,
-                                       .structural = true, .kind = OpKind::kComposite,
-                                       .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema mm_schema =
+    schema_of({.name = "mm", .call = "mm", .text = "mm(self: Tensor, mat2: Tensor) -> Tensor",
+               .args = mm_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mm = make_op<TensorRef, const Tensor&,
     const Tensor&>(&mm_schema, impl::mm, nullptr);
 static void mm_into_autograd(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst) {
   if (needs_grad(self) || needs_grad(mat2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mm_into, c.keys & kBelowAutograd, self, mat2, dst);
 }
-static constexpr OpSchema mm_into_schema = {.name = "mm_into", .call = "mm_into",
-                                            .text = "mm(self: Tensor, mat2: Tensor) -> Tensor",
-                                            .args = mm_args, .n_args = 3, .n_outs = 0,
-                                            .structural = true, .leaf = true,
-                                            .kind = OpKind::kComposite,
-                                            .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema mm_into_schema =
+    schema_of({.name = "mm_into", .call = "mm_into",
+               .text = "mm(self: Tensor, mat2: Tensor) -> Tensor", .args = mm_args, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mm_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&mm_into_schema, mm_into_impl, mm_into_autograd);
 
@@ -463,23 +471,21 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mm_into = make_op<v
 static constexpr ArgInfo bmm_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"mat2", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bmm_schema = {.name = "bmm", .call = "bmm",
-                                        .text = "bmm(self: Tensor, mat2: Tensor) -> Tensor",
-                                        .args = bmm_args, .n_args = 2, .n_outs = 1,
-                                        .structural = true, .kind = OpKind::kComposite,
-                                        .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema bmm_schema =
+    schema_of({.name = "bmm", .call = "bmm", .text = "bmm(self: Tensor, mat2: Tensor) -> Tensor",
+               .args = bmm_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bmm = make_op<TensorRef, const Tensor&,
     const Tensor&>(&bmm_schema, impl::bmm, nullptr);
 static void bmm_into_autograd(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst) {
   if (needs_grad(self) || needs_grad(mat2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bmm_into, c.keys & kBelowAutograd, self, mat2, dst);
 }
-static constexpr OpSchema bmm_into_schema = {.name = "bmm_into", .call = "bmm_into",
-                                             .text = "bmm(self: Tensor, mat2: Tensor) -> Tensor",
-                                             .args = bmm_args, .n_args = 3, .n_outs = 0,
-                                             .structural = true, .leaf = true,
-                                             .kind = OpKind::kComposite,
-                                             .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema bmm_into_schema =
+    schema_of({.name = "bmm_into", .call = "bmm_into",
+               .text = "bmm(self: Tensor, mat2: Tensor) -> Tensor", .args = bmm_args, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bmm_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&bmm_into_schema, bmm_into_impl, bmm_into_autograd);
 
@@ -487,23 +493,21 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bmm_into = make_op<
 static constexpr ArgInfo mv_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"vec", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mv_schema = {.name = "mv", .call = "mv",
-                                       .text = "mv(self: Tensor, vec: Tensor) -> Tensor",
-                                       .args = mv_args, .n_args = 2, .n_outs = 1,
-                                       .structural = true, .kind = OpKind::kComposite,
-                                       .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema mv_schema =
+    schema_of({.name = "mv", .call = "mv", .text = "mv(self: Tensor, vec: Tensor) -> Tensor",
+               .args = mv_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mv = make_op<TensorRef, const Tensor&,
     const Tensor&>(&mv_schema, impl::mv, nullptr);
 static void mv_into_autograd(Call c, const Tensor& self, const Tensor& vec, Tensor& dst) {
   if (needs_grad(self) || needs_grad(vec) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mv_into, c.keys & kBelowAutograd, self, vec, dst);
 }
-static constexpr OpSchema mv_into_schema = {.name = "mv_into", .call = "mv_into",
-                                            .text = "mv(self: Tensor, vec: Tensor) -> Tensor",
-                                            .args = mv_args, .n_args = 3, .n_outs = 0,
-                                            .structural = true, .leaf = true,
-                                            .kind = OpKind::kComposite,
-                                            .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema mv_into_schema =
+    schema_of({.name = "mv_into", .call = "mv_into",
+               .text = "mv(self: Tensor, vec: Tensor) -> Tensor", .args = mv_args, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mv_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&mv_into_schema, mv_into_impl, mv_into_autograd);
 
@@ -511,23 +515,21 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mv_into = make_op<v
 static constexpr ArgInfo dot_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"tensor", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema dot_schema = {.name = "dot", .call = "dot",
-                                        .text = "dot(self: Tensor, tensor: Tensor) -> Tensor",
-                                        .args = dot_args, .n_args = 2, .n_outs = 1,
-                                        .structural = true, .kind = OpKind::kComposite,
-                                        .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema dot_schema =
+    schema_of({.name = "dot", .call = "dot", .text = "dot(self: Tensor, tensor: Tensor) -> Tensor",
+               .args = dot_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_dot = make_op<TensorRef, const Tensor&,
     const Tensor&>(&dot_schema, impl::dot, nullptr);
 static void dot_into_autograd(Call c, const Tensor& self, const Tensor& tensor, Tensor& dst) {
   if (needs_grad(self) || needs_grad(tensor) || needs_grad(dst)) fail_into_grad();
   redispatch(op_dot_into, c.keys & kBelowAutograd, self, tensor, dst);
 }
-static constexpr OpSchema dot_into_schema = {.name = "dot_into", .call = "dot_into",
-                                             .text = "dot(self: Tensor, tensor: Tensor) -> Tensor",
-                                             .args = dot_args, .n_args = 3, .n_outs = 0,
-                                             .structural = true, .leaf = true,
-                                             .kind = OpKind::kComposite,
-                                             .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema dot_into_schema =
+    schema_of({.name = "dot_into", .call = "dot_into",
+               .text = "dot(self: Tensor, tensor: Tensor) -> Tensor", .args = dot_args, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_dot_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&dot_into_schema, dot_into_impl, dot_into_autograd);
 
@@ -535,21 +537,22 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_dot_into = make_op<
 static constexpr ArgInfo outer_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"vec2", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema outer_schema = {.name = "outer", .call = "outer",
-                                          .text = "outer(self: Tensor, vec2: Tensor) -> Tensor",
-                                          .args = outer_args, .n_args = 2, .n_outs = 1,
-                                          .structural = true, .kind = OpKind::kComposite,
-                                          .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema outer_schema =
+    schema_of({.name = "outer", .call = "outer",
+               .text = "outer(self: Tensor, vec2: Tensor) -> Tensor", .args = outer_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_outer = make_op<TensorRef, const Tensor&,
     const Tensor&>(&outer_schema, impl::outer, nullptr);
 static void outer_into_autograd(Call c, const Tensor& self, const Tensor& vec2, Tensor& dst) {
   if (needs_grad(self) || needs_grad(vec2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_outer_into, c.keys & kBelowAutograd, self, vec2, dst);
 }
-static constexpr OpSchema outer_into_schema = {.name = "outer_into", .call = "outer_into",
-    .text = "outer(self: Tensor, vec2: Tensor) -> Tensor", .args = outer_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema outer_into_schema =
+    schema_of({.name = "outer_into", .call = "outer_into",
+               .text = "outer(self: Tensor, vec2: Tensor) -> Tensor", .args = outer_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_outer_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&outer_into_schema, outer_into_impl,
     outer_into_autograd);
@@ -557,10 +560,11 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_outer_into =
 // ---- einsum ----
 static constexpr ArgInfo einsum_args[] = {{"equation", ArgType::kStr, false, false},
                                           {"operands", ArgType::kTensorList, false, false}};
-static constexpr OpSchema einsum_schema = {.name = "einsum", .call = "einsum",
-    .text = "einsum(equation: Str, operands: Tensor[]) -> Tensor", .args = einsum_args, .n_args = 2,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema einsum_schema =
+    schema_of({.name = "einsum", .call = "einsum",
+               .text = "einsum(equation: Str, operands: Tensor[]) -> Tensor", .args = einsum_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(Str, TensorSpan)> op_einsum = make_op<TensorRef, Str,
     TensorSpan>(&einsum_schema, impl::einsum, nullptr);
 
@@ -573,10 +577,11 @@ static constexpr ArgInfo addmv_args[] = {{"self", ArgType::kTensor, false, false
                                          {"alpha", ArgType::kScalar, false, true, 0,
                                           ArgDefault::kInt, {.i = 1}},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema addmv_schema = {.name = "addmv", .call = "addmv",
+static constexpr OpSchema addmv_schema =
+    schema_of({.name = "addmv", .call = "addmv",
     .text = "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
     "-> Tensor", .args = addmv_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addmv = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addmv_schema, impl::addmv, nullptr);
@@ -587,10 +592,11 @@ static constexpr ArgInfo addmv__args[] = {{"self", ArgType::kTensor, true, false
                                            ArgDefault::kInt, {.i = 1}},
                                           {"alpha", ArgType::kScalar, false, true, 0,
                                            ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema addmv__schema = {.name = "addmv_", .call = "addmv_",
+static constexpr OpSchema addmv__schema =
+    schema_of({.name = "addmv_", .call = "addmv_",
     .text = "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
     "-> Tensor", .args = addmv__args, .n_args = 5, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmv_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addmv__schema, addmv__impl, nullptr);
@@ -599,10 +605,11 @@ static void addmv_into_autograd(Call c, const Tensor& self, const Tensor& mat, c
   if (needs_grad(self) || needs_grad(mat) || needs_grad(vec) || needs_grad(dst)) fail_into_grad();
   redispatch(op_addmv_into, c.keys & kBelowAutograd, self, mat, vec, beta, alpha, dst);
 }
-static constexpr OpSchema addmv_into_schema = {.name = "addmv_into", .call = "addmv_into",
+static constexpr OpSchema addmv_into_schema =
+    schema_of({.name = "addmv_into", .call = "addmv_into",
     .text = "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
     "-> Tensor", .args = addmv_args, .n_args = 6, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_addmv_into = make_op<void, const Tensor&, const Tensor&,
                                                     const Tensor&, const Scalar&, const Scalar&,
@@ -617,10 +624,11 @@ static constexpr ArgInfo addr_args[] = {{"self", ArgType::kTensor, false, false}
                                          {.i = 1}}, {"alpha", ArgType::kScalar, false, true, 0,
                                                      ArgDefault::kInt, {.i = 1}},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema addr_schema = {.name = "addr", .call = "addr",
+static constexpr OpSchema addr_schema =
+    schema_of({.name = "addr", .call = "addr",
     .text = "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
     "-> Tensor", .args = addr_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addr = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addr_schema, impl::addr, nullptr);
@@ -631,10 +639,11 @@ static constexpr ArgInfo addr__args[] = {{"self", ArgType::kTensor, true, false}
                                           ArgDefault::kInt, {.i = 1}},
                                          {"alpha", ArgType::kScalar, false, true, 0,
                                           ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema addr__schema = {.name = "addr_", .call = "addr_",
+static constexpr OpSchema addr__schema =
+    schema_of({.name = "addr_", .call = "addr_",
     .text = "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
     "-> Tensor", .args = addr__args, .n_args = 5, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addr_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addr__schema, addr__impl, nullptr);
@@ -643,10 +652,11 @@ static void addr_into_autograd(Call c, const Tensor& self, const Tensor& vec1, c
   if (needs_grad(self) || needs_grad(vec1) || needs_grad(vec2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_addr_into, c.keys & kBelowAutograd, self, vec1, vec2, beta, alpha, dst);
 }
-static constexpr OpSchema addr_into_schema = {.name = "addr_into", .call = "addr_into",
+static constexpr OpSchema addr_into_schema =
+    schema_of({.name = "addr_into", .call = "addr_into",
     .text = "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
     "-> Tensor", .args = addr_args, .n_args = 6, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_addr_into = make_op<void, const Tensor&, const Tensor&,
                                                    const Tensor&, const Scalar&, const Scalar&,
@@ -662,10 +672,11 @@ static constexpr ArgInfo addbmm_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"alpha", ArgType::kScalar, false, true, 0,
                                            ArgDefault::kInt, {.i = 1}},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema addbmm_schema = {.name = "addbmm", .call = "addbmm",
+static constexpr OpSchema addbmm_schema =
+    schema_of({.name = "addbmm", .call = "addbmm",
     .text = "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar "
     "= 1) -> Tensor", .args = addbmm_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addbmm = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addbmm_schema, impl::addbmm, nullptr);
@@ -676,10 +687,11 @@ static constexpr ArgInfo addbmm__args[] = {{"self", ArgType::kTensor, true, fals
                                             ArgDefault::kInt, {.i = 1}},
                                            {"alpha", ArgType::kScalar, false, true, 0,
                                             ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema addbmm__schema = {.name = "addbmm_", .call = "addbmm_",
+static constexpr OpSchema addbmm__schema =
+    schema_of({.name = "addbmm_", .call = "addbmm_",
     .text = "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar "
     "= 1) -> Tensor", .args = addbmm__args, .n_args = 5, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addbmm_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addbmm__schema, addbmm__impl, nullptr);
@@ -690,10 +702,11 @@ static void addbmm_into_autograd(Call c, const Tensor& self, const Tensor& batch
       || needs_grad(dst)) fail_into_grad();
   redispatch(op_addbmm_into, c.keys & kBelowAutograd, self, batch1, batch2, beta, alpha, dst);
 }
-static constexpr OpSchema addbmm_into_schema = {.name = "addbmm_into", .call = "addbmm_into",
+static constexpr OpSchema addbmm_into_schema =
+    schema_of({.name = "addbmm_into", .call = "addbmm_into",
     .text = "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar "
     "= 1) -> Tensor", .args = addbmm_args, .n_args = 6, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_addbmm_into = make_op<void, const Tensor&, const Tensor&,
                                                      const Tensor&, const Scalar&, const Scalar&,
@@ -704,23 +717,22 @@ constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, co
 static constexpr ArgInfo vdot_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"other", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema vdot_schema = {.name = "vdot", .call = "vdot",
-                                         .text = "vdot(self: Tensor, other: Tensor) -> Tensor",
-                                         .args = vdot_args, .n_args = 2, .n_outs = 1,
-                                         .structural = true, .kind = OpKind::kComposite,
-                                         .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema vdot_schema =
+    schema_of({.name = "vdot", .call = "vdot",
+               .text = "vdot(self: Tensor, other: Tensor) -> Tensor", .args = vdot_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_vdot = make_op<TensorRef, const Tensor&,
     const Tensor&>(&vdot_schema, impl::vdot, nullptr);
 static void vdot_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_vdot_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema vdot_into_schema = {.name = "vdot_into", .call = "vdot_into",
-                                              .text = "vdot(self: Tensor, other: Tensor) -> Tensor",
-                                              .args = vdot_args, .n_args = 3, .n_outs = 0,
-                                              .structural = true, .leaf = true,
-                                              .kind = OpKind::kComposite,
-                                              .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema vdot_into_schema =
+    schema_of({.name = "vdot_into", .call = "vdot_into",
+               .text = "vdot(self: Tensor, other: Tensor) -> Tensor", .args = vdot_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_vdot_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&vdot_into_schema, vdot_into_impl,
     vdot_into_autograd);
@@ -729,21 +741,22 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_vdot_into =
 static constexpr ArgInfo inner_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"other", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema inner_schema = {.name = "inner", .call = "inner",
-                                          .text = "inner(self: Tensor, other: Tensor) -> Tensor",
-                                          .args = inner_args, .n_args = 2, .n_outs = 1,
-                                          .structural = true, .kind = OpKind::kComposite,
-                                          .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema inner_schema =
+    schema_of({.name = "inner", .call = "inner",
+               .text = "inner(self: Tensor, other: Tensor) -> Tensor", .args = inner_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_inner = make_op<TensorRef, const Tensor&,
     const Tensor&>(&inner_schema, impl::inner, nullptr);
 static void inner_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_inner_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema inner_into_schema = {.name = "inner_into", .call = "inner_into",
-    .text = "inner(self: Tensor, other: Tensor) -> Tensor", .args = inner_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema inner_into_schema =
+    schema_of({.name = "inner_into", .call = "inner_into",
+               .text = "inner(self: Tensor, other: Tensor) -> Tensor", .args = inner_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_inner_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&inner_into_schema, inner_into_impl,
     inner_into_autograd);
@@ -754,10 +767,11 @@ static constexpr ArgInfo tensordot_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dims_self", ArgType::kDims, false, false},
                                              {"dims_other", ArgType::kDims, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema tensordot_schema = {.name = "tensordot", .call = "tensordot",
+static constexpr OpSchema tensordot_schema =
+    schema_of({.name = "tensordot", .call = "tensordot",
     .text = "tensordot(self: Tensor, other: Tensor, dims_self: Dims, dims_other: Dims) -> Tensor",
     .args = tensordot_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints)> op_tensordot =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints>(&tensordot_schema, impl::tensordot,
     nullptr);
@@ -766,11 +780,11 @@ static void tensordot_into_autograd(Call c, const Tensor& self, const Tensor& ot
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_tensordot_into, c.keys & kBelowAutograd, self, other, dims_self, dims_other, dst);
 }
-static constexpr OpSchema tensordot_into_schema = {.name = "tensordot_into",
-                                                   .call = "tensordot_into",
+static constexpr OpSchema tensordot_into_schema =
+    schema_of({.name = "tensordot_into", .call = "tensordot_into",
     .text = "tensordot(self: Tensor, other: Tensor, dims_self: Dims, dims_other: Dims) -> Tensor",
     .args = tensordot_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Ints, Ints, Tensor&)> op_tensordot_into =
     make_op<void, const Tensor&, const Tensor&, Ints, Ints, Tensor&>(&tensordot_into_schema,
     tensordot_into_impl, tensordot_into_autograd);
@@ -779,23 +793,22 @@ constinit Op<void(const Tensor&, const Tensor&, Ints, Ints, Tensor&)> op_tensord
 static constexpr ArgInfo kron_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"other", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema kron_schema = {.name = "kron", .call = "kron",
-                                         .text = "kron(self: Tensor, other: Tensor) -> Tensor",
-                                         .args = kron_args, .n_args = 2, .n_outs = 1,
-                                         .structural = true, .kind = OpKind::kComposite,
-                                         .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema kron_schema =
+    schema_of({.name = "kron", .call = "kron",
+               .text = "kron(self: Tensor, other: Tensor) -> Tensor", .args = kron_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_kron = make_op<TensorRef, const Tensor&,
     const Tensor&>(&kron_schema, impl::kron, nullptr);
 static void kron_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_kron_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema kron_into_schema = {.name = "kron_into", .call = "kron_into",
-                                              .text = "kron(self: Tensor, other: Tensor) -> Tensor",
-                                              .args = kron_args, .n_args = 3, .n_outs = 0,
-                                              .structural = true, .leaf = true,
-                                              .kind = OpKind::kComposite,
-                                              .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema kron_into_schema =
+    schema_of({.name = "kron_into", .call = "kron_into",
+               .text = "kron(self: Tensor, other: Tensor) -> Tensor", .args = kron_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_kron_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&kron_into_schema, kron_into_impl,
     kron_into_autograd);
@@ -805,10 +818,11 @@ static constexpr ArgInfo cross_args[] = {{"self", ArgType::kTensor, false, false
                                          {"other", ArgType::kTensor, false, false},
                                          {"dim", ArgType::kOptDim, false, true},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cross_schema = {.name = "cross", .call = "cross",
-    .text = "cross(self: Tensor, other: Tensor, dim: Dim? = None) -> Tensor", .args = cross_args,
-    .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema cross_schema =
+    schema_of({.name = "cross", .call = "cross",
+               .text = "cross(self: Tensor, other: Tensor, dim: Dim? = None) -> Tensor",
+               .args = cross_args, .n_args = 3, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_cross =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&cross_schema, impl::cross,
     nullptr);
@@ -817,20 +831,22 @@ static void cross_into_autograd(Call c, const Tensor& self, const Tensor& other,
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cross_into, c.keys & kBelowAutograd, self, other, dim, dst);
 }
-static constexpr OpSchema cross_into_schema = {.name = "cross_into", .call = "cross_into",
-    .text = "cross(self: Tensor, other: Tensor, dim: Dim? = None) -> Tensor", .args = cross_args,
-    .n_args = 4, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema cross_into_schema =
+    schema_of({.name = "cross_into", .call = "cross_into",
+               .text = "cross(self: Tensor, other: Tensor, dim: Dim? = None) -> Tensor",
+               .args = cross_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_cross_into =
     make_op<void, const Tensor&, const Tensor&, Opt<int64_t>, Tensor&>(&cross_into_schema,
     cross_into_impl, cross_into_autograd);
 
 // ---- chain_matmul ----
 static constexpr ArgInfo chain_matmul_args[] = {{"matrices", ArgType::kTensorList, false, false}};
-static constexpr OpSchema chain_matmul_schema = {.name = "chain_matmul", .call = "chain_matmul",
-    .text = "chain_matmul(matrices: Tensor[]) -> Tensor", .args = chain_matmul_args, .n_args = 1,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema chain_matmul_schema =
+    schema_of({.name = "chain_matmul", .call = "chain_matmul",
+               .text = "chain_matmul(matrices: Tensor[]) -> Tensor", .args = chain_matmul_args,
+               .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(TensorSpan)> op_chain_matmul =
     make_op<TensorRef, TensorSpan>(&chain_matmul_schema, impl::chain_matmul, nullptr);
 
@@ -839,10 +855,11 @@ static constexpr ArgInfo bilinear_args[] = {{"input1", ArgType::kTensor, false, 
                                             {"input2", ArgType::kTensor, false, false},
                                             {"weight", ArgType::kTensor, false, false},
                                             {"bias", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema bilinear_schema = {.name = "bilinear", .call = "bilinear",
+static constexpr OpSchema bilinear_schema =
+    schema_of({.name = "bilinear", .call = "bilinear",
     .text = "bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor? = None) -> "
     "Tensor", .args = bilinear_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*)> op_bilinear =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*>(&bilinear_schema,
     impl::bilinear, nullptr);

@@ -21,11 +21,12 @@ static constexpr ArgInfo batch_norm_args[] = {{"input", ArgType::kTensor, false,
                                                ArgDefault::kFloat, {.f = 0.1}},
                                               {"eps", ArgType::kFloat, false, true, 0,
                                                ArgDefault::kFloat, {.f = 1e-05}}};
-static constexpr OpSchema batch_norm_schema = {.name = "batch_norm", .call = "batch_norm",
+static constexpr OpSchema batch_norm_schema =
+    schema_of({.name = "batch_norm", .call = "batch_norm",
     .text = "batch_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = "
     "None, weight: Tensor? = None, bias: Tensor? = None, training: Bool = false, momentum: Float "
     "= 0.1, eps: Float = 1e-5) -> Tensor", .args = batch_norm_args, .n_args = 8, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double,
                        double)> op_batch_norm = make_op<TensorRef, const Tensor&, Tensor*, Tensor*,
                                                         const Tensor*, const Tensor*, bool, double,
@@ -95,12 +96,12 @@ static constexpr ArgInfo native_batch_norm_args[] = {{"input", ArgType::kTensor,
                                                       false}, {"running_var", ArgType::kOptTensor,
     false, false}, {"training", ArgType::kBool, false, false},
                                                      {"eps", ArgType::kFloat, false, false}};
-static constexpr OpSchema native_batch_norm_schema = {.name = "native_batch_norm",
-                                                      .call = "native_batch_norm",
+static constexpr OpSchema native_batch_norm_schema =
+    schema_of({.name = "native_batch_norm", .call = "native_batch_norm",
     .text = "native_batch_norm(input: Tensor, weight: Tensor?, bias: Tensor?, running_mean: "
     "Tensor?, running_var: Tensor?, training: Bool, eps: Float) -> (out: Tensor, stats: "
     "PlainTensor)", .args = native_batch_norm_args, .n_args = 7, .n_outs = 2,
-    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow};
+    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, const Tensor*, const Tensor*, const Tensor*, const Tensor*,
                         bool, double)> op_native_batch_norm = make_op<TensorPair, const Tensor&,
     const Tensor*, const Tensor*, const Tensor*, const Tensor*, bool,
@@ -180,13 +181,13 @@ static constexpr ArgInfo batch_norm_backward_args[] = {{"grad", ArgType::kTensor
                                                        {"want_weight", ArgType::kBool, false,
                                                         false}, {"want_bias", ArgType::kBool, false,
     false}};
-static constexpr OpSchema batch_norm_backward_schema = {.name = "batch_norm_backward",
-                                                        .call = "batch_norm_backward",
+static constexpr OpSchema batch_norm_backward_schema =
+    schema_of({.name = "batch_norm_backward", .call = "batch_norm_backward",
     .text = "batch_norm_backward(grad: Tensor, input: Tensor, weight: Tensor?, stats: Tensor, "
     "training: Bool, eps: Float, want_input: Bool, want_weight: Bool, want_bias: Bool) -> "
     "(dinput: Tensor, dweight: Tensor, dbias: Tensor)", .args = batch_norm_backward_args,
     .n_args = 9, .n_outs = 3, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kRow};
+    .kind = OpKind::kRow});
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, const Tensor&, bool, double,
                           bool, bool, bool)> op_batch_norm_backward = make_op<TensorTriple,
     const Tensor&, const Tensor&, const Tensor*, const Tensor&, bool, double, bool, bool,
@@ -199,11 +200,12 @@ static constexpr ArgInfo group_norm_args[] = {{"input", ArgType::kTensor, false,
                                               {"bias", ArgType::kOptTensor, false, true},
                                               {"eps", ArgType::kFloat, false, true, 0,
                                                ArgDefault::kFloat, {.f = 1e-05}}};
-static constexpr OpSchema group_norm_schema = {.name = "group_norm", .call = "group_norm",
+static constexpr OpSchema group_norm_schema =
+    schema_of({.name = "group_norm", .call = "group_norm",
     .text = "group_norm(input: Tensor, num_groups: Int, weight: Tensor? = None, bias: Tensor? = "
     "None, eps: Float = 1e-5) -> Tensor", .args = group_norm_args, .n_args = 5, .n_outs = 1,
     .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*,
                        double)> op_group_norm = make_op<TensorRef, const Tensor&, int64_t,
                                                         const Tensor*, const Tensor*,
@@ -222,12 +224,13 @@ static constexpr ArgInfo instance_norm_args[] = {{"input", ArgType::kTensor, fal
                                                   ArgDefault::kFloat, {.f = 0.1}},
                                                  {"eps", ArgType::kFloat, false, true, 0,
                                                   ArgDefault::kFloat, {.f = 1e-05}}};
-static constexpr OpSchema instance_norm_schema = {.name = "instance_norm", .call = "instance_norm",
+static constexpr OpSchema instance_norm_schema =
+    schema_of({.name = "instance_norm", .call = "instance_norm",
     .text = "instance_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = "
     "None, weight: Tensor? = None, bias: Tensor? = None, use_input_stats: Bool = true, momentum: "
     "Float = 0.1, eps: Float = 1e-5) -> Tensor", .args = instance_norm_args, .n_args = 8,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double,
                        double)> op_instance_norm = make_op<TensorRef, const Tensor&, Tensor*,
     Tensor*, const Tensor*, const Tensor*, bool, double, double>(&instance_norm_schema,
@@ -238,10 +241,11 @@ static constexpr ArgInfo rms_norm_args[] = {{"input", ArgType::kTensor, false, f
                                             {"normalized_shape", ArgType::kShape, false, false},
                                             {"weight", ArgType::kOptTensor, false, true},
                                             {"eps", ArgType::kOptFloat, false, true}};
-static constexpr OpSchema rms_norm_schema = {.name = "rms_norm", .call = "rms_norm",
+static constexpr OpSchema rms_norm_schema =
+    schema_of({.name = "rms_norm", .call = "rms_norm",
     .text = "rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, eps: Float? "
     "= None) -> Tensor", .args = rms_norm_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, Opt<double>)> op_rms_norm =
     make_op<TensorRef, const Tensor&, Ints, const Tensor*, Opt<double>>(&rms_norm_schema,
     impl::rms_norm, nullptr);
@@ -253,11 +257,12 @@ static constexpr ArgInfo layer_norm_args[] = {{"input", ArgType::kTensor, false,
                                               {"bias", ArgType::kOptTensor, false, true},
                                               {"eps", ArgType::kFloat, false, true, 0,
                                                ArgDefault::kFloat, {.f = 1e-05}}};
-static constexpr OpSchema layer_norm_schema = {.name = "layer_norm", .call = "layer_norm",
+static constexpr OpSchema layer_norm_schema =
+    schema_of({.name = "layer_norm", .call = "layer_norm",
     .text = "layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, bias: "
     "Tensor? = None, eps: Float = 1e-5) -> Tensor", .args = layer_norm_args, .n_args = 5,
     .n_outs = 1, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kNone, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kNone, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_layer_norm =
     make_op<TensorRef, const Tensor&, Ints, const Tensor*, const Tensor*,
             double>(&layer_norm_schema, layer_norm_impl, nullptr);
@@ -326,12 +331,12 @@ static constexpr ArgInfo native_layer_norm_args[] = {{"input", ArgType::kTensor,
                                                      {"normalized_shape", ArgType::kShape, false,
                                                       false}, {"weight", ArgType::kOptTensor, false,
     false}, {"bias", ArgType::kOptTensor, false, false}, {"eps", ArgType::kFloat, false, false}};
-static constexpr OpSchema native_layer_norm_schema = {.name = "native_layer_norm",
-                                                      .call = "native_layer_norm",
+static constexpr OpSchema native_layer_norm_schema =
+    schema_of({.name = "native_layer_norm", .call = "native_layer_norm",
     .text = "native_layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor?, bias: "
     "Tensor?, eps: Float) -> (out: Tensor, mean: PlainTensor, rstd: PlainTensor)",
     .args = native_layer_norm_args, .n_args = 5, .n_outs = 3, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kRow};
+    .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorTriple(const Tensor&, Ints, const Tensor*, const Tensor*,
                           double)> op_native_layer_norm = make_op<TensorTriple, const Tensor&, Ints,
     const Tensor*, const Tensor*, double>(&native_layer_norm_schema, impl::native_layer_norm,
@@ -411,13 +416,13 @@ static constexpr ArgInfo layer_norm_backward_args[] = {{"grad", ArgType::kTensor
                                                        {"want_weight", ArgType::kBool, false,
                                                         false}, {"want_bias", ArgType::kBool, false,
     false}};
-static constexpr OpSchema layer_norm_backward_schema = {.name = "layer_norm_backward",
-                                                        .call = "layer_norm_backward",
+static constexpr OpSchema layer_norm_backward_schema =
+    schema_of({.name = "layer_norm_backward", .call = "layer_norm_backward",
     .text = "layer_norm_backward(grad: Tensor, input: Tensor, normalized_shape: Shape, mean: "
     "Tensor, rstd: Tensor, weight: Tensor?, eps: Float, want_input: Bool, want_weight: Bool, "
     "want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)",
     .args = layer_norm_backward_args, .n_args = 10, .n_outs = 3, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kRow};
+    .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorTriple(const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&,
                           const Tensor*, double, bool, bool, bool)> op_layer_norm_backward =
     make_op<TensorTriple, const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&,
@@ -434,11 +439,11 @@ static constexpr ArgInfo local_response_norm_args[] = {{"input", ArgType::kTenso
                                                         ArgDefault::kFloat, {.f = 0.75}},
                                                        {"k", ArgType::kFloat, false, true, 0,
                                                         ArgDefault::kFloat, {.f = 1.0}}};
-static constexpr OpSchema local_response_norm_schema = {.name = "local_response_norm",
-                                                        .call = "local_response_norm",
+static constexpr OpSchema local_response_norm_schema =
+    schema_of({.name = "local_response_norm", .call = "local_response_norm",
     .text = "local_response_norm(input: Tensor, size: Int, alpha: Float = 1e-4, beta: Float = "
     "0.75, k: Float = 1.0) -> Tensor", .args = local_response_norm_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, double, double, double)> op_local_response_norm =
     make_op<TensorRef, const Tensor&, int64_t, double, double, double>(&local_response_norm_schema,
     impl::local_response_norm, nullptr);

@@ -14,9 +14,10 @@ static constexpr ArgInfo optim_step_args[] = {{"params", ArgType::kTensorList, t
                                               {"grads", ArgType::kTensorList, false, false},
                                               {"states", ArgType::kTensorList, true, false},
                                               {"counter", ArgType::kObject, false, false}};
-static constexpr OpSchema optim_step_schema = {.name = "optim_step", .call = "optim_step",
+static constexpr OpSchema optim_step_schema =
+    schema_of({.name = "optim_step", .call = "optim_step",
     .text = "optim_step(params: Tensor![], grads: Tensor[], states: Tensor![], counter: Object) "
-    "-> ()", .args = optim_step_args, .n_args = 4, .n_outs = 0, .internal = true, .leaf = true};
+    "-> ()", .args = optim_step_args, .n_args = 4, .n_outs = 0, .internal = true, .leaf = true});
 constinit Op<void(TensorSpan, TensorSpan, TensorSpan, Object&)> op_optim_step =
     make_op<void, TensorSpan, TensorSpan, TensorSpan, Object&>(&optim_step_schema, impl::optim_step,
     nullptr);
@@ -24,9 +25,10 @@ constinit Op<void(TensorSpan, TensorSpan, TensorSpan, Object&)> op_optim_step =
 // ---- clip_norm ----
 static constexpr ArgInfo clip_norm_args[] = {{"grads", ArgType::kTensorList, false, false},
                                              {"norm_type", ArgType::kFloat, false, false}};
-static constexpr OpSchema clip_norm_schema = {.name = "clip_norm", .call = "clip_norm",
-    .text = "clip_norm(grads: Tensor[], norm_type: Float) -> PlainTensor", .args = clip_norm_args,
-    .n_args = 2, .n_outs = 1, .internal = true, .leaf = true};
+static constexpr OpSchema clip_norm_schema =
+    schema_of({.name = "clip_norm", .call = "clip_norm",
+               .text = "clip_norm(grads: Tensor[], norm_type: Float) -> PlainTensor",
+               .args = clip_norm_args, .n_args = 2, .n_outs = 1, .internal = true, .leaf = true});
 constinit Op<TensorRef(TensorSpan, double)> op_clip_norm = make_op<TensorRef, TensorSpan,
     double>(&clip_norm_schema, impl::clip_norm, nullptr);
 
@@ -34,18 +36,21 @@ constinit Op<TensorRef(TensorSpan, double)> op_clip_norm = make_op<TensorRef, Te
 static constexpr ArgInfo clip_scale_args[] = {{"grads", ArgType::kTensorList, true, false},
                                               {"total", ArgType::kTensor, false, false},
                                               {"max_norm", ArgType::kFloat, false, false}};
-static constexpr OpSchema clip_scale_schema = {.name = "clip_scale", .call = "clip_scale",
-    .text = "clip_scale(grads: Tensor![], total: Tensor, max_norm: Float) -> ()",
-    .args = clip_scale_args, .n_args = 3, .n_outs = 0, .internal = true, .leaf = true};
+static constexpr OpSchema clip_scale_schema =
+    schema_of({.name = "clip_scale", .call = "clip_scale",
+               .text = "clip_scale(grads: Tensor![], total: Tensor, max_norm: Float) -> ()",
+               .args = clip_scale_args, .n_args = 3, .n_outs = 0, .internal = true, .leaf = true});
 constinit Op<void(TensorSpan, const Tensor&, double)> op_clip_scale = make_op<void, TensorSpan,
     const Tensor&, double>(&clip_scale_schema, impl::clip_scale, nullptr);
 
 // ---- schedule_step ----
 static constexpr ArgInfo schedule_step_args[] = {{"scheduler", ArgType::kObject, false, false},
                                                  {"epoch", ArgType::kInt, false, false}};
-static constexpr OpSchema schedule_step_schema = {.name = "schedule_step", .call = "schedule_step",
-    .text = "schedule_step(scheduler: Object, epoch: Int) -> ()", .args = schedule_step_args,
-    .n_args = 2, .n_outs = 0, .internal = true, .leaf = true};
+static constexpr OpSchema schedule_step_schema =
+    schema_of({.name = "schedule_step", .call = "schedule_step",
+               .text = "schedule_step(scheduler: Object, epoch: Int) -> ()",
+               .args = schedule_step_args, .n_args = 2, .n_outs = 0, .internal = true,
+               .leaf = true});
 constinit Op<void(Object&, int64_t)> op_schedule_step = make_op<void, Object&,
     int64_t>(&schedule_step_schema, impl::schedule_step, nullptr);
 

@@ -17,11 +17,12 @@ static constexpr ArgInfo max_pool1d_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dilation", ArgType::kSize, false, true},
                                               {"ceil_mode", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema max_pool1d_schema = {.name = "max_pool1d", .call = "max_pool1d",
+static constexpr OpSchema max_pool1d_schema =
+    schema_of({.name = "max_pool1d", .call = "max_pool1d",
     .text = "max_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
     "0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", .args = max_pool1d_args,
     .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool1d_schema,
     impl::max_pool1d, nullptr);
@@ -31,12 +32,12 @@ static constexpr ArgInfo max_pool1d_with_indices_args[] = {{"self", ArgType::kTe
     {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true},
     {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true},
     {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema max_pool1d_with_indices_schema = {.name = "max_pool1d_with_indices",
-    .call = "max_pool1d_with_indices",
+static constexpr OpSchema max_pool1d_with_indices_schema =
+    schema_of({.name = "max_pool1d_with_indices", .call = "max_pool1d_with_indices",
     .text = "max_pool1d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, "
     "padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
     "IndexTensor)", .args = max_pool1d_with_indices_args, .n_args = 6, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d_with_indices =
     make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints,
             bool>(&max_pool1d_with_indices_schema, impl::max_pool1d_with_indices, nullptr);
@@ -96,10 +97,11 @@ static constexpr ArgInfo max_pool2d_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dilation", ArgType::kSize, false, true},
                                               {"ceil_mode", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema max_pool2d_schema = {.name = "max_pool2d", .call = "max_pool2d",
+static constexpr OpSchema max_pool2d_schema =
+    schema_of({.name = "max_pool2d", .call = "max_pool2d",
     .text = "max_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
     "0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", .args = max_pool2d_args,
-    .n_args = 6, .n_outs = 1, .differentiable = true, .leaf = true};
+    .n_args = 6, .n_outs = 1, .differentiable = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool2d_schema,
     impl::max_pool2d, max_pool2d_autograd);
@@ -158,12 +160,12 @@ static constexpr ArgInfo max_pool2d_with_indices_args[] = {{"self", ArgType::kTe
     {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true},
     {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true},
     {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema max_pool2d_with_indices_schema = {.name = "max_pool2d_with_indices",
-    .call = "max_pool2d_with_indices",
+static constexpr OpSchema max_pool2d_with_indices_schema =
+    schema_of({.name = "max_pool2d_with_indices", .call = "max_pool2d_with_indices",
     .text = "max_pool2d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, "
     "padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
     "IndexTensor)", .args = max_pool2d_with_indices_args, .n_args = 6, .n_outs = 2,
-    .differentiable = true, .leaf = true};
+    .differentiable = true, .leaf = true});
 constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d_with_indices =
     make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints,
             bool>(&max_pool2d_with_indices_schema, impl::max_pool2d_with_indices,
@@ -231,11 +233,11 @@ static constexpr ArgInfo max_pool2d_backward_args[] = {{"grad", ArgType::kTensor
                                                         false}, {"stride", ArgType::kSize, false,
     false}, {"padding", ArgType::kSize, false, false}, {"dilation", ArgType::kSize, false, false},
                                                        {"ceil_mode", ArgType::kBool, false, false}};
-static constexpr OpSchema max_pool2d_backward_schema = {.name = "max_pool2d_backward",
-                                                        .call = "max_pool2d_backward",
+static constexpr OpSchema max_pool2d_backward_schema =
+    schema_of({.name = "max_pool2d_backward", .call = "max_pool2d_backward",
     .text = "max_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], "
     "padding: Int[], dilation: Int[], ceil_mode: Bool) -> Tensor", .args = max_pool2d_backward_args,
-    .n_args = 7, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true};
+    .n_args = 7, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints,
                        bool)> op_max_pool2d_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool2d_backward_schema,
@@ -246,11 +248,11 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints,
 static constexpr ArgInfo adaptive_max_pool1d_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"output_size", ArgType::kSize, false,
                                                         false}};
-static constexpr OpSchema adaptive_max_pool1d_schema = {.name = "adaptive_max_pool1d",
-                                                        .call = "adaptive_max_pool1d",
+static constexpr OpSchema adaptive_max_pool1d_schema =
+    schema_of({.name = "adaptive_max_pool1d", .call = "adaptive_max_pool1d",
     .text = "adaptive_max_pool1d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: "
     "IndexTensor)", .args = adaptive_max_pool1d_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool1d =
     make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool1d_schema, impl::adaptive_max_pool1d,
                                              nullptr);
@@ -291,11 +293,11 @@ static TensorPair adaptive_max_pool2d_autograd(Call c, const Tensor& self, Ints 
 static constexpr ArgInfo adaptive_max_pool2d_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"output_size", ArgType::kSize, false,
                                                         false}};
-static constexpr OpSchema adaptive_max_pool2d_schema = {.name = "adaptive_max_pool2d",
-                                                        .call = "adaptive_max_pool2d",
+static constexpr OpSchema adaptive_max_pool2d_schema =
+    schema_of({.name = "adaptive_max_pool2d", .call = "adaptive_max_pool2d",
     .text = "adaptive_max_pool2d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: "
     "IndexTensor)", .args = adaptive_max_pool2d_args, .n_args = 2, .n_outs = 2,
-    .differentiable = true, .leaf = true};
+    .differentiable = true, .leaf = true});
 constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool2d =
     make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool2d_schema, impl::adaptive_max_pool2d,
                                              adaptive_max_pool2d_autograd);
@@ -347,10 +349,10 @@ static constexpr ArgInfo adaptive_max_pool2d_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
      {"output_size", ArgType::kSize, false, false}};
 static constexpr OpSchema adaptive_max_pool2d_backward_schema =
-    {.name = "adaptive_max_pool2d_backward", .call = "adaptive_max_pool2d_backward",
+    schema_of({.name = "adaptive_max_pool2d_backward", .call = "adaptive_max_pool2d_backward",
     .text = "adaptive_max_pool2d_backward(grad: Tensor, self: Tensor, output_size: Int[]) -> "
     "Tensor", .args = adaptive_max_pool2d_backward_args, .n_args = 3, .n_outs = 1,
-    .differentiable = true, .internal = true, .leaf = true};
+    .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_max_pool2d_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints>(&adaptive_max_pool2d_backward_schema,
     impl::adaptive_max_pool2d_backward, adaptive_max_pool2d_backward_autograd);
@@ -364,11 +366,12 @@ static constexpr ArgInfo avg_pool1d_args[] = {{"self", ArgType::kTensor, false, 
                                                ArgDefault::kBool, {.i = 0}},
                                               {"count_include_pad", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 1}}};
-static constexpr OpSchema avg_pool1d_schema = {.name = "avg_pool1d", .call = "avg_pool1d",
+static constexpr OpSchema avg_pool1d_schema =
+    schema_of({.name = "avg_pool1d", .call = "avg_pool1d",
     .text = "avg_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
     "0, ceil_mode: Bool = false, count_include_pad: Bool = true) -> Tensor",
     .args = avg_pool1d_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool)> op_avg_pool1d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool>(&avg_pool1d_schema,
     impl::avg_pool1d, nullptr);
@@ -435,11 +438,12 @@ static constexpr ArgInfo avg_pool2d_args[] = {{"self", ArgType::kTensor, false, 
                                               {"count_include_pad", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 1}},
                                               {"divisor_override", ArgType::kOptInt, false, true}};
-static constexpr OpSchema avg_pool2d_schema = {.name = "avg_pool2d", .call = "avg_pool2d",
+static constexpr OpSchema avg_pool2d_schema =
+    schema_of({.name = "avg_pool2d", .call = "avg_pool2d",
     .text = "avg_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
     "0, ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) "
     "-> Tensor", .args = avg_pool2d_args, .n_args = 7, .n_outs = 1, .differentiable = true,
-    .leaf = true};
+    .leaf = true});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool2d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool,
             Opt<int64_t>>(&avg_pool2d_schema, impl::avg_pool2d, avg_pool2d_autograd);
@@ -509,12 +513,12 @@ static constexpr ArgInfo avg_pool2d_backward_args[] = {{"grad", ArgType::kTensor
                                                        {"count_include_pad", ArgType::kBool, false,
                                                         false}, {"divisor_override",
     ArgType::kOptInt, false, false}};
-static constexpr OpSchema avg_pool2d_backward_schema = {.name = "avg_pool2d_backward",
-                                                        .call = "avg_pool2d_backward",
+static constexpr OpSchema avg_pool2d_backward_schema =
+    schema_of({.name = "avg_pool2d_backward", .call = "avg_pool2d_backward",
     .text = "avg_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], "
     "padding: Int[], ceil_mode: Bool, count_include_pad: Bool, divisor_override: Int?) -> Tensor",
     .args = avg_pool2d_backward_args, .n_args = 8, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true};
+    .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, bool, bool,
                        Opt<int64_t>)> op_avg_pool2d_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>>(&avg_pool2d_backward_schema,
@@ -524,11 +528,11 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, bool, boo
 static constexpr ArgInfo adaptive_avg_pool1d_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"output_size", ArgType::kSize, false,
                                                         false}};
-static constexpr OpSchema adaptive_avg_pool1d_schema = {.name = "adaptive_avg_pool1d",
-                                                        .call = "adaptive_avg_pool1d",
-    .text = "adaptive_avg_pool1d(self: Tensor, output_size: Int[]) -> Tensor",
-    .args = adaptive_avg_pool1d_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema adaptive_avg_pool1d_schema =
+    schema_of({.name = "adaptive_avg_pool1d", .call = "adaptive_avg_pool1d",
+               .text = "adaptive_avg_pool1d(self: Tensor, output_size: Int[]) -> Tensor",
+               .args = adaptive_avg_pool1d_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool1d =
     make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool1d_schema, impl::adaptive_avg_pool1d,
                                             nullptr);
@@ -569,11 +573,11 @@ static TensorRef adaptive_avg_pool2d_autograd(Call c, const Tensor& self, Ints o
 static constexpr ArgInfo adaptive_avg_pool2d_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"output_size", ArgType::kSize, false,
                                                         false}};
-static constexpr OpSchema adaptive_avg_pool2d_schema = {.name = "adaptive_avg_pool2d",
-                                                        .call = "adaptive_avg_pool2d",
-    .text = "adaptive_avg_pool2d(self: Tensor, output_size: Int[]) -> Tensor",
-    .args = adaptive_avg_pool2d_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-    .leaf = true};
+static constexpr OpSchema adaptive_avg_pool2d_schema =
+    schema_of({.name = "adaptive_avg_pool2d", .call = "adaptive_avg_pool2d",
+               .text = "adaptive_avg_pool2d(self: Tensor, output_size: Int[]) -> Tensor",
+               .args = adaptive_avg_pool2d_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .leaf = true});
 constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool2d =
     make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool2d_schema, impl::adaptive_avg_pool2d,
                                             adaptive_avg_pool2d_autograd);
@@ -621,10 +625,10 @@ static constexpr ArgInfo adaptive_avg_pool2d_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
      {"output_size", ArgType::kSize, false, false}};
 static constexpr OpSchema adaptive_avg_pool2d_backward_schema =
-    {.name = "adaptive_avg_pool2d_backward", .call = "adaptive_avg_pool2d_backward",
+    schema_of({.name = "adaptive_avg_pool2d_backward", .call = "adaptive_avg_pool2d_backward",
     .text = "adaptive_avg_pool2d_backward(grad: Tensor, self: Tensor, output_size: Int[]) -> "
     "Tensor", .args = adaptive_avg_pool2d_backward_args, .n_args = 3, .n_outs = 1,
-    .differentiable = true, .internal = true, .leaf = true};
+    .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_avg_pool2d_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints>(&adaptive_avg_pool2d_backward_schema,
     impl::adaptive_avg_pool2d_backward, adaptive_avg_pool2d_backward_autograd);
@@ -637,11 +641,12 @@ static constexpr ArgInfo max_pool3d_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dilation", ArgType::kSize, false, true},
                                               {"ceil_mode", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema max_pool3d_schema = {.name = "max_pool3d", .call = "max_pool3d",
+static constexpr OpSchema max_pool3d_schema =
+    schema_of({.name = "max_pool3d", .call = "max_pool3d",
     .text = "max_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
     "0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", .args = max_pool3d_args,
     .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool3d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool3d_schema,
     impl::max_pool3d, nullptr);
@@ -651,12 +656,12 @@ static constexpr ArgInfo max_pool3d_with_indices_args[] = {{"self", ArgType::kTe
     {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true},
     {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true},
     {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema max_pool3d_with_indices_schema = {.name = "max_pool3d_with_indices",
-    .call = "max_pool3d_with_indices",
+static constexpr OpSchema max_pool3d_with_indices_schema =
+    schema_of({.name = "max_pool3d_with_indices", .call = "max_pool3d_with_indices",
     .text = "max_pool3d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, "
     "padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
     "IndexTensor)", .args = max_pool3d_with_indices_args, .n_args = 6, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool3d_with_indices =
     make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints,
             bool>(&max_pool3d_with_indices_schema, impl::max_pool3d_with_indices, nullptr);
@@ -671,12 +676,13 @@ static constexpr ArgInfo avg_pool3d_args[] = {{"self", ArgType::kTensor, false, 
                                               {"count_include_pad", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 1}},
                                               {"divisor_override", ArgType::kOptInt, false, true}};
-static constexpr OpSchema avg_pool3d_schema = {.name = "avg_pool3d", .call = "avg_pool3d",
+static constexpr OpSchema avg_pool3d_schema =
+    schema_of({.name = "avg_pool3d", .call = "avg_pool3d",
     .text = "avg_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
     "0, ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) "
     "-> Tensor", .args = avg_pool3d_args, .n_args = 7, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool3d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool,
             Opt<int64_t>>(&avg_pool3d_schema, impl::avg_pool3d, nullptr);
@@ -685,12 +691,12 @@ constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>
 static constexpr ArgInfo adaptive_max_pool3d_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"output_size", ArgType::kSize, false,
                                                         false}};
-static constexpr OpSchema adaptive_max_pool3d_schema = {.name = "adaptive_max_pool3d",
-                                                        .call = "adaptive_max_pool3d",
+static constexpr OpSchema adaptive_max_pool3d_schema =
+    schema_of({.name = "adaptive_max_pool3d", .call = "adaptive_max_pool3d",
     .text = "adaptive_max_pool3d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: "
     "IndexTensor)", .args = adaptive_max_pool3d_args, .n_args = 2, .n_outs = 2, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool3d =
     make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool3d_schema, impl::adaptive_max_pool3d,
                                              nullptr);
@@ -699,12 +705,12 @@ constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool3d =
 static constexpr ArgInfo adaptive_avg_pool3d_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"output_size", ArgType::kSize, false,
                                                         false}};
-static constexpr OpSchema adaptive_avg_pool3d_schema = {.name = "adaptive_avg_pool3d",
-                                                        .call = "adaptive_avg_pool3d",
-    .text = "adaptive_avg_pool3d(self: Tensor, output_size: Int[]) -> Tensor",
-    .args = adaptive_avg_pool3d_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema adaptive_avg_pool3d_schema =
+    schema_of({.name = "adaptive_avg_pool3d", .call = "adaptive_avg_pool3d",
+               .text = "adaptive_avg_pool3d(self: Tensor, output_size: Int[]) -> Tensor",
+               .args = adaptive_avg_pool3d_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool3d =
     make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool3d_schema, impl::adaptive_avg_pool3d,
                                             nullptr);
@@ -716,10 +722,11 @@ static constexpr ArgInfo lp_pool1d_args[] = {{"input", ArgType::kTensor, false, 
                                              {"stride", ArgType::kSize, false, true},
                                              {"ceil_mode", ArgType::kBool, false, true, 0,
                                               ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema lp_pool1d_schema = {.name = "lp_pool1d", .call = "lp_pool1d",
+static constexpr OpSchema lp_pool1d_schema =
+    schema_of({.name = "lp_pool1d", .call = "lp_pool1d",
     .text = "lp_pool1d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
     "ceil_mode: Bool = false) -> Tensor", .args = lp_pool1d_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool1d =
     make_op<TensorRef, const Tensor&, double, Ints, Ints, bool>(&lp_pool1d_schema, impl::lp_pool1d,
     nullptr);
@@ -731,10 +738,11 @@ static constexpr ArgInfo lp_pool2d_args[] = {{"input", ArgType::kTensor, false, 
                                              {"stride", ArgType::kSize, false, true},
                                              {"ceil_mode", ArgType::kBool, false, true, 0,
                                               ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema lp_pool2d_schema = {.name = "lp_pool2d", .call = "lp_pool2d",
+static constexpr OpSchema lp_pool2d_schema =
+    schema_of({.name = "lp_pool2d", .call = "lp_pool2d",
     .text = "lp_pool2d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
     "ceil_mode: Bool = false) -> Tensor", .args = lp_pool2d_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool2d =
     make_op<TensorRef, const Tensor&, double, Ints, Ints, bool>(&lp_pool2d_schema, impl::lp_pool2d,
     nullptr);
@@ -746,10 +754,11 @@ static constexpr ArgInfo lp_pool3d_args[] = {{"input", ArgType::kTensor, false, 
                                              {"stride", ArgType::kSize, false, true},
                                              {"ceil_mode", ArgType::kBool, false, true, 0,
                                               ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema lp_pool3d_schema = {.name = "lp_pool3d", .call = "lp_pool3d",
+static constexpr OpSchema lp_pool3d_schema =
+    schema_of({.name = "lp_pool3d", .call = "lp_pool3d",
     .text = "lp_pool3d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
     "ceil_mode: Bool = false) -> Tensor", .args = lp_pool3d_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool3d =
     make_op<TensorRef, const Tensor&, double, Ints, Ints, bool>(&lp_pool3d_schema, impl::lp_pool3d,
     nullptr);
@@ -759,13 +768,13 @@ static constexpr ArgInfo fractional_max_pool2d_args[] = {{"input", ArgType::kTen
     {"kernel_size", ArgType::kSize, false, false}, {"output_size", ArgType::kSize, false, false},
     {"random_samples", ArgType::kOptTensor, false, true}, {"generator", ArgType::kGenerator, false,
     true}};
-static constexpr OpSchema fractional_max_pool2d_schema = {.name = "fractional_max_pool2d",
-    .call = "fractional_max_pool2d",
+static constexpr OpSchema fractional_max_pool2d_schema =
+    schema_of({.name = "fractional_max_pool2d", .call = "fractional_max_pool2d",
     .text = "fractional_max_pool2d(input: Tensor, kernel_size: Int[], output_size: Int[], "
     "random_samples: Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: "
     "IndexTensor)", .args = fractional_max_pool2d_args, .n_args = 5, .n_outs = 2, .random = true,
     .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
                         Generator*)> op_fractional_max_pool2d = make_op<TensorPair, const Tensor&,
     Ints, Ints, const Tensor*, Generator*>(&fractional_max_pool2d_schema,
@@ -776,13 +785,13 @@ static constexpr ArgInfo fractional_max_pool3d_args[] = {{"input", ArgType::kTen
     {"kernel_size", ArgType::kSize, false, false}, {"output_size", ArgType::kSize, false, false},
     {"random_samples", ArgType::kOptTensor, false, true}, {"generator", ArgType::kGenerator, false,
     true}};
-static constexpr OpSchema fractional_max_pool3d_schema = {.name = "fractional_max_pool3d",
-    .call = "fractional_max_pool3d",
+static constexpr OpSchema fractional_max_pool3d_schema =
+    schema_of({.name = "fractional_max_pool3d", .call = "fractional_max_pool3d",
     .text = "fractional_max_pool3d(input: Tensor, kernel_size: Int[], output_size: Int[], "
     "random_samples: Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: "
     "IndexTensor)", .args = fractional_max_pool3d_args, .n_args = 5, .n_outs = 2, .random = true,
     .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
                         Generator*)> op_fractional_max_pool3d = make_op<TensorPair, const Tensor&,
     Ints, Ints, const Tensor*, Generator*>(&fractional_max_pool3d_schema,
@@ -825,9 +834,11 @@ static TensorRef take_maxima_autograd(Call c, const Tensor& self, const Tensor& 
 }
 static constexpr ArgInfo take_maxima_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"indices", ArgType::kTensor, false, false}};
-static constexpr OpSchema take_maxima_schema = {.name = "take_maxima", .call = "take_maxima",
-    .text = "take_maxima(self: Tensor, indices: Tensor) -> Tensor", .args = take_maxima_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true};
+static constexpr OpSchema take_maxima_schema =
+    schema_of({.name = "take_maxima", .call = "take_maxima",
+               .text = "take_maxima(self: Tensor, indices: Tensor) -> Tensor",
+               .args = take_maxima_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_take_maxima =
     make_op<TensorRef, const Tensor&, const Tensor&>(&take_maxima_schema, impl::take_maxima,
                                                      take_maxima_autograd);
@@ -875,11 +886,11 @@ static constexpr ArgInfo take_maxima_backward_args[] = {{"grad", ArgType::kTenso
                                                         {"self", ArgType::kTensor, false, false},
                                                         {"indices", ArgType::kTensor, false,
     false}};
-static constexpr OpSchema take_maxima_backward_schema = {.name = "take_maxima_backward",
-    .call = "take_maxima_backward",
+static constexpr OpSchema take_maxima_backward_schema =
+    schema_of({.name = "take_maxima_backward", .call = "take_maxima_backward",
     .text = "take_maxima_backward(grad: Tensor, self: Tensor, indices: Tensor) -> Tensor",
     .args = take_maxima_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true};
+    .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_take_maxima_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&take_maxima_backward_schema,
     impl::take_maxima_backward, take_maxima_backward_autograd);
@@ -891,11 +902,12 @@ static constexpr ArgInfo max_unpool1d_args[] = {{"input", ArgType::kTensor, fals
                                                 {"stride", ArgType::kSize, false, true},
                                                 {"padding", ArgType::kSize, false, true},
                                                 {"output_size", ArgType::kSize, false, true}};
-static constexpr OpSchema max_unpool1d_schema = {.name = "max_unpool1d", .call = "max_unpool1d",
+static constexpr OpSchema max_unpool1d_schema =
+    schema_of({.name = "max_unpool1d", .call = "max_unpool1d",
     .text = "max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = "
     "None, padding: Int[] = 0, output_size: Int[] = None) -> Tensor", .args = max_unpool1d_args,
     .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool1d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool1d_schema,
     impl::max_unpool1d, nullptr);
@@ -907,11 +919,12 @@ static constexpr ArgInfo max_unpool2d_args[] = {{"input", ArgType::kTensor, fals
                                                 {"stride", ArgType::kSize, false, true},
                                                 {"padding", ArgType::kSize, false, true},
                                                 {"output_size", ArgType::kSize, false, true}};
-static constexpr OpSchema max_unpool2d_schema = {.name = "max_unpool2d", .call = "max_unpool2d",
+static constexpr OpSchema max_unpool2d_schema =
+    schema_of({.name = "max_unpool2d", .call = "max_unpool2d",
     .text = "max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = "
     "None, padding: Int[] = 0, output_size: Int[] = None) -> Tensor", .args = max_unpool2d_args,
     .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool2d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool2d_schema,
     impl::max_unpool2d, nullptr);
@@ -923,11 +936,12 @@ static constexpr ArgInfo max_unpool3d_args[] = {{"input", ArgType::kTensor, fals
                                                 {"stride", ArgType::kSize, false, true},
                                                 {"padding", ArgType::kSize, false, true},
                                                 {"output_size", ArgType::kSize, false, true}};
-static constexpr OpSchema max_unpool3d_schema = {.name = "max_unpool3d", .call = "max_unpool3d",
+static constexpr OpSchema max_unpool3d_schema =
+    schema_of({.name = "max_unpool3d", .call = "max_unpool3d",
     .text = "max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = "
     "None, padding: Int[] = 0, output_size: Int[] = None) -> Tensor", .args = max_unpool3d_args,
     .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool3d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool3d_schema,
     impl::max_unpool3d, nullptr);

@@ -16,11 +16,11 @@ static constexpr ArgInfo fake_quantize_per_tensor_affine_args[] =
      {"zero_point", ArgType::kInt, false, false}, {"quant_min", ArgType::kInt, false, false},
      {"quant_max", ArgType::kInt, false, false}};
 static constexpr OpSchema fake_quantize_per_tensor_affine_schema =
-    {.name = "fake_quantize_per_tensor_affine", .call = "fake_quantize_per_tensor_affine",
+    schema_of({.name = "fake_quantize_per_tensor_affine", .call = "fake_quantize_per_tensor_affine",
     .text = "fake_quantize_per_tensor_affine(input: Tensor, scale: Float, zero_point: Int, "
     "quant_min: Int, quant_max: Int) -> Tensor", .args = fake_quantize_per_tensor_affine_args,
     .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, int64_t, int64_t,
                        int64_t)> op_fake_quantize_per_tensor_affine =
     make_op<TensorRef, const Tensor&, double, int64_t, int64_t,
@@ -33,12 +33,12 @@ static constexpr ArgInfo fake_quantize_per_tensor_affine_tensor_args[] =
      {"zero_point", ArgType::kTensor, false, false}, {"quant_min", ArgType::kInt, false, false},
      {"quant_max", ArgType::kInt, false, false}};
 static constexpr OpSchema fake_quantize_per_tensor_affine_tensor_schema =
-    {.name = "fake_quantize_per_tensor_affine_tensor",
-     .call = "fake_quantize_per_tensor_affine_tensor",
+    schema_of({.name = "fake_quantize_per_tensor_affine_tensor",
+               .call = "fake_quantize_per_tensor_affine_tensor",
     .text = "fake_quantize_per_tensor_affine_tensor(input: Tensor, scale: Tensor, zero_point: "
     "Tensor, quant_min: Int, quant_max: Int) -> Tensor",
     .args = fake_quantize_per_tensor_affine_tensor_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t,
                        int64_t)> op_fake_quantize_per_tensor_affine_tensor =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, int64_t,
@@ -51,11 +51,12 @@ static constexpr ArgInfo fake_quantize_per_channel_affine_args[] =
      {"zero_point", ArgType::kTensor, false, false}, {"axis", ArgType::kDim, false, false},
      {"quant_min", ArgType::kInt, false, false}, {"quant_max", ArgType::kInt, false, false}};
 static constexpr OpSchema fake_quantize_per_channel_affine_schema =
-    {.name = "fake_quantize_per_channel_affine", .call = "fake_quantize_per_channel_affine",
+    schema_of({.name = "fake_quantize_per_channel_affine",
+               .call = "fake_quantize_per_channel_affine",
     .text = "fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: Tensor, "
     "axis: Dim, quant_min: Int, quant_max: Int) -> Tensor",
     .args = fake_quantize_per_channel_affine_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
                        int64_t)> op_fake_quantize_per_channel_affine =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
@@ -115,10 +116,11 @@ static constexpr ArgInfo fake_quantize_args[] = {{"input", ArgType::kTensor, fal
                                                  {"zero_point", ArgType::kTensor, false, false},
                                                  {"quant_min", ArgType::kInt, false, false},
                                                  {"quant_max", ArgType::kInt, false, false}};
-static constexpr OpSchema fake_quantize_schema = {.name = "fake_quantize", .call = "fake_quantize",
+static constexpr OpSchema fake_quantize_schema =
+    schema_of({.name = "fake_quantize", .call = "fake_quantize",
     .text = "fake_quantize(input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: Int, "
     "quant_max: Int) -> Tensor", .args = fake_quantize_args, .n_args = 5, .n_outs = 1,
-    .differentiable = true, .internal = true, .leaf = true};
+    .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t,
                        int64_t)> op_fake_quantize = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, int64_t, int64_t>(&fake_quantize_schema, impl::fake_quantize,
@@ -130,11 +132,11 @@ static constexpr ArgInfo fake_quantize_mask_args[] = {{"input", ArgType::kTensor
                                                       {"zero_point", ArgType::kTensor, false,
                                                        false}, {"quant_min", ArgType::kInt, false,
     false}, {"quant_max", ArgType::kInt, false, false}};
-static constexpr OpSchema fake_quantize_mask_schema = {.name = "fake_quantize_mask",
-                                                       .call = "fake_quantize_mask",
+static constexpr OpSchema fake_quantize_mask_schema =
+    schema_of({.name = "fake_quantize_mask", .call = "fake_quantize_mask",
     .text = "fake_quantize_mask(input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: Int, "
     "quant_max: Int) -> BoolTensor", .args = fake_quantize_mask_args, .n_args = 5, .n_outs = 1,
-    .internal = true, .leaf = true};
+    .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t,
                        int64_t)> op_fake_quantize_mask = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, int64_t, int64_t>(&fake_quantize_mask_schema,
@@ -147,11 +149,11 @@ static constexpr ArgInfo quantize_per_tensor_args[] = {{"input", ArgType::kTenso
                                                        {"quant_min", ArgType::kInt, false, false},
                                                        {"quant_max", ArgType::kInt, false, false},
                                                        {"dtype", ArgType::kDtype, false, false}};
-static constexpr OpSchema quantize_per_tensor_schema = {.name = "quantize_per_tensor",
-                                                        .call = "quantize_per_tensor",
+static constexpr OpSchema quantize_per_tensor_schema =
+    schema_of({.name = "quantize_per_tensor", .call = "quantize_per_tensor",
     .text = "quantize_per_tensor(input: Tensor, scale: Float, zero_point: Int, quant_min: Int, "
     "quant_max: Int, dtype: DType) -> IndexTensor", .args = quantize_per_tensor_args, .n_args = 6,
-    .n_outs = 1, .leaf = true};
+    .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, double, int64_t, int64_t, int64_t,
                        Dtype)> op_quantize_per_tensor = make_op<TensorRef, const Tensor&, double,
     int64_t, int64_t, int64_t, Dtype>(&quantize_per_tensor_schema, impl::quantize_per_tensor,
@@ -162,11 +164,11 @@ static constexpr ArgInfo dequantize_per_tensor_args[] = {{"input", ArgType::kTen
     {"scale", ArgType::kFloat, false, false}, {"zero_point", ArgType::kInt, false, false},
     {"quant_min", ArgType::kInt, false, false}, {"quant_max", ArgType::kInt, false, false},
     {"dtype", ArgType::kDtype, false, false}};
-static constexpr OpSchema dequantize_per_tensor_schema = {.name = "dequantize_per_tensor",
-    .call = "dequantize_per_tensor",
+static constexpr OpSchema dequantize_per_tensor_schema =
+    schema_of({.name = "dequantize_per_tensor", .call = "dequantize_per_tensor",
     .text = "dequantize_per_tensor(input: Tensor, scale: Float, zero_point: Int, quant_min: Int, "
     "quant_max: Int, dtype: DType) -> PlainTensor", .args = dequantize_per_tensor_args, .n_args = 6,
-    .n_outs = 1, .leaf = true};
+    .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, double, int64_t, int64_t, int64_t,
                        Dtype)> op_dequantize_per_tensor = make_op<TensorRef, const Tensor&, double,
     int64_t, int64_t, int64_t, Dtype>(&dequantize_per_tensor_schema, impl::dequantize_per_tensor,
@@ -179,11 +181,11 @@ static constexpr ArgInfo quantize_per_channel_args[] = {{"input", ArgType::kTens
     false}, {"axis", ArgType::kDim, false, false}, {"quant_min", ArgType::kInt, false, false},
                                                         {"quant_max", ArgType::kInt, false, false},
                                                         {"dtype", ArgType::kDtype, false, false}};
-static constexpr OpSchema quantize_per_channel_schema = {.name = "quantize_per_channel",
-    .call = "quantize_per_channel",
+static constexpr OpSchema quantize_per_channel_schema =
+    schema_of({.name = "quantize_per_channel", .call = "quantize_per_channel",
     .text = "quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axis: Dim, "
     "quant_min: Int, quant_max: Int, dtype: DType) -> IndexTensor",
-    .args = quantize_per_channel_args, .n_args = 7, .n_outs = 1, .leaf = true};
+    .args = quantize_per_channel_args, .n_args = 7, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t, int64_t,
                        Dtype)> op_quantize_per_channel = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, int64_t, int64_t, int64_t, Dtype>(&quantize_per_channel_schema,
@@ -194,11 +196,11 @@ static constexpr ArgInfo dequantize_per_channel_args[] = {{"input", ArgType::kTe
     {"scales", ArgType::kTensor, false, false}, {"zero_points", ArgType::kOptTensor, false, false},
     {"axis", ArgType::kDim, false, false}, {"quant_min", ArgType::kInt, false, false},
     {"quant_max", ArgType::kInt, false, false}, {"dtype", ArgType::kDtype, false, false}};
-static constexpr OpSchema dequantize_per_channel_schema = {.name = "dequantize_per_channel",
-    .call = "dequantize_per_channel",
+static constexpr OpSchema dequantize_per_channel_schema =
+    schema_of({.name = "dequantize_per_channel", .call = "dequantize_per_channel",
     .text = "dequantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor?, axis: "
     "Dim, quant_min: Int, quant_max: Int, dtype: DType) -> PlainTensor",
-    .args = dequantize_per_channel_args, .n_args = 7, .n_outs = 1, .leaf = true};
+    .args = dequantize_per_channel_args, .n_args = 7, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, int64_t,
                        Dtype)> op_dequantize_per_channel = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t, int64_t, int64_t, Dtype>(&dequantize_per_channel_schema,
@@ -211,9 +213,10 @@ static double int_mm_flops([[maybe_unused]] const Value* args,
                            [[maybe_unused]] const TensorList& outs) {
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[0].tensor, -1));
 }
-static constexpr OpSchema int_mm_schema = {.name = "int_mm", .call = "int_mm",
-    .text = "int_mm(self: Tensor, mat2: Tensor) -> IndexTensor", .args = int_mm_args, .n_args = 2,
-    .n_outs = 1, .leaf = true, .flops = int_mm_flops};
+static constexpr OpSchema int_mm_schema =
+    schema_of({.name = "int_mm", .call = "int_mm",
+               .text = "int_mm(self: Tensor, mat2: Tensor) -> IndexTensor", .args = int_mm_args,
+               .n_args = 2, .n_outs = 1, .leaf = true, .flops = int_mm_flops});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_int_mm = make_op<TensorRef, const Tensor&,
     const Tensor&>(&int_mm_schema, impl::int_mm, nullptr);
 
@@ -224,11 +227,11 @@ static constexpr ArgInfo quantized_linear_args[] = {{"input", ArgType::kTensor, 
                                                      false}, {"weight", ArgType::kTensor, false,
     false}, {"weight_scale", ArgType::kTensor, false, false},
                                                     {"bias", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema quantized_linear_schema = {.name = "quantized_linear",
-                                                     .call = "quantized_linear",
+static constexpr OpSchema quantized_linear_schema =
+    schema_of({.name = "quantized_linear", .call = "quantized_linear",
     .text = "quantized_linear(input: Tensor, input_scale: Tensor, input_zero_point: Tensor, "
     "weight: Tensor, weight_scale: Tensor, bias: Tensor? = None) -> PlainTensor",
-    .args = quantized_linear_args, .n_args = 6, .n_outs = 1, .leaf = true};
+    .args = quantized_linear_args, .n_args = 6, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                        const Tensor*)> op_quantized_linear = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor&,
@@ -246,12 +249,12 @@ static constexpr ArgInfo quantized_conv2d_args[] = {{"input", ArgType::kTensor, 
                                                     {"dilation", ArgType::kSize, false, true},
                                                     {"groups", ArgType::kInt, false, true, 0,
                                                      ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema quantized_conv2d_schema = {.name = "quantized_conv2d",
-                                                     .call = "quantized_conv2d",
+static constexpr OpSchema quantized_conv2d_schema =
+    schema_of({.name = "quantized_conv2d", .call = "quantized_conv2d",
     .text = "quantized_conv2d(input: Tensor, input_scale: Float, input_zero_point: Int, weight: "
     "Tensor, weight_scale: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, "
     "dilation: Int[] = 1, groups: Int = 1) -> PlainTensor", .args = quantized_conv2d_args,
-    .n_args = 10, .n_outs = 1, .leaf = true};
+    .n_args = 10, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, double, int64_t, const Tensor&, const Tensor&, const Tensor*,
                        Ints, Ints, Ints, int64_t)> op_quantized_conv2d =
     make_op<TensorRef, const Tensor&, double, int64_t, const Tensor&, const Tensor&, const Tensor*,
@@ -261,10 +264,10 @@ constinit Op<TensorRef(const Tensor&, double, int64_t, const Tensor&, const Tens
 static constexpr ArgInfo quantize_blockwise_args[] = {{"input", ArgType::kTensor, false, false},
                                                       {"format", ArgType::kEnum, false, false,
                                                        kBlockFormatValues}};
-static constexpr OpSchema quantize_blockwise_schema = {.name = "quantize_blockwise",
-                                                       .call = "quantize_blockwise",
+static constexpr OpSchema quantize_blockwise_schema =
+    schema_of({.name = "quantize_blockwise", .call = "quantize_blockwise",
     .text = "quantize_blockwise(input: Tensor, format: Enum<BlockFormat>) -> IndexTensor",
-    .args = quantize_blockwise_args, .n_args = 2, .n_outs = 1, .leaf = true};
+    .args = quantize_blockwise_args, .n_args = 2, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_quantize_blockwise =
     make_op<TensorRef, const Tensor&, int64_t>(&quantize_blockwise_schema, impl::quantize_blockwise,
                                                nullptr);
@@ -273,10 +276,10 @@ constinit Op<TensorRef(const Tensor&, int64_t)> op_quantize_blockwise =
 static constexpr ArgInfo dequantize_blockwise_args[] = {{"input", ArgType::kTensor, false, false},
                                                         {"format", ArgType::kEnum, false, false,
     kBlockFormatValues}};
-static constexpr OpSchema dequantize_blockwise_schema = {.name = "dequantize_blockwise",
-    .call = "dequantize_blockwise",
+static constexpr OpSchema dequantize_blockwise_schema =
+    schema_of({.name = "dequantize_blockwise", .call = "dequantize_blockwise",
     .text = "dequantize_blockwise(input: Tensor, format: Enum<BlockFormat>) -> PlainTensor",
-    .args = dequantize_blockwise_args, .n_args = 2, .n_outs = 1, .leaf = true};
+    .args = dequantize_blockwise_args, .n_args = 2, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_dequantize_blockwise =
     make_op<TensorRef, const Tensor&, int64_t>(&dequantize_blockwise_schema,
                                                impl::dequantize_blockwise, nullptr);
@@ -333,12 +336,12 @@ static double blockwise_linear_flops([[maybe_unused]] const Value* args,
                                      [[maybe_unused]] const TensorList& outs) {
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[0].tensor, -1));
 }
-static constexpr OpSchema blockwise_linear_schema = {.name = "blockwise_linear",
-                                                     .call = "blockwise_linear",
+static constexpr OpSchema blockwise_linear_schema =
+    schema_of({.name = "blockwise_linear", .call = "blockwise_linear",
     .text = "blockwise_linear(input: Tensor, weight: Tensor, bias: Tensor?, format: "
     "Enum<BlockFormat>) -> Tensor", .args = blockwise_linear_args, .n_args = 4, .n_outs = 1,
     .differentiable = true, .leaf = true, .flops = blockwise_linear_flops,
-    .kind = OpKind::kProduct};
+    .kind = OpKind::kProduct});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_blockwise_linear =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*,
             int64_t>(&blockwise_linear_schema, impl::blockwise_linear, blockwise_linear_autograd);
@@ -348,12 +351,12 @@ static constexpr ArgInfo blockwise_embedding_args[] = {{"weight", ArgType::kTens
                                                        {"indices", ArgType::kTensor, false, false},
                                                        {"format", ArgType::kEnum, false, false,
                                                         kBlockFormatValues}};
-static constexpr OpSchema blockwise_embedding_schema = {.name = "blockwise_embedding",
-                                                        .call = "blockwise_embedding",
+static constexpr OpSchema blockwise_embedding_schema =
+    schema_of({.name = "blockwise_embedding", .call = "blockwise_embedding",
     .text = "blockwise_embedding(weight: Tensor, indices: Tensor, format: Enum<BlockFormat>) -> "
     "PlainTensor", .args = blockwise_embedding_args, .n_args = 3, .n_outs = 1,
     .differentiable = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_blockwise_embedding =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&blockwise_embedding_schema,
     blockwise_embedding_impl, nullptr);

@@ -14,10 +14,11 @@ static constexpr ArgInfo rand_args[] = {{"size", ArgType::kSize, false, false},
                                         {"dtype", ArgType::kDtype, false, true},
                                         {"device", ArgType::kDevice, false, true},
                                         {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema rand_schema = {.name = "rand", .call = "rand",
+static constexpr OpSchema rand_schema =
+    schema_of({.name = "rand", .call = "rand",
     .text = "rand(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator "
     "= None) -> Tensor", .args = rand_args, .n_args = 4, .n_outs = 1, .random = true, .leaf = true,
-    .kind = OpKind::kRandom};
+    .kind = OpKind::kRandom});
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_rand = make_op<TensorRef, Ints,
     Dtype, Opt<Device>, Generator*>(&rand_schema, impl::rand, nullptr);
 
@@ -26,10 +27,11 @@ static constexpr ArgInfo randn_args[] = {{"size", ArgType::kSize, false, false},
                                          {"dtype", ArgType::kDtype, false, true},
                                          {"device", ArgType::kDevice, false, true},
                                          {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randn_schema = {.name = "randn", .call = "randn",
+static constexpr OpSchema randn_schema =
+    schema_of({.name = "randn", .call = "randn",
     .text = "randn(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator "
     "= None) -> Tensor", .args = randn_args, .n_args = 4, .n_outs = 1, .random = true, .leaf = true,
-    .kind = OpKind::kRandom};
+    .kind = OpKind::kRandom});
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_randn = make_op<TensorRef, Ints,
     Dtype, Opt<Device>, Generator*>(&randn_schema, impl::randn, nullptr);
 
@@ -38,10 +40,11 @@ static constexpr ArgInfo rand_like_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dtype", ArgType::kDtype, false, true},
                                              {"device", ArgType::kDevice, false, true},
                                              {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema rand_like_schema = {.name = "rand_like", .call = "rand_like",
+static constexpr OpSchema rand_like_schema =
+    schema_of({.name = "rand_like", .call = "rand_like",
     .text = "rand_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: "
     "Generator = None) -> Tensor", .args = rand_like_args, .n_args = 4, .n_outs = 1, .random = true,
-    .leaf = true, .kind = OpKind::kRandom};
+    .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_rand_like =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, Generator*>(&rand_like_schema,
     impl::rand_like, nullptr);
@@ -51,10 +54,11 @@ static constexpr ArgInfo randn_like_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dtype", ArgType::kDtype, false, true},
                                               {"device", ArgType::kDevice, false, true},
                                               {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randn_like_schema = {.name = "randn_like", .call = "randn_like",
+static constexpr OpSchema randn_like_schema =
+    schema_of({.name = "randn_like", .call = "randn_like",
     .text = "randn_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: "
     "Generator = None) -> Tensor", .args = randn_like_args, .n_args = 4, .n_outs = 1,
-    .random = true, .leaf = true, .kind = OpKind::kRandom};
+    .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_randn_like =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, Generator*>(&randn_like_schema,
     impl::randn_like, nullptr);
@@ -88,21 +92,22 @@ static TensorRef bernoulli_autograd(Call c, const Tensor& self, Generator* gener
 static constexpr ArgInfo bernoulli_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"generator", ArgType::kGenerator, false, true},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bernoulli_schema = {.name = "bernoulli", .call = "bernoulli",
-    .text = "bernoulli(self: Tensor, generator: Generator = None) -> Tensor",
-    .args = bernoulli_args, .n_args = 2, .n_outs = 1, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom};
+static constexpr OpSchema bernoulli_schema =
+    schema_of({.name = "bernoulli", .call = "bernoulli",
+               .text = "bernoulli(self: Tensor, generator: Generator = None) -> Tensor",
+               .args = bernoulli_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorRef(const Tensor&, Generator*)> op_bernoulli = make_op<TensorRef, const Tensor&,
     Generator*>(&bernoulli_schema, impl::bernoulli, bernoulli_autograd);
 static void bernoulli_into_autograd(Call c, const Tensor& self, Generator* generator, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bernoulli_into, c.keys & kBelowAutograd, self, generator, dst);
 }
-static constexpr OpSchema bernoulli_into_schema = {.name = "bernoulli_into",
-                                                   .call = "bernoulli_into",
-    .text = "bernoulli(self: Tensor, generator: Generator = None) -> Tensor",
-    .args = bernoulli_args, .n_args = 3, .n_outs = 0, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom};
+static constexpr OpSchema bernoulli_into_schema =
+    schema_of({.name = "bernoulli_into", .call = "bernoulli_into",
+               .text = "bernoulli(self: Tensor, generator: Generator = None) -> Tensor",
+               .args = bernoulli_args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<void(const Tensor&, Generator*, Tensor&)> op_bernoulli_into =
     make_op<void, const Tensor&, Generator*, Tensor&>(&bernoulli_into_schema, bernoulli_into_impl,
                                                       bernoulli_into_autograd);
@@ -136,10 +141,11 @@ static TensorRef bernoulli_p_autograd(Call c, const Tensor& self, double p, Gene
 static constexpr ArgInfo bernoulli_p_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"p", ArgType::kFloat, false, false},
                                                {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema bernoulli_p_schema = {.name = "bernoulli_p", .call = "bernoulli_p",
-    .text = "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor",
-    .args = bernoulli_p_args, .n_args = 3, .n_outs = 1, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom};
+static constexpr OpSchema bernoulli_p_schema =
+    schema_of({.name = "bernoulli_p", .call = "bernoulli_p",
+               .text = "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor",
+               .args = bernoulli_p_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorRef(const Tensor&, double, Generator*)> op_bernoulli_p =
     make_op<TensorRef, const Tensor&, double, Generator*>(&bernoulli_p_schema, impl::bernoulli_p,
     bernoulli_p_autograd);
@@ -159,10 +165,11 @@ static void bernoulli_p__autograd(Call c, Tensor& self, double p, Generator* gen
 static constexpr ArgInfo bernoulli_p__args[] = {{"self", ArgType::kTensor, true, false},
                                                 {"p", ArgType::kFloat, false, false},
                                                 {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema bernoulli_p__schema = {.name = "bernoulli_p_", .call = "bernoulli_p_",
-    .text = "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor",
-    .args = bernoulli_p__args, .n_args = 3, .n_outs = 0, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom};
+static constexpr OpSchema bernoulli_p__schema =
+    schema_of({.name = "bernoulli_p_", .call = "bernoulli_p_",
+               .text = "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor",
+               .args = bernoulli_p__args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<void(Tensor&, double, Generator*)> op_bernoulli_p_ = make_op<void, Tensor&, double,
     Generator*>(&bernoulli_p__schema, bernoulli_p__impl, bernoulli_p__autograd);
 
@@ -173,10 +180,12 @@ static constexpr ArgInfo randint_args[] = {{"low", ArgType::kInt, false, false},
                                            {"dtype", ArgType::kDtype, false, true},
                                            {"device", ArgType::kDevice, false, true},
                                            {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randint_schema = {.name = "randint", .call = "randint",
+static constexpr OpSchema randint_schema =
+    schema_of({.name = "randint", .call = "randint",
     .text = "randint(low: Int, high: Int, size: Size, dtype: DType? = None, device: Device? = "
     "None, generator: Generator = None) -> Tensor", .args = randint_args, .n_args = 6, .n_outs = 1,
-    .random = true, .leaf = true, .kind = OpKind::kRandom, .wide_unsigned = WideUnsigned::kInteger};
+    .random = true, .leaf = true, .kind = OpKind::kRandom,
+    .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<TensorRef(int64_t, int64_t, Ints, Dtype, Opt<Device>, Generator*)> op_randint =
     make_op<TensorRef, int64_t, int64_t, Ints, Dtype, Opt<Device>, Generator*>(&randint_schema,
     impl::randint, nullptr);
@@ -188,11 +197,12 @@ static constexpr ArgInfo randint_like_args[] = {{"self", ArgType::kTensor, false
                                                 {"dtype", ArgType::kDtype, false, true},
                                                 {"device", ArgType::kDevice, false, true},
                                                 {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randint_like_schema = {.name = "randint_like", .call = "randint_like",
+static constexpr OpSchema randint_like_schema =
+    schema_of({.name = "randint_like", .call = "randint_like",
     .text = "randint_like(self: Tensor, low: Int, high: Int, dtype: DType? = None, device: "
     "Device? = None, generator: Generator = None) -> Tensor", .args = randint_like_args,
     .n_args = 6, .n_outs = 1, .random = true, .leaf = true, .kind = OpKind::kRandom,
-    .wide_unsigned = WideUnsigned::kInteger};
+    .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, Dtype, Opt<Device>,
                        Generator*)> op_randint_like = make_op<TensorRef, const Tensor&, int64_t,
     int64_t, Dtype, Opt<Device>, Generator*>(&randint_like_schema, impl::randint_like, nullptr);
@@ -229,10 +239,11 @@ static constexpr ArgInfo random__args[] = {{"self", ArgType::kTensor, true, fals
                                            {"low", ArgType::kInt, false, true, 0, ArgDefault::kInt,
                                             {.i = 0}}, {"high", ArgType::kOptInt, false, true},
                                            {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema random__schema = {.name = "random_", .call = "random_",
+static constexpr OpSchema random__schema =
+    schema_of({.name = "random_", .call = "random_",
     .text = "random_(self: Tensor!, low: Int = 0, high: Int? = None, generator: Generator = None) "
     "-> ()", .args = random__args, .n_args = 4, .n_outs = 0, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom, .wide_unsigned = WideUnsigned::kInteger};
+    .leaf = true, .kind = OpKind::kRandom, .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<void(Tensor&, int64_t, Opt<int64_t>, Generator*)> op_random_ = make_op<void, Tensor&,
     int64_t, Opt<int64_t>, Generator*>(&random__schema, impl::random_, random__autograd);
 
@@ -272,10 +283,11 @@ static constexpr ArgInfo normal_args[] = {{"mean", ArgType::kTensor, false, fals
                                           {"std", ArgType::kTensor, false, false},
                                           {"generator", ArgType::kGenerator, false, true},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema normal_schema = {.name = "normal", .call = "normal",
-    .text = "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor",
-    .args = normal_args, .n_args = 3, .n_outs = 1, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom};
+static constexpr OpSchema normal_schema =
+    schema_of({.name = "normal", .call = "normal",
+               .text = "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor",
+               .args = normal_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Generator*)> op_normal =
     make_op<TensorRef, const Tensor&, const Tensor&, Generator*>(&normal_schema, impl::normal,
     normal_autograd);
@@ -284,10 +296,11 @@ static void normal_into_autograd(Call c, const Tensor& mean, const Tensor& std,
   if (needs_grad(mean) || needs_grad(std) || needs_grad(dst)) fail_into_grad();
   redispatch(op_normal_into, c.keys & kBelowAutograd, mean, std, generator, dst);
 }
-static constexpr OpSchema normal_into_schema = {.name = "normal_into", .call = "normal_into",
-    .text = "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor",
-    .args = normal_args, .n_args = 4, .n_outs = 0, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom};
+static constexpr OpSchema normal_into_schema =
+    schema_of({.name = "normal_into", .call = "normal_into",
+               .text = "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor",
+               .args = normal_args, .n_args = 4, .n_outs = 0, .differentiable = true,
+               .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<void(const Tensor&, const Tensor&, Generator*, Tensor&)> op_normal_into =
     make_op<void, const Tensor&, const Tensor&, Generator*, Tensor&>(&normal_into_schema,
     normal_into_impl, normal_into_autograd);
@@ -324,10 +337,11 @@ static constexpr ArgInfo normal_mean_args[] = {{"mean", ArgType::kTensor, false,
                                                 ArgDefault::kFloat, {.f = 1.0}},
                                                {"generator", ArgType::kGenerator, false, true},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema normal_mean_schema = {.name = "normal_mean", .call = "normal_mean",
+static constexpr OpSchema normal_mean_schema =
+    schema_of({.name = "normal_mean", .call = "normal_mean",
     .text = "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor",
     .args = normal_mean_args, .n_args = 3, .n_outs = 1, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom};
+    .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorRef(const Tensor&, double, Generator*)> op_normal_mean =
     make_op<TensorRef, const Tensor&, double, Generator*>(&normal_mean_schema, impl::normal_mean,
     normal_mean_autograd);
@@ -336,11 +350,11 @@ static void normal_mean_into_autograd(Call c, const Tensor& mean, double std, Ge
   if (needs_grad(mean) || needs_grad(dst)) fail_into_grad();
   redispatch(op_normal_mean_into, c.keys & kBelowAutograd, mean, std, generator, dst);
 }
-static constexpr OpSchema normal_mean_into_schema = {.name = "normal_mean_into",
-                                                     .call = "normal_mean_into",
+static constexpr OpSchema normal_mean_into_schema =
+    schema_of({.name = "normal_mean_into", .call = "normal_mean_into",
     .text = "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor",
     .args = normal_mean_args, .n_args = 4, .n_outs = 0, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom};
+    .leaf = true, .kind = OpKind::kRandom});
 constinit Op<void(const Tensor&, double, Generator*, Tensor&)> op_normal_mean_into =
     make_op<void, const Tensor&, double, Generator*, Tensor&>(&normal_mean_into_schema,
     normal_mean_into_impl, normal_mean_into_autograd);
@@ -375,10 +389,11 @@ static constexpr ArgInfo normal_std_args[] = {{"mean", ArgType::kFloat, false, f
                                               {"std", ArgType::kTensor, false, false},
                                               {"generator", ArgType::kGenerator, false, true},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema normal_std_schema = {.name = "normal_std", .call = "normal_std",
+static constexpr OpSchema normal_std_schema =
+    schema_of({.name = "normal_std", .call = "normal_std",
     .text = "normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor",
     .args = normal_std_args, .n_args = 3, .n_outs = 1, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom};
+    .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorRef(double, const Tensor&, Generator*)> op_normal_std =
     make_op<TensorRef, double, const Tensor&, Generator*>(&normal_std_schema, impl::normal_std,
     normal_std_autograd);
@@ -387,11 +402,11 @@ static void normal_std_into_autograd(Call c, double mean, const Tensor& std, Gen
   if (needs_grad(std) || needs_grad(dst)) fail_into_grad();
   redispatch(op_normal_std_into, c.keys & kBelowAutograd, mean, std, generator, dst);
 }
-static constexpr OpSchema normal_std_into_schema = {.name = "normal_std_into",
-                                                    .call = "normal_std_into",
+static constexpr OpSchema normal_std_into_schema =
+    schema_of({.name = "normal_std_into", .call = "normal_std_into",
     .text = "normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor",
     .args = normal_std_args, .n_args = 4, .n_outs = 0, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom};
+    .leaf = true, .kind = OpKind::kRandom});
 constinit Op<void(double, const Tensor&, Generator*, Tensor&)> op_normal_std_into =
     make_op<void, double, const Tensor&, Generator*, Tensor&>(&normal_std_into_schema,
     normal_std_into_impl, normal_std_into_autograd);
@@ -403,10 +418,11 @@ static constexpr ArgInfo normal_size_args[] = {{"mean", ArgType::kFloat, false, 
                                                {"dtype", ArgType::kDtype, false, true},
                                                {"device", ArgType::kDevice, false, true},
                                                {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema normal_size_schema = {.name = "normal_size", .call = "normal_size",
+static constexpr OpSchema normal_size_schema =
+    schema_of({.name = "normal_size", .call = "normal_size",
     .text = "normal_size(mean: Float, std: Float, size: Size, dtype: DType? = None, device: "
     "Device? = None, generator: Generator = None) -> Tensor", .args = normal_size_args, .n_args = 6,
-    .n_outs = 1, .random = true, .leaf = true, .kind = OpKind::kRandom};
+    .n_outs = 1, .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorRef(double, double, Ints, Dtype, Opt<Device>, Generator*)> op_normal_size =
     make_op<TensorRef, double, double, Ints, Dtype, Opt<Device>, Generator*>(&normal_size_schema,
     impl::normal_size, nullptr);
@@ -444,10 +460,11 @@ static constexpr ArgInfo normal__args[] = {{"self", ArgType::kTensor, true, fals
                                            {"std", ArgType::kFloat, false, true, 0,
                                             ArgDefault::kFloat, {.f = 1.0}},
                                            {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema normal__schema = {.name = "normal_", .call = "normal_",
+static constexpr OpSchema normal__schema =
+    schema_of({.name = "normal_", .call = "normal_",
     .text = "normal_(self: Tensor!, mean: Float = 0.0, std: Float = 1.0, generator: Generator = "
     "None) -> ()", .args = normal__args, .n_args = 4, .n_outs = 0, .differentiable = true,
-    .random = true, .leaf = true, .kind = OpKind::kRandom};
+    .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<void(Tensor&, double, double, Generator*)> op_normal_ = make_op<void, Tensor&, double,
     double, Generator*>(&normal__schema, impl::normal_, normal__autograd);
 
@@ -484,10 +501,11 @@ static constexpr ArgInfo uniform__args[] = {{"self", ArgType::kTensor, true, fal
                                             {"high", ArgType::kFloat, false, true, 0,
                                              ArgDefault::kFloat, {.f = 1.0}},
                                             {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema uniform__schema = {.name = "uniform_", .call = "uniform_",
+static constexpr OpSchema uniform__schema =
+    schema_of({.name = "uniform_", .call = "uniform_",
     .text = "uniform_(self: Tensor!, low: Float = 0.0, high: Float = 1.0, generator: Generator = "
     "None) -> ()", .args = uniform__args, .n_args = 4, .n_outs = 0, .differentiable = true,
-    .random = true, .leaf = true, .kind = OpKind::kRandom};
+    .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<void(Tensor&, double, double, Generator*)> op_uniform_ = make_op<void, Tensor&, double,
     double, Generator*>(&uniform__schema, impl::uniform_, uniform__autograd);
 
@@ -522,10 +540,11 @@ static constexpr ArgInfo exponential__args[] = {{"self", ArgType::kTensor, true,
                                                 {"lambd", ArgType::kFloat, false, true, 0,
                                                  ArgDefault::kFloat, {.f = 1.0}},
                                                 {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema exponential__schema = {.name = "exponential_", .call = "exponential_",
+static constexpr OpSchema exponential__schema =
+    schema_of({.name = "exponential_", .call = "exponential_",
     .text = "exponential_(self: Tensor!, lambd: Float = 1.0, generator: Generator = None) -> ()",
     .args = exponential__args, .n_args = 3, .n_outs = 0, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom};
+    .leaf = true, .kind = OpKind::kRandom});
 constinit Op<void(Tensor&, double, Generator*)> op_exponential_ = make_op<void, Tensor&, double,
     Generator*>(&exponential__schema, impl::exponential_, exponential__autograd);
 
@@ -563,10 +582,11 @@ static constexpr ArgInfo cauchy__args[] = {{"self", ArgType::kTensor, true, fals
                                            {"sigma", ArgType::kFloat, false, true, 0,
                                             ArgDefault::kFloat, {.f = 1.0}},
                                            {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema cauchy__schema = {.name = "cauchy_", .call = "cauchy_",
+static constexpr OpSchema cauchy__schema =
+    schema_of({.name = "cauchy_", .call = "cauchy_",
     .text = "cauchy_(self: Tensor!, median: Float = 0.0, sigma: Float = 1.0, generator: Generator "
     "= None) -> ()", .args = cauchy__args, .n_args = 4, .n_outs = 0, .differentiable = true,
-    .random = true, .leaf = true, .kind = OpKind::kRandom};
+    .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<void(Tensor&, double, double, Generator*)> op_cauchy_ = make_op<void, Tensor&, double,
     double, Generator*>(&cauchy__schema, impl::cauchy_, cauchy__autograd);
 
@@ -604,10 +624,11 @@ static constexpr ArgInfo log_normal__args[] = {{"self", ArgType::kTensor, true, 
                                                {"std", ArgType::kFloat, false, true, 0,
                                                 ArgDefault::kFloat, {.f = 2.0}},
                                                {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema log_normal__schema = {.name = "log_normal_", .call = "log_normal_",
+static constexpr OpSchema log_normal__schema =
+    schema_of({.name = "log_normal_", .call = "log_normal_",
     .text = "log_normal_(self: Tensor!, mean: Float = 1.0, std: Float = 2.0, generator: Generator "
     "= None) -> ()", .args = log_normal__args, .n_args = 4, .n_outs = 0, .differentiable = true,
-    .random = true, .leaf = true, .kind = OpKind::kRandom};
+    .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<void(Tensor&, double, double, Generator*)> op_log_normal_ = make_op<void, Tensor&,
     double, double, Generator*>(&log_normal__schema, impl::log_normal_, log_normal__autograd);
 
@@ -641,10 +662,11 @@ static void geometric__autograd(Call c, Tensor& self, double p, Generator* gener
 static constexpr ArgInfo geometric__args[] = {{"self", ArgType::kTensor, true, false},
                                               {"p", ArgType::kFloat, false, false},
                                               {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema geometric__schema = {.name = "geometric_", .call = "geometric_",
-    .text = "geometric_(self: Tensor!, p: Float, generator: Generator = None) -> ()",
-    .args = geometric__args, .n_args = 3, .n_outs = 0, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom};
+static constexpr OpSchema geometric__schema =
+    schema_of({.name = "geometric_", .call = "geometric_",
+               .text = "geometric_(self: Tensor!, p: Float, generator: Generator = None) -> ()",
+               .args = geometric__args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<void(Tensor&, double, Generator*)> op_geometric_ = make_op<void, Tensor&, double,
     Generator*>(&geometric__schema, impl::geometric_, geometric__autograd);
 
@@ -684,11 +706,11 @@ static TensorPair native_dropout_autograd(Call c, const Tensor& input, double p,
 static constexpr ArgInfo native_dropout_args[] = {{"input", ArgType::kTensor, false, false},
                                                   {"p", ArgType::kFloat, false, false},
                                                   {"rng", ArgType::kRng, false, false}};
-static constexpr OpSchema native_dropout_schema = {.name = "native_dropout",
-                                                   .call = "native_dropout",
+static constexpr OpSchema native_dropout_schema =
+    schema_of({.name = "native_dropout", .call = "native_dropout",
     .text = "native_dropout(input: Tensor, p: Float, rng: Rng) -> (out: Tensor, mask: BoolTensor)",
     .args = native_dropout_args, .n_args = 3, .n_outs = 2, .differentiable = true, .random = true,
-    .internal = true, .leaf = true, .kind = OpKind::kRandom};
+    .internal = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorPair(const Tensor&, double, const Rng&)> op_native_dropout =
     make_op<TensorPair, const Tensor&, double, const Rng&>(&native_dropout_schema,
     impl::native_dropout, native_dropout_autograd);
@@ -730,11 +752,12 @@ static TensorRef mask_scale_autograd(Call c, const Tensor& self, const Tensor& m
 static constexpr ArgInfo mask_scale_args[] = {{"self", ArgType::kTensor, false, false},
                                               {"mask", ArgType::kTensor, false, false},
                                               {"scale", ArgType::kFloat, false, false}};
-static constexpr OpSchema mask_scale_schema = {.name = "mask_scale", .call = "mask_scale",
-    .text = "mask_scale(self: Tensor, mask: Tensor, scale: Float) -> Tensor",
-    .args = mask_scale_args, .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_mask_scale,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema mask_scale_schema =
+    schema_of({.name = "mask_scale", .call = "mask_scale",
+               .text = "mask_scale(self: Tensor, mask: Tensor, scale: Float) -> Tensor",
+               .args = mask_scale_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_mask_scale, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_mask_scale =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&mask_scale_schema, mask_scale_impl,
     mask_scale_autograd);
@@ -746,10 +769,11 @@ static constexpr ArgInfo dropout_args[] = {{"input", ArgType::kTensor, false, fa
                                            {"train", ArgType::kBool, false, true, 0,
                                             ArgDefault::kBool, {.i = 1}},
                                            {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout_schema = {.name = "dropout", .call = "dropout",
+static constexpr OpSchema dropout_schema =
+    schema_of({.name = "dropout", .call = "dropout",
     .text = "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
     "None) -> Tensor", .args = dropout_args, .n_args = 4, .n_outs = 1, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout_schema, impl::dropout,
     nullptr);
@@ -759,10 +783,11 @@ static constexpr ArgInfo dropout__args[] = {{"input", ArgType::kTensor, true, fa
                                             {"train", ArgType::kBool, false, true, 0,
                                              ArgDefault::kBool, {.i = 1}},
                                             {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout__schema = {.name = "dropout_", .call = "dropout_",
+static constexpr OpSchema dropout__schema =
+    schema_of({.name = "dropout_", .call = "dropout_",
     .text = "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
     "None) -> Tensor", .args = dropout__args, .n_args = 4, .n_outs = 0, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout__schema, dropout__impl, nullptr);
 
@@ -771,10 +796,11 @@ static constexpr ArgInfo randperm_args[] = {{"n", ArgType::kInt, false, false},
                                             {"dtype", ArgType::kDtype, false, true},
                                             {"device", ArgType::kDevice, false, true},
                                             {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randperm_schema = {.name = "randperm", .call = "randperm",
+static constexpr OpSchema randperm_schema =
+    schema_of({.name = "randperm", .call = "randperm",
     .text = "randperm(n: Int, dtype: DType? = None, device: Device? = None, generator: Generator "
     "= None) -> Tensor", .args = randperm_args, .n_args = 4, .n_outs = 1, .random = true,
-    .leaf = true, .kind = OpKind::kRandom};
+    .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorRef(int64_t, Dtype, Opt<Device>, Generator*)> op_randperm =
     make_op<TensorRef, int64_t, Dtype, Opt<Device>, Generator*>(&randperm_schema, impl::randperm,
     nullptr);
@@ -786,10 +812,11 @@ static constexpr ArgInfo multinomial_args[] = {{"self", ArgType::kTensor, false,
                                                 ArgDefault::kBool, {.i = 0}},
                                                {"generator", ArgType::kGenerator, false, true},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema multinomial_schema = {.name = "multinomial", .call = "multinomial",
+static constexpr OpSchema multinomial_schema =
+    schema_of({.name = "multinomial", .call = "multinomial",
     .text = "multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: "
     "Generator = None) -> IndexTensor", .args = multinomial_args, .n_args = 4, .n_outs = 1,
-    .random = true, .leaf = true, .kind = OpKind::kRandom};
+    .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorRef(const Tensor&, int64_t, bool, Generator*)> op_multinomial =
     make_op<TensorRef, const Tensor&, int64_t, bool, Generator*>(&multinomial_schema,
     impl::multinomial, nullptr);
@@ -799,11 +826,11 @@ static void multinomial_into_autograd(Call c, const Tensor& self, int64_t num_sa
   redispatch(op_multinomial_into, c.keys & kBelowAutograd, self, num_samples, replacement,
              generator, dst);
 }
-static constexpr OpSchema multinomial_into_schema = {.name = "multinomial_into",
-                                                     .call = "multinomial_into",
+static constexpr OpSchema multinomial_into_schema =
+    schema_of({.name = "multinomial_into", .call = "multinomial_into",
     .text = "multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: "
     "Generator = None) -> IndexTensor", .args = multinomial_args, .n_args = 5, .n_outs = 0,
-    .random = true, .leaf = true, .kind = OpKind::kRandom};
+    .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<void(const Tensor&, int64_t, bool, Generator*, Tensor&)> op_multinomial_into =
     make_op<void, const Tensor&, int64_t, bool, Generator*, Tensor&>(&multinomial_into_schema,
     multinomial_into_impl, multinomial_into_autograd);
@@ -815,10 +842,11 @@ static constexpr ArgInfo dropout1d_args[] = {{"input", ArgType::kTensor, false, 
                                              {"train", ArgType::kBool, false, true, 0,
                                               ArgDefault::kBool, {.i = 1}},
                                              {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout1d_schema = {.name = "dropout1d", .call = "dropout1d",
+static constexpr OpSchema dropout1d_schema =
+    schema_of({.name = "dropout1d", .call = "dropout1d",
     .text = "dropout1d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
     "None) -> Tensor", .args = dropout1d_args, .n_args = 4, .n_outs = 1, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout1d =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout1d_schema, impl::dropout1d,
     nullptr);
@@ -828,10 +856,11 @@ static constexpr ArgInfo dropout1d__args[] = {{"input", ArgType::kTensor, true, 
                                               {"train", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 1}},
                                               {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout1d__schema = {.name = "dropout1d_", .call = "dropout1d_",
+static constexpr OpSchema dropout1d__schema =
+    schema_of({.name = "dropout1d_", .call = "dropout1d_",
     .text = "dropout1d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
     "None) -> Tensor", .args = dropout1d__args, .n_args = 4, .n_outs = 0, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout1d_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout1d__schema, dropout1d__impl, nullptr);
 
@@ -842,10 +871,11 @@ static constexpr ArgInfo dropout2d_args[] = {{"input", ArgType::kTensor, false, 
                                              {"train", ArgType::kBool, false, true, 0,
                                               ArgDefault::kBool, {.i = 1}},
                                              {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout2d_schema = {.name = "dropout2d", .call = "dropout2d",
+static constexpr OpSchema dropout2d_schema =
+    schema_of({.name = "dropout2d", .call = "dropout2d",
     .text = "dropout2d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
     "None) -> Tensor", .args = dropout2d_args, .n_args = 4, .n_outs = 1, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout2d =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout2d_schema, impl::dropout2d,
     nullptr);
@@ -855,10 +885,11 @@ static constexpr ArgInfo dropout2d__args[] = {{"input", ArgType::kTensor, true, 
                                               {"train", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 1}},
                                               {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout2d__schema = {.name = "dropout2d_", .call = "dropout2d_",
+static constexpr OpSchema dropout2d__schema =
+    schema_of({.name = "dropout2d_", .call = "dropout2d_",
     .text = "dropout2d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
     "None) -> Tensor", .args = dropout2d__args, .n_args = 4, .n_outs = 0, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout2d_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout2d__schema, dropout2d__impl, nullptr);
 
@@ -869,10 +900,11 @@ static constexpr ArgInfo dropout3d_args[] = {{"input", ArgType::kTensor, false, 
                                              {"train", ArgType::kBool, false, true, 0,
                                               ArgDefault::kBool, {.i = 1}},
                                              {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout3d_schema = {.name = "dropout3d", .call = "dropout3d",
+static constexpr OpSchema dropout3d_schema =
+    schema_of({.name = "dropout3d", .call = "dropout3d",
     .text = "dropout3d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
     "None) -> Tensor", .args = dropout3d_args, .n_args = 4, .n_outs = 1, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout3d =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout3d_schema, impl::dropout3d,
     nullptr);
@@ -882,10 +914,11 @@ static constexpr ArgInfo dropout3d__args[] = {{"input", ArgType::kTensor, true, 
                                               {"train", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 1}},
                                               {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout3d__schema = {.name = "dropout3d_", .call = "dropout3d_",
+static constexpr OpSchema dropout3d__schema =
+    schema_of({.name = "dropout3d_", .call = "dropout3d_",
     .text = "dropout3d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
     "None) -> Tensor", .args = dropout3d__args, .n_args = 4, .n_outs = 0, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout3d_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout3d__schema, dropout3d__impl, nullptr);
 
@@ -896,11 +929,12 @@ static constexpr ArgInfo alpha_dropout_args[] = {{"input", ArgType::kTensor, fal
                                                  {"train", ArgType::kBool, false, true, 0,
                                                   ArgDefault::kBool, {.i = 0}},
                                                  {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema alpha_dropout_schema = {.name = "alpha_dropout", .call = "alpha_dropout",
+static constexpr OpSchema alpha_dropout_schema =
+    schema_of({.name = "alpha_dropout", .call = "alpha_dropout",
     .text = "alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: "
     "Generator = None) -> Tensor", .args = alpha_dropout_args, .n_args = 4, .n_outs = 1,
     .random = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_alpha_dropout =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&alpha_dropout_schema,
     impl::alpha_dropout, nullptr);
@@ -910,12 +944,12 @@ static constexpr ArgInfo alpha_dropout__args[] = {{"input", ArgType::kTensor, tr
                                                   {"train", ArgType::kBool, false, true, 0,
                                                    ArgDefault::kBool, {.i = 0}},
                                                   {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema alpha_dropout__schema = {.name = "alpha_dropout_",
-                                                   .call = "alpha_dropout_",
+static constexpr OpSchema alpha_dropout__schema =
+    schema_of({.name = "alpha_dropout_", .call = "alpha_dropout_",
     .text = "alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: "
     "Generator = None) -> Tensor", .args = alpha_dropout__args, .n_args = 4, .n_outs = 0,
     .random = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, double, bool, Generator*)> op_alpha_dropout_ = make_op<void, Tensor&,
     double, bool, Generator*>(&alpha_dropout__schema, alpha_dropout__impl, nullptr);
 
@@ -924,12 +958,12 @@ static constexpr ArgInfo feature_alpha_dropout_args[] = {{"input", ArgType::kTen
     {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}},
     {"train", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}},
     {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema feature_alpha_dropout_schema = {.name = "feature_alpha_dropout",
-    .call = "feature_alpha_dropout",
+static constexpr OpSchema feature_alpha_dropout_schema =
+    schema_of({.name = "feature_alpha_dropout", .call = "feature_alpha_dropout",
     .text = "feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: "
     "Generator = None) -> Tensor", .args = feature_alpha_dropout_args, .n_args = 4, .n_outs = 1,
     .random = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_feature_alpha_dropout =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&feature_alpha_dropout_schema,
     impl::feature_alpha_dropout, nullptr);
@@ -937,12 +971,12 @@ static constexpr ArgInfo feature_alpha_dropout__args[] = {{"input", ArgType::kTe
     {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}},
     {"train", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}},
     {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema feature_alpha_dropout__schema = {.name = "feature_alpha_dropout_",
-    .call = "feature_alpha_dropout_",
+static constexpr OpSchema feature_alpha_dropout__schema =
+    schema_of({.name = "feature_alpha_dropout_", .call = "feature_alpha_dropout_",
     .text = "feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: "
     "Generator = None) -> Tensor", .args = feature_alpha_dropout__args, .n_args = 4, .n_outs = 0,
     .random = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, double, bool, Generator*)> op_feature_alpha_dropout_ =
     make_op<void, Tensor&, double, bool, Generator*>(&feature_alpha_dropout__schema,
                                                      feature_alpha_dropout__impl, nullptr);

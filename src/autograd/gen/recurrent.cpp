@@ -20,12 +20,13 @@ static constexpr ArgInfo lstm_args[] = {{"input", ArgType::kTensor, false, false
                                         {"bidirectional", ArgType::kBool, false, false},
                                         {"batch_first", ArgType::kBool, false, false},
                                         {"batch_sizes", ArgType::kSize, false, true}};
-static constexpr OpSchema lstm_schema = {.name = "lstm", .call = "lstm",
+static constexpr OpSchema lstm_schema =
+    schema_of({.name = "lstm", .call = "lstm",
     .text = "lstm(input: Tensor, hx: Tensor[], params: Tensor[], has_biases: Bool, num_layers: "
     "Int, dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] "
     "= None) -> (output: Tensor, h_n: Tensor, c_n: Tensor)", .args = lstm_args, .n_args = 10,
     .n_outs = 3, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorTriple(const Tensor&, TensorSpan, TensorSpan, bool, int64_t, double, bool, bool,
                           bool, Ints)> op_lstm = make_op<TensorTriple, const Tensor&, TensorSpan,
     TensorSpan, bool, int64_t, double, bool, bool, bool, Ints>(&lstm_schema, impl::lstm, nullptr);
@@ -41,11 +42,12 @@ static constexpr ArgInfo gru_args[] = {{"input", ArgType::kTensor, false, false}
                                        {"bidirectional", ArgType::kBool, false, false},
                                        {"batch_first", ArgType::kBool, false, false},
                                        {"batch_sizes", ArgType::kSize, false, true}};
-static constexpr OpSchema gru_schema = {.name = "gru", .call = "gru",
+static constexpr OpSchema gru_schema =
+    schema_of({.name = "gru", .call = "gru",
     .text = "gru(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: Int, "
     "dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] = "
     "None) -> (output: Tensor, h_n: Tensor)", .args = gru_args, .n_args = 10, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
                         bool, Ints)> op_gru = make_op<TensorPair, const Tensor&, const Tensor&,
                                                       TensorSpan, bool, int64_t, double, bool, bool,
@@ -62,11 +64,12 @@ static constexpr ArgInfo rnn_tanh_args[] = {{"input", ArgType::kTensor, false, f
                                             {"bidirectional", ArgType::kBool, false, false},
                                             {"batch_first", ArgType::kBool, false, false},
                                             {"batch_sizes", ArgType::kSize, false, true}};
-static constexpr OpSchema rnn_tanh_schema = {.name = "rnn_tanh", .call = "rnn_tanh",
+static constexpr OpSchema rnn_tanh_schema =
+    schema_of({.name = "rnn_tanh", .call = "rnn_tanh",
     .text = "rnn_tanh(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: "
     "Int, dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] "
     "= None) -> (output: Tensor, h_n: Tensor)", .args = rnn_tanh_args, .n_args = 10, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
                         bool, Ints)> op_rnn_tanh = make_op<TensorPair, const Tensor&, const Tensor&,
     TensorSpan, bool, int64_t, double, bool, bool, bool, Ints>(&rnn_tanh_schema, impl::rnn_tanh,
@@ -83,11 +86,12 @@ static constexpr ArgInfo rnn_relu_args[] = {{"input", ArgType::kTensor, false, f
                                             {"bidirectional", ArgType::kBool, false, false},
                                             {"batch_first", ArgType::kBool, false, false},
                                             {"batch_sizes", ArgType::kSize, false, true}};
-static constexpr OpSchema rnn_relu_schema = {.name = "rnn_relu", .call = "rnn_relu",
+static constexpr OpSchema rnn_relu_schema =
+    schema_of({.name = "rnn_relu", .call = "rnn_relu",
     .text = "rnn_relu(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: "
     "Int, dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] "
     "= None) -> (output: Tensor, h_n: Tensor)", .args = rnn_relu_args, .n_args = 10, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
                         bool, Ints)> op_rnn_relu = make_op<TensorPair, const Tensor&, const Tensor&,
     TensorSpan, bool, int64_t, double, bool, bool, bool, Ints>(&rnn_relu_schema, impl::rnn_relu,
@@ -100,11 +104,12 @@ static constexpr ArgInfo lstm_cell_args[] = {{"input", ArgType::kTensor, false, 
                                              {"w_hh", ArgType::kTensor, false, false},
                                              {"b_ih", ArgType::kOptTensor, false, true},
                                              {"b_hh", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema lstm_cell_schema = {.name = "lstm_cell", .call = "lstm_cell",
+static constexpr OpSchema lstm_cell_schema =
+    schema_of({.name = "lstm_cell", .call = "lstm_cell",
     .text = "lstm_cell(input: Tensor, hx: Tensor[], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
     "None, b_hh: Tensor? = None) -> (h_1: Tensor, c_1: Tensor)", .args = lstm_cell_args,
     .n_args = 6, .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, TensorSpan, const Tensor&, const Tensor&, const Tensor*,
                         const Tensor*)> op_lstm_cell = make_op<TensorPair, const Tensor&,
     TensorSpan, const Tensor&, const Tensor&, const Tensor*, const Tensor*>(&lstm_cell_schema,
@@ -117,10 +122,11 @@ static constexpr ArgInfo gru_cell_args[] = {{"input", ArgType::kTensor, false, f
                                             {"w_hh", ArgType::kTensor, false, false},
                                             {"b_ih", ArgType::kOptTensor, false, true},
                                             {"b_hh", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema gru_cell_schema = {.name = "gru_cell", .call = "gru_cell",
+static constexpr OpSchema gru_cell_schema =
+    schema_of({.name = "gru_cell", .call = "gru_cell",
     .text = "gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
     "None, b_hh: Tensor? = None) -> Tensor", .args = gru_cell_args, .n_args = 6, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                        const Tensor*)> op_gru_cell = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*>(&gru_cell_schema,
@@ -133,10 +139,11 @@ static constexpr ArgInfo rnn_tanh_cell_args[] = {{"input", ArgType::kTensor, fal
                                                  {"w_hh", ArgType::kTensor, false, false},
                                                  {"b_ih", ArgType::kOptTensor, false, true},
                                                  {"b_hh", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema rnn_tanh_cell_schema = {.name = "rnn_tanh_cell", .call = "rnn_tanh_cell",
+static constexpr OpSchema rnn_tanh_cell_schema =
+    schema_of({.name = "rnn_tanh_cell", .call = "rnn_tanh_cell",
     .text = "rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
     "None, b_hh: Tensor? = None) -> Tensor", .args = rnn_tanh_cell_args, .n_args = 6, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                        const Tensor*)> op_rnn_tanh_cell = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*,
@@ -149,10 +156,11 @@ static constexpr ArgInfo rnn_relu_cell_args[] = {{"input", ArgType::kTensor, fal
                                                  {"w_hh", ArgType::kTensor, false, false},
                                                  {"b_ih", ArgType::kOptTensor, false, true},
                                                  {"b_hh", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema rnn_relu_cell_schema = {.name = "rnn_relu_cell", .call = "rnn_relu_cell",
+static constexpr OpSchema rnn_relu_cell_schema =
+    schema_of({.name = "rnn_relu_cell", .call = "rnn_relu_cell",
     .text = "rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
     "None, b_hh: Tensor? = None) -> Tensor", .args = rnn_relu_cell_args, .n_args = 6, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                        const Tensor*)> op_rnn_relu_cell = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*,
@@ -262,12 +270,12 @@ static constexpr ArgInfo recurrent_layer_args[] = {{"gates", ArgType::kTensor, f
                                                    {"batch_sizes", ArgType::kShape, false, false},
                                                    {"mode", ArgType::kInt, false, false},
                                                    {"reverse", ArgType::kBool, false, false}};
-static constexpr OpSchema recurrent_layer_schema = {.name = "recurrent_layer",
-                                                    .call = "recurrent_layer",
+static constexpr OpSchema recurrent_layer_schema =
+    schema_of({.name = "recurrent_layer", .call = "recurrent_layer",
     .text = "recurrent_layer(gates: Tensor, h0: Tensor, c0: Tensor?, w_hh: Tensor, b_hh: Tensor?, "
     "w_hr: Tensor?, batch_sizes: Shape, mode: Int, reverse: Bool) -> (output: Tensor, cells: "
     "Tensor, saved: PlainTensor)", .args = recurrent_layer_args, .n_args = 9, .n_outs = 3,
-    .differentiable = true, .internal = true, .leaf = true};
+    .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, const Tensor&, const Tensor*,
                           const Tensor*, Ints, int64_t, bool)> op_recurrent_layer =
     make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor*, const Tensor&, const Tensor*,
@@ -282,13 +290,13 @@ static constexpr ArgInfo recurrent_layer_backward_args[] =
      {"output", ArgType::kTensor, false, false}, {"cells", ArgType::kTensor, false, false},
      {"saved", ArgType::kTensor, false, false}, {"batch_sizes", ArgType::kShape, false, false},
      {"mode", ArgType::kInt, false, false}, {"reverse", ArgType::kBool, false, false}};
-static constexpr OpSchema recurrent_layer_backward_schema = {.name = "recurrent_layer_backward",
-    .call = "recurrent_layer_backward",
+static constexpr OpSchema recurrent_layer_backward_schema =
+    schema_of({.name = "recurrent_layer_backward", .call = "recurrent_layer_backward",
     .text = "recurrent_layer_backward(grad: Tensor?, grad_cells: Tensor?, h0: Tensor, c0: "
     "Tensor?, w_hh: Tensor, w_hr: Tensor?, output: Tensor, cells: Tensor, saved: Tensor, "
     "batch_sizes: Shape, mode: Int, reverse: Bool) -> (dgates: Tensor, dhidden: Tensor, carry: "
     "Tensor)", .args = recurrent_layer_backward_args, .n_args = 12, .n_outs = 3, .internal = true,
-    .leaf = true};
+    .leaf = true});
 constinit Op<TensorTriple(const Tensor*, const Tensor*, const Tensor&, const Tensor*, const Tensor&,
                           const Tensor*, const Tensor&, const Tensor&, const Tensor&, Ints, int64_t,
                           bool)> op_recurrent_layer_backward = make_op<TensorTriple, const Tensor*,

@@ -38,12 +38,11 @@ static TensorRef sum_autograd(Call c, const Tensor& self, Dtype dtype) {
 }
 static constexpr ArgInfo sum_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema sum_schema = {.name = "sum", .call = "sum",
-                                        .text = "sum(self: Tensor, dtype: DType? = None) -> Tensor",
-                                        .args = sum_args, .n_args = 2, .n_outs = 1,
-                                        .differentiable = true, .leaf = true,
-                                        .kind = OpKind::kReduce,
-                                        .wide_unsigned = WideUnsigned::kInt64};
+static constexpr OpSchema sum_schema =
+    schema_of({.name = "sum", .call = "sum",
+               .text = "sum(self: Tensor, dtype: DType? = None) -> Tensor", .args = sum_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&, Dtype)> op_sum = make_op<TensorRef, const Tensor&,
     Dtype>(&sum_schema, impl::sum, sum_autograd);
 
@@ -86,10 +85,11 @@ static constexpr ArgInfo sum_dim_args[] = {{"self", ArgType::kTensor, false, fal
                                             ArgDefault::kBool, {.i = 0}},
                                            {"dtype", ArgType::kDtype, false, true},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sum_dim_schema = {.name = "sum_dim", .call = "sum_dim",
+static constexpr OpSchema sum_dim_schema =
+    schema_of({.name = "sum_dim", .call = "sum_dim",
     .text = "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> "
     "Tensor", .args = sum_dim_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64};
+    .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_sum_dim =
     make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&sum_dim_schema, impl::sum_dim,
     sum_dim_autograd);
@@ -98,10 +98,11 @@ static void sum_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool kee
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sum_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
 }
-static constexpr OpSchema sum_dim_into_schema = {.name = "sum_dim_into", .call = "sum_dim_into",
+static constexpr OpSchema sum_dim_into_schema =
+    schema_of({.name = "sum_dim_into", .call = "sum_dim_into",
     .text = "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> "
     "Tensor", .args = sum_dim_args, .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64};
+    .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_sum_dim_into =
     make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&sum_dim_into_schema,
     sum_dim_into_impl, sum_dim_into_autograd);
@@ -109,10 +110,11 @@ constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_sum_dim_into =
 // ---- sum_to_size ----
 static constexpr ArgInfo sum_to_size_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"size", ArgType::kSize, false, false}};
-static constexpr OpSchema sum_to_size_schema = {.name = "sum_to_size", .call = "sum_to_size",
-    .text = "sum_to_size(self: Tensor, size: Size) -> Tensor", .args = sum_to_size_args,
-    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema sum_to_size_schema =
+    schema_of({.name = "sum_to_size", .call = "sum_to_size",
+               .text = "sum_to_size(self: Tensor, size: Size) -> Tensor", .args = sum_to_size_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_sum_to_size = make_op<TensorRef, const Tensor&,
     Ints>(&sum_to_size_schema, impl::sum_to_size, nullptr);
 
@@ -145,9 +147,11 @@ static TensorRef mean_autograd(Call c, const Tensor& self, Dtype dtype) {
 }
 static constexpr ArgInfo mean_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema mean_schema = {.name = "mean", .call = "mean",
-    .text = "mean(self: Tensor, dtype: DType? = None) -> Tensor", .args = mean_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kReduce};
+static constexpr OpSchema mean_schema =
+    schema_of({.name = "mean", .call = "mean",
+               .text = "mean(self: Tensor, dtype: DType? = None) -> Tensor", .args = mean_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kReduce});
 constinit Op<TensorRef(const Tensor&, Dtype)> op_mean = make_op<TensorRef, const Tensor&,
     Dtype>(&mean_schema, impl::mean, mean_autograd);
 
@@ -192,10 +196,11 @@ static constexpr ArgInfo mean_dim_args[] = {{"self", ArgType::kTensor, false, fa
                                              ArgDefault::kBool, {.i = 0}},
                                             {"dtype", ArgType::kDtype, false, true},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mean_dim_schema = {.name = "mean_dim", .call = "mean_dim",
+static constexpr OpSchema mean_dim_schema =
+    schema_of({.name = "mean_dim", .call = "mean_dim",
     .text = "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> "
     "Tensor", .args = mean_dim_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kReduce};
+    .kind = OpKind::kReduce});
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_mean_dim =
     make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&mean_dim_schema, impl::mean_dim,
     mean_dim_autograd);
@@ -204,10 +209,11 @@ static void mean_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool ke
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mean_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
 }
-static constexpr OpSchema mean_dim_into_schema = {.name = "mean_dim_into", .call = "mean_dim_into",
+static constexpr OpSchema mean_dim_into_schema =
+    schema_of({.name = "mean_dim_into", .call = "mean_dim_into",
     .text = "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> "
     "Tensor", .args = mean_dim_args, .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kReduce};
+    .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_mean_dim_into =
     make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&mean_dim_into_schema,
     mean_dim_into_impl, mean_dim_into_autograd);
@@ -246,10 +252,10 @@ static TensorRef max_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo max_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema max_schema = {.name = "max", .call = "max",
-                                        .text = "max(self: Tensor) -> Tensor", .args = max_args,
-                                        .n_args = 1, .n_outs = 1, .differentiable = true,
-                                        .leaf = true, .kind = OpKind::kReduce};
+static constexpr OpSchema max_schema =
+    schema_of({.name = "max", .call = "max", .text = "max(self: Tensor) -> Tensor",
+               .args = max_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kReduce});
 constinit Op<TensorRef(const Tensor&)> op_max = make_op<TensorRef, const Tensor&>(&max_schema,
     impl::max, max_autograd);
 
@@ -296,10 +302,11 @@ static constexpr ArgInfo max_dim_args[] = {{"self", ArgType::kTensor, false, fal
                                             ArgDefault::kBool, {.i = 0}},
                                            {"dst_values", ArgType::kTensor, true, false},
                                            {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema max_dim_schema = {.name = "max_dim", .call = "max_dim",
+static constexpr OpSchema max_dim_schema =
+    schema_of({.name = "max_dim", .call = "max_dim",
     .text = "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
     "IndexTensor)", .args = max_dim_args, .n_args = 3, .n_outs = 2, .differentiable = true,
-    .leaf = true, .kind = OpKind::kReduce};
+    .leaf = true, .kind = OpKind::kReduce});
 constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_max_dim =
     make_op<TensorPair, const Tensor&, int64_t, bool>(&max_dim_schema, impl::max_dim,
                                                       max_dim_autograd);
@@ -308,10 +315,11 @@ static void max_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool 
   if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
   redispatch(op_max_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_values, dst_indices);
 }
-static constexpr OpSchema max_dim_into_schema = {.name = "max_dim_into", .call = "max_dim_into",
+static constexpr OpSchema max_dim_into_schema =
+    schema_of({.name = "max_dim_into", .call = "max_dim_into",
     .text = "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
     "IndexTensor)", .args = max_dim_args, .n_args = 5, .n_outs = 0, .differentiable = true,
-    .leaf = true, .kind = OpKind::kReduce};
+    .leaf = true, .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_max_dim_into =
     make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&max_dim_into_schema,
     max_dim_into_impl, max_dim_into_autograd);
@@ -350,10 +358,10 @@ static TensorRef min_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo min_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema min_schema = {.name = "min", .call = "min",
-                                        .text = "min(self: Tensor) -> Tensor", .args = min_args,
-                                        .n_args = 1, .n_outs = 1, .differentiable = true,
-                                        .leaf = true, .kind = OpKind::kReduce};
+static constexpr OpSchema min_schema =
+    schema_of({.name = "min", .call = "min", .text = "min(self: Tensor) -> Tensor",
+               .args = min_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kReduce});
 constinit Op<TensorRef(const Tensor&)> op_min = make_op<TensorRef, const Tensor&>(&min_schema,
     impl::min, min_autograd);
 
@@ -400,10 +408,11 @@ static constexpr ArgInfo min_dim_args[] = {{"self", ArgType::kTensor, false, fal
                                             ArgDefault::kBool, {.i = 0}},
                                            {"dst_values", ArgType::kTensor, true, false},
                                            {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema min_dim_schema = {.name = "min_dim", .call = "min_dim",
+static constexpr OpSchema min_dim_schema =
+    schema_of({.name = "min_dim", .call = "min_dim",
     .text = "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
     "IndexTensor)", .args = min_dim_args, .n_args = 3, .n_outs = 2, .differentiable = true,
-    .leaf = true, .kind = OpKind::kReduce};
+    .leaf = true, .kind = OpKind::kReduce});
 constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_min_dim =
     make_op<TensorPair, const Tensor&, int64_t, bool>(&min_dim_schema, impl::min_dim,
                                                       min_dim_autograd);
@@ -412,10 +421,11 @@ static void min_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool 
   if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
   redispatch(op_min_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_values, dst_indices);
 }
-static constexpr OpSchema min_dim_into_schema = {.name = "min_dim_into", .call = "min_dim_into",
+static constexpr OpSchema min_dim_into_schema =
+    schema_of({.name = "min_dim_into", .call = "min_dim_into",
     .text = "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
     "IndexTensor)", .args = min_dim_args, .n_args = 5, .n_outs = 0, .differentiable = true,
-    .leaf = true, .kind = OpKind::kReduce};
+    .leaf = true, .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_min_dim_into =
     make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&min_dim_into_schema,
     min_dim_into_impl, min_dim_into_autograd);
@@ -426,9 +436,10 @@ static constexpr ArgInfo argmax_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"keepdim", ArgType::kBool, false, true, 0,
                                            ArgDefault::kBool, {.i = 0}},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema argmax_schema = {.name = "argmax", .call = "argmax",
+static constexpr OpSchema argmax_schema =
+    schema_of({.name = "argmax", .call = "argmax",
     .text = "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor",
-    .args = argmax_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kReduce};
+    .args = argmax_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kReduce});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmax =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&argmax_schema, impl::argmax, nullptr);
 static void argmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim,
@@ -436,20 +447,20 @@ static void argmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, b
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_argmax_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema argmax_into_schema = {.name = "argmax_into", .call = "argmax_into",
+static constexpr OpSchema argmax_into_schema =
+    schema_of({.name = "argmax_into", .call = "argmax_into",
     .text = "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor",
-    .args = argmax_args, .n_args = 4, .n_outs = 0, .leaf = true, .kind = OpKind::kReduce};
+    .args = argmax_args, .n_args = 4, .n_outs = 0, .leaf = true, .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmax_into =
     make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&>(&argmax_into_schema, argmax_into_impl,
     argmax_into_autograd);
 
 // ---- any ----
 static constexpr ArgInfo any_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema any_schema = {.name = "any", .call = "any",
-                                        .text = "any(self: Tensor) -> BoolTensor", .args = any_args,
-                                        .n_args = 1, .n_outs = 1, .leaf = true,
-                                        .kind = OpKind::kReduce,
-                                        .wide_unsigned = WideUnsigned::kInt64};
+static constexpr OpSchema any_schema =
+    schema_of({.name = "any", .call = "any", .text = "any(self: Tensor) -> BoolTensor",
+               .args = any_args, .n_args = 1, .n_outs = 1, .leaf = true, .kind = OpKind::kReduce,
+               .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&)> op_any = make_op<TensorRef, const Tensor&>(&any_schema,
     impl::any, nullptr);
 
@@ -459,31 +470,32 @@ static constexpr ArgInfo any_dim_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"keepdim", ArgType::kBool, false, true, 0,
                                             ArgDefault::kBool, {.i = 0}},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema any_dim_schema = {.name = "any_dim", .call = "any_dim",
-    .text = "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
-    .args = any_dim_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kReduce,
-    .wide_unsigned = WideUnsigned::kInt64};
+static constexpr OpSchema any_dim_schema =
+    schema_of({.name = "any_dim", .call = "any_dim",
+               .text = "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
+               .args = any_dim_args, .n_args = 3, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_any_dim = make_op<TensorRef, const Tensor&,
     Ints, bool>(&any_dim_schema, impl::any_dim, nullptr);
 static void any_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_any_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema any_dim_into_schema = {.name = "any_dim_into", .call = "any_dim_into",
-    .text = "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
-    .args = any_dim_args, .n_args = 4, .n_outs = 0, .leaf = true, .kind = OpKind::kReduce,
-    .wide_unsigned = WideUnsigned::kInt64};
+static constexpr OpSchema any_dim_into_schema =
+    schema_of({.name = "any_dim_into", .call = "any_dim_into",
+               .text = "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
+               .args = any_dim_args, .n_args = 4, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_any_dim_into =
     make_op<void, const Tensor&, Ints, bool, Tensor&>(&any_dim_into_schema, any_dim_into_impl,
                                                       any_dim_into_autograd);
 
 // ---- all ----
 static constexpr ArgInfo all_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema all_schema = {.name = "all", .call = "all",
-                                        .text = "all(self: Tensor) -> BoolTensor", .args = all_args,
-                                        .n_args = 1, .n_outs = 1, .leaf = true,
-                                        .kind = OpKind::kReduce,
-                                        .wide_unsigned = WideUnsigned::kInt64};
+static constexpr OpSchema all_schema =
+    schema_of({.name = "all", .call = "all", .text = "all(self: Tensor) -> BoolTensor",
+               .args = all_args, .n_args = 1, .n_outs = 1, .leaf = true, .kind = OpKind::kReduce,
+               .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&)> op_all = make_op<TensorRef, const Tensor&>(&all_schema,
     impl::all, nullptr);
 
@@ -493,20 +505,22 @@ static constexpr ArgInfo all_dim_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"keepdim", ArgType::kBool, false, true, 0,
                                             ArgDefault::kBool, {.i = 0}},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema all_dim_schema = {.name = "all_dim", .call = "all_dim",
-    .text = "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
-    .args = all_dim_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kReduce,
-    .wide_unsigned = WideUnsigned::kInt64};
+static constexpr OpSchema all_dim_schema =
+    schema_of({.name = "all_dim", .call = "all_dim",
+               .text = "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
+               .args = all_dim_args, .n_args = 3, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_all_dim = make_op<TensorRef, const Tensor&,
     Ints, bool>(&all_dim_schema, impl::all_dim, nullptr);
 static void all_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_all_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema all_dim_into_schema = {.name = "all_dim_into", .call = "all_dim_into",
-    .text = "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
-    .args = all_dim_args, .n_args = 4, .n_outs = 0, .leaf = true, .kind = OpKind::kReduce,
-    .wide_unsigned = WideUnsigned::kInt64};
+static constexpr OpSchema all_dim_into_schema =
+    schema_of({.name = "all_dim_into", .call = "all_dim_into",
+               .text = "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
+               .args = all_dim_args, .n_args = 4, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_all_dim_into =
     make_op<void, const Tensor&, Ints, bool, Tensor&>(&all_dim_into_schema, all_dim_into_impl,
                                                       all_dim_into_autograd);
@@ -555,20 +569,22 @@ static constexpr ArgInfo amax_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"keepdim", ArgType::kBool, false, true, 0,
                                          ArgDefault::kBool, {.i = 0}},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema amax_schema = {.name = "amax", .call = "amax",
-    .text = "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
-    .args = amax_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kReduce};
+static constexpr OpSchema amax_schema =
+    schema_of({.name = "amax", .call = "amax",
+               .text = "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
+               .args = amax_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kReduce});
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_amax = make_op<TensorRef, const Tensor&, Ints,
     bool>(&amax_schema, impl::amax, amax_autograd);
 static void amax_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_amax_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema amax_into_schema = {.name = "amax_into", .call = "amax_into",
-    .text = "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
-    .args = amax_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kReduce};
+static constexpr OpSchema amax_into_schema =
+    schema_of({.name = "amax_into", .call = "amax_into",
+               .text = "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
+               .args = amax_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amax_into = make_op<void, const Tensor&,
     Ints, bool, Tensor&>(&amax_into_schema, amax_into_impl, amax_into_autograd);
 
@@ -616,20 +632,22 @@ static constexpr ArgInfo amin_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"keepdim", ArgType::kBool, false, true, 0,
                                          ArgDefault::kBool, {.i = 0}},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema amin_schema = {.name = "amin", .call = "amin",
-    .text = "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
-    .args = amin_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kReduce};
+static constexpr OpSchema amin_schema =
+    schema_of({.name = "amin", .call = "amin",
+               .text = "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
+               .args = amin_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kReduce});
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_amin = make_op<TensorRef, const Tensor&, Ints,
     bool>(&amin_schema, impl::amin, amin_autograd);
 static void amin_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_amin_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema amin_into_schema = {.name = "amin_into", .call = "amin_into",
-    .text = "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
-    .args = amin_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kReduce};
+static constexpr OpSchema amin_into_schema =
+    schema_of({.name = "amin_into", .call = "amin_into",
+               .text = "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
+               .args = amin_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amin_into = make_op<void, const Tensor&,
     Ints, bool, Tensor&>(&amin_into_schema, amin_into_impl, amin_into_autograd);
 
@@ -678,10 +696,12 @@ static constexpr ArgInfo logsumexp_args[] = {{"self", ArgType::kTensor, false, f
                                              {"keepdim", ArgType::kBool, false, true, 0,
                                               ArgDefault::kBool, {.i = 0}},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logsumexp_schema = {.name = "logsumexp", .call = "logsumexp",
-    .text = "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor",
-    .args = logsumexp_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kReduce, .autocast = {Autocast::kNone, Autocast::kFp32}};
+static constexpr OpSchema logsumexp_schema =
+    schema_of({.name = "logsumexp", .call = "logsumexp",
+               .text = "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor",
+               .args = logsumexp_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kReduce,
+               .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_logsumexp = make_op<TensorRef, const Tensor&,
     Ints, bool>(&logsumexp_schema, impl::logsumexp, logsumexp_autograd);
 static void logsumexp_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim,
@@ -689,11 +709,11 @@ static void logsumexp_into_autograd(Call c, const Tensor& self, Ints dim, bool k
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logsumexp_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema logsumexp_into_schema = {.name = "logsumexp_into",
-                                                   .call = "logsumexp_into",
-    .text = "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor",
-    .args = logsumexp_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kReduce};
+static constexpr OpSchema logsumexp_into_schema =
+    schema_of({.name = "logsumexp_into", .call = "logsumexp_into",
+               .text = "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor",
+               .args = logsumexp_args, .n_args = 4, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_logsumexp_into =
     make_op<void, const Tensor&, Ints, bool, Tensor&>(&logsumexp_into_schema, logsumexp_into_impl,
                                                       logsumexp_into_autograd);
@@ -706,10 +726,11 @@ static constexpr ArgInfo var_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"keepdim", ArgType::kBool, false, true, 0,
                                         ArgDefault::kBool, {.i = 0}},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema var_schema = {.name = "var", .call = "var",
+static constexpr OpSchema var_schema =
+    schema_of({.name = "var", .call = "var",
     .text = "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
     "Tensor", .args = var_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_var =
     make_op<TensorRef, const Tensor&, Ints, double, bool>(&var_schema, impl::var, nullptr);
 static void var_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim,
@@ -717,10 +738,11 @@ static void var_into_autograd(Call c, const Tensor& self, Ints dim, double corre
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_var_into, c.keys & kBelowAutograd, self, dim, correction, keepdim, dst);
 }
-static constexpr OpSchema var_into_schema = {.name = "var_into", .call = "var_into",
+static constexpr OpSchema var_into_schema =
+    schema_of({.name = "var_into", .call = "var_into",
     .text = "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
     "Tensor", .args = var_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_var_into =
     make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&var_into_schema, var_into_impl,
     var_into_autograd);
@@ -733,10 +755,11 @@ static constexpr ArgInfo std_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"keepdim", ArgType::kBool, false, true, 0,
                                         ArgDefault::kBool, {.i = 0}},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema std_schema = {.name = "std", .call = "std",
+static constexpr OpSchema std_schema =
+    schema_of({.name = "std", .call = "std",
     .text = "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
     "Tensor", .args = std_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_std =
     make_op<TensorRef, const Tensor&, Ints, double, bool>(&std_schema, impl::std, nullptr);
 static void std_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim,
@@ -744,10 +767,11 @@ static void std_into_autograd(Call c, const Tensor& self, Ints dim, double corre
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_std_into, c.keys & kBelowAutograd, self, dim, correction, keepdim, dst);
 }
-static constexpr OpSchema std_into_schema = {.name = "std_into", .call = "std_into",
+static constexpr OpSchema std_into_schema =
+    schema_of({.name = "std_into", .call = "std_into",
     .text = "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
     "Tensor", .args = std_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_std_into =
     make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&std_into_schema, std_into_impl,
     std_into_autograd);
@@ -759,10 +783,11 @@ static constexpr ArgInfo var_mean_args[] = {{"self", ArgType::kTensor, false, fa
                                              ArgDefault::kFloat, {.f = 1.0}},
                                             {"keepdim", ArgType::kBool, false, true, 0,
                                              ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema var_mean_schema = {.name = "var_mean", .call = "var_mean",
+static constexpr OpSchema var_mean_schema =
+    schema_of({.name = "var_mean", .call = "var_mean",
     .text = "var_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = "
     "false) -> (var: Tensor, mean: Tensor)", .args = var_mean_args, .n_args = 4, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, Ints, double, bool)> op_var_mean =
     make_op<TensorPair, const Tensor&, Ints, double, bool>(&var_mean_schema, impl::var_mean,
     nullptr);
@@ -802,10 +827,12 @@ static TensorRef prod_autograd(Call c, const Tensor& self, Dtype dtype) {
 }
 static constexpr ArgInfo prod_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema prod_schema = {.name = "prod", .call = "prod",
-    .text = "prod(self: Tensor, dtype: DType? = None) -> Tensor", .args = prod_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kReduce,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kInt64};
+static constexpr OpSchema prod_schema =
+    schema_of({.name = "prod", .call = "prod",
+               .text = "prod(self: Tensor, dtype: DType? = None) -> Tensor", .args = prod_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kReduce, .autocast = {Autocast::kFp32, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&, Dtype)> op_prod = make_op<TensorRef, const Tensor&,
     Dtype>(&prod_schema, impl::prod, prod_autograd);
 
@@ -856,11 +883,12 @@ static constexpr ArgInfo prod_dim_args[] = {{"self", ArgType::kTensor, false, fa
                                              ArgDefault::kBool, {.i = 0}},
                                             {"dtype", ArgType::kDtype, false, true},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema prod_dim_schema = {.name = "prod_dim", .call = "prod_dim",
+static constexpr OpSchema prod_dim_schema =
+    schema_of({.name = "prod_dim", .call = "prod_dim",
     .text = "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> "
     "Tensor", .args = prod_dim_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
     .kind = OpKind::kReduce, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kInt64};
+    .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&, int64_t, bool, Dtype)> op_prod_dim =
     make_op<TensorRef, const Tensor&, int64_t, bool, Dtype>(&prod_dim_schema, impl::prod_dim,
     prod_dim_autograd);
@@ -869,10 +897,11 @@ static void prod_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_prod_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
 }
-static constexpr OpSchema prod_dim_into_schema = {.name = "prod_dim_into", .call = "prod_dim_into",
+static constexpr OpSchema prod_dim_into_schema =
+    schema_of({.name = "prod_dim_into", .call = "prod_dim_into",
     .text = "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> "
     "Tensor", .args = prod_dim_args, .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64};
+    .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<void(const Tensor&, int64_t, bool, Dtype, Tensor&)> op_prod_dim_into =
     make_op<void, const Tensor&, int64_t, bool, Dtype, Tensor&>(&prod_dim_into_schema,
     prod_dim_into_impl, prod_dim_into_autograd);
@@ -883,9 +912,10 @@ static constexpr ArgInfo argmin_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"keepdim", ArgType::kBool, false, true, 0,
                                            ArgDefault::kBool, {.i = 0}},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema argmin_schema = {.name = "argmin", .call = "argmin",
+static constexpr OpSchema argmin_schema =
+    schema_of({.name = "argmin", .call = "argmin",
     .text = "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor",
-    .args = argmin_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kReduce};
+    .args = argmin_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kReduce});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmin =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&argmin_schema, impl::argmin, nullptr);
 static void argmin_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim,
@@ -893,9 +923,10 @@ static void argmin_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, b
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_argmin_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema argmin_into_schema = {.name = "argmin_into", .call = "argmin_into",
+static constexpr OpSchema argmin_into_schema =
+    schema_of({.name = "argmin_into", .call = "argmin_into",
     .text = "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor",
-    .args = argmin_args, .n_args = 4, .n_outs = 0, .leaf = true, .kind = OpKind::kReduce};
+    .args = argmin_args, .n_args = 4, .n_outs = 0, .leaf = true, .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmin_into =
     make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&>(&argmin_into_schema, argmin_into_impl,
     argmin_into_autograd);
@@ -950,10 +981,11 @@ static constexpr ArgInfo norm_args[] = {{"self", ArgType::kTensor, false, false}
                                          ArgDefault::kBool, {.i = 0}},
                                         {"dtype", ArgType::kDtype, false, true},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema norm_schema = {.name = "norm", .call = "norm",
+static constexpr OpSchema norm_schema =
+    schema_of({.name = "norm", .call = "norm",
     .text = "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: "
     "DType? = None) -> Tensor", .args = norm_args, .n_args = 5, .n_outs = 1, .differentiable = true,
-    .leaf = true, .kind = OpKind::kReduce, .autocast = {Autocast::kNone, Autocast::kFp32}};
+    .leaf = true, .kind = OpKind::kReduce, .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_norm =
     make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&norm_schema, impl::norm,
     norm_autograd);
@@ -962,10 +994,11 @@ static void norm_into_autograd(Call c, const Tensor& self, double p, Ints dim, b
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_norm_into, c.keys & kBelowAutograd, self, p, dim, keepdim, dtype, dst);
 }
-static constexpr OpSchema norm_into_schema = {.name = "norm_into", .call = "norm_into",
+static constexpr OpSchema norm_into_schema =
+    schema_of({.name = "norm_into", .call = "norm_into",
     .text = "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: "
     "DType? = None) -> Tensor", .args = norm_args, .n_args = 6, .n_outs = 0, .differentiable = true,
-    .leaf = true, .kind = OpKind::kReduce};
+    .leaf = true, .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_norm_into =
     make_op<void, const Tensor&, double, Ints, bool, Dtype, Tensor&>(&norm_into_schema,
     norm_into_impl, norm_into_autograd);
@@ -973,10 +1006,11 @@ constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_norm_in
 // ---- count_nonzero ----
 static constexpr ArgInfo count_nonzero_args[] = {{"self", ArgType::kTensor, false, false},
                                                  {"dim", ArgType::kDims, false, true}};
-static constexpr OpSchema count_nonzero_schema = {.name = "count_nonzero", .call = "count_nonzero",
-    .text = "count_nonzero(self: Tensor, dim: Dims = []) -> IndexTensor",
-    .args = count_nonzero_args, .n_args = 2, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema count_nonzero_schema =
+    schema_of({.name = "count_nonzero", .call = "count_nonzero",
+               .text = "count_nonzero(self: Tensor, dim: Dims = []) -> IndexTensor",
+               .args = count_nonzero_args, .n_args = 2, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_count_nonzero = make_op<TensorRef, const Tensor&,
     Ints>(&count_nonzero_schema, impl::count_nonzero, nullptr);
 
@@ -987,10 +1021,11 @@ static constexpr ArgInfo hash_tensor_args[] = {{"self", ArgType::kTensor, false,
                                                 ArgDefault::kBool, {.i = 0}},
                                                {"mode", ArgType::kInt, false, true, 0,
                                                 ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema hash_tensor_schema = {.name = "hash_tensor", .call = "hash_tensor",
+static constexpr OpSchema hash_tensor_schema =
+    schema_of({.name = "hash_tensor", .call = "hash_tensor",
     .text = "hash_tensor(self: Tensor, dim: Dims = [], keepdim: Bool = false, mode: Int = 0) -> "
     "IndexTensor", .args = hash_tensor_args, .n_args = 4, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kReduce};
+    .kind = OpKind::kReduce});
 constinit Op<TensorRef(const Tensor&, Ints, bool, int64_t)> op_hash_tensor =
     make_op<TensorRef, const Tensor&, Ints, bool, int64_t>(&hash_tensor_schema, impl::hash_tensor,
     nullptr);
@@ -1002,10 +1037,11 @@ static constexpr ArgInfo aminmax_args[] = {{"self", ArgType::kTensor, false, fal
                                             ArgDefault::kBool, {.i = 0}},
                                            {"dst_min", ArgType::kTensor, true, false},
                                            {"dst_max", ArgType::kTensor, true, false}};
-static constexpr OpSchema aminmax_schema = {.name = "aminmax", .call = "aminmax",
+static constexpr OpSchema aminmax_schema =
+    schema_of({.name = "aminmax", .call = "aminmax",
     .text = "aminmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> (min: Tensor, max: "
     "Tensor)", .args = aminmax_args, .n_args = 3, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, Opt<int64_t>, bool)> op_aminmax =
     make_op<TensorPair, const Tensor&, Opt<int64_t>, bool>(&aminmax_schema, impl::aminmax, nullptr);
 static void aminmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim,
@@ -1013,10 +1049,11 @@ static void aminmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, 
   if (needs_grad(self) || needs_grad(dst_min) || needs_grad(dst_max)) fail_into_grad();
   redispatch(op_aminmax_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_min, dst_max);
 }
-static constexpr OpSchema aminmax_into_schema = {.name = "aminmax_into", .call = "aminmax_into",
+static constexpr OpSchema aminmax_into_schema =
+    schema_of({.name = "aminmax_into", .call = "aminmax_into",
     .text = "aminmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> (min: Tensor, max: "
     "Tensor)", .args = aminmax_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&, Tensor&)> op_aminmax_into =
     make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&, Tensor&>(&aminmax_into_schema,
     aminmax_into_impl, aminmax_into_autograd);
@@ -1028,10 +1065,11 @@ static constexpr ArgInfo std_mean_args[] = {{"self", ArgType::kTensor, false, fa
                                              ArgDefault::kFloat, {.f = 1.0}},
                                             {"keepdim", ArgType::kBool, false, true, 0,
                                              ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema std_mean_schema = {.name = "std_mean", .call = "std_mean",
+static constexpr OpSchema std_mean_schema =
+    schema_of({.name = "std_mean", .call = "std_mean",
     .text = "std_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = "
     "false) -> (std: Tensor, mean: Tensor)", .args = std_mean_args, .n_args = 4, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, Ints, double, bool)> op_std_mean =
     make_op<TensorPair, const Tensor&, Ints, double, bool>(&std_mean_schema, impl::std_mean,
     nullptr);
@@ -1043,10 +1081,11 @@ static constexpr ArgInfo nansum_args[] = {{"self", ArgType::kTensor, false, fals
                                            ArgDefault::kBool, {.i = 0}},
                                           {"dtype", ArgType::kDtype, false, true},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema nansum_schema = {.name = "nansum", .call = "nansum",
+static constexpr OpSchema nansum_schema =
+    schema_of({.name = "nansum", .call = "nansum",
     .text = "nansum(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> "
     "Tensor", .args = nansum_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_nansum =
     make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&nansum_schema, impl::nansum, nullptr);
 static void nansum_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
@@ -1054,10 +1093,11 @@ static void nansum_into_autograd(Call c, const Tensor& self, Ints dim, bool keep
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_nansum_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
 }
-static constexpr OpSchema nansum_into_schema = {.name = "nansum_into", .call = "nansum_into",
+static constexpr OpSchema nansum_into_schema =
+    schema_of({.name = "nansum_into", .call = "nansum_into",
     .text = "nansum(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> "
     "Tensor", .args = nansum_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_nansum_into =
     make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&nansum_into_schema, nansum_into_impl,
     nansum_into_autograd);
@@ -1069,10 +1109,11 @@ static constexpr ArgInfo nanmean_args[] = {{"self", ArgType::kTensor, false, fal
                                             ArgDefault::kBool, {.i = 0}},
                                            {"dtype", ArgType::kDtype, false, true},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema nanmean_schema = {.name = "nanmean", .call = "nanmean",
+static constexpr OpSchema nanmean_schema =
+    schema_of({.name = "nanmean", .call = "nanmean",
     .text = "nanmean(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) "
     "-> Tensor", .args = nanmean_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_nanmean =
     make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&nanmean_schema, impl::nanmean, nullptr);
 static void nanmean_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
@@ -1080,10 +1121,11 @@ static void nanmean_into_autograd(Call c, const Tensor& self, Ints dim, bool kee
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_nanmean_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
 }
-static constexpr OpSchema nanmean_into_schema = {.name = "nanmean_into", .call = "nanmean_into",
+static constexpr OpSchema nanmean_into_schema =
+    schema_of({.name = "nanmean_into", .call = "nanmean_into",
     .text = "nanmean(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) "
     "-> Tensor", .args = nanmean_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_nanmean_into =
     make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&nanmean_into_schema,
     nanmean_into_impl, nanmean_into_autograd);
@@ -1094,21 +1136,21 @@ static constexpr ArgInfo cov_args[] = {{"self", ArgType::kTensor, false, false},
                                         ArgDefault::kInt, {.i = 1}},
                                        {"fweights", ArgType::kOptTensor, false, true},
                                        {"aweights", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema cov_schema = {.name = "cov", .call = "cov",
+static constexpr OpSchema cov_schema =
+    schema_of({.name = "cov", .call = "cov",
     .text = "cov(self: Tensor, correction: Int = 1, fweights: Tensor? = None, aweights: Tensor? = "
     "None) -> Tensor", .args = cov_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*)> op_cov =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor*, const Tensor*>(&cov_schema, impl::cov,
     nullptr);
 
 // ---- corrcoef ----
 static constexpr ArgInfo corrcoef_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema corrcoef_schema = {.name = "corrcoef", .call = "corrcoef",
-                                             .text = "corrcoef(self: Tensor) -> Tensor",
-                                             .args = corrcoef_args, .n_args = 1, .n_outs = 1,
-                                             .structural = true, .kind = OpKind::kComposite,
-                                             .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema corrcoef_schema =
+    schema_of({.name = "corrcoef", .call = "corrcoef", .text = "corrcoef(self: Tensor) -> Tensor",
+               .args = corrcoef_args, .n_args = 1, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_corrcoef =
     make_op<TensorRef, const Tensor&>(&corrcoef_schema, impl::corrcoef, nullptr);
 
@@ -1117,10 +1159,12 @@ static constexpr ArgInfo dist_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"other", ArgType::kTensor, false, false},
                                         {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat,
                                          {.f = 2.0}}};
-static constexpr OpSchema dist_schema = {.name = "dist", .call = "dist",
-    .text = "dist(self: Tensor, other: Tensor, p: Float = 2.0) -> Tensor", .args = dist_args,
-    .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kNone, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema dist_schema =
+    schema_of({.name = "dist", .call = "dist",
+               .text = "dist(self: Tensor, other: Tensor, p: Float = 2.0) -> Tensor",
+               .args = dist_args, .n_args = 3, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_dist =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&dist_schema, impl::dist, nullptr);
 
@@ -1133,11 +1177,11 @@ static constexpr ArgInfo pairwise_distance_args[] = {{"x1", ArgType::kTensor, fa
                                                       ArgDefault::kFloat, {.f = 1e-06}},
                                                      {"keepdim", ArgType::kBool, false, true, 0,
                                                       ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema pairwise_distance_schema = {.name = "pairwise_distance",
-                                                      .call = "pairwise_distance",
+static constexpr OpSchema pairwise_distance_schema =
+    schema_of({.name = "pairwise_distance", .call = "pairwise_distance",
     .text = "pairwise_distance(x1: Tensor, x2: Tensor, p: Float = 2.0, eps: Float = 1e-6, "
     "keepdim: Bool = false) -> Tensor", .args = pairwise_distance_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, double, bool)> op_pairwise_distance =
     make_op<TensorRef, const Tensor&, const Tensor&, double, double,
             bool>(&pairwise_distance_schema, impl::pairwise_distance, nullptr);
@@ -1149,12 +1193,12 @@ static constexpr ArgInfo cosine_similarity_args[] = {{"x1", ArgType::kTensor, fa
                                                       ArgDefault::kInt, {.i = 1}},
                                                      {"eps", ArgType::kFloat, false, true, 0,
                                                       ArgDefault::kFloat, {.f = 1e-08}}};
-static constexpr OpSchema cosine_similarity_schema = {.name = "cosine_similarity",
-                                                      .call = "cosine_similarity",
+static constexpr OpSchema cosine_similarity_schema =
+    schema_of({.name = "cosine_similarity", .call = "cosine_similarity",
     .text = "cosine_similarity(x1: Tensor, x2: Tensor, dim: Dim = 1, eps: Float = 1e-8) -> Tensor",
     .args = cosine_similarity_args, .n_args = 4, .n_outs = 1, .structural = true,
     .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_cosine_similarity =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double>(&cosine_similarity_schema,
     impl::cosine_similarity, nullptr);
@@ -1168,10 +1212,11 @@ static constexpr ArgInfo normalize_args[] = {{"input", ArgType::kTensor, false, 
                                              {"eps", ArgType::kFloat, false, true, 0,
                                               ArgDefault::kFloat, {.f = 1e-12}},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema normalize_schema = {.name = "normalize", .call = "normalize",
+static constexpr OpSchema normalize_schema =
+    schema_of({.name = "normalize", .call = "normalize",
     .text = "normalize(input: Tensor, p: Float = 2.0, dim: Dim = 1, eps: Float = 1e-12) -> Tensor",
     .args = normalize_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, int64_t, double)> op_normalize =
     make_op<TensorRef, const Tensor&, double, int64_t, double>(&normalize_schema, impl::normalize,
     nullptr);
@@ -1180,11 +1225,11 @@ static void normalize_into_autograd(Call c, const Tensor& input, double p, int64
   if (needs_grad(input) || needs_grad(dst)) fail_into_grad();
   redispatch(op_normalize_into, c.keys & kBelowAutograd, input, p, dim, eps, dst);
 }
-static constexpr OpSchema normalize_into_schema = {.name = "normalize_into",
-                                                   .call = "normalize_into",
+static constexpr OpSchema normalize_into_schema =
+    schema_of({.name = "normalize_into", .call = "normalize_into",
     .text = "normalize(input: Tensor, p: Float = 2.0, dim: Dim = 1, eps: Float = 1e-12) -> Tensor",
     .args = normalize_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, double, int64_t, double, Tensor&)> op_normalize_into =
     make_op<void, const Tensor&, double, int64_t, double, Tensor&>(&normalize_into_schema,
     normalize_into_impl, normalize_into_autograd);
@@ -1195,10 +1240,12 @@ static constexpr ArgInfo renorm_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dim", ArgType::kDim, false, false},
                                           {"maxnorm", ArgType::kFloat, false, false},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema renorm_schema = {.name = "renorm", .call = "renorm",
-    .text = "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor",
-    .args = renorm_args, .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kNone, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema renorm_schema =
+    schema_of({.name = "renorm", .call = "renorm",
+               .text = "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor",
+               .args = renorm_args, .n_args = 4, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, int64_t, double)> op_renorm =
     make_op<TensorRef, const Tensor&, double, int64_t, double>(&renorm_schema, impl::renorm,
     nullptr);
@@ -1212,10 +1259,11 @@ static constexpr ArgInfo renorm__args[] = {{"self", ArgType::kTensor, true, fals
                                            {"p", ArgType::kFloat, false, false},
                                            {"dim", ArgType::kDim, false, false},
                                            {"maxnorm", ArgType::kFloat, false, false}};
-static constexpr OpSchema renorm__schema = {.name = "renorm_", .call = "renorm_",
-    .text = "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor",
-    .args = renorm__args, .n_args = 4, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema renorm__schema =
+    schema_of({.name = "renorm_", .call = "renorm_",
+               .text = "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor",
+               .args = renorm__args, .n_args = 4, .n_outs = 0, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, double, int64_t, double)> op_renorm_ = make_op<void, Tensor&, double,
     int64_t, double>(&renorm__schema, renorm__impl, renorm__autograd);
 static void renorm_into_autograd(Call c, const Tensor& self, double p, int64_t dim, double maxnorm,
@@ -1223,10 +1271,11 @@ static void renorm_into_autograd(Call c, const Tensor& self, double p, int64_t d
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_renorm_into, c.keys & kBelowAutograd, self, p, dim, maxnorm, dst);
 }
-static constexpr OpSchema renorm_into_schema = {.name = "renorm_into", .call = "renorm_into",
-    .text = "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor",
-    .args = renorm_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema renorm_into_schema =
+    schema_of({.name = "renorm_into", .call = "renorm_into",
+               .text = "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor",
+               .args = renorm_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, double, int64_t, double, Tensor&)> op_renorm_into =
     make_op<void, const Tensor&, double, int64_t, double, Tensor&>(&renorm_into_schema,
     renorm_into_impl, renorm_into_autograd);
@@ -1238,11 +1287,12 @@ static constexpr ArgInfo cdist_args[] = {{"x1", ArgType::kTensor, false, false},
                                           {.f = 2.0}}, {"compute_mode", ArgType::kEnum, false, true,
                                                         kCdistModeValues, ArgDefault::kInt,
                                                         {.i = 0}}};
-static constexpr OpSchema cdist_schema = {.name = "cdist", .call = "cdist",
+static constexpr OpSchema cdist_schema =
+    schema_of({.name = "cdist", .call = "cdist",
     .text = "cdist(x1: Tensor, x2: Tensor, p: Float = 2.0, compute_mode: Enum<CdistMode> = "
     "\"use_mm_for_euclid_dist_if_necessary\") -> Tensor", .args = cdist_args, .n_args = 4,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_cdist =
     make_op<TensorRef, const Tensor&, const Tensor&, double, int64_t>(&cdist_schema, impl::cdist,
     nullptr);
@@ -1251,23 +1301,22 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_cdist 
 static constexpr ArgInfo pdist_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat,
                                           {.f = 2.0}}};
-static constexpr OpSchema pdist_schema = {.name = "pdist", .call = "pdist",
-                                          .text = "pdist(self: Tensor, p: Float = 2.0) -> Tensor",
-                                          .args = pdist_args, .n_args = 2, .n_outs = 1,
-                                          .structural = true, .kind = OpKind::kComposite,
-                                          .autocast = {Autocast::kNone, Autocast::kFp32},
-                                          .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema pdist_schema =
+    schema_of({.name = "pdist", .call = "pdist",
+               .text = "pdist(self: Tensor, p: Float = 2.0) -> Tensor", .args = pdist_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double)> op_pdist = make_op<TensorRef, const Tensor&,
     double>(&pdist_schema, impl::pdist, nullptr);
 
 // ---- trace ----
 static constexpr ArgInfo trace_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema trace_schema = {.name = "trace", .call = "trace",
-                                          .text = "trace(self: Tensor) -> Tensor",
-                                          .args = trace_args, .n_args = 1, .n_outs = 1,
-                                          .structural = true, .kind = OpKind::kComposite,
-                                          .autocast = {Autocast::kFp32, Autocast::kNone},
-                                          .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema trace_schema =
+    schema_of({.name = "trace", .call = "trace", .text = "trace(self: Tensor) -> Tensor",
+               .args = trace_args, .n_args = 1, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_trace = make_op<TensorRef, const Tensor&>(&trace_schema,
     impl::trace, nullptr);
 

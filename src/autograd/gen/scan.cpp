@@ -41,10 +41,12 @@ static constexpr ArgInfo cumsum_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dim", ArgType::kDim, false, false},
                                           {"dtype", ArgType::kDtype, false, true},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cumsum_schema = {.name = "cumsum", .call = "cumsum",
-    .text = "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = cumsum_args,
-    .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
-    .autocast = {Autocast::kNone, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kInt64};
+static constexpr OpSchema cumsum_schema =
+    schema_of({.name = "cumsum", .call = "cumsum",
+               .text = "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
+               .args = cumsum_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kRow, .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumsum = make_op<TensorRef, const Tensor&,
     int64_t, Dtype>(&cumsum_schema, impl::cumsum, cumsum_autograd);
 static void cumsum__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
@@ -64,10 +66,11 @@ static void cumsum__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
 static constexpr ArgInfo cumsum__args[] = {{"self", ArgType::kTensor, true, false},
                                            {"dim", ArgType::kDim, false, false},
                                            {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema cumsum__schema = {.name = "cumsum_", .call = "cumsum_",
-    .text = "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = cumsum__args,
-    .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
-    .wide_unsigned = WideUnsigned::kInt64};
+static constexpr OpSchema cumsum__schema =
+    schema_of({.name = "cumsum_", .call = "cumsum_",
+               .text = "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
+               .args = cumsum__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<void(Tensor&, int64_t, Dtype)> op_cumsum_ = make_op<void, Tensor&, int64_t,
     Dtype>(&cumsum__schema, cumsum__impl, cumsum__autograd);
 static void cumsum_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype,
@@ -75,10 +78,11 @@ static void cumsum_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype 
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cumsum_into, c.keys & kBelowAutograd, self, dim, dtype, dst);
 }
-static constexpr OpSchema cumsum_into_schema = {.name = "cumsum_into", .call = "cumsum_into",
-    .text = "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = cumsum_args,
-    .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
-    .wide_unsigned = WideUnsigned::kInt64};
+static constexpr OpSchema cumsum_into_schema =
+    schema_of({.name = "cumsum_into", .call = "cumsum_into",
+               .text = "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
+               .args = cumsum_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumsum_into =
     make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&cumsum_into_schema, cumsum_into_impl,
     cumsum_into_autograd);
@@ -124,10 +128,12 @@ static constexpr ArgInfo cumprod_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dim", ArgType::kDim, false, false},
                                            {"dtype", ArgType::kDtype, false, true},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cumprod_schema = {.name = "cumprod", .call = "cumprod",
-    .text = "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = cumprod_args,
-    .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
-    .autocast = {Autocast::kNone, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kInt64};
+static constexpr OpSchema cumprod_schema =
+    schema_of({.name = "cumprod", .call = "cumprod",
+               .text = "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
+               .args = cumprod_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kRow, .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumprod =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&cumprod_schema, impl::cumprod,
                                                       cumprod_autograd);
@@ -151,10 +157,11 @@ static void cumprod__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
 static constexpr ArgInfo cumprod__args[] = {{"self", ArgType::kTensor, true, false},
                                             {"dim", ArgType::kDim, false, false},
                                             {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema cumprod__schema = {.name = "cumprod_", .call = "cumprod_",
-    .text = "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
-    .args = cumprod__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kInt64};
+static constexpr OpSchema cumprod__schema =
+    schema_of({.name = "cumprod_", .call = "cumprod_",
+               .text = "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
+               .args = cumprod__args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<void(Tensor&, int64_t, Dtype)> op_cumprod_ = make_op<void, Tensor&, int64_t,
     Dtype>(&cumprod__schema, cumprod__impl, cumprod__autograd);
 static void cumprod_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype,
@@ -162,10 +169,11 @@ static void cumprod_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cumprod_into, c.keys & kBelowAutograd, self, dim, dtype, dst);
 }
-static constexpr OpSchema cumprod_into_schema = {.name = "cumprod_into", .call = "cumprod_into",
-    .text = "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = cumprod_args,
-    .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
-    .wide_unsigned = WideUnsigned::kInt64};
+static constexpr OpSchema cumprod_into_schema =
+    schema_of({.name = "cumprod_into", .call = "cumprod_into",
+               .text = "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
+               .args = cumprod_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumprod_into =
     make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&cumprod_into_schema, cumprod_into_impl,
     cumprod_into_autograd);
@@ -178,10 +186,11 @@ static constexpr ArgInfo diff_args[] = {{"self", ArgType::kTensor, false, false}
                                          {.i = -1}}, {"prepend", ArgType::kOptTensor, false, true},
                                         {"append", ArgType::kOptTensor, false, true},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema diff_schema = {.name = "diff", .call = "diff",
+static constexpr OpSchema diff_schema =
+    schema_of({.name = "diff", .call = "diff",
     .text = "diff(self: Tensor, n: Int = 1, dim: Dim = -1, prepend: Tensor? = None, append: "
     "Tensor? = None) -> Tensor", .args = diff_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*)> op_diff =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*>(&diff_schema,
     impl::diff, nullptr);
@@ -191,10 +200,11 @@ static void diff_into_autograd(Call c, const Tensor& self, int64_t n, int64_t di
       || needs_grad(dst)) fail_into_grad();
   redispatch(op_diff_into, c.keys & kBelowAutograd, self, n, dim, prepend, append, dst);
 }
-static constexpr OpSchema diff_into_schema = {.name = "diff_into", .call = "diff_into",
+static constexpr OpSchema diff_into_schema =
+    schema_of({.name = "diff_into", .call = "diff_into",
     .text = "diff(self: Tensor, n: Int = 1, dim: Dim = -1, prepend: Tensor? = None, append: "
     "Tensor? = None) -> Tensor", .args = diff_args, .n_args = 6, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*,
                   Tensor&)> op_diff_into = make_op<void, const Tensor&, int64_t, int64_t,
                                                    const Tensor*, const Tensor*,
@@ -208,10 +218,11 @@ static constexpr ArgInfo trapezoid_args[] = {{"y", ArgType::kTensor, false, fals
                                               ArgDefault::kInt, {.i = 1}},
                                              {"dim", ArgType::kDim, false, true, 0,
                                               ArgDefault::kInt, {.i = -1}}};
-static constexpr OpSchema trapezoid_schema = {.name = "trapezoid", .call = "trapezoid",
+static constexpr OpSchema trapezoid_schema =
+    schema_of({.name = "trapezoid", .call = "trapezoid",
     .text = "trapezoid(y: Tensor, x: Tensor? = None, dx: Scalar = 1, dim: Dim = -1) -> Tensor",
     .args = trapezoid_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Scalar&, int64_t)> op_trapezoid =
     make_op<TensorRef, const Tensor&, const Tensor*, const Scalar&, int64_t>(&trapezoid_schema,
     impl::trapezoid, nullptr);
@@ -222,11 +233,11 @@ static constexpr ArgInfo cumulative_trapezoid_args[] = {{"y", ArgType::kTensor, 
                                                         {"dx", ArgType::kScalar, false, true, 0,
     ArgDefault::kInt, {.i = 1}}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
                                   {.i = -1}}};
-static constexpr OpSchema cumulative_trapezoid_schema = {.name = "cumulative_trapezoid",
-    .call = "cumulative_trapezoid",
+static constexpr OpSchema cumulative_trapezoid_schema =
+    schema_of({.name = "cumulative_trapezoid", .call = "cumulative_trapezoid",
     .text = "cumulative_trapezoid(y: Tensor, x: Tensor? = None, dx: Scalar = 1, dim: Dim = -1) -> "
     "Tensor", .args = cumulative_trapezoid_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Scalar&,
                        int64_t)> op_cumulative_trapezoid = make_op<TensorRef, const Tensor&,
     const Tensor*, const Scalar&, int64_t>(&cumulative_trapezoid_schema, impl::cumulative_trapezoid,
@@ -237,10 +248,11 @@ static constexpr ArgInfo vander_args[] = {{"x", ArgType::kTensor, false, false},
                                           {"N", ArgType::kOptInt, false, true},
                                           {"increasing", ArgType::kBool, false, true, 0,
                                            ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema vander_schema = {.name = "vander", .call = "vander",
-    .text = "vander(x: Tensor, N: Int? = None, increasing: Bool = false) -> Tensor",
-    .args = vander_args, .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema vander_schema =
+    schema_of({.name = "vander", .call = "vander",
+               .text = "vander(x: Tensor, N: Int? = None, increasing: Bool = false) -> Tensor",
+               .args = vander_args, .n_args = 3, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_vander =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&vander_schema, impl::vander, nullptr);
 
@@ -282,10 +294,11 @@ static constexpr ArgInfo cummax_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dim", ArgType::kDim, false, false},
                                           {"dst_values", ArgType::kTensor, true, false},
                                           {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema cummax_schema = {.name = "cummax", .call = "cummax",
-    .text = "cummax(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
-    .args = cummax_args, .n_args = 2, .n_outs = 2, .differentiable = true, .leaf = true,
-    .kind = OpKind::kRow};
+static constexpr OpSchema cummax_schema =
+    schema_of({.name = "cummax", .call = "cummax",
+               .text = "cummax(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
+               .args = cummax_args, .n_args = 2, .n_outs = 2, .differentiable = true, .leaf = true,
+               .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, int64_t)> op_cummax = make_op<TensorPair, const Tensor&,
     int64_t>(&cummax_schema, impl::cummax, cummax_autograd);
 static void cummax_into_autograd(Call c, const Tensor& self, int64_t dim, Tensor& dst_values,
@@ -293,10 +306,11 @@ static void cummax_into_autograd(Call c, const Tensor& self, int64_t dim, Tensor
   if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
   redispatch(op_cummax_into, c.keys & kBelowAutograd, self, dim, dst_values, dst_indices);
 }
-static constexpr OpSchema cummax_into_schema = {.name = "cummax_into", .call = "cummax_into",
-    .text = "cummax(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
-    .args = cummax_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kRow};
+static constexpr OpSchema cummax_into_schema =
+    schema_of({.name = "cummax_into", .call = "cummax_into",
+               .text = "cummax(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
+               .args = cummax_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_cummax_into =
     make_op<void, const Tensor&, int64_t, Tensor&, Tensor&>(&cummax_into_schema, cummax_into_impl,
     cummax_into_autograd);
@@ -339,10 +353,11 @@ static constexpr ArgInfo cummin_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dim", ArgType::kDim, false, false},
                                           {"dst_values", ArgType::kTensor, true, false},
                                           {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema cummin_schema = {.name = "cummin", .call = "cummin",
-    .text = "cummin(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
-    .args = cummin_args, .n_args = 2, .n_outs = 2, .differentiable = true, .leaf = true,
-    .kind = OpKind::kRow};
+static constexpr OpSchema cummin_schema =
+    schema_of({.name = "cummin", .call = "cummin",
+               .text = "cummin(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
+               .args = cummin_args, .n_args = 2, .n_outs = 2, .differentiable = true, .leaf = true,
+               .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, int64_t)> op_cummin = make_op<TensorPair, const Tensor&,
     int64_t>(&cummin_schema, impl::cummin, cummin_autograd);
 static void cummin_into_autograd(Call c, const Tensor& self, int64_t dim, Tensor& dst_values,
@@ -350,10 +365,11 @@ static void cummin_into_autograd(Call c, const Tensor& self, int64_t dim, Tensor
   if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
   redispatch(op_cummin_into, c.keys & kBelowAutograd, self, dim, dst_values, dst_indices);
 }
-static constexpr OpSchema cummin_into_schema = {.name = "cummin_into", .call = "cummin_into",
-    .text = "cummin(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
-    .args = cummin_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kRow};
+static constexpr OpSchema cummin_into_schema =
+    schema_of({.name = "cummin_into", .call = "cummin_into",
+               .text = "cummin(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
+               .args = cummin_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_cummin_into =
     make_op<void, const Tensor&, int64_t, Tensor&, Tensor&>(&cummin_into_schema, cummin_into_impl,
     cummin_into_autograd);
@@ -398,19 +414,22 @@ static TensorRef logcumsumexp_autograd(Call c, const Tensor& self, int64_t dim) 
 static constexpr ArgInfo logcumsumexp_args[] = {{"self", ArgType::kTensor, false, false},
                                                 {"dim", ArgType::kDim, false, false},
                                                 {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logcumsumexp_schema = {.name = "logcumsumexp", .call = "logcumsumexp",
-    .text = "logcumsumexp(self: Tensor, dim: Dim) -> Tensor", .args = logcumsumexp_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kRow};
+static constexpr OpSchema logcumsumexp_schema =
+    schema_of({.name = "logcumsumexp", .call = "logcumsumexp",
+               .text = "logcumsumexp(self: Tensor, dim: Dim) -> Tensor", .args = logcumsumexp_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_logcumsumexp = make_op<TensorRef, const Tensor&,
     int64_t>(&logcumsumexp_schema, impl::logcumsumexp, logcumsumexp_autograd);
 static void logcumsumexp_into_autograd(Call c, const Tensor& self, int64_t dim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logcumsumexp_into, c.keys & kBelowAutograd, self, dim, dst);
 }
-static constexpr OpSchema logcumsumexp_into_schema = {.name = "logcumsumexp_into",
-                                                      .call = "logcumsumexp_into",
-    .text = "logcumsumexp(self: Tensor, dim: Dim) -> Tensor", .args = logcumsumexp_args,
-    .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow};
+static constexpr OpSchema logcumsumexp_into_schema =
+    schema_of({.name = "logcumsumexp_into", .call = "logcumsumexp_into",
+               .text = "logcumsumexp(self: Tensor, dim: Dim) -> Tensor", .args = logcumsumexp_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_logcumsumexp_into =
     make_op<void, const Tensor&, int64_t, Tensor&>(&logcumsumexp_into_schema,
                                                    logcumsumexp_into_impl,
@@ -423,10 +442,11 @@ static constexpr ArgInfo gradient_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"dim", ArgType::kDims, false, true},
                                             {"edge_order", ArgType::kInt, false, true, 0,
                                              ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema gradient_schema = {.name = "gradient", .call = "gradient",
+static constexpr OpSchema gradient_schema =
+    schema_of({.name = "gradient", .call = "gradient",
     .text = "gradient(self: Tensor, spacing: Scalar = 1, dim: Dims = [], edge_order: Int = 1) -> "
     "Tensor[]", .args = gradient_args, .n_args = 4, .n_outs = -1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, const Scalar&, Ints, int64_t)> op_gradient =
     make_op<TensorList, const Tensor&, const Scalar&, Ints, int64_t>(&gradient_schema,
     impl::gradient, nullptr);
@@ -437,11 +457,11 @@ static constexpr ArgInfo gradient_points_args[] = {{"self", ArgType::kTensor, fa
                                                    {"dim", ArgType::kDims, false, true},
                                                    {"edge_order", ArgType::kInt, false, true, 0,
                                                     ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema gradient_points_schema = {.name = "gradient_points",
-                                                    .call = "gradient_points",
+static constexpr OpSchema gradient_points_schema =
+    schema_of({.name = "gradient_points", .call = "gradient_points",
     .text = "gradient_points(self: Tensor, spacing: Tensor[], dim: Dims = [], edge_order: Int = "
     "1) -> Tensor[]", .args = gradient_points_args, .n_args = 4, .n_outs = -1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, TensorSpan, Ints, int64_t)> op_gradient_points =
     make_op<TensorList, const Tensor&, TensorSpan, Ints, int64_t>(&gradient_points_schema,
     impl::gradient_points, nullptr);

@@ -14,10 +14,12 @@ static constexpr ArgInfo softmax_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dim", ArgType::kDim, false, false},
                                            {"dtype", ArgType::kDtype, false, true},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema softmax_schema = {.name = "softmax", .call = "softmax",
-    .text = "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = softmax_args,
-    .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kNone, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema softmax_schema =
+    schema_of({.name = "softmax", .call = "softmax",
+               .text = "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
+               .args = softmax_args, .n_args = 3, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmax =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&softmax_schema, impl::softmax, nullptr);
 static void softmax_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype,
@@ -25,10 +27,11 @@ static void softmax_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_softmax_into, c.keys & kBelowAutograd, self, dim, dtype, dst);
 }
-static constexpr OpSchema softmax_into_schema = {.name = "softmax_into", .call = "softmax_into",
-    .text = "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = softmax_args,
-    .n_args = 4, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema softmax_into_schema =
+    schema_of({.name = "softmax_into", .call = "softmax_into",
+               .text = "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
+               .args = softmax_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_softmax_into =
     make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&softmax_into_schema, softmax_into_impl,
     softmax_into_autograd);
@@ -37,11 +40,13 @@ constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_softmax_into =
 static constexpr ArgInfo softmin_args[] = {{"input", ArgType::kTensor, false, false},
                                            {"dim", ArgType::kDim, false, false},
                                            {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema softmin_schema = {.name = "softmin", .call = "softmin",
-    .text = "softmin(input: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
-    .args = softmin_args, .n_args = 3, .n_outs = 1, .differentiable = true, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema softmin_schema =
+    schema_of({.name = "softmin", .call = "softmin",
+               .text = "softmin(input: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
+               .args = softmin_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmin =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&softmin_schema, softmin_impl, nullptr);
 
@@ -80,11 +85,11 @@ static TensorRef native_softmax_autograd(Call c, const Tensor& self, int64_t dim
 }
 static constexpr ArgInfo native_softmax_args[] = {{"self", ArgType::kTensor, false, false},
                                                   {"dim", ArgType::kDim, false, false}};
-static constexpr OpSchema native_softmax_schema = {.name = "native_softmax",
-                                                   .call = "native_softmax",
-    .text = "native_softmax(self: Tensor, dim: Dim) -> Tensor", .args = native_softmax_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kRow};
+static constexpr OpSchema native_softmax_schema =
+    schema_of({.name = "native_softmax", .call = "native_softmax",
+               .text = "native_softmax(self: Tensor, dim: Dim) -> Tensor",
+               .args = native_softmax_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_native_softmax =
     make_op<TensorRef, const Tensor&, int64_t>(&native_softmax_schema, impl::native_softmax,
                                                native_softmax_autograd);
@@ -138,11 +143,11 @@ static TensorRef softmax_backward_autograd(Call c, const Tensor& grad, const Ten
 static constexpr ArgInfo softmax_backward_args[] = {{"grad", ArgType::kTensor, false, false},
                                                     {"y", ArgType::kTensor, false, false},
                                                     {"dim", ArgType::kDim, false, false}};
-static constexpr OpSchema softmax_backward_schema = {.name = "softmax_backward",
-                                                     .call = "softmax_backward",
-    .text = "softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor",
-    .args = softmax_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kRow};
+static constexpr OpSchema softmax_backward_schema =
+    schema_of({.name = "softmax_backward", .call = "softmax_backward",
+               .text = "softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor",
+               .args = softmax_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_softmax_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&softmax_backward_schema,
     impl::softmax_backward, softmax_backward_autograd);
@@ -152,11 +157,12 @@ static constexpr ArgInfo log_softmax_args[] = {{"self", ArgType::kTensor, false,
                                                {"dim", ArgType::kDim, false, false},
                                                {"dtype", ArgType::kDtype, false, true},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema log_softmax_schema = {.name = "log_softmax", .call = "log_softmax",
-    .text = "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
-    .args = log_softmax_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema log_softmax_schema =
+    schema_of({.name = "log_softmax", .call = "log_softmax",
+               .text = "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
+               .args = log_softmax_args, .n_args = 3, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_log_softmax =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&log_softmax_schema, impl::log_softmax,
                                                       nullptr);
@@ -165,11 +171,11 @@ static void log_softmax_into_autograd(Call c, const Tensor& self, int64_t dim, D
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_log_softmax_into, c.keys & kBelowAutograd, self, dim, dtype, dst);
 }
-static constexpr OpSchema log_softmax_into_schema = {.name = "log_softmax_into",
-                                                     .call = "log_softmax_into",
-    .text = "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
-    .args = log_softmax_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema log_softmax_into_schema =
+    schema_of({.name = "log_softmax_into", .call = "log_softmax_into",
+               .text = "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
+               .args = log_softmax_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_log_softmax_into =
     make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&log_softmax_into_schema,
     log_softmax_into_impl, log_softmax_into_autograd);
@@ -209,11 +215,11 @@ static TensorRef native_log_softmax_autograd(Call c, const Tensor& self, int64_t
 }
 static constexpr ArgInfo native_log_softmax_args[] = {{"self", ArgType::kTensor, false, false},
                                                       {"dim", ArgType::kDim, false, false}};
-static constexpr OpSchema native_log_softmax_schema = {.name = "native_log_softmax",
-                                                       .call = "native_log_softmax",
-    .text = "native_log_softmax(self: Tensor, dim: Dim) -> Tensor", .args = native_log_softmax_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kRow};
+static constexpr OpSchema native_log_softmax_schema =
+    schema_of({.name = "native_log_softmax", .call = "native_log_softmax",
+               .text = "native_log_softmax(self: Tensor, dim: Dim) -> Tensor",
+               .args = native_log_softmax_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_native_log_softmax =
     make_op<TensorRef, const Tensor&, int64_t>(&native_log_softmax_schema, impl::native_log_softmax,
                                                native_log_softmax_autograd);
@@ -268,11 +274,11 @@ static TensorRef log_softmax_backward_autograd(Call c, const Tensor& grad, const
 static constexpr ArgInfo log_softmax_backward_args[] = {{"grad", ArgType::kTensor, false, false},
                                                         {"y", ArgType::kTensor, false, false},
                                                         {"dim", ArgType::kDim, false, false}};
-static constexpr OpSchema log_softmax_backward_schema = {.name = "log_softmax_backward",
-    .call = "log_softmax_backward",
-    .text = "log_softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor",
-    .args = log_softmax_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kRow};
+static constexpr OpSchema log_softmax_backward_schema =
+    schema_of({.name = "log_softmax_backward", .call = "log_softmax_backward",
+               .text = "log_softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor",
+               .args = log_softmax_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_log_softmax_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&log_softmax_backward_schema,
     impl::log_softmax_backward, log_softmax_backward_autograd);

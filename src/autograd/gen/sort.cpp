@@ -52,11 +52,12 @@ static constexpr ArgInfo sort_args[] = {{"self", ArgType::kTensor, false, false}
                                          ArgDefault::kBool, {.i = 0}},
                                         {"dst_values", ArgType::kTensor, true, false},
                                         {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema sort_schema = {.name = "sort", .call = "sort",
+static constexpr OpSchema sort_schema =
+    schema_of({.name = "sort", .call = "sort",
     .text = "sort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> "
     "(values: Tensor, indices: IndexTensor)", .args = sort_args, .n_args = 4, .n_outs = 2,
     .differentiable = true, .leaf = true, .kind = OpKind::kRow,
-    .wide_unsigned = WideUnsigned::kOrder};
+    .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<TensorPair(const Tensor&, int64_t, bool, bool)> op_sort =
     make_op<TensorPair, const Tensor&, int64_t, bool, bool>(&sort_schema, impl::sort,
     sort_autograd);
@@ -66,11 +67,12 @@ static void sort_into_autograd(Call c, const Tensor& self, int64_t dim, bool des
   redispatch(op_sort_into, c.keys & kBelowAutograd, self, dim, descending, stable, dst_values,
              dst_indices);
 }
-static constexpr OpSchema sort_into_schema = {.name = "sort_into", .call = "sort_into",
+static constexpr OpSchema sort_into_schema =
+    schema_of({.name = "sort_into", .call = "sort_into",
     .text = "sort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> "
     "(values: Tensor, indices: IndexTensor)", .args = sort_args, .n_args = 6, .n_outs = 0,
     .differentiable = true, .leaf = true, .kind = OpKind::kRow,
-    .wide_unsigned = WideUnsigned::kOrder};
+    .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, int64_t, bool, bool, Tensor&, Tensor&)> op_sort_into =
     make_op<void, const Tensor&, int64_t, bool, bool, Tensor&, Tensor&>(&sort_into_schema,
     sort_into_impl, sort_into_autograd);
@@ -81,10 +83,11 @@ static constexpr ArgInfo argsort_args[] = {{"self", ArgType::kTensor, false, fal
                                             {.i = -1}}, {"descending", ArgType::kBool, false, true,
     0, ArgDefault::kBool, {.i = 0}}, {"stable", ArgType::kBool, false, true, 0, ArgDefault::kBool,
                                       {.i = 0}}};
-static constexpr OpSchema argsort_schema = {.name = "argsort", .call = "argsort",
+static constexpr OpSchema argsort_schema =
+    schema_of({.name = "argsort", .call = "argsort",
     .text = "argsort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) "
     "-> IndexTensor", .args = argsort_args, .n_args = 4, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kRank};
+    .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kRank});
 constinit Op<TensorRef(const Tensor&, int64_t, bool, bool)> op_argsort =
     make_op<TensorRef, const Tensor&, int64_t, bool, bool>(&argsort_schema, impl::argsort, nullptr);
 
@@ -132,10 +135,11 @@ static constexpr ArgInfo topk_args[] = {{"self", ArgType::kTensor, false, false}
                                          ArgDefault::kBool, {.i = 1}},
                                         {"dst_values", ArgType::kTensor, true, false},
                                         {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema topk_schema = {.name = "topk", .call = "topk",
+static constexpr OpSchema topk_schema =
+    schema_of({.name = "topk", .call = "topk",
     .text = "topk(self: Tensor, k: Int, dim: Dim = -1, largest: Bool = true, sorted: Bool = true) "
     "-> (values: Tensor, indices: IndexTensor)", .args = topk_args, .n_args = 5, .n_outs = 2,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow};
+    .differentiable = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, int64_t, int64_t, bool, bool)> op_topk =
     make_op<TensorPair, const Tensor&, int64_t, int64_t, bool, bool>(&topk_schema, impl::topk,
     topk_autograd);
@@ -145,10 +149,11 @@ static void topk_into_autograd(Call c, const Tensor& self, int64_t k, int64_t di
   redispatch(op_topk_into, c.keys & kBelowAutograd, self, k, dim, largest, sorted, dst_values,
              dst_indices);
 }
-static constexpr OpSchema topk_into_schema = {.name = "topk_into", .call = "topk_into",
+static constexpr OpSchema topk_into_schema =
+    schema_of({.name = "topk_into", .call = "topk_into",
     .text = "topk(self: Tensor, k: Int, dim: Dim = -1, largest: Bool = true, sorted: Bool = true) "
     "-> (values: Tensor, indices: IndexTensor)", .args = topk_args, .n_args = 7, .n_outs = 0,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow};
+    .differentiable = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, int64_t, bool, bool, Tensor&, Tensor&)> op_topk_into =
     make_op<void, const Tensor&, int64_t, int64_t, bool, bool, Tensor&, Tensor&>(&topk_into_schema,
     topk_into_impl, topk_into_autograd);
@@ -164,10 +169,11 @@ static constexpr ArgInfo searchsorted_args[] = {{"sorted_sequence", ArgType::kTe
                                                  ArgDefault::kInt, {.i = 0}},
                                                 {"sorter", ArgType::kOptTensor, false, true},
                                                 {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema searchsorted_schema = {.name = "searchsorted", .call = "searchsorted",
+static constexpr OpSchema searchsorted_schema =
+    schema_of({.name = "searchsorted", .call = "searchsorted",
     .text = "searchsorted(sorted_sequence: Tensor, self: Tensor, out_int32: Bool = false, right: "
     "Bool = false, side: Enum<Side> = \"none\", sorter: Tensor? = None) -> IndexTensor",
-    .args = searchsorted_args, .n_args = 6, .n_outs = 1, .leaf = true, .kind = OpKind::kRow};
+    .args = searchsorted_args, .n_args = 6, .n_outs = 1, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool, int64_t,
                        const Tensor*)> op_searchsorted = make_op<TensorRef, const Tensor&,
     const Tensor&, bool, bool, int64_t, const Tensor*>(&searchsorted_schema, impl::searchsorted,
@@ -180,11 +186,11 @@ static void searchsorted_into_autograd(Call c, const Tensor& sorted_sequence, co
   redispatch(op_searchsorted_into, c.keys & kBelowAutograd, sorted_sequence, self, out_int32, right,
              side, sorter, dst);
 }
-static constexpr OpSchema searchsorted_into_schema = {.name = "searchsorted_into",
-                                                      .call = "searchsorted_into",
+static constexpr OpSchema searchsorted_into_schema =
+    schema_of({.name = "searchsorted_into", .call = "searchsorted_into",
     .text = "searchsorted(sorted_sequence: Tensor, self: Tensor, out_int32: Bool = false, right: "
     "Bool = false, side: Enum<Side> = \"none\", sorter: Tensor? = None) -> IndexTensor",
-    .args = searchsorted_args, .n_args = 7, .n_outs = 0, .leaf = true, .kind = OpKind::kRow};
+    .args = searchsorted_args, .n_args = 7, .n_outs = 0, .leaf = true, .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, const Tensor&, bool, bool, int64_t, const Tensor*,
                   Tensor&)> op_searchsorted_into = make_op<void, const Tensor&, const Tensor&, bool,
     bool, int64_t, const Tensor*, Tensor&>(&searchsorted_into_schema, searchsorted_into_impl,
@@ -198,10 +204,11 @@ static constexpr ArgInfo bucketize_args[] = {{"self", ArgType::kTensor, false, f
                                              {"right", ArgType::kBool, false, true, 0,
                                               ArgDefault::kBool, {.i = 0}},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bucketize_schema = {.name = "bucketize", .call = "bucketize",
+static constexpr OpSchema bucketize_schema =
+    schema_of({.name = "bucketize", .call = "bucketize",
     .text = "bucketize(self: Tensor, boundaries: Tensor, out_int32: Bool = false, right: Bool = "
     "false) -> IndexTensor", .args = bucketize_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool)> op_bucketize =
     make_op<TensorRef, const Tensor&, const Tensor&, bool, bool>(&bucketize_schema, impl::bucketize,
     nullptr);
@@ -210,11 +217,11 @@ static void bucketize_into_autograd(Call c, const Tensor& self, const Tensor& bo
   if (needs_grad(self) || needs_grad(boundaries) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bucketize_into, c.keys & kBelowAutograd, self, boundaries, out_int32, right, dst);
 }
-static constexpr OpSchema bucketize_into_schema = {.name = "bucketize_into",
-                                                   .call = "bucketize_into",
+static constexpr OpSchema bucketize_into_schema =
+    schema_of({.name = "bucketize_into", .call = "bucketize_into",
     .text = "bucketize(self: Tensor, boundaries: Tensor, out_int32: Bool = false, right: Bool = "
     "false) -> IndexTensor", .args = bucketize_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&)> op_bucketize_into =
     make_op<void, const Tensor&, const Tensor&, bool, bool, Tensor&>(&bucketize_into_schema,
     bucketize_into_impl, bucketize_into_autograd);
@@ -228,11 +235,12 @@ static constexpr ArgInfo unique_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"return_counts", ArgType::kBool, false, true, 0,
                                            ArgDefault::kBool, {.i = 0}},
                                           {"dim", ArgType::kOptDim, false, true}};
-static constexpr OpSchema unique_schema = {.name = "unique", .call = "unique",
+static constexpr OpSchema unique_schema =
+    schema_of({.name = "unique", .call = "unique",
     .text = "unique(self: Tensor, sorted: Bool = true, return_inverse: Bool = false, "
     "return_counts: Bool = false, dim: Dim? = None) -> (values: PlainTensor, inverse: "
     "IndexTensor, counts: IndexTensor)", .args = unique_args, .n_args = 5, .n_outs = 3,
-    .leaf = true, .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kOrder};
+    .leaf = true, .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<TensorTriple(const Tensor&, bool, bool, bool, Opt<int64_t>)> op_unique =
     make_op<TensorTriple, const Tensor&, bool, bool, bool, Opt<int64_t>>(&unique_schema,
     impl::unique, nullptr);
@@ -240,23 +248,20 @@ constinit Op<TensorTriple(const Tensor&, bool, bool, bool, Opt<int64_t>)> op_uni
 // ---- msort ----
 static constexpr ArgInfo msort_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema msort_schema = {.name = "msort", .call = "msort",
-                                          .text = "msort(self: Tensor) -> Tensor",
-                                          .args = msort_args, .n_args = 1, .n_outs = 1,
-                                          .structural = true, .kind = OpKind::kComposite,
-                                          .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema msort_schema =
+    schema_of({.name = "msort", .call = "msort", .text = "msort(self: Tensor) -> Tensor",
+               .args = msort_args, .n_args = 1, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_msort = make_op<TensorRef, const Tensor&>(&msort_schema,
     impl::msort, nullptr);
 static void msort_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_msort_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema msort_into_schema = {.name = "msort_into", .call = "msort_into",
-                                               .text = "msort(self: Tensor) -> Tensor",
-                                               .args = msort_args, .n_args = 2, .n_outs = 0,
-                                               .structural = true, .leaf = true,
-                                               .kind = OpKind::kComposite,
-                                               .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema msort_into_schema =
+    schema_of({.name = "msort_into", .call = "msort_into", .text = "msort(self: Tensor) -> Tensor",
+               .args = msort_args, .n_args = 2, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_msort_into = make_op<void, const Tensor&,
     Tensor&>(&msort_into_schema, msort_into_impl, msort_into_autograd);
 
@@ -305,10 +310,11 @@ static constexpr ArgInfo kthvalue_args[] = {{"self", ArgType::kTensor, false, fa
                                              {.i = -1}}, {"keepdim", ArgType::kBool, false, true, 0,
     ArgDefault::kBool, {.i = 0}}, {"dst_values", ArgType::kTensor, true, false},
                                             {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema kthvalue_schema = {.name = "kthvalue", .call = "kthvalue",
+static constexpr OpSchema kthvalue_schema =
+    schema_of({.name = "kthvalue", .call = "kthvalue",
     .text = "kthvalue(self: Tensor, k: Int, dim: Dim = -1, keepdim: Bool = false) -> (values: "
     "Tensor, indices: IndexTensor)", .args = kthvalue_args, .n_args = 4, .n_outs = 2,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow};
+    .differentiable = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, int64_t, int64_t, bool)> op_kthvalue =
     make_op<TensorPair, const Tensor&, int64_t, int64_t, bool>(&kthvalue_schema, impl::kthvalue,
     kthvalue_autograd);
@@ -318,10 +324,11 @@ static void kthvalue_into_autograd(Call c, const Tensor& self, int64_t k, int64_
   redispatch(op_kthvalue_into, c.keys & kBelowAutograd, self, k, dim, keepdim, dst_values,
              dst_indices);
 }
-static constexpr OpSchema kthvalue_into_schema = {.name = "kthvalue_into", .call = "kthvalue_into",
+static constexpr OpSchema kthvalue_into_schema =
+    schema_of({.name = "kthvalue_into", .call = "kthvalue_into",
     .text = "kthvalue(self: Tensor, k: Int, dim: Dim = -1, keepdim: Bool = false) -> (values: "
     "Tensor, indices: IndexTensor)", .args = kthvalue_args, .n_args = 6, .n_outs = 0,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow};
+    .differentiable = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, int64_t, bool, Tensor&, Tensor&)> op_kthvalue_into =
     make_op<void, const Tensor&, int64_t, int64_t, bool, Tensor&, Tensor&>(&kthvalue_into_schema,
     kthvalue_into_impl, kthvalue_into_autograd);
@@ -363,10 +370,11 @@ static TensorPair select_ranks_autograd(Call c, const Tensor& self, const Tensor
 static constexpr ArgInfo select_ranks_args[] = {{"self", ArgType::kTensor, false, false},
                                                 {"ranks", ArgType::kTensor, false, false},
                                                 {"nan_last", ArgType::kBool, false, false}};
-static constexpr OpSchema select_ranks_schema = {.name = "select_ranks", .call = "select_ranks",
+static constexpr OpSchema select_ranks_schema =
+    schema_of({.name = "select_ranks", .call = "select_ranks",
     .text = "select_ranks(self: Tensor, ranks: Tensor, nan_last: Bool) -> (values: Tensor, "
     "indices: IndexTensor)", .args = select_ranks_args, .n_args = 3, .n_outs = 2,
-    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow};
+    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, const Tensor&, bool)> op_select_ranks =
     make_op<TensorPair, const Tensor&, const Tensor&, bool>(&select_ranks_schema,
     impl::select_ranks, select_ranks_autograd);
@@ -405,11 +413,10 @@ static TensorRef median_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo median_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema median_schema = {.name = "median", .call = "median",
-                                           .text = "median(self: Tensor) -> Tensor",
-                                           .args = median_args, .n_args = 1, .n_outs = 1,
-                                           .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kRow};
+static constexpr OpSchema median_schema =
+    schema_of({.name = "median", .call = "median", .text = "median(self: Tensor) -> Tensor",
+               .args = median_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&)> op_median = make_op<TensorRef, const Tensor&>(&median_schema,
     impl::median, median_autograd);
 
@@ -457,10 +464,11 @@ static constexpr ArgInfo median_dim_args[] = {{"self", ArgType::kTensor, false, 
                                                ArgDefault::kBool, {.i = 0}},
                                               {"dst_values", ArgType::kTensor, true, false},
                                               {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema median_dim_schema = {.name = "median_dim", .call = "median_dim",
+static constexpr OpSchema median_dim_schema =
+    schema_of({.name = "median_dim", .call = "median_dim",
     .text = "median_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, "
     "indices: IndexTensor)", .args = median_dim_args, .n_args = 3, .n_outs = 2,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow};
+    .differentiable = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_median_dim =
     make_op<TensorPair, const Tensor&, int64_t, bool>(&median_dim_schema, impl::median_dim,
                                                       median_dim_autograd);
@@ -470,11 +478,11 @@ static void median_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bo
   redispatch(op_median_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_values,
              dst_indices);
 }
-static constexpr OpSchema median_dim_into_schema = {.name = "median_dim_into",
-                                                    .call = "median_dim_into",
+static constexpr OpSchema median_dim_into_schema =
+    schema_of({.name = "median_dim_into", .call = "median_dim_into",
     .text = "median_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, "
     "indices: IndexTensor)", .args = median_dim_args, .n_args = 5, .n_outs = 0,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow};
+    .differentiable = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_median_dim_into =
     make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&median_dim_into_schema,
     median_dim_into_impl, median_dim_into_autograd);
@@ -514,11 +522,10 @@ static TensorRef nanmedian_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo nanmedian_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema nanmedian_schema = {.name = "nanmedian", .call = "nanmedian",
-                                              .text = "nanmedian(self: Tensor) -> Tensor",
-                                              .args = nanmedian_args, .n_args = 1, .n_outs = 1,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kRow};
+static constexpr OpSchema nanmedian_schema =
+    schema_of({.name = "nanmedian", .call = "nanmedian",
+               .text = "nanmedian(self: Tensor) -> Tensor", .args = nanmedian_args, .n_args = 1,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&)> op_nanmedian =
     make_op<TensorRef, const Tensor&>(&nanmedian_schema, impl::nanmedian, nanmedian_autograd);
 
@@ -566,10 +573,11 @@ static constexpr ArgInfo nanmedian_dim_args[] = {{"self", ArgType::kTensor, fals
                                                   ArgDefault::kBool, {.i = 0}},
                                                  {"dst_values", ArgType::kTensor, true, false},
                                                  {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema nanmedian_dim_schema = {.name = "nanmedian_dim", .call = "nanmedian_dim",
+static constexpr OpSchema nanmedian_dim_schema =
+    schema_of({.name = "nanmedian_dim", .call = "nanmedian_dim",
     .text = "nanmedian_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, "
     "indices: IndexTensor)", .args = nanmedian_dim_args, .n_args = 3, .n_outs = 2,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow};
+    .differentiable = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_nanmedian_dim =
     make_op<TensorPair, const Tensor&, int64_t, bool>(&nanmedian_dim_schema, impl::nanmedian_dim,
                                                       nanmedian_dim_autograd);
@@ -579,11 +587,11 @@ static void nanmedian_dim_into_autograd(Call c, const Tensor& self, int64_t dim,
   redispatch(op_nanmedian_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_values,
              dst_indices);
 }
-static constexpr OpSchema nanmedian_dim_into_schema = {.name = "nanmedian_dim_into",
-                                                       .call = "nanmedian_dim_into",
+static constexpr OpSchema nanmedian_dim_into_schema =
+    schema_of({.name = "nanmedian_dim_into", .call = "nanmedian_dim_into",
     .text = "nanmedian_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, "
     "indices: IndexTensor)", .args = nanmedian_dim_args, .n_args = 5, .n_outs = 0,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow};
+    .differentiable = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_nanmedian_dim_into =
     make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&nanmedian_dim_into_schema,
     nanmedian_dim_into_impl, nanmedian_dim_into_autograd);
@@ -631,10 +639,11 @@ static constexpr ArgInfo mode_args[] = {{"self", ArgType::kTensor, false, false}
                                                       ArgDefault::kBool, {.i = 0}},
                                         {"dst_values", ArgType::kTensor, true, false},
                                         {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema mode_schema = {.name = "mode", .call = "mode",
+static constexpr OpSchema mode_schema =
+    schema_of({.name = "mode", .call = "mode",
     .text = "mode(self: Tensor, dim: Dim = -1, keepdim: Bool = false) -> (values: Tensor, "
     "indices: IndexTensor)", .args = mode_args, .n_args = 3, .n_outs = 2, .differentiable = true,
-    .leaf = true, .kind = OpKind::kRow};
+    .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_mode = make_op<TensorPair, const Tensor&,
     int64_t, bool>(&mode_schema, impl::mode, mode_autograd);
 static void mode_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim,
@@ -642,10 +651,11 @@ static void mode_into_autograd(Call c, const Tensor& self, int64_t dim, bool kee
   if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
   redispatch(op_mode_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_values, dst_indices);
 }
-static constexpr OpSchema mode_into_schema = {.name = "mode_into", .call = "mode_into",
+static constexpr OpSchema mode_into_schema =
+    schema_of({.name = "mode_into", .call = "mode_into",
     .text = "mode(self: Tensor, dim: Dim = -1, keepdim: Bool = false) -> (values: Tensor, "
     "indices: IndexTensor)", .args = mode_args, .n_args = 5, .n_outs = 0, .differentiable = true,
-    .leaf = true, .kind = OpKind::kRow};
+    .leaf = true, .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_mode_into =
     make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&mode_into_schema, mode_into_impl,
     mode_into_autograd);
@@ -659,11 +669,12 @@ static constexpr ArgInfo quantile_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"interpolation", ArgType::kEnum, false, true,
                                              kQuantileValues, ArgDefault::kInt, {.i = 0}},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema quantile_schema = {.name = "quantile", .call = "quantile",
+static constexpr OpSchema quantile_schema =
+    schema_of({.name = "quantile", .call = "quantile",
     .text = "quantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = quantile_args, .n_args = 5,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t)> op_quantile =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t>(&quantile_schema,
     impl::quantile, nullptr);
@@ -672,11 +683,12 @@ static void quantile_into_autograd(Call c, const Tensor& self, const Tensor& q, 
   if (needs_grad(self) || needs_grad(q) || needs_grad(dst)) fail_into_grad();
   redispatch(op_quantile_into, c.keys & kBelowAutograd, self, q, dim, keepdim, interpolation, dst);
 }
-static constexpr OpSchema quantile_into_schema = {.name = "quantile_into", .call = "quantile_into",
+static constexpr OpSchema quantile_into_schema =
+    schema_of({.name = "quantile_into", .call = "quantile_into",
     .text = "quantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = quantile_args, .n_args = 6,
     .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t,
                   Tensor&)> op_quantile_into = make_op<void, const Tensor&, const Tensor&,
                                                        Opt<int64_t>, bool, int64_t,
@@ -692,12 +704,12 @@ static constexpr ArgInfo quantile_scalar_args[] = {{"self", ArgType::kTensor, fa
                                                    {"interpolation", ArgType::kEnum, false, true,
                                                     kQuantileValues, ArgDefault::kInt, {.i = 0}},
                                                    {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema quantile_scalar_schema = {.name = "quantile_scalar",
-                                                    .call = "quantile_scalar",
+static constexpr OpSchema quantile_scalar_schema =
+    schema_of({.name = "quantile_scalar", .call = "quantile_scalar",
     .text = "quantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = quantile_scalar_args,
     .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, Opt<int64_t>, bool, int64_t)> op_quantile_scalar =
     make_op<TensorRef, const Tensor&, double, Opt<int64_t>, bool, int64_t>(&quantile_scalar_schema,
     impl::quantile_scalar, nullptr);
@@ -707,12 +719,12 @@ static void quantile_scalar_into_autograd(Call c, const Tensor& self, double q, 
   redispatch(op_quantile_scalar_into, c.keys & kBelowAutograd, self, q, dim, keepdim, interpolation,
              dst);
 }
-static constexpr OpSchema quantile_scalar_into_schema = {.name = "quantile_scalar_into",
-    .call = "quantile_scalar_into",
+static constexpr OpSchema quantile_scalar_into_schema =
+    schema_of({.name = "quantile_scalar_into", .call = "quantile_scalar_into",
     .text = "quantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = quantile_scalar_args,
     .n_args = 6, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, double, Opt<int64_t>, bool, int64_t,
                   Tensor&)> op_quantile_scalar_into = make_op<void, const Tensor&, double,
     Opt<int64_t>, bool, int64_t, Tensor&>(&quantile_scalar_into_schema, quantile_scalar_into_impl,
@@ -727,11 +739,12 @@ static constexpr ArgInfo nanquantile_args[] = {{"self", ArgType::kTensor, false,
                                                {"interpolation", ArgType::kEnum, false, true,
                                                 kQuantileValues, ArgDefault::kInt, {.i = 0}},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema nanquantile_schema = {.name = "nanquantile", .call = "nanquantile",
+static constexpr OpSchema nanquantile_schema =
+    schema_of({.name = "nanquantile", .call = "nanquantile",
     .text = "nanquantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = nanquantile_args, .n_args = 5,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t)> op_nanquantile =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>, bool,
             int64_t>(&nanquantile_schema, impl::nanquantile, nullptr);
@@ -741,12 +754,12 @@ static void nanquantile_into_autograd(Call c, const Tensor& self, const Tensor& 
   redispatch(op_nanquantile_into, c.keys & kBelowAutograd, self, q, dim, keepdim, interpolation,
              dst);
 }
-static constexpr OpSchema nanquantile_into_schema = {.name = "nanquantile_into",
-                                                     .call = "nanquantile_into",
+static constexpr OpSchema nanquantile_into_schema =
+    schema_of({.name = "nanquantile_into", .call = "nanquantile_into",
     .text = "nanquantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = nanquantile_args, .n_args = 6,
     .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t,
                   Tensor&)> op_nanquantile_into = make_op<void, const Tensor&, const Tensor&,
     Opt<int64_t>, bool, int64_t, Tensor&>(&nanquantile_into_schema, nanquantile_into_impl,
@@ -761,12 +774,12 @@ static constexpr ArgInfo nanquantile_scalar_args[] = {{"self", ArgType::kTensor,
                                                       {"interpolation", ArgType::kEnum, false, true,
                                                        kQuantileValues, ArgDefault::kInt, {.i = 0}},
                                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema nanquantile_scalar_schema = {.name = "nanquantile_scalar",
-                                                       .call = "nanquantile_scalar",
+static constexpr OpSchema nanquantile_scalar_schema =
+    schema_of({.name = "nanquantile_scalar", .call = "nanquantile_scalar",
     .text = "nanquantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = nanquantile_scalar_args,
     .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves};
+    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, Opt<int64_t>, bool, int64_t)> op_nanquantile_scalar =
     make_op<TensorRef, const Tensor&, double, Opt<int64_t>, bool,
             int64_t>(&nanquantile_scalar_schema, impl::nanquantile_scalar, nullptr);
@@ -776,12 +789,12 @@ static void nanquantile_scalar_into_autograd(Call c, const Tensor& self, double 
   redispatch(op_nanquantile_scalar_into, c.keys & kBelowAutograd, self, q, dim, keepdim,
              interpolation, dst);
 }
-static constexpr OpSchema nanquantile_scalar_into_schema = {.name = "nanquantile_scalar_into",
-    .call = "nanquantile_scalar_into",
+static constexpr OpSchema nanquantile_scalar_into_schema =
+    schema_of({.name = "nanquantile_scalar_into", .call = "nanquantile_scalar_into",
     .text = "nanquantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = nanquantile_scalar_args,
     .n_args = 6, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, double, Opt<int64_t>, bool, int64_t,
                   Tensor&)> op_nanquantile_scalar_into = make_op<void, const Tensor&, double,
     Opt<int64_t>, bool, int64_t, Tensor&>(&nanquantile_scalar_into_schema,
@@ -795,12 +808,12 @@ static constexpr ArgInfo unique_consecutive_args[] = {{"self", ArgType::kTensor,
                                                       {"return_counts", ArgType::kBool, false, true,
                                                        0, ArgDefault::kBool, {.i = 0}},
                                                       {"dim", ArgType::kOptDim, false, true}};
-static constexpr OpSchema unique_consecutive_schema = {.name = "unique_consecutive",
-                                                       .call = "unique_consecutive",
+static constexpr OpSchema unique_consecutive_schema =
+    schema_of({.name = "unique_consecutive", .call = "unique_consecutive",
     .text = "unique_consecutive(self: Tensor, return_inverse: Bool = false, return_counts: Bool = "
     "false, dim: Dim? = None) -> (values: PlainTensor, inverse: IndexTensor, counts: IndexTensor)",
     .args = unique_consecutive_args, .n_args = 4, .n_outs = 3, .leaf = true, .kind = OpKind::kRow,
-    .wide_unsigned = WideUnsigned::kOrder};
+    .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<TensorTriple(const Tensor&, bool, bool, Opt<int64_t>)> op_unique_consecutive =
     make_op<TensorTriple, const Tensor&, bool, bool, Opt<int64_t>>(&unique_consecutive_schema,
     impl::unique_consecutive, nullptr);
@@ -810,9 +823,10 @@ static constexpr ArgInfo bincount_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"weights", ArgType::kOptTensor, false, true},
                                             {"minlength", ArgType::kInt, false, true, 0,
                                              ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema bincount_schema = {.name = "bincount", .call = "bincount",
+static constexpr OpSchema bincount_schema =
+    schema_of({.name = "bincount", .call = "bincount",
     .text = "bincount(self: Tensor, weights: Tensor? = None, minlength: Int = 0) -> PlainTensor",
-    .args = bincount_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kRow};
+    .args = bincount_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&, const Tensor*, int64_t)> op_bincount =
     make_op<TensorRef, const Tensor&, const Tensor*, int64_t>(&bincount_schema, impl::bincount,
     nullptr);
@@ -825,10 +839,11 @@ static constexpr ArgInfo histc_args[] = {{"self", ArgType::kTensor, false, false
                                          {"max", ArgType::kFloat, false, true, 0,
                                           ArgDefault::kFloat, {.f = 0.0}},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema histc_schema = {.name = "histc", .call = "histc",
+static constexpr OpSchema histc_schema =
+    schema_of({.name = "histc", .call = "histc",
     .text = "histc(self: Tensor, bins: Int = 100, min: Float = 0.0, max: Float = 0.0) -> "
     "PlainTensor", .args = histc_args, .n_args = 4, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kRow};
+    .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&, int64_t, double, double)> op_histc =
     make_op<TensorRef, const Tensor&, int64_t, double, double>(&histc_schema, impl::histc, nullptr);
 static void histc_into_autograd(Call c, const Tensor& self, int64_t bins, double min, double max,
@@ -836,10 +851,11 @@ static void histc_into_autograd(Call c, const Tensor& self, int64_t bins, double
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_histc_into, c.keys & kBelowAutograd, self, bins, min, max, dst);
 }
-static constexpr OpSchema histc_into_schema = {.name = "histc_into", .call = "histc_into",
+static constexpr OpSchema histc_into_schema =
+    schema_of({.name = "histc_into", .call = "histc_into",
     .text = "histc(self: Tensor, bins: Int = 100, min: Float = 0.0, max: Float = 0.0) -> "
     "PlainTensor", .args = histc_args, .n_args = 5, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kRow};
+    .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, double, double, Tensor&)> op_histc_into =
     make_op<void, const Tensor&, int64_t, double, double, Tensor&>(&histc_into_schema,
     histc_into_impl, histc_into_autograd);
@@ -855,10 +871,11 @@ static constexpr ArgInfo histogram_args[] = {{"self", ArgType::kTensor, false, f
                                               ArgDefault::kBool, {.i = 0}},
                                              {"dst_hist", ArgType::kTensor, true, false},
                                              {"dst_bin_edges", ArgType::kTensor, true, false}};
-static constexpr OpSchema histogram_schema = {.name = "histogram", .call = "histogram",
+static constexpr OpSchema histogram_schema =
+    schema_of({.name = "histogram", .call = "histogram",
     .text = "histogram(self: Tensor, bins: Int = 100, lower: Float? = None, upper: Float? = None, "
     "weight: Tensor? = None, density: Bool = false) -> (hist: PlainTensor, bin_edges: PlainTensor)",
-    .args = histogram_args, .n_args = 6, .n_outs = 2, .leaf = true, .kind = OpKind::kRow};
+    .args = histogram_args, .n_args = 6, .n_outs = 2, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, int64_t, Opt<double>, Opt<double>, const Tensor*,
                         bool)> op_histogram = make_op<TensorPair, const Tensor&, int64_t,
                                                       Opt<double>, Opt<double>, const Tensor*,
@@ -872,11 +889,11 @@ static void histogram_into_autograd(Call c, const Tensor& self, int64_t bins, Op
   redispatch(op_histogram_into, c.keys & kBelowAutograd, self, bins, lower, upper, weight, density,
              dst_hist, dst_bin_edges);
 }
-static constexpr OpSchema histogram_into_schema = {.name = "histogram_into",
-                                                   .call = "histogram_into",
+static constexpr OpSchema histogram_into_schema =
+    schema_of({.name = "histogram_into", .call = "histogram_into",
     .text = "histogram(self: Tensor, bins: Int = 100, lower: Float? = None, upper: Float? = None, "
     "weight: Tensor? = None, density: Bool = false) -> (hist: PlainTensor, bin_edges: PlainTensor)",
-    .args = histogram_args, .n_args = 8, .n_outs = 0, .leaf = true, .kind = OpKind::kRow};
+    .args = histogram_args, .n_args = 8, .n_outs = 0, .leaf = true, .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, Opt<double>, Opt<double>, const Tensor*, bool, Tensor&,
                   Tensor&)> op_histogram_into = make_op<void, const Tensor&, int64_t, Opt<double>,
                                                         Opt<double>, const Tensor*, bool, Tensor&,
@@ -892,11 +909,11 @@ static constexpr ArgInfo histogram_edges_args[] = {{"self", ArgType::kTensor, fa
                                                    {"dst_hist", ArgType::kTensor, true, false},
                                                    {"dst_bin_edges", ArgType::kTensor, true,
                                                     false}};
-static constexpr OpSchema histogram_edges_schema = {.name = "histogram_edges",
-                                                    .call = "histogram_edges",
+static constexpr OpSchema histogram_edges_schema =
+    schema_of({.name = "histogram_edges", .call = "histogram_edges",
     .text = "histogram_edges(self: Tensor, bins: Tensor, weight: Tensor? = None, density: Bool = "
     "false) -> (hist: PlainTensor, bin_edges: PlainTensor)", .args = histogram_edges_args,
-    .n_args = 4, .n_outs = 2, .leaf = true, .kind = OpKind::kRow};
+    .n_args = 4, .n_outs = 2, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, bool)> op_histogram_edges =
     make_op<TensorPair, const Tensor&, const Tensor&, const Tensor*, bool>(&histogram_edges_schema,
     impl::histogram_edges, nullptr);
@@ -908,11 +925,11 @@ static void histogram_edges_into_autograd(Call c, const Tensor& self, const Tens
   redispatch(op_histogram_edges_into, c.keys & kBelowAutograd, self, bins, weight, density,
              dst_hist, dst_bin_edges);
 }
-static constexpr OpSchema histogram_edges_into_schema = {.name = "histogram_edges_into",
-    .call = "histogram_edges_into",
+static constexpr OpSchema histogram_edges_into_schema =
+    schema_of({.name = "histogram_edges_into", .call = "histogram_edges_into",
     .text = "histogram_edges(self: Tensor, bins: Tensor, weight: Tensor? = None, density: Bool = "
     "false) -> (hist: PlainTensor, bin_edges: PlainTensor)", .args = histogram_edges_args,
-    .n_args = 6, .n_outs = 0, .leaf = true, .kind = OpKind::kRow};
+    .n_args = 6, .n_outs = 0, .leaf = true, .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor*, bool, Tensor&,
                   Tensor&)> op_histogram_edges_into = make_op<void, const Tensor&, const Tensor&,
     const Tensor*, bool, Tensor&, Tensor&>(&histogram_edges_into_schema, histogram_edges_into_impl,

@@ -40,12 +40,11 @@ static TensorRef lgamma_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo lgamma_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema lgamma_schema = {.name = "lgamma", .call = "lgamma",
-                                           .text = "lgamma(self: Tensor) -> Tensor",
-                                           .args = lgamma_args, .n_args = 1, .n_outs = 1,
-                                           .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_lgamma,
-                                           .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema lgamma_schema =
+    schema_of({.name = "lgamma", .call = "lgamma", .text = "lgamma(self: Tensor) -> Tensor",
+               .args = lgamma_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_lgamma,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_lgamma = make_op<TensorRef, const Tensor&>(&lgamma_schema,
     lgamma_impl, lgamma_autograd);
 static void lgamma__autograd(Call c, Tensor& self) {
@@ -63,25 +62,22 @@ static void lgamma__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo lgamma__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema lgamma__schema = {.name = "lgamma_", .call = "lgamma_",
-                                            .text = "lgamma(self: Tensor) -> Tensor",
-                                            .args = lgamma__args, .n_args = 1, .n_outs = 0,
-                                            .differentiable = true, .leaf = true,
-                                            .kind = OpKind::kElementwise, .kernel = &kernel_lgamma,
-                                            .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema lgamma__schema =
+    schema_of({.name = "lgamma_", .call = "lgamma_", .text = "lgamma(self: Tensor) -> Tensor",
+               .args = lgamma__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_lgamma,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_lgamma_ = make_op<void, Tensor&>(&lgamma__schema, lgamma__impl,
     lgamma__autograd);
 static void lgamma_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_lgamma_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema lgamma_into_schema = {.name = "lgamma_into", .call = "lgamma_into",
-                                                .text = "lgamma(self: Tensor) -> Tensor",
-                                                .args = lgamma_args, .n_args = 2, .n_outs = 0,
-                                                .differentiable = true, .leaf = true,
-                                                .kind = OpKind::kElementwise,
-                                                .kernel = &kernel_lgamma,
-                                                .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema lgamma_into_schema =
+    schema_of({.name = "lgamma_into", .call = "lgamma_into",
+               .text = "lgamma(self: Tensor) -> Tensor", .args = lgamma_args, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_lgamma, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_lgamma_into = make_op<void, const Tensor&,
     Tensor&>(&lgamma_into_schema, lgamma_into_impl, lgamma_into_autograd);
 
@@ -117,12 +113,11 @@ static TensorRef digamma_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo digamma_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema digamma_schema = {.name = "digamma", .call = "digamma",
-                                            .text = "digamma(self: Tensor) -> Tensor",
-                                            .args = digamma_args, .n_args = 1, .n_outs = 1,
-                                            .differentiable = true, .leaf = true,
-                                            .kind = OpKind::kElementwise, .kernel = &kernel_digamma,
-                                            .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema digamma_schema =
+    schema_of({.name = "digamma", .call = "digamma", .text = "digamma(self: Tensor) -> Tensor",
+               .args = digamma_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_digamma,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_digamma =
     make_op<TensorRef, const Tensor&>(&digamma_schema, digamma_impl, digamma_autograd);
 static void digamma__autograd(Call c, Tensor& self) {
@@ -140,26 +135,22 @@ static void digamma__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo digamma__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema digamma__schema = {.name = "digamma_", .call = "digamma_",
-                                             .text = "digamma(self: Tensor) -> Tensor",
-                                             .args = digamma__args, .n_args = 1, .n_outs = 0,
-                                             .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise,
-                                             .kernel = &kernel_digamma,
-                                             .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema digamma__schema =
+    schema_of({.name = "digamma_", .call = "digamma_", .text = "digamma(self: Tensor) -> Tensor",
+               .args = digamma__args, .n_args = 1, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_digamma,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_digamma_ = make_op<void, Tensor&>(&digamma__schema, digamma__impl,
     digamma__autograd);
 static void digamma_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_digamma_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema digamma_into_schema = {.name = "digamma_into", .call = "digamma_into",
-                                                 .text = "digamma(self: Tensor) -> Tensor",
-                                                 .args = digamma_args, .n_args = 2, .n_outs = 0,
-                                                 .differentiable = true, .leaf = true,
-                                                 .kind = OpKind::kElementwise,
-                                                 .kernel = &kernel_digamma,
-                                                 .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema digamma_into_schema =
+    schema_of({.name = "digamma_into", .call = "digamma_into",
+               .text = "digamma(self: Tensor) -> Tensor", .args = digamma_args, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_digamma, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_digamma_into = make_op<void, const Tensor&,
     Tensor&>(&digamma_into_schema, digamma_into_impl, digamma_into_autograd);
 
@@ -167,22 +158,22 @@ constinit Op<void(const Tensor&, Tensor&)> op_digamma_into = make_op<void, const
 static constexpr ArgInfo polygamma_args[] = {{"n", ArgType::kInt, false, false},
                                              {"self", ArgType::kTensor, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema polygamma_schema = {.name = "polygamma", .call = "polygamma",
-                                              .text = "polygamma(n: Int, self: Tensor) -> Tensor",
-                                              .args = polygamma_args, .n_args = 2, .n_outs = 1,
-                                              .structural = true, .kind = OpKind::kComposite,
-                                              .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema polygamma_schema =
+    schema_of({.name = "polygamma", .call = "polygamma",
+               .text = "polygamma(n: Int, self: Tensor) -> Tensor", .args = polygamma_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(int64_t, const Tensor&)> op_polygamma = make_op<TensorRef, int64_t,
     const Tensor&>(&polygamma_schema, impl::polygamma, nullptr);
 static void polygamma_into_autograd(Call c, int64_t n, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_polygamma_into, c.keys & kBelowAutograd, n, self, dst);
 }
-static constexpr OpSchema polygamma_into_schema = {.name = "polygamma_into",
-                                                   .call = "polygamma_into",
-    .text = "polygamma(n: Int, self: Tensor) -> Tensor", .args = polygamma_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema polygamma_into_schema =
+    schema_of({.name = "polygamma_into", .call = "polygamma_into",
+               .text = "polygamma(n: Int, self: Tensor) -> Tensor", .args = polygamma_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(int64_t, const Tensor&, Tensor&)> op_polygamma_into = make_op<void, int64_t,
     const Tensor&, Tensor&>(&polygamma_into_schema, polygamma_into_impl, polygamma_into_autograd);
 
@@ -220,12 +211,12 @@ static TensorRef polygamma_kernel_autograd(Call c, const Tensor& self, int64_t o
 }
 static constexpr ArgInfo polygamma_kernel_args[] = {{"self", ArgType::kTensor, false, false},
                                                     {"order", ArgType::kInt, false, false}};
-static constexpr OpSchema polygamma_kernel_schema = {.name = "polygamma_kernel",
-                                                     .call = "polygamma_kernel",
-    .text = "polygamma_kernel(self: Tensor, order: Int) -> Tensor", .args = polygamma_kernel_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_polygamma,
-    .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema polygamma_kernel_schema =
+    schema_of({.name = "polygamma_kernel", .call = "polygamma_kernel",
+               .text = "polygamma_kernel(self: Tensor, order: Int) -> Tensor",
+               .args = polygamma_kernel_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_polygamma, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_polygamma_kernel =
     make_op<TensorRef, const Tensor&, int64_t>(&polygamma_kernel_schema, polygamma_kernel_impl,
                                                polygamma_kernel_autograd);
@@ -234,11 +225,11 @@ constinit Op<TensorRef(const Tensor&, int64_t)> op_polygamma_kernel =
 static constexpr ArgInfo mvlgamma_args[] = {{"self", ArgType::kTensor, false, false},
                                             {"p", ArgType::kInt, false, false},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mvlgamma_schema = {.name = "mvlgamma", .call = "mvlgamma",
-                                             .text = "mvlgamma(self: Tensor, p: Int) -> Tensor",
-                                             .args = mvlgamma_args, .n_args = 2, .n_outs = 1,
-                                             .structural = true, .kind = OpKind::kComposite,
-                                             .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema mvlgamma_schema =
+    schema_of({.name = "mvlgamma", .call = "mvlgamma",
+               .text = "mvlgamma(self: Tensor, p: Int) -> Tensor", .args = mvlgamma_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_mvlgamma = make_op<TensorRef, const Tensor&,
     int64_t>(&mvlgamma_schema, impl::mvlgamma, nullptr);
 static void mvlgamma__autograd(Call c, Tensor& self, int64_t p) {
@@ -248,21 +239,22 @@ static void mvlgamma__autograd(Call c, Tensor& self, int64_t p) {
 }
 static constexpr ArgInfo mvlgamma__args[] = {{"self", ArgType::kTensor, true, false},
                                              {"p", ArgType::kInt, false, false}};
-static constexpr OpSchema mvlgamma__schema = {.name = "mvlgamma_", .call = "mvlgamma_",
-                                              .text = "mvlgamma(self: Tensor, p: Int) -> Tensor",
-                                              .args = mvlgamma__args, .n_args = 2, .n_outs = 0,
-                                              .structural = true, .kind = OpKind::kComposite,
-                                              .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema mvlgamma__schema =
+    schema_of({.name = "mvlgamma_", .call = "mvlgamma_",
+               .text = "mvlgamma(self: Tensor, p: Int) -> Tensor", .args = mvlgamma__args,
+               .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t)> op_mvlgamma_ = make_op<void, Tensor&,
     int64_t>(&mvlgamma__schema, mvlgamma__impl, mvlgamma__autograd);
 static void mvlgamma_into_autograd(Call c, const Tensor& self, int64_t p, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mvlgamma_into, c.keys & kBelowAutograd, self, p, dst);
 }
-static constexpr OpSchema mvlgamma_into_schema = {.name = "mvlgamma_into", .call = "mvlgamma_into",
-    .text = "mvlgamma(self: Tensor, p: Int) -> Tensor", .args = mvlgamma_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema mvlgamma_into_schema =
+    schema_of({.name = "mvlgamma_into", .call = "mvlgamma_into",
+               .text = "mvlgamma(self: Tensor, p: Int) -> Tensor", .args = mvlgamma_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_mvlgamma_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&mvlgamma_into_schema, mvlgamma_into_impl, mvlgamma_into_autograd);
 
@@ -297,13 +289,12 @@ static TensorRef erfinv_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo erfinv_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema erfinv_schema = {.name = "erfinv", .call = "erfinv",
-                                           .text = "erfinv(self: Tensor) -> Tensor",
-                                           .args = erfinv_args, .n_args = 1, .n_outs = 1,
-                                           .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_erfinv,
-                                           .autocast = {Autocast::kNone, Autocast::kFp32},
-                                           .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema erfinv_schema =
+    schema_of({.name = "erfinv", .call = "erfinv", .text = "erfinv(self: Tensor) -> Tensor",
+               .args = erfinv_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_erfinv,
+               .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_erfinv = make_op<TensorRef, const Tensor&>(&erfinv_schema,
     erfinv_impl, erfinv_autograd);
 static void erfinv__autograd(Call c, Tensor& self) {
@@ -322,25 +313,22 @@ static void erfinv__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo erfinv__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema erfinv__schema = {.name = "erfinv_", .call = "erfinv_",
-                                            .text = "erfinv(self: Tensor) -> Tensor",
-                                            .args = erfinv__args, .n_args = 1, .n_outs = 0,
-                                            .differentiable = true, .leaf = true,
-                                            .kind = OpKind::kElementwise, .kernel = &kernel_erfinv,
-                                            .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema erfinv__schema =
+    schema_of({.name = "erfinv_", .call = "erfinv_", .text = "erfinv(self: Tensor) -> Tensor",
+               .args = erfinv__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_erfinv,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_erfinv_ = make_op<void, Tensor&>(&erfinv__schema, erfinv__impl,
     erfinv__autograd);
 static void erfinv_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_erfinv_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema erfinv_into_schema = {.name = "erfinv_into", .call = "erfinv_into",
-                                                .text = "erfinv(self: Tensor) -> Tensor",
-                                                .args = erfinv_args, .n_args = 2, .n_outs = 0,
-                                                .differentiable = true, .leaf = true,
-                                                .kind = OpKind::kElementwise,
-                                                .kernel = &kernel_erfinv,
-                                                .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema erfinv_into_schema =
+    schema_of({.name = "erfinv_into", .call = "erfinv_into",
+               .text = "erfinv(self: Tensor) -> Tensor", .args = erfinv_args, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_erfinv, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_erfinv_into = make_op<void, const Tensor&,
     Tensor&>(&erfinv_into_schema, erfinv_into_impl, erfinv_into_autograd);
 
@@ -379,25 +367,22 @@ static TensorRef erfcx_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo erfcx_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema erfcx_schema = {.name = "erfcx", .call = "erfcx",
-                                          .text = "erfcx(self: Tensor) -> Tensor",
-                                          .args = erfcx_args, .n_args = 1, .n_outs = 1,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_erfcx,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema erfcx_schema =
+    schema_of({.name = "erfcx", .call = "erfcx", .text = "erfcx(self: Tensor) -> Tensor",
+               .args = erfcx_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_erfcx,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_erfcx = make_op<TensorRef, const Tensor&>(&erfcx_schema,
     erfcx_impl, erfcx_autograd);
 static void erfcx_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_erfcx_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema erfcx_into_schema = {.name = "erfcx_into", .call = "erfcx_into",
-                                               .text = "erfcx(self: Tensor) -> Tensor",
-                                               .args = erfcx_args, .n_args = 2, .n_outs = 0,
-                                               .differentiable = true, .leaf = true,
-                                               .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_erfcx,
-                                               .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema erfcx_into_schema =
+    schema_of({.name = "erfcx_into", .call = "erfcx_into", .text = "erfcx(self: Tensor) -> Tensor",
+               .args = erfcx_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_erfcx,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_erfcx_into = make_op<void, const Tensor&,
     Tensor&>(&erfcx_into_schema, erfcx_into_impl, erfcx_into_autograd);
 
@@ -432,24 +417,22 @@ static TensorRef ndtr_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo ndtr_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema ndtr_schema = {.name = "ndtr", .call = "ndtr",
-                                         .text = "ndtr(self: Tensor) -> Tensor", .args = ndtr_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_ndtr,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema ndtr_schema =
+    schema_of({.name = "ndtr", .call = "ndtr", .text = "ndtr(self: Tensor) -> Tensor",
+               .args = ndtr_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_ndtr,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_ndtr = make_op<TensorRef, const Tensor&>(&ndtr_schema,
     ndtr_impl, ndtr_autograd);
 static void ndtr_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_ndtr_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema ndtr_into_schema = {.name = "ndtr_into", .call = "ndtr_into",
-                                              .text = "ndtr(self: Tensor) -> Tensor",
-                                              .args = ndtr_args, .n_args = 2, .n_outs = 0,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_ndtr,
-                                              .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema ndtr_into_schema =
+    schema_of({.name = "ndtr_into", .call = "ndtr_into", .text = "ndtr(self: Tensor) -> Tensor",
+               .args = ndtr_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_ndtr,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_ndtr_into = make_op<void, const Tensor&,
     Tensor&>(&ndtr_into_schema, ndtr_into_impl, ndtr_into_autograd);
 
@@ -486,26 +469,22 @@ static TensorRef log_ndtr_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo log_ndtr_args[] = {{"self", ArgType::kTensor, false, false},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema log_ndtr_schema = {.name = "log_ndtr", .call = "log_ndtr",
-                                             .text = "log_ndtr(self: Tensor) -> Tensor",
-                                             .args = log_ndtr_args, .n_args = 1, .n_outs = 1,
-                                             .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise,
-                                             .kernel = &kernel_log_ndtr,
-                                             .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema log_ndtr_schema =
+    schema_of({.name = "log_ndtr", .call = "log_ndtr", .text = "log_ndtr(self: Tensor) -> Tensor",
+               .args = log_ndtr_args, .n_args = 1, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_log_ndtr,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_log_ndtr =
     make_op<TensorRef, const Tensor&>(&log_ndtr_schema, log_ndtr_impl, log_ndtr_autograd);
 static void log_ndtr_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_log_ndtr_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema log_ndtr_into_schema = {.name = "log_ndtr_into", .call = "log_ndtr_into",
-                                                  .text = "log_ndtr(self: Tensor) -> Tensor",
-                                                  .args = log_ndtr_args, .n_args = 2, .n_outs = 0,
-                                                  .differentiable = true, .leaf = true,
-                                                  .kind = OpKind::kElementwise,
-                                                  .kernel = &kernel_log_ndtr,
-                                                  .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema log_ndtr_into_schema =
+    schema_of({.name = "log_ndtr_into", .call = "log_ndtr_into",
+               .text = "log_ndtr(self: Tensor) -> Tensor", .args = log_ndtr_args, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_log_ndtr, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_log_ndtr_into = make_op<void, const Tensor&,
     Tensor&>(&log_ndtr_into_schema, log_ndtr_into_impl, log_ndtr_into_autograd);
 
@@ -540,25 +519,22 @@ static TensorRef ndtri_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo ndtri_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema ndtri_schema = {.name = "ndtri", .call = "ndtri",
-                                          .text = "ndtri(self: Tensor) -> Tensor",
-                                          .args = ndtri_args, .n_args = 1, .n_outs = 1,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_ndtri,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema ndtri_schema =
+    schema_of({.name = "ndtri", .call = "ndtri", .text = "ndtri(self: Tensor) -> Tensor",
+               .args = ndtri_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_ndtri,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_ndtri = make_op<TensorRef, const Tensor&>(&ndtri_schema,
     ndtri_impl, ndtri_autograd);
 static void ndtri_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_ndtri_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema ndtri_into_schema = {.name = "ndtri_into", .call = "ndtri_into",
-                                               .text = "ndtri(self: Tensor) -> Tensor",
-                                               .args = ndtri_args, .n_args = 2, .n_outs = 0,
-                                               .differentiable = true, .leaf = true,
-                                               .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_ndtri,
-                                               .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema ndtri_into_schema =
+    schema_of({.name = "ndtri_into", .call = "ndtri_into", .text = "ndtri(self: Tensor) -> Tensor",
+               .args = ndtri_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_ndtri,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_ndtri_into = make_op<void, const Tensor&,
     Tensor&>(&ndtri_into_schema, ndtri_into_impl, ndtri_into_autograd);
 
@@ -593,11 +569,11 @@ static TensorRef i0_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo i0_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema i0_schema = {.name = "i0", .call = "i0",
-                                       .text = "i0(self: Tensor) -> Tensor", .args = i0_args,
-                                       .n_args = 1, .n_outs = 1, .differentiable = true,
-                                       .leaf = true, .kind = OpKind::kElementwise,
-                                       .kernel = &kernel_i0, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema i0_schema =
+    schema_of({.name = "i0", .call = "i0", .text = "i0(self: Tensor) -> Tensor", .args = i0_args,
+               .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_i0,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_i0 = make_op<TensorRef, const Tensor&>(&i0_schema,
     i0_impl, i0_autograd);
 static void i0__autograd(Call c, Tensor& self) {
@@ -615,23 +591,21 @@ static void i0__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo i0__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema i0__schema = {.name = "i0_", .call = "i0_",
-                                        .text = "i0(self: Tensor) -> Tensor", .args = i0__args,
-                                        .n_args = 1, .n_outs = 0, .differentiable = true,
-                                        .leaf = true, .kind = OpKind::kElementwise,
-                                        .kernel = &kernel_i0,
-                                        .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema i0__schema =
+    schema_of({.name = "i0_", .call = "i0_", .text = "i0(self: Tensor) -> Tensor", .args = i0__args,
+               .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_i0,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_i0_ = make_op<void, Tensor&>(&i0__schema, i0__impl, i0__autograd);
 static void i0_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_i0_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema i0_into_schema = {.name = "i0_into", .call = "i0_into",
-                                            .text = "i0(self: Tensor) -> Tensor", .args = i0_args,
-                                            .n_args = 2, .n_outs = 0, .differentiable = true,
-                                            .leaf = true, .kind = OpKind::kElementwise,
-                                            .kernel = &kernel_i0,
-                                            .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema i0_into_schema =
+    schema_of({.name = "i0_into", .call = "i0_into", .text = "i0(self: Tensor) -> Tensor",
+               .args = i0_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_i0,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_i0_into = make_op<void, const Tensor&,
     Tensor&>(&i0_into_schema, i0_into_impl, i0_into_autograd);
 
@@ -670,24 +644,22 @@ static TensorRef i0e_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo i0e_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema i0e_schema = {.name = "i0e", .call = "i0e",
-                                        .text = "i0e(self: Tensor) -> Tensor", .args = i0e_args,
-                                        .n_args = 1, .n_outs = 1, .differentiable = true,
-                                        .leaf = true, .kind = OpKind::kElementwise,
-                                        .kernel = &kernel_i0e,
-                                        .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema i0e_schema =
+    schema_of({.name = "i0e", .call = "i0e", .text = "i0e(self: Tensor) -> Tensor",
+               .args = i0e_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_i0e,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_i0e = make_op<TensorRef, const Tensor&>(&i0e_schema,
     i0e_impl, i0e_autograd);
 static void i0e_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_i0e_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema i0e_into_schema = {.name = "i0e_into", .call = "i0e_into",
-                                             .text = "i0e(self: Tensor) -> Tensor",
-                                             .args = i0e_args, .n_args = 2, .n_outs = 0,
-                                             .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_i0e,
-                                             .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema i0e_into_schema =
+    schema_of({.name = "i0e_into", .call = "i0e_into", .text = "i0e(self: Tensor) -> Tensor",
+               .args = i0e_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_i0e,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_i0e_into = make_op<void, const Tensor&,
     Tensor&>(&i0e_into_schema, i0e_into_impl, i0e_into_autograd);
 
@@ -726,23 +698,22 @@ static TensorRef i1_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo i1_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema i1_schema = {.name = "i1", .call = "i1",
-                                       .text = "i1(self: Tensor) -> Tensor", .args = i1_args,
-                                       .n_args = 1, .n_outs = 1, .differentiable = true,
-                                       .leaf = true, .kind = OpKind::kElementwise,
-                                       .kernel = &kernel_i1, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema i1_schema =
+    schema_of({.name = "i1", .call = "i1", .text = "i1(self: Tensor) -> Tensor", .args = i1_args,
+               .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_i1,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_i1 = make_op<TensorRef, const Tensor&>(&i1_schema,
     i1_impl, i1_autograd);
 static void i1_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_i1_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema i1_into_schema = {.name = "i1_into", .call = "i1_into",
-                                            .text = "i1(self: Tensor) -> Tensor", .args = i1_args,
-                                            .n_args = 2, .n_outs = 0, .differentiable = true,
-                                            .leaf = true, .kind = OpKind::kElementwise,
-                                            .kernel = &kernel_i1,
-                                            .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema i1_into_schema =
+    schema_of({.name = "i1_into", .call = "i1_into", .text = "i1(self: Tensor) -> Tensor",
+               .args = i1_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_i1,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_i1_into = make_op<void, const Tensor&,
     Tensor&>(&i1_into_schema, i1_into_impl, i1_into_autograd);
 
@@ -781,24 +752,22 @@ static TensorRef i1e_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo i1e_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema i1e_schema = {.name = "i1e", .call = "i1e",
-                                        .text = "i1e(self: Tensor) -> Tensor", .args = i1e_args,
-                                        .n_args = 1, .n_outs = 1, .differentiable = true,
-                                        .leaf = true, .kind = OpKind::kElementwise,
-                                        .kernel = &kernel_i1e,
-                                        .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema i1e_schema =
+    schema_of({.name = "i1e", .call = "i1e", .text = "i1e(self: Tensor) -> Tensor",
+               .args = i1e_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_i1e,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_i1e = make_op<TensorRef, const Tensor&>(&i1e_schema,
     i1e_impl, i1e_autograd);
 static void i1e_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_i1e_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema i1e_into_schema = {.name = "i1e_into", .call = "i1e_into",
-                                             .text = "i1e(self: Tensor) -> Tensor",
-                                             .args = i1e_args, .n_args = 2, .n_outs = 0,
-                                             .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_i1e,
-                                             .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema i1e_into_schema =
+    schema_of({.name = "i1e_into", .call = "i1e_into", .text = "i1e(self: Tensor) -> Tensor",
+               .args = i1e_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_i1e,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_i1e_into = make_op<void, const Tensor&,
     Tensor&>(&i1e_into_schema, i1e_into_impl, i1e_into_autograd);
 
@@ -833,12 +802,11 @@ static TensorRef sinc_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo sinc_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sinc_schema = {.name = "sinc", .call = "sinc",
-                                         .text = "sinc(self: Tensor) -> Tensor", .args = sinc_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_sinc,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema sinc_schema =
+    schema_of({.name = "sinc", .call = "sinc", .text = "sinc(self: Tensor) -> Tensor",
+               .args = sinc_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sinc,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_sinc = make_op<TensorRef, const Tensor&>(&sinc_schema,
     sinc_impl, sinc_autograd);
 static void sinc__autograd(Call c, Tensor& self) {
@@ -856,24 +824,22 @@ static void sinc__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sinc__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema sinc__schema = {.name = "sinc_", .call = "sinc_",
-                                          .text = "sinc(self: Tensor) -> Tensor",
-                                          .args = sinc__args, .n_args = 1, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_sinc,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema sinc__schema =
+    schema_of({.name = "sinc_", .call = "sinc_", .text = "sinc(self: Tensor) -> Tensor",
+               .args = sinc__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sinc,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_sinc_ = make_op<void, Tensor&>(&sinc__schema, sinc__impl,
     sinc__autograd);
 static void sinc_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sinc_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema sinc_into_schema = {.name = "sinc_into", .call = "sinc_into",
-                                              .text = "sinc(self: Tensor) -> Tensor",
-                                              .args = sinc_args, .n_args = 2, .n_outs = 0,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_sinc,
-                                              .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema sinc_into_schema =
+    schema_of({.name = "sinc_into", .call = "sinc_into", .text = "sinc(self: Tensor) -> Tensor",
+               .args = sinc_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sinc,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_sinc_into = make_op<void, const Tensor&,
     Tensor&>(&sinc_into_schema, sinc_into_impl, sinc_into_autograd);
 
@@ -908,24 +874,22 @@ static TensorRef entr_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo entr_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema entr_schema = {.name = "entr", .call = "entr",
-                                         .text = "entr(self: Tensor) -> Tensor", .args = entr_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_entr,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema entr_schema =
+    schema_of({.name = "entr", .call = "entr", .text = "entr(self: Tensor) -> Tensor",
+               .args = entr_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_entr,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_entr = make_op<TensorRef, const Tensor&>(&entr_schema,
     entr_impl, entr_autograd);
 static void entr_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_entr_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema entr_into_schema = {.name = "entr_into", .call = "entr_into",
-                                              .text = "entr(self: Tensor) -> Tensor",
-                                              .args = entr_args, .n_args = 2, .n_outs = 0,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_entr,
-                                              .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema entr_into_schema =
+    schema_of({.name = "entr_into", .call = "entr_into", .text = "entr(self: Tensor) -> Tensor",
+               .args = entr_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_entr,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_entr_into = make_op<void, const Tensor&,
     Tensor&>(&entr_into_schema, entr_into_impl, entr_into_autograd);
 
@@ -975,12 +939,12 @@ static TensorRef xlogy_autograd(Call c, const Tensor& self, const Tensor& other)
 static constexpr ArgInfo xlogy_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"other", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema xlogy_schema = {.name = "xlogy", .call = "xlogy",
-                                          .text = "xlogy(self: Tensor, other: Tensor) -> Tensor",
-                                          .args = xlogy_args, .n_args = 2, .n_outs = 1,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_xlogy,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema xlogy_schema =
+    schema_of({.name = "xlogy", .call = "xlogy",
+               .text = "xlogy(self: Tensor, other: Tensor) -> Tensor", .args = xlogy_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_xlogy,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_xlogy = make_op<TensorRef, const Tensor&,
     const Tensor&>(&xlogy_schema, xlogy_impl, xlogy_autograd);
 static void xlogy__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -1002,22 +966,24 @@ static void xlogy__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo xlogy__args[] = {{"self", ArgType::kTensor, true, false},
                                           {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema xlogy__schema = {.name = "xlogy_", .call = "xlogy_",
-                                           .text = "xlogy(self: Tensor, other: Tensor) -> Tensor",
-                                           .args = xlogy__args, .n_args = 2, .n_outs = 0,
-                                           .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_xlogy,
-                                           .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema xlogy__schema =
+    schema_of({.name = "xlogy_", .call = "xlogy_",
+               .text = "xlogy(self: Tensor, other: Tensor) -> Tensor", .args = xlogy__args,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_xlogy,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, const Tensor&)> op_xlogy_ = make_op<void, Tensor&,
     const Tensor&>(&xlogy__schema, xlogy__impl, xlogy__autograd);
 static void xlogy_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_xlogy_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema xlogy_into_schema = {.name = "xlogy_into", .call = "xlogy_into",
-    .text = "xlogy(self: Tensor, other: Tensor) -> Tensor", .args = xlogy_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_xlogy, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema xlogy_into_schema =
+    schema_of({.name = "xlogy_into", .call = "xlogy_into",
+               .text = "xlogy(self: Tensor, other: Tensor) -> Tensor", .args = xlogy_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_xlogy,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_xlogy_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&xlogy_into_schema, xlogy_into_impl,
     xlogy_into_autograd);
@@ -1058,10 +1024,12 @@ static TensorRef xlogy_scalar_autograd(Call c, const Tensor& self, const Scalar&
 static constexpr ArgInfo xlogy_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                 {"other", ArgType::kScalar, false, false},
                                                 {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema xlogy_scalar_schema = {.name = "xlogy_scalar", .call = "xlogy",
-    .text = "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor", .args = xlogy_scalar_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_xlogy, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema xlogy_scalar_schema =
+    schema_of({.name = "xlogy_scalar", .call = "xlogy",
+               .text = "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = xlogy_scalar_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_xlogy,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_xlogy_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&xlogy_scalar_schema, xlogy_scalar_impl,
                                                      xlogy_scalar_autograd);
@@ -1082,10 +1050,12 @@ static void xlogy_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
 }
 static constexpr ArgInfo xlogy_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                                  {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema xlogy_scalar__schema = {.name = "xlogy_scalar_", .call = "xlogy_",
-    .text = "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor", .args = xlogy_scalar__args,
-    .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_xlogy, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema xlogy_scalar__schema =
+    schema_of({.name = "xlogy_scalar_", .call = "xlogy_",
+               .text = "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = xlogy_scalar__args, .n_args = 2, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_xlogy,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, const Scalar&)> op_xlogy_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&xlogy_scalar__schema, xlogy_scalar__impl, xlogy_scalar__autograd);
 static void xlogy_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -1093,11 +1063,12 @@ static void xlogy_scalar_into_autograd(Call c, const Tensor& self, const Scalar&
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_xlogy_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema xlogy_scalar_into_schema = {.name = "xlogy_scalar_into",
-                                                      .call = "xlogy_into",
-    .text = "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor", .args = xlogy_scalar_args,
-    .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_xlogy, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema xlogy_scalar_into_schema =
+    schema_of({.name = "xlogy_scalar_into", .call = "xlogy_into",
+               .text = "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = xlogy_scalar_args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_xlogy,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_xlogy_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&xlogy_scalar_into_schema,
     xlogy_scalar_into_impl, xlogy_scalar_into_autograd);
@@ -1149,20 +1120,24 @@ static TensorRef xlog1py_autograd(Call c, const Tensor& self, const Tensor& othe
 static constexpr ArgInfo xlog1py_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"other", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema xlog1py_schema = {.name = "xlog1py", .call = "xlog1py",
-    .text = "xlog1py(self: Tensor, other: Tensor) -> Tensor", .args = xlog1py_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_xlog1py, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema xlog1py_schema =
+    schema_of({.name = "xlog1py", .call = "xlog1py",
+               .text = "xlog1py(self: Tensor, other: Tensor) -> Tensor", .args = xlog1py_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_xlog1py,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_xlog1py = make_op<TensorRef, const Tensor&,
     const Tensor&>(&xlog1py_schema, xlog1py_impl, xlog1py_autograd);
 static void xlog1py_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_xlog1py_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema xlog1py_into_schema = {.name = "xlog1py_into", .call = "xlog1py_into",
-    .text = "xlog1py(self: Tensor, other: Tensor) -> Tensor", .args = xlog1py_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_xlog1py, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema xlog1py_into_schema =
+    schema_of({.name = "xlog1py_into", .call = "xlog1py_into",
+               .text = "xlog1py(self: Tensor, other: Tensor) -> Tensor", .args = xlog1py_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_xlog1py,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_xlog1py_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&xlog1py_into_schema, xlog1py_into_impl,
     xlog1py_into_autograd);
@@ -1203,10 +1178,12 @@ static TensorRef xlog1py_scalar_autograd(Call c, const Tensor& self, const Scala
 static constexpr ArgInfo xlog1py_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                   {"other", ArgType::kScalar, false, false},
                                                   {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema xlog1py_scalar_schema = {.name = "xlog1py_scalar", .call = "xlog1py",
-    .text = "xlog1py_scalar(self: Tensor, other: Scalar) -> Tensor", .args = xlog1py_scalar_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_xlog1py, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema xlog1py_scalar_schema =
+    schema_of({.name = "xlog1py_scalar", .call = "xlog1py",
+               .text = "xlog1py_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = xlog1py_scalar_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_xlog1py,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_xlog1py_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&xlog1py_scalar_schema, xlog1py_scalar_impl,
                                                      xlog1py_scalar_autograd);
@@ -1215,11 +1192,12 @@ static void xlog1py_scalar_into_autograd(Call c, const Tensor& self, const Scala
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_xlog1py_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema xlog1py_scalar_into_schema = {.name = "xlog1py_scalar_into",
-                                                        .call = "xlog1py_into",
-    .text = "xlog1py_scalar(self: Tensor, other: Scalar) -> Tensor", .args = xlog1py_scalar_args,
-    .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_xlog1py, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema xlog1py_scalar_into_schema =
+    schema_of({.name = "xlog1py_scalar_into", .call = "xlog1py_into",
+               .text = "xlog1py_scalar(self: Tensor, other: Scalar) -> Tensor",
+               .args = xlog1py_scalar_args, .n_args = 3, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_xlog1py,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_xlog1py_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&xlog1py_scalar_into_schema,
     xlog1py_scalar_into_impl, xlog1py_scalar_into_autograd);
@@ -1228,12 +1206,11 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_xlog1py_scalar_into
 static constexpr ArgInfo igamma_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"other", ArgType::kTensor, false, false},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema igamma_schema = {.name = "igamma", .call = "igamma",
-                                           .text = "igamma(self: Tensor, other: Tensor) -> Tensor",
-                                           .args = igamma_args, .n_args = 2, .n_outs = 1,
-                                           .differentiable = true, .structural = true,
-                                           .kind = OpKind::kComposite,
-                                           .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema igamma_schema =
+    schema_of({.name = "igamma", .call = "igamma",
+               .text = "igamma(self: Tensor, other: Tensor) -> Tensor", .args = igamma_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igamma = make_op<TensorRef, const Tensor&,
     const Tensor&>(&igamma_schema, igamma_impl, nullptr);
 static void igamma__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -1243,22 +1220,22 @@ static void igamma__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo igamma__args[] = {{"self", ArgType::kTensor, true, false},
                                            {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema igamma__schema = {.name = "igamma_", .call = "igamma_",
-                                            .text = "igamma(self: Tensor, other: Tensor) -> Tensor",
-                                            .args = igamma__args, .n_args = 2, .n_outs = 0,
-                                            .differentiable = true, .structural = true,
-                                            .kind = OpKind::kComposite,
-                                            .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema igamma__schema =
+    schema_of({.name = "igamma_", .call = "igamma_",
+               .text = "igamma(self: Tensor, other: Tensor) -> Tensor", .args = igamma__args,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&)> op_igamma_ = make_op<void, Tensor&,
     const Tensor&>(&igamma__schema, igamma__impl, igamma__autograd);
 static void igamma_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_igamma_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema igamma_into_schema = {.name = "igamma_into", .call = "igamma_into",
-    .text = "igamma(self: Tensor, other: Tensor) -> Tensor", .args = igamma_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema igamma_into_schema =
+    schema_of({.name = "igamma_into", .call = "igamma_into",
+               .text = "igamma(self: Tensor, other: Tensor) -> Tensor", .args = igamma_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_igamma_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&igamma_into_schema, igamma_into_impl,
     igamma_into_autograd);
@@ -1300,10 +1277,12 @@ static TensorRef igamma_kernel_autograd(Call c, const Tensor& self, const Tensor
 }
 static constexpr ArgInfo igamma_kernel_args[] = {{"self", ArgType::kTensor, false, false},
                                                  {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema igamma_kernel_schema = {.name = "igamma_kernel", .call = "igamma_kernel",
-    .text = "igamma_kernel(self: Tensor, other: Tensor) -> Tensor", .args = igamma_kernel_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_igamma, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema igamma_kernel_schema =
+    schema_of({.name = "igamma_kernel", .call = "igamma_kernel",
+               .text = "igamma_kernel(self: Tensor, other: Tensor) -> Tensor",
+               .args = igamma_kernel_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_igamma, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igamma_kernel =
     make_op<TensorRef, const Tensor&, const Tensor&>(&igamma_kernel_schema, igamma_kernel_impl,
                                                      igamma_kernel_autograd);
@@ -1312,10 +1291,11 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igamma_kernel =
 static constexpr ArgInfo igammac_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"other", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema igammac_schema = {.name = "igammac", .call = "igammac",
-    .text = "igammac(self: Tensor, other: Tensor) -> Tensor", .args = igammac_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema igammac_schema =
+    schema_of({.name = "igammac", .call = "igammac",
+               .text = "igammac(self: Tensor, other: Tensor) -> Tensor", .args = igammac_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igammac = make_op<TensorRef, const Tensor&,
     const Tensor&>(&igammac_schema, igammac_impl, nullptr);
 static void igammac__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -1325,20 +1305,22 @@ static void igammac__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo igammac__args[] = {{"self", ArgType::kTensor, true, false},
                                             {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema igammac__schema = {.name = "igammac_", .call = "igammac_",
-    .text = "igammac(self: Tensor, other: Tensor) -> Tensor", .args = igammac__args, .n_args = 2,
-    .n_outs = 0, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema igammac__schema =
+    schema_of({.name = "igammac_", .call = "igammac_",
+               .text = "igammac(self: Tensor, other: Tensor) -> Tensor", .args = igammac__args,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&)> op_igammac_ = make_op<void, Tensor&,
     const Tensor&>(&igammac__schema, igammac__impl, igammac__autograd);
 static void igammac_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_igammac_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema igammac_into_schema = {.name = "igammac_into", .call = "igammac_into",
-    .text = "igammac(self: Tensor, other: Tensor) -> Tensor", .args = igammac_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema igammac_into_schema =
+    schema_of({.name = "igammac_into", .call = "igammac_into",
+               .text = "igammac(self: Tensor, other: Tensor) -> Tensor", .args = igammac_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_igammac_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&igammac_into_schema, igammac_into_impl,
     igammac_into_autograd);
@@ -1380,11 +1362,12 @@ static TensorRef igammac_kernel_autograd(Call c, const Tensor& self, const Tenso
 }
 static constexpr ArgInfo igammac_kernel_args[] = {{"self", ArgType::kTensor, false, false},
                                                   {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema igammac_kernel_schema = {.name = "igammac_kernel",
-                                                   .call = "igammac_kernel",
-    .text = "igammac_kernel(self: Tensor, other: Tensor) -> Tensor", .args = igammac_kernel_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_igammac, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema igammac_kernel_schema =
+    schema_of({.name = "igammac_kernel", .call = "igammac_kernel",
+               .text = "igammac_kernel(self: Tensor, other: Tensor) -> Tensor",
+               .args = igammac_kernel_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_igammac, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igammac_kernel =
     make_op<TensorRef, const Tensor&, const Tensor&>(&igammac_kernel_schema, igammac_kernel_impl,
                                                      igammac_kernel_autograd);
@@ -1393,23 +1376,22 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igammac_kernel =
 static constexpr ArgInfo zeta_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"other", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema zeta_schema = {.name = "zeta", .call = "zeta",
-                                         .text = "zeta(self: Tensor, other: Tensor) -> Tensor",
-                                         .args = zeta_args, .n_args = 2, .n_outs = 1, .leaf = true,
-                                         .kind = OpKind::kElementwise, .kernel = &kernel_zeta,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema zeta_schema =
+    schema_of({.name = "zeta", .call = "zeta",
+               .text = "zeta(self: Tensor, other: Tensor) -> Tensor", .args = zeta_args,
+               .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_zeta, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_zeta = make_op<TensorRef, const Tensor&,
     const Tensor&>(&zeta_schema, zeta_impl, nullptr);
 static void zeta_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_zeta_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema zeta_into_schema = {.name = "zeta_into", .call = "zeta_into",
-                                              .text = "zeta(self: Tensor, other: Tensor) -> Tensor",
-                                              .args = zeta_args, .n_args = 3, .n_outs = 0,
-                                              .leaf = true, .kind = OpKind::kElementwise,
-                                              .kernel = &kernel_zeta,
-                                              .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema zeta_into_schema =
+    schema_of({.name = "zeta_into", .call = "zeta_into",
+               .text = "zeta(self: Tensor, other: Tensor) -> Tensor", .args = zeta_args,
+               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_zeta, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_zeta_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&zeta_into_schema, zeta_into_impl,
     zeta_into_autograd);

@@ -40,13 +40,12 @@ static TensorRef exp_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo exp_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema exp_schema = {.name = "exp", .call = "exp",
-                                        .text = "exp(self: Tensor) -> Tensor", .args = exp_args,
-                                        .n_args = 1, .n_outs = 1, .differentiable = true,
-                                        .leaf = true, .kind = OpKind::kElementwise,
-                                        .kernel = &kernel_exp,
-                                        .autocast = {Autocast::kNone, Autocast::kFp32},
-                                        .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema exp_schema =
+    schema_of({.name = "exp", .call = "exp", .text = "exp(self: Tensor) -> Tensor",
+               .args = exp_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_exp,
+               .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_exp = make_op<TensorRef, const Tensor&>(&exp_schema,
     exp_impl, exp_autograd);
 static void exp__autograd(Call c, Tensor& self) {
@@ -65,24 +64,22 @@ static void exp__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo exp__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema exp__schema = {.name = "exp_", .call = "exp_",
-                                         .text = "exp(self: Tensor) -> Tensor", .args = exp__args,
-                                         .n_args = 1, .n_outs = 0, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_exp,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema exp__schema =
+    schema_of({.name = "exp_", .call = "exp_", .text = "exp(self: Tensor) -> Tensor",
+               .args = exp__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_exp,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_exp_ = make_op<void, Tensor&>(&exp__schema, exp__impl,
     exp__autograd);
 static void exp_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_exp_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema exp_into_schema = {.name = "exp_into", .call = "exp_into",
-                                             .text = "exp(self: Tensor) -> Tensor",
-                                             .args = exp_args, .n_args = 2, .n_outs = 0,
-                                             .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_exp,
-                                             .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema exp_into_schema =
+    schema_of({.name = "exp_into", .call = "exp_into", .text = "exp(self: Tensor) -> Tensor",
+               .args = exp_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_exp,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_exp_into = make_op<void, const Tensor&,
     Tensor&>(&exp_into_schema, exp_into_impl, exp_into_autograd);
 
@@ -117,13 +114,12 @@ static TensorRef log_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo log_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema log_schema = {.name = "log", .call = "log",
-                                        .text = "log(self: Tensor) -> Tensor", .args = log_args,
-                                        .n_args = 1, .n_outs = 1, .differentiable = true,
-                                        .leaf = true, .kind = OpKind::kElementwise,
-                                        .kernel = &kernel_log,
-                                        .autocast = {Autocast::kNone, Autocast::kFp32},
-                                        .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema log_schema =
+    schema_of({.name = "log", .call = "log", .text = "log(self: Tensor) -> Tensor",
+               .args = log_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_log,
+               .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_log = make_op<TensorRef, const Tensor&>(&log_schema,
     log_impl, log_autograd);
 static void log__autograd(Call c, Tensor& self) {
@@ -141,24 +137,22 @@ static void log__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo log__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema log__schema = {.name = "log_", .call = "log_",
-                                         .text = "log(self: Tensor) -> Tensor", .args = log__args,
-                                         .n_args = 1, .n_outs = 0, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_log,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema log__schema =
+    schema_of({.name = "log_", .call = "log_", .text = "log(self: Tensor) -> Tensor",
+               .args = log__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_log,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_log_ = make_op<void, Tensor&>(&log__schema, log__impl,
     log__autograd);
 static void log_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_log_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema log_into_schema = {.name = "log_into", .call = "log_into",
-                                             .text = "log(self: Tensor) -> Tensor",
-                                             .args = log_args, .n_args = 2, .n_outs = 0,
-                                             .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_log,
-                                             .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema log_into_schema =
+    schema_of({.name = "log_into", .call = "log_into", .text = "log(self: Tensor) -> Tensor",
+               .args = log_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_log,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_log_into = make_op<void, const Tensor&,
     Tensor&>(&log_into_schema, log_into_impl, log_into_autograd);
 
@@ -193,12 +187,11 @@ static TensorRef tanh_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo tanh_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema tanh_schema = {.name = "tanh", .call = "tanh",
-                                         .text = "tanh(self: Tensor) -> Tensor", .args = tanh_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_tanh,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema tanh_schema =
+    schema_of({.name = "tanh", .call = "tanh", .text = "tanh(self: Tensor) -> Tensor",
+               .args = tanh_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_tanh,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_tanh = make_op<TensorRef, const Tensor&>(&tanh_schema,
     tanh_impl, tanh_autograd);
 static void tanh__autograd(Call c, Tensor& self) {
@@ -217,24 +210,22 @@ static void tanh__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo tanh__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema tanh__schema = {.name = "tanh_", .call = "tanh_",
-                                          .text = "tanh(self: Tensor) -> Tensor",
-                                          .args = tanh__args, .n_args = 1, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_tanh,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema tanh__schema =
+    schema_of({.name = "tanh_", .call = "tanh_", .text = "tanh(self: Tensor) -> Tensor",
+               .args = tanh__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_tanh,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_tanh_ = make_op<void, Tensor&>(&tanh__schema, tanh__impl,
     tanh__autograd);
 static void tanh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_tanh_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema tanh_into_schema = {.name = "tanh_into", .call = "tanh_into",
-                                              .text = "tanh(self: Tensor) -> Tensor",
-                                              .args = tanh_args, .n_args = 2, .n_outs = 0,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_tanh,
-                                              .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema tanh_into_schema =
+    schema_of({.name = "tanh_into", .call = "tanh_into", .text = "tanh(self: Tensor) -> Tensor",
+               .args = tanh_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_tanh,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_tanh_into = make_op<void, const Tensor&,
     Tensor&>(&tanh_into_schema, tanh_into_impl, tanh_into_autograd);
 
@@ -282,11 +273,12 @@ static TensorRef tanh_backward_autograd(Call c, const Tensor& grad, const Tensor
 }
 static constexpr ArgInfo tanh_backward_args[] = {{"grad", ArgType::kTensor, false, false},
                                                  {"y", ArgType::kTensor, false, false}};
-static constexpr OpSchema tanh_backward_schema = {.name = "tanh_backward", .call = "tanh_backward",
-    .text = "tanh_backward(grad: Tensor, y: Tensor) -> Tensor", .args = tanh_backward_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_tanh_backward,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema tanh_backward_schema =
+    schema_of({.name = "tanh_backward", .call = "tanh_backward",
+               .text = "tanh_backward(grad: Tensor, y: Tensor) -> Tensor",
+               .args = tanh_backward_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_tanh_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_tanh_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&tanh_backward_schema, tanh_backward_impl,
                                                      tanh_backward_autograd);
@@ -323,12 +315,11 @@ static TensorRef sigmoid_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo sigmoid_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sigmoid_schema = {.name = "sigmoid", .call = "sigmoid",
-                                            .text = "sigmoid(self: Tensor) -> Tensor",
-                                            .args = sigmoid_args, .n_args = 1, .n_outs = 1,
-                                            .differentiable = true, .leaf = true,
-                                            .kind = OpKind::kElementwise, .kernel = &kernel_sigmoid,
-                                            .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema sigmoid_schema =
+    schema_of({.name = "sigmoid", .call = "sigmoid", .text = "sigmoid(self: Tensor) -> Tensor",
+               .args = sigmoid_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sigmoid,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_sigmoid =
     make_op<TensorRef, const Tensor&>(&sigmoid_schema, sigmoid_impl, sigmoid_autograd);
 static void sigmoid__autograd(Call c, Tensor& self) {
@@ -347,26 +338,22 @@ static void sigmoid__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sigmoid__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema sigmoid__schema = {.name = "sigmoid_", .call = "sigmoid_",
-                                             .text = "sigmoid(self: Tensor) -> Tensor",
-                                             .args = sigmoid__args, .n_args = 1, .n_outs = 0,
-                                             .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise,
-                                             .kernel = &kernel_sigmoid,
-                                             .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema sigmoid__schema =
+    schema_of({.name = "sigmoid_", .call = "sigmoid_", .text = "sigmoid(self: Tensor) -> Tensor",
+               .args = sigmoid__args, .n_args = 1, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sigmoid,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_sigmoid_ = make_op<void, Tensor&>(&sigmoid__schema, sigmoid__impl,
     sigmoid__autograd);
 static void sigmoid_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sigmoid_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema sigmoid_into_schema = {.name = "sigmoid_into", .call = "sigmoid_into",
-                                                 .text = "sigmoid(self: Tensor) -> Tensor",
-                                                 .args = sigmoid_args, .n_args = 2, .n_outs = 0,
-                                                 .differentiable = true, .leaf = true,
-                                                 .kind = OpKind::kElementwise,
-                                                 .kernel = &kernel_sigmoid,
-                                                 .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema sigmoid_into_schema =
+    schema_of({.name = "sigmoid_into", .call = "sigmoid_into",
+               .text = "sigmoid(self: Tensor) -> Tensor", .args = sigmoid_args, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_sigmoid, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_sigmoid_into = make_op<void, const Tensor&,
     Tensor&>(&sigmoid_into_schema, sigmoid_into_impl, sigmoid_into_autograd);
 
@@ -413,12 +400,12 @@ static TensorRef sigmoid_backward_autograd(Call c, const Tensor& grad, const Ten
 }
 static constexpr ArgInfo sigmoid_backward_args[] = {{"grad", ArgType::kTensor, false, false},
                                                     {"y", ArgType::kTensor, false, false}};
-static constexpr OpSchema sigmoid_backward_schema = {.name = "sigmoid_backward",
-                                                     .call = "sigmoid_backward",
-    .text = "sigmoid_backward(grad: Tensor, y: Tensor) -> Tensor", .args = sigmoid_backward_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_sigmoid_backward,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema sigmoid_backward_schema =
+    schema_of({.name = "sigmoid_backward", .call = "sigmoid_backward",
+               .text = "sigmoid_backward(grad: Tensor, y: Tensor) -> Tensor",
+               .args = sigmoid_backward_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_sigmoid_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_sigmoid_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&sigmoid_backward_schema,
                                                      sigmoid_backward_impl,
@@ -455,12 +442,11 @@ static TensorRef abs_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo abs_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema abs_schema = {.name = "abs", .call = "abs",
-                                        .text = "abs(self: Tensor) -> Tensor", .args = abs_args,
-                                        .n_args = 1, .n_outs = 1, .differentiable = true,
-                                        .leaf = true, .kind = OpKind::kElementwise,
-                                        .kernel = &kernel_abs,
-                                        .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema abs_schema =
+    schema_of({.name = "abs", .call = "abs", .text = "abs(self: Tensor) -> Tensor",
+               .args = abs_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_abs,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_abs = make_op<TensorRef, const Tensor&>(&abs_schema,
     abs_impl, abs_autograd);
 static void abs__autograd(Call c, Tensor& self) {
@@ -478,24 +464,22 @@ static void abs__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo abs__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema abs__schema = {.name = "abs_", .call = "abs_",
-                                         .text = "abs(self: Tensor) -> Tensor", .args = abs__args,
-                                         .n_args = 1, .n_outs = 0, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_abs,
-                                         .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema abs__schema =
+    schema_of({.name = "abs_", .call = "abs_", .text = "abs(self: Tensor) -> Tensor",
+               .args = abs__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_abs,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&)> op_abs_ = make_op<void, Tensor&>(&abs__schema, abs__impl,
     abs__autograd);
 static void abs_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_abs_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema abs_into_schema = {.name = "abs_into", .call = "abs_into",
-                                             .text = "abs(self: Tensor) -> Tensor",
-                                             .args = abs_args, .n_args = 2, .n_outs = 0,
-                                             .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_abs,
-                                             .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema abs_into_schema =
+    schema_of({.name = "abs_into", .call = "abs_into", .text = "abs(self: Tensor) -> Tensor",
+               .args = abs_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_abs,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_abs_into = make_op<void, const Tensor&,
     Tensor&>(&abs_into_schema, abs_into_impl, abs_into_autograd);
 
@@ -534,12 +518,11 @@ static TensorRef sgn_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo sgn_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sgn_schema = {.name = "sgn", .call = "sgn",
-                                        .text = "sgn(self: Tensor) -> Tensor", .args = sgn_args,
-                                        .n_args = 1, .n_outs = 1, .differentiable = true,
-                                        .leaf = true, .kind = OpKind::kElementwise,
-                                        .kernel = &kernel_sgn,
-                                        .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema sgn_schema =
+    schema_of({.name = "sgn", .call = "sgn", .text = "sgn(self: Tensor) -> Tensor",
+               .args = sgn_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sgn,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_sgn = make_op<TensorRef, const Tensor&>(&sgn_schema,
     sgn_impl, sgn_autograd);
 static void sgn__autograd(Call c, Tensor& self) {
@@ -559,24 +542,22 @@ static void sgn__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sgn__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema sgn__schema = {.name = "sgn_", .call = "sgn_",
-                                         .text = "sgn(self: Tensor) -> Tensor", .args = sgn__args,
-                                         .n_args = 1, .n_outs = 0, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_sgn,
-                                         .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema sgn__schema =
+    schema_of({.name = "sgn_", .call = "sgn_", .text = "sgn(self: Tensor) -> Tensor",
+               .args = sgn__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sgn,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&)> op_sgn_ = make_op<void, Tensor&>(&sgn__schema, sgn__impl,
     sgn__autograd);
 static void sgn_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sgn_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema sgn_into_schema = {.name = "sgn_into", .call = "sgn_into",
-                                             .text = "sgn(self: Tensor) -> Tensor",
-                                             .args = sgn_args, .n_args = 2, .n_outs = 0,
-                                             .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_sgn,
-                                             .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema sgn_into_schema =
+    schema_of({.name = "sgn_into", .call = "sgn_into", .text = "sgn(self: Tensor) -> Tensor",
+               .args = sgn_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sgn,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_sgn_into = make_op<void, const Tensor&,
     Tensor&>(&sgn_into_schema, sgn_into_impl, sgn_into_autograd);
 
@@ -607,12 +588,11 @@ static TensorRef sign_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo sign_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sign_schema = {.name = "sign", .call = "sign",
-                                         .text = "sign(self: Tensor) -> Tensor", .args = sign_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_sign,
-                                         .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema sign_schema =
+    schema_of({.name = "sign", .call = "sign", .text = "sign(self: Tensor) -> Tensor",
+               .args = sign_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sign,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_sign = make_op<TensorRef, const Tensor&>(&sign_schema,
     sign_impl, sign_autograd);
 static void sign__autograd(Call c, Tensor& self) {
@@ -629,24 +609,22 @@ static void sign__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sign__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema sign__schema = {.name = "sign_", .call = "sign_",
-                                          .text = "sign(self: Tensor) -> Tensor",
-                                          .args = sign__args, .n_args = 1, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_sign,
-                                          .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema sign__schema =
+    schema_of({.name = "sign_", .call = "sign_", .text = "sign(self: Tensor) -> Tensor",
+               .args = sign__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sign,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&)> op_sign_ = make_op<void, Tensor&>(&sign__schema, sign__impl,
     sign__autograd);
 static void sign_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sign_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema sign_into_schema = {.name = "sign_into", .call = "sign_into",
-                                              .text = "sign(self: Tensor) -> Tensor",
-                                              .args = sign_args, .n_args = 2, .n_outs = 0,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_sign,
-                                              .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema sign_into_schema =
+    schema_of({.name = "sign_into", .call = "sign_into", .text = "sign(self: Tensor) -> Tensor",
+               .args = sign_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sign,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_sign_into = make_op<void, const Tensor&,
     Tensor&>(&sign_into_schema, sign_into_impl, sign_into_autograd);
 
@@ -681,12 +659,11 @@ static TensorRef sqrt_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo sqrt_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sqrt_schema = {.name = "sqrt", .call = "sqrt",
-                                         .text = "sqrt(self: Tensor) -> Tensor", .args = sqrt_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_sqrt,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema sqrt_schema =
+    schema_of({.name = "sqrt", .call = "sqrt", .text = "sqrt(self: Tensor) -> Tensor",
+               .args = sqrt_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sqrt,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_sqrt = make_op<TensorRef, const Tensor&>(&sqrt_schema,
     sqrt_impl, sqrt_autograd);
 static void sqrt__autograd(Call c, Tensor& self) {
@@ -705,24 +682,22 @@ static void sqrt__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sqrt__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema sqrt__schema = {.name = "sqrt_", .call = "sqrt_",
-                                          .text = "sqrt(self: Tensor) -> Tensor",
-                                          .args = sqrt__args, .n_args = 1, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_sqrt,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema sqrt__schema =
+    schema_of({.name = "sqrt_", .call = "sqrt_", .text = "sqrt(self: Tensor) -> Tensor",
+               .args = sqrt__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sqrt,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_sqrt_ = make_op<void, Tensor&>(&sqrt__schema, sqrt__impl,
     sqrt__autograd);
 static void sqrt_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sqrt_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema sqrt_into_schema = {.name = "sqrt_into", .call = "sqrt_into",
-                                              .text = "sqrt(self: Tensor) -> Tensor",
-                                              .args = sqrt_args, .n_args = 2, .n_outs = 0,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_sqrt,
-                                              .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema sqrt_into_schema =
+    schema_of({.name = "sqrt_into", .call = "sqrt_into", .text = "sqrt(self: Tensor) -> Tensor",
+               .args = sqrt_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sqrt,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_sqrt_into = make_op<void, const Tensor&,
     Tensor&>(&sqrt_into_schema, sqrt_into_impl, sqrt_into_autograd);
 
@@ -757,13 +732,12 @@ static TensorRef rsqrt_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo rsqrt_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema rsqrt_schema = {.name = "rsqrt", .call = "rsqrt",
-                                          .text = "rsqrt(self: Tensor) -> Tensor",
-                                          .args = rsqrt_args, .n_args = 1, .n_outs = 1,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_rsqrt,
-                                          .autocast = {Autocast::kNone, Autocast::kFp32},
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema rsqrt_schema =
+    schema_of({.name = "rsqrt", .call = "rsqrt", .text = "rsqrt(self: Tensor) -> Tensor",
+               .args = rsqrt_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_rsqrt,
+               .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_rsqrt = make_op<TensorRef, const Tensor&>(&rsqrt_schema,
     rsqrt_impl, rsqrt_autograd);
 static void rsqrt__autograd(Call c, Tensor& self) {
@@ -782,37 +756,33 @@ static void rsqrt__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo rsqrt__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema rsqrt__schema = {.name = "rsqrt_", .call = "rsqrt_",
-                                           .text = "rsqrt(self: Tensor) -> Tensor",
-                                           .args = rsqrt__args, .n_args = 1, .n_outs = 0,
-                                           .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_rsqrt,
-                                           .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema rsqrt__schema =
+    schema_of({.name = "rsqrt_", .call = "rsqrt_", .text = "rsqrt(self: Tensor) -> Tensor",
+               .args = rsqrt__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_rsqrt,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_rsqrt_ = make_op<void, Tensor&>(&rsqrt__schema, rsqrt__impl,
     rsqrt__autograd);
 static void rsqrt_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_rsqrt_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema rsqrt_into_schema = {.name = "rsqrt_into", .call = "rsqrt_into",
-                                               .text = "rsqrt(self: Tensor) -> Tensor",
-                                               .args = rsqrt_args, .n_args = 2, .n_outs = 0,
-                                               .differentiable = true, .leaf = true,
-                                               .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_rsqrt,
-                                               .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema rsqrt_into_schema =
+    schema_of({.name = "rsqrt_into", .call = "rsqrt_into", .text = "rsqrt(self: Tensor) -> Tensor",
+               .args = rsqrt_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_rsqrt,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_rsqrt_into = make_op<void, const Tensor&,
     Tensor&>(&rsqrt_into_schema, rsqrt_into_impl, rsqrt_into_autograd);
 
 // ---- square ----
 static constexpr ArgInfo square_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema square_schema = {.name = "square", .call = "square",
-                                           .text = "square(self: Tensor) -> Tensor",
-                                           .args = square_args, .n_args = 1, .n_outs = 1,
-                                           .differentiable = true, .structural = true,
-                                           .kind = OpKind::kComposite,
-                                           .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema square_schema =
+    schema_of({.name = "square", .call = "square", .text = "square(self: Tensor) -> Tensor",
+               .args = square_args, .n_args = 1, .n_outs = 1, .differentiable = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_square = make_op<TensorRef, const Tensor&>(&square_schema,
     square_impl, nullptr);
 static void square__autograd(Call c, Tensor& self) {
@@ -821,24 +791,22 @@ static void square__autograd(Call c, Tensor& self) {
   replace_values(self, *dispatch(op_square, *before));
 }
 static constexpr ArgInfo square__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema square__schema = {.name = "square_", .call = "square_",
-                                            .text = "square(self: Tensor) -> Tensor",
-                                            .args = square__args, .n_args = 1, .n_outs = 0,
-                                            .differentiable = true, .structural = true,
-                                            .kind = OpKind::kComposite,
-                                            .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema square__schema =
+    schema_of({.name = "square_", .call = "square_", .text = "square(self: Tensor) -> Tensor",
+               .args = square__args, .n_args = 1, .n_outs = 0, .differentiable = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&)> op_square_ = make_op<void, Tensor&>(&square__schema, square__impl,
     square__autograd);
 static void square_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_square_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema square_into_schema = {.name = "square_into", .call = "square_into",
-                                                .text = "square(self: Tensor) -> Tensor",
-                                                .args = square_args, .n_args = 2, .n_outs = 0,
-                                                .differentiable = true, .structural = true,
-                                                .leaf = true, .kind = OpKind::kComposite,
-                                                .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema square_into_schema =
+    schema_of({.name = "square_into", .call = "square_into",
+               .text = "square(self: Tensor) -> Tensor", .args = square_args, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_square_into = make_op<void, const Tensor&,
     Tensor&>(&square_into_schema, square_into_impl, square_into_autograd);
 
@@ -874,14 +842,12 @@ static TensorRef reciprocal_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo reciprocal_args[] = {{"self", ArgType::kTensor, false, false},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema reciprocal_schema = {.name = "reciprocal", .call = "reciprocal",
-                                               .text = "reciprocal(self: Tensor) -> Tensor",
-                                               .args = reciprocal_args, .n_args = 1, .n_outs = 1,
-                                               .differentiable = true, .leaf = true,
-                                               .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_reciprocal,
-                                               .autocast = {Autocast::kNone, Autocast::kFp32},
-                                               .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema reciprocal_schema =
+    schema_of({.name = "reciprocal", .call = "reciprocal",
+               .text = "reciprocal(self: Tensor) -> Tensor", .args = reciprocal_args, .n_args = 1,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_reciprocal, .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_reciprocal =
     make_op<TensorRef, const Tensor&>(&reciprocal_schema, reciprocal_impl, reciprocal_autograd);
 static void reciprocal__autograd(Call c, Tensor& self) {
@@ -900,27 +866,22 @@ static void reciprocal__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo reciprocal__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema reciprocal__schema = {.name = "reciprocal_", .call = "reciprocal_",
-                                                .text = "reciprocal(self: Tensor) -> Tensor",
-                                                .args = reciprocal__args, .n_args = 1, .n_outs = 0,
-                                                .differentiable = true, .leaf = true,
-                                                .kind = OpKind::kElementwise,
-                                                .kernel = &kernel_reciprocal,
-                                                .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema reciprocal__schema =
+    schema_of({.name = "reciprocal_", .call = "reciprocal_",
+               .text = "reciprocal(self: Tensor) -> Tensor", .args = reciprocal__args, .n_args = 1,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_reciprocal, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_reciprocal_ = make_op<void, Tensor&>(&reciprocal__schema,
     reciprocal__impl, reciprocal__autograd);
 static void reciprocal_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_reciprocal_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema reciprocal_into_schema = {.name = "reciprocal_into",
-                                                    .call = "reciprocal_into",
-                                                    .text = "reciprocal(self: Tensor) -> Tensor",
-                                                    .args = reciprocal_args, .n_args = 2,
-                                                    .n_outs = 0, .differentiable = true,
-                                                    .leaf = true, .kind = OpKind::kElementwise,
-                                                    .kernel = &kernel_reciprocal,
-                                                    .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema reciprocal_into_schema =
+    schema_of({.name = "reciprocal_into", .call = "reciprocal_into",
+               .text = "reciprocal(self: Tensor) -> Tensor", .args = reciprocal_args, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_reciprocal, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_reciprocal_into = make_op<void, const Tensor&,
     Tensor&>(&reciprocal_into_schema, reciprocal_into_impl, reciprocal_into_autograd);
 
@@ -955,12 +916,11 @@ static TensorRef exp2_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo exp2_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema exp2_schema = {.name = "exp2", .call = "exp2",
-                                         .text = "exp2(self: Tensor) -> Tensor", .args = exp2_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_exp2,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema exp2_schema =
+    schema_of({.name = "exp2", .call = "exp2", .text = "exp2(self: Tensor) -> Tensor",
+               .args = exp2_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_exp2,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_exp2 = make_op<TensorRef, const Tensor&>(&exp2_schema,
     exp2_impl, exp2_autograd);
 static void exp2__autograd(Call c, Tensor& self) {
@@ -979,24 +939,22 @@ static void exp2__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo exp2__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema exp2__schema = {.name = "exp2_", .call = "exp2_",
-                                          .text = "exp2(self: Tensor) -> Tensor",
-                                          .args = exp2__args, .n_args = 1, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_exp2,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema exp2__schema =
+    schema_of({.name = "exp2_", .call = "exp2_", .text = "exp2(self: Tensor) -> Tensor",
+               .args = exp2__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_exp2,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_exp2_ = make_op<void, Tensor&>(&exp2__schema, exp2__impl,
     exp2__autograd);
 static void exp2_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_exp2_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema exp2_into_schema = {.name = "exp2_into", .call = "exp2_into",
-                                              .text = "exp2(self: Tensor) -> Tensor",
-                                              .args = exp2_args, .n_args = 2, .n_outs = 0,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_exp2,
-                                              .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema exp2_into_schema =
+    schema_of({.name = "exp2_into", .call = "exp2_into", .text = "exp2(self: Tensor) -> Tensor",
+               .args = exp2_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_exp2,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_exp2_into = make_op<void, const Tensor&,
     Tensor&>(&exp2_into_schema, exp2_into_impl, exp2_into_autograd);
 
@@ -1031,13 +989,12 @@ static TensorRef expm1_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo expm1_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema expm1_schema = {.name = "expm1", .call = "expm1",
-                                          .text = "expm1(self: Tensor) -> Tensor",
-                                          .args = expm1_args, .n_args = 1, .n_outs = 1,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_expm1,
-                                          .autocast = {Autocast::kNone, Autocast::kFp32},
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema expm1_schema =
+    schema_of({.name = "expm1", .call = "expm1", .text = "expm1(self: Tensor) -> Tensor",
+               .args = expm1_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_expm1,
+               .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_expm1 = make_op<TensorRef, const Tensor&>(&expm1_schema,
     expm1_impl, expm1_autograd);
 static void expm1__autograd(Call c, Tensor& self) {
@@ -1056,25 +1013,22 @@ static void expm1__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo expm1__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema expm1__schema = {.name = "expm1_", .call = "expm1_",
-                                           .text = "expm1(self: Tensor) -> Tensor",
-                                           .args = expm1__args, .n_args = 1, .n_outs = 0,
-                                           .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_expm1,
-                                           .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema expm1__schema =
+    schema_of({.name = "expm1_", .call = "expm1_", .text = "expm1(self: Tensor) -> Tensor",
+               .args = expm1__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_expm1,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_expm1_ = make_op<void, Tensor&>(&expm1__schema, expm1__impl,
     expm1__autograd);
 static void expm1_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_expm1_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema expm1_into_schema = {.name = "expm1_into", .call = "expm1_into",
-                                               .text = "expm1(self: Tensor) -> Tensor",
-                                               .args = expm1_args, .n_args = 2, .n_outs = 0,
-                                               .differentiable = true, .leaf = true,
-                                               .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_expm1,
-                                               .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema expm1_into_schema =
+    schema_of({.name = "expm1_into", .call = "expm1_into", .text = "expm1(self: Tensor) -> Tensor",
+               .args = expm1_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_expm1,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_expm1_into = make_op<void, const Tensor&,
     Tensor&>(&expm1_into_schema, expm1_into_impl, expm1_into_autograd);
 
@@ -1109,13 +1063,12 @@ static TensorRef log2_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo log2_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema log2_schema = {.name = "log2", .call = "log2",
-                                         .text = "log2(self: Tensor) -> Tensor", .args = log2_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_log2,
-                                         .autocast = {Autocast::kNone, Autocast::kFp32},
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema log2_schema =
+    schema_of({.name = "log2", .call = "log2", .text = "log2(self: Tensor) -> Tensor",
+               .args = log2_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_log2,
+               .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_log2 = make_op<TensorRef, const Tensor&>(&log2_schema,
     log2_impl, log2_autograd);
 static void log2__autograd(Call c, Tensor& self) {
@@ -1133,24 +1086,22 @@ static void log2__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo log2__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema log2__schema = {.name = "log2_", .call = "log2_",
-                                          .text = "log2(self: Tensor) -> Tensor",
-                                          .args = log2__args, .n_args = 1, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_log2,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema log2__schema =
+    schema_of({.name = "log2_", .call = "log2_", .text = "log2(self: Tensor) -> Tensor",
+               .args = log2__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_log2,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_log2_ = make_op<void, Tensor&>(&log2__schema, log2__impl,
     log2__autograd);
 static void log2_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_log2_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema log2_into_schema = {.name = "log2_into", .call = "log2_into",
-                                              .text = "log2(self: Tensor) -> Tensor",
-                                              .args = log2_args, .n_args = 2, .n_outs = 0,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_log2,
-                                              .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema log2_into_schema =
+    schema_of({.name = "log2_into", .call = "log2_into", .text = "log2(self: Tensor) -> Tensor",
+               .args = log2_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_log2,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_log2_into = make_op<void, const Tensor&,
     Tensor&>(&log2_into_schema, log2_into_impl, log2_into_autograd);
 
@@ -1185,13 +1136,12 @@ static TensorRef log10_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo log10_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema log10_schema = {.name = "log10", .call = "log10",
-                                          .text = "log10(self: Tensor) -> Tensor",
-                                          .args = log10_args, .n_args = 1, .n_outs = 1,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_log10,
-                                          .autocast = {Autocast::kNone, Autocast::kFp32},
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema log10_schema =
+    schema_of({.name = "log10", .call = "log10", .text = "log10(self: Tensor) -> Tensor",
+               .args = log10_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_log10,
+               .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_log10 = make_op<TensorRef, const Tensor&>(&log10_schema,
     log10_impl, log10_autograd);
 static void log10__autograd(Call c, Tensor& self) {
@@ -1209,25 +1159,22 @@ static void log10__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo log10__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema log10__schema = {.name = "log10_", .call = "log10_",
-                                           .text = "log10(self: Tensor) -> Tensor",
-                                           .args = log10__args, .n_args = 1, .n_outs = 0,
-                                           .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_log10,
-                                           .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema log10__schema =
+    schema_of({.name = "log10_", .call = "log10_", .text = "log10(self: Tensor) -> Tensor",
+               .args = log10__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_log10,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_log10_ = make_op<void, Tensor&>(&log10__schema, log10__impl,
     log10__autograd);
 static void log10_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_log10_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema log10_into_schema = {.name = "log10_into", .call = "log10_into",
-                                               .text = "log10(self: Tensor) -> Tensor",
-                                               .args = log10_args, .n_args = 2, .n_outs = 0,
-                                               .differentiable = true, .leaf = true,
-                                               .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_log10,
-                                               .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema log10_into_schema =
+    schema_of({.name = "log10_into", .call = "log10_into", .text = "log10(self: Tensor) -> Tensor",
+               .args = log10_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_log10,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_log10_into = make_op<void, const Tensor&,
     Tensor&>(&log10_into_schema, log10_into_impl, log10_into_autograd);
 
@@ -1262,13 +1209,12 @@ static TensorRef log1p_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo log1p_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema log1p_schema = {.name = "log1p", .call = "log1p",
-                                          .text = "log1p(self: Tensor) -> Tensor",
-                                          .args = log1p_args, .n_args = 1, .n_outs = 1,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_log1p,
-                                          .autocast = {Autocast::kNone, Autocast::kFp32},
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema log1p_schema =
+    schema_of({.name = "log1p", .call = "log1p", .text = "log1p(self: Tensor) -> Tensor",
+               .args = log1p_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_log1p,
+               .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_log1p = make_op<TensorRef, const Tensor&>(&log1p_schema,
     log1p_impl, log1p_autograd);
 static void log1p__autograd(Call c, Tensor& self) {
@@ -1286,25 +1232,22 @@ static void log1p__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo log1p__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema log1p__schema = {.name = "log1p_", .call = "log1p_",
-                                           .text = "log1p(self: Tensor) -> Tensor",
-                                           .args = log1p__args, .n_args = 1, .n_outs = 0,
-                                           .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_log1p,
-                                           .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema log1p__schema =
+    schema_of({.name = "log1p_", .call = "log1p_", .text = "log1p(self: Tensor) -> Tensor",
+               .args = log1p__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_log1p,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_log1p_ = make_op<void, Tensor&>(&log1p__schema, log1p__impl,
     log1p__autograd);
 static void log1p_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_log1p_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema log1p_into_schema = {.name = "log1p_into", .call = "log1p_into",
-                                               .text = "log1p(self: Tensor) -> Tensor",
-                                               .args = log1p_args, .n_args = 2, .n_outs = 0,
-                                               .differentiable = true, .leaf = true,
-                                               .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_log1p,
-                                               .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema log1p_into_schema =
+    schema_of({.name = "log1p_into", .call = "log1p_into", .text = "log1p(self: Tensor) -> Tensor",
+               .args = log1p_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_log1p,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_log1p_into = make_op<void, const Tensor&,
     Tensor&>(&log1p_into_schema, log1p_into_impl, log1p_into_autograd);
 
@@ -1339,12 +1282,11 @@ static TensorRef sin_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo sin_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sin_schema = {.name = "sin", .call = "sin",
-                                        .text = "sin(self: Tensor) -> Tensor", .args = sin_args,
-                                        .n_args = 1, .n_outs = 1, .differentiable = true,
-                                        .leaf = true, .kind = OpKind::kElementwise,
-                                        .kernel = &kernel_sin,
-                                        .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema sin_schema =
+    schema_of({.name = "sin", .call = "sin", .text = "sin(self: Tensor) -> Tensor",
+               .args = sin_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sin,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_sin = make_op<TensorRef, const Tensor&>(&sin_schema,
     sin_impl, sin_autograd);
 static void sin__autograd(Call c, Tensor& self) {
@@ -1362,24 +1304,22 @@ static void sin__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sin__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema sin__schema = {.name = "sin_", .call = "sin_",
-                                         .text = "sin(self: Tensor) -> Tensor", .args = sin__args,
-                                         .n_args = 1, .n_outs = 0, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_sin,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema sin__schema =
+    schema_of({.name = "sin_", .call = "sin_", .text = "sin(self: Tensor) -> Tensor",
+               .args = sin__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sin,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_sin_ = make_op<void, Tensor&>(&sin__schema, sin__impl,
     sin__autograd);
 static void sin_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sin_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema sin_into_schema = {.name = "sin_into", .call = "sin_into",
-                                             .text = "sin(self: Tensor) -> Tensor",
-                                             .args = sin_args, .n_args = 2, .n_outs = 0,
-                                             .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_sin,
-                                             .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema sin_into_schema =
+    schema_of({.name = "sin_into", .call = "sin_into", .text = "sin(self: Tensor) -> Tensor",
+               .args = sin_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sin,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_sin_into = make_op<void, const Tensor&,
     Tensor&>(&sin_into_schema, sin_into_impl, sin_into_autograd);
 
@@ -1414,12 +1354,11 @@ static TensorRef cos_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo cos_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cos_schema = {.name = "cos", .call = "cos",
-                                        .text = "cos(self: Tensor) -> Tensor", .args = cos_args,
-                                        .n_args = 1, .n_outs = 1, .differentiable = true,
-                                        .leaf = true, .kind = OpKind::kElementwise,
-                                        .kernel = &kernel_cos,
-                                        .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema cos_schema =
+    schema_of({.name = "cos", .call = "cos", .text = "cos(self: Tensor) -> Tensor",
+               .args = cos_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_cos,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_cos = make_op<TensorRef, const Tensor&>(&cos_schema,
     cos_impl, cos_autograd);
 static void cos__autograd(Call c, Tensor& self) {
@@ -1437,24 +1376,22 @@ static void cos__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo cos__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema cos__schema = {.name = "cos_", .call = "cos_",
-                                         .text = "cos(self: Tensor) -> Tensor", .args = cos__args,
-                                         .n_args = 1, .n_outs = 0, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_cos,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema cos__schema =
+    schema_of({.name = "cos_", .call = "cos_", .text = "cos(self: Tensor) -> Tensor",
+               .args = cos__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_cos,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_cos_ = make_op<void, Tensor&>(&cos__schema, cos__impl,
     cos__autograd);
 static void cos_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cos_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema cos_into_schema = {.name = "cos_into", .call = "cos_into",
-                                             .text = "cos(self: Tensor) -> Tensor",
-                                             .args = cos_args, .n_args = 2, .n_outs = 0,
-                                             .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_cos,
-                                             .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema cos_into_schema =
+    schema_of({.name = "cos_into", .call = "cos_into", .text = "cos(self: Tensor) -> Tensor",
+               .args = cos_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_cos,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_cos_into = make_op<void, const Tensor&,
     Tensor&>(&cos_into_schema, cos_into_impl, cos_into_autograd);
 
@@ -1489,13 +1426,12 @@ static TensorRef tan_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo tan_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema tan_schema = {.name = "tan", .call = "tan",
-                                        .text = "tan(self: Tensor) -> Tensor", .args = tan_args,
-                                        .n_args = 1, .n_outs = 1, .differentiable = true,
-                                        .leaf = true, .kind = OpKind::kElementwise,
-                                        .kernel = &kernel_tan,
-                                        .autocast = {Autocast::kNone, Autocast::kFp32},
-                                        .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema tan_schema =
+    schema_of({.name = "tan", .call = "tan", .text = "tan(self: Tensor) -> Tensor",
+               .args = tan_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_tan,
+               .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_tan = make_op<TensorRef, const Tensor&>(&tan_schema,
     tan_impl, tan_autograd);
 static void tan__autograd(Call c, Tensor& self) {
@@ -1514,24 +1450,22 @@ static void tan__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo tan__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema tan__schema = {.name = "tan_", .call = "tan_",
-                                         .text = "tan(self: Tensor) -> Tensor", .args = tan__args,
-                                         .n_args = 1, .n_outs = 0, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_tan,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema tan__schema =
+    schema_of({.name = "tan_", .call = "tan_", .text = "tan(self: Tensor) -> Tensor",
+               .args = tan__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_tan,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_tan_ = make_op<void, Tensor&>(&tan__schema, tan__impl,
     tan__autograd);
 static void tan_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_tan_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema tan_into_schema = {.name = "tan_into", .call = "tan_into",
-                                             .text = "tan(self: Tensor) -> Tensor",
-                                             .args = tan_args, .n_args = 2, .n_outs = 0,
-                                             .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_tan,
-                                             .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema tan_into_schema =
+    schema_of({.name = "tan_into", .call = "tan_into", .text = "tan(self: Tensor) -> Tensor",
+               .args = tan_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_tan,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_tan_into = make_op<void, const Tensor&,
     Tensor&>(&tan_into_schema, tan_into_impl, tan_into_autograd);
 
@@ -1566,13 +1500,12 @@ static TensorRef asin_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo asin_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema asin_schema = {.name = "asin", .call = "asin",
-                                         .text = "asin(self: Tensor) -> Tensor", .args = asin_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_asin,
-                                         .autocast = {Autocast::kNone, Autocast::kFp32},
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema asin_schema =
+    schema_of({.name = "asin", .call = "asin", .text = "asin(self: Tensor) -> Tensor",
+               .args = asin_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_asin,
+               .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_asin = make_op<TensorRef, const Tensor&>(&asin_schema,
     asin_impl, asin_autograd);
 static void asin__autograd(Call c, Tensor& self) {
@@ -1590,24 +1523,22 @@ static void asin__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo asin__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema asin__schema = {.name = "asin_", .call = "asin_",
-                                          .text = "asin(self: Tensor) -> Tensor",
-                                          .args = asin__args, .n_args = 1, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_asin,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema asin__schema =
+    schema_of({.name = "asin_", .call = "asin_", .text = "asin(self: Tensor) -> Tensor",
+               .args = asin__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_asin,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_asin_ = make_op<void, Tensor&>(&asin__schema, asin__impl,
     asin__autograd);
 static void asin_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_asin_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema asin_into_schema = {.name = "asin_into", .call = "asin_into",
-                                              .text = "asin(self: Tensor) -> Tensor",
-                                              .args = asin_args, .n_args = 2, .n_outs = 0,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_asin,
-                                              .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema asin_into_schema =
+    schema_of({.name = "asin_into", .call = "asin_into", .text = "asin(self: Tensor) -> Tensor",
+               .args = asin_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_asin,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_asin_into = make_op<void, const Tensor&,
     Tensor&>(&asin_into_schema, asin_into_impl, asin_into_autograd);
 
@@ -1642,13 +1573,12 @@ static TensorRef acos_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo acos_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema acos_schema = {.name = "acos", .call = "acos",
-                                         .text = "acos(self: Tensor) -> Tensor", .args = acos_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_acos,
-                                         .autocast = {Autocast::kNone, Autocast::kFp32},
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema acos_schema =
+    schema_of({.name = "acos", .call = "acos", .text = "acos(self: Tensor) -> Tensor",
+               .args = acos_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_acos,
+               .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_acos = make_op<TensorRef, const Tensor&>(&acos_schema,
     acos_impl, acos_autograd);
 static void acos__autograd(Call c, Tensor& self) {
@@ -1666,24 +1596,22 @@ static void acos__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo acos__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema acos__schema = {.name = "acos_", .call = "acos_",
-                                          .text = "acos(self: Tensor) -> Tensor",
-                                          .args = acos__args, .n_args = 1, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_acos,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema acos__schema =
+    schema_of({.name = "acos_", .call = "acos_", .text = "acos(self: Tensor) -> Tensor",
+               .args = acos__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_acos,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_acos_ = make_op<void, Tensor&>(&acos__schema, acos__impl,
     acos__autograd);
 static void acos_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_acos_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema acos_into_schema = {.name = "acos_into", .call = "acos_into",
-                                              .text = "acos(self: Tensor) -> Tensor",
-                                              .args = acos_args, .n_args = 2, .n_outs = 0,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_acos,
-                                              .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema acos_into_schema =
+    schema_of({.name = "acos_into", .call = "acos_into", .text = "acos(self: Tensor) -> Tensor",
+               .args = acos_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_acos,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_acos_into = make_op<void, const Tensor&,
     Tensor&>(&acos_into_schema, acos_into_impl, acos_into_autograd);
 
@@ -1718,12 +1646,11 @@ static TensorRef atan_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo atan_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema atan_schema = {.name = "atan", .call = "atan",
-                                         .text = "atan(self: Tensor) -> Tensor", .args = atan_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_atan,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema atan_schema =
+    schema_of({.name = "atan", .call = "atan", .text = "atan(self: Tensor) -> Tensor",
+               .args = atan_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_atan,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_atan = make_op<TensorRef, const Tensor&>(&atan_schema,
     atan_impl, atan_autograd);
 static void atan__autograd(Call c, Tensor& self) {
@@ -1741,24 +1668,22 @@ static void atan__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo atan__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema atan__schema = {.name = "atan_", .call = "atan_",
-                                          .text = "atan(self: Tensor) -> Tensor",
-                                          .args = atan__args, .n_args = 1, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_atan,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema atan__schema =
+    schema_of({.name = "atan_", .call = "atan_", .text = "atan(self: Tensor) -> Tensor",
+               .args = atan__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_atan,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_atan_ = make_op<void, Tensor&>(&atan__schema, atan__impl,
     atan__autograd);
 static void atan_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_atan_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema atan_into_schema = {.name = "atan_into", .call = "atan_into",
-                                              .text = "atan(self: Tensor) -> Tensor",
-                                              .args = atan_args, .n_args = 2, .n_outs = 0,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_atan,
-                                              .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema atan_into_schema =
+    schema_of({.name = "atan_into", .call = "atan_into", .text = "atan(self: Tensor) -> Tensor",
+               .args = atan_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_atan,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_atan_into = make_op<void, const Tensor&,
     Tensor&>(&atan_into_schema, atan_into_impl, atan_into_autograd);
 
@@ -1793,13 +1718,12 @@ static TensorRef sinh_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo sinh_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sinh_schema = {.name = "sinh", .call = "sinh",
-                                         .text = "sinh(self: Tensor) -> Tensor", .args = sinh_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_sinh,
-                                         .autocast = {Autocast::kNone, Autocast::kFp32},
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema sinh_schema =
+    schema_of({.name = "sinh", .call = "sinh", .text = "sinh(self: Tensor) -> Tensor",
+               .args = sinh_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sinh,
+               .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_sinh = make_op<TensorRef, const Tensor&>(&sinh_schema,
     sinh_impl, sinh_autograd);
 static void sinh__autograd(Call c, Tensor& self) {
@@ -1817,24 +1741,22 @@ static void sinh__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sinh__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema sinh__schema = {.name = "sinh_", .call = "sinh_",
-                                          .text = "sinh(self: Tensor) -> Tensor",
-                                          .args = sinh__args, .n_args = 1, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_sinh,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema sinh__schema =
+    schema_of({.name = "sinh_", .call = "sinh_", .text = "sinh(self: Tensor) -> Tensor",
+               .args = sinh__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sinh,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_sinh_ = make_op<void, Tensor&>(&sinh__schema, sinh__impl,
     sinh__autograd);
 static void sinh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sinh_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema sinh_into_schema = {.name = "sinh_into", .call = "sinh_into",
-                                              .text = "sinh(self: Tensor) -> Tensor",
-                                              .args = sinh_args, .n_args = 2, .n_outs = 0,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_sinh,
-                                              .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema sinh_into_schema =
+    schema_of({.name = "sinh_into", .call = "sinh_into", .text = "sinh(self: Tensor) -> Tensor",
+               .args = sinh_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_sinh,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_sinh_into = make_op<void, const Tensor&,
     Tensor&>(&sinh_into_schema, sinh_into_impl, sinh_into_autograd);
 
@@ -1869,13 +1791,12 @@ static TensorRef cosh_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo cosh_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cosh_schema = {.name = "cosh", .call = "cosh",
-                                         .text = "cosh(self: Tensor) -> Tensor", .args = cosh_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_cosh,
-                                         .autocast = {Autocast::kNone, Autocast::kFp32},
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema cosh_schema =
+    schema_of({.name = "cosh", .call = "cosh", .text = "cosh(self: Tensor) -> Tensor",
+               .args = cosh_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_cosh,
+               .autocast = {Autocast::kNone, Autocast::kFp32},
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_cosh = make_op<TensorRef, const Tensor&>(&cosh_schema,
     cosh_impl, cosh_autograd);
 static void cosh__autograd(Call c, Tensor& self) {
@@ -1893,24 +1814,22 @@ static void cosh__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo cosh__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema cosh__schema = {.name = "cosh_", .call = "cosh_",
-                                          .text = "cosh(self: Tensor) -> Tensor",
-                                          .args = cosh__args, .n_args = 1, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_cosh,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema cosh__schema =
+    schema_of({.name = "cosh_", .call = "cosh_", .text = "cosh(self: Tensor) -> Tensor",
+               .args = cosh__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_cosh,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_cosh_ = make_op<void, Tensor&>(&cosh__schema, cosh__impl,
     cosh__autograd);
 static void cosh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cosh_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema cosh_into_schema = {.name = "cosh_into", .call = "cosh_into",
-                                              .text = "cosh(self: Tensor) -> Tensor",
-                                              .args = cosh_args, .n_args = 2, .n_outs = 0,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_cosh,
-                                              .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema cosh_into_schema =
+    schema_of({.name = "cosh_into", .call = "cosh_into", .text = "cosh(self: Tensor) -> Tensor",
+               .args = cosh_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_cosh,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_cosh_into = make_op<void, const Tensor&,
     Tensor&>(&cosh_into_schema, cosh_into_impl, cosh_into_autograd);
 
@@ -1945,12 +1864,11 @@ static TensorRef asinh_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo asinh_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema asinh_schema = {.name = "asinh", .call = "asinh",
-                                          .text = "asinh(self: Tensor) -> Tensor",
-                                          .args = asinh_args, .n_args = 1, .n_outs = 1,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_asinh,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema asinh_schema =
+    schema_of({.name = "asinh", .call = "asinh", .text = "asinh(self: Tensor) -> Tensor",
+               .args = asinh_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_asinh,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_asinh = make_op<TensorRef, const Tensor&>(&asinh_schema,
     asinh_impl, asinh_autograd);
 static void asinh__autograd(Call c, Tensor& self) {
@@ -1968,25 +1886,22 @@ static void asinh__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo asinh__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema asinh__schema = {.name = "asinh_", .call = "asinh_",
-                                           .text = "asinh(self: Tensor) -> Tensor",
-                                           .args = asinh__args, .n_args = 1, .n_outs = 0,
-                                           .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_asinh,
-                                           .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema asinh__schema =
+    schema_of({.name = "asinh_", .call = "asinh_", .text = "asinh(self: Tensor) -> Tensor",
+               .args = asinh__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_asinh,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_asinh_ = make_op<void, Tensor&>(&asinh__schema, asinh__impl,
     asinh__autograd);
 static void asinh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_asinh_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema asinh_into_schema = {.name = "asinh_into", .call = "asinh_into",
-                                               .text = "asinh(self: Tensor) -> Tensor",
-                                               .args = asinh_args, .n_args = 2, .n_outs = 0,
-                                               .differentiable = true, .leaf = true,
-                                               .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_asinh,
-                                               .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema asinh_into_schema =
+    schema_of({.name = "asinh_into", .call = "asinh_into", .text = "asinh(self: Tensor) -> Tensor",
+               .args = asinh_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_asinh,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_asinh_into = make_op<void, const Tensor&,
     Tensor&>(&asinh_into_schema, asinh_into_impl, asinh_into_autograd);
 
@@ -2021,12 +1936,11 @@ static TensorRef acosh_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo acosh_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema acosh_schema = {.name = "acosh", .call = "acosh",
-                                          .text = "acosh(self: Tensor) -> Tensor",
-                                          .args = acosh_args, .n_args = 1, .n_outs = 1,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_acosh,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema acosh_schema =
+    schema_of({.name = "acosh", .call = "acosh", .text = "acosh(self: Tensor) -> Tensor",
+               .args = acosh_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_acosh,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_acosh = make_op<TensorRef, const Tensor&>(&acosh_schema,
     acosh_impl, acosh_autograd);
 static void acosh__autograd(Call c, Tensor& self) {
@@ -2044,25 +1958,22 @@ static void acosh__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo acosh__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema acosh__schema = {.name = "acosh_", .call = "acosh_",
-                                           .text = "acosh(self: Tensor) -> Tensor",
-                                           .args = acosh__args, .n_args = 1, .n_outs = 0,
-                                           .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_acosh,
-                                           .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema acosh__schema =
+    schema_of({.name = "acosh_", .call = "acosh_", .text = "acosh(self: Tensor) -> Tensor",
+               .args = acosh__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_acosh,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_acosh_ = make_op<void, Tensor&>(&acosh__schema, acosh__impl,
     acosh__autograd);
 static void acosh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_acosh_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema acosh_into_schema = {.name = "acosh_into", .call = "acosh_into",
-                                               .text = "acosh(self: Tensor) -> Tensor",
-                                               .args = acosh_args, .n_args = 2, .n_outs = 0,
-                                               .differentiable = true, .leaf = true,
-                                               .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_acosh,
-                                               .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema acosh_into_schema =
+    schema_of({.name = "acosh_into", .call = "acosh_into", .text = "acosh(self: Tensor) -> Tensor",
+               .args = acosh_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_acosh,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_acosh_into = make_op<void, const Tensor&,
     Tensor&>(&acosh_into_schema, acosh_into_impl, acosh_into_autograd);
 
@@ -2097,12 +2008,11 @@ static TensorRef atanh_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo atanh_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema atanh_schema = {.name = "atanh", .call = "atanh",
-                                          .text = "atanh(self: Tensor) -> Tensor",
-                                          .args = atanh_args, .n_args = 1, .n_outs = 1,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_atanh,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema atanh_schema =
+    schema_of({.name = "atanh", .call = "atanh", .text = "atanh(self: Tensor) -> Tensor",
+               .args = atanh_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_atanh,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_atanh = make_op<TensorRef, const Tensor&>(&atanh_schema,
     atanh_impl, atanh_autograd);
 static void atanh__autograd(Call c, Tensor& self) {
@@ -2120,25 +2030,22 @@ static void atanh__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo atanh__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema atanh__schema = {.name = "atanh_", .call = "atanh_",
-                                           .text = "atanh(self: Tensor) -> Tensor",
-                                           .args = atanh__args, .n_args = 1, .n_outs = 0,
-                                           .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_atanh,
-                                           .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema atanh__schema =
+    schema_of({.name = "atanh_", .call = "atanh_", .text = "atanh(self: Tensor) -> Tensor",
+               .args = atanh__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_atanh,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_atanh_ = make_op<void, Tensor&>(&atanh__schema, atanh__impl,
     atanh__autograd);
 static void atanh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_atanh_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema atanh_into_schema = {.name = "atanh_into", .call = "atanh_into",
-                                               .text = "atanh(self: Tensor) -> Tensor",
-                                               .args = atanh_args, .n_args = 2, .n_outs = 0,
-                                               .differentiable = true, .leaf = true,
-                                               .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_atanh,
-                                               .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema atanh_into_schema =
+    schema_of({.name = "atanh_into", .call = "atanh_into", .text = "atanh(self: Tensor) -> Tensor",
+               .args = atanh_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_atanh,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_atanh_into = make_op<void, const Tensor&,
     Tensor&>(&atanh_into_schema, atanh_into_impl, atanh_into_autograd);
 
@@ -2177,10 +2084,12 @@ static TensorRef logit_autograd(Call c, const Tensor& self, Opt<double> eps) {
 static constexpr ArgInfo logit_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"eps", ArgType::kOptFloat, false, true},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logit_schema = {.name = "logit", .call = "logit",
-    .text = "logit(self: Tensor, eps: Float? = None) -> Tensor", .args = logit_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logit, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema logit_schema =
+    schema_of({.name = "logit", .call = "logit",
+               .text = "logit(self: Tensor, eps: Float? = None) -> Tensor", .args = logit_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_logit,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, Opt<double>)> op_logit = make_op<TensorRef, const Tensor&,
     Opt<double>>(&logit_schema, logit_impl, logit_autograd);
 static void logit__autograd(Call c, Tensor& self, Opt<double> eps) {
@@ -2200,20 +2109,24 @@ static void logit__autograd(Call c, Tensor& self, Opt<double> eps) {
 }
 static constexpr ArgInfo logit__args[] = {{"self", ArgType::kTensor, true, false},
                                           {"eps", ArgType::kOptFloat, false, true}};
-static constexpr OpSchema logit__schema = {.name = "logit_", .call = "logit_",
-    .text = "logit(self: Tensor, eps: Float? = None) -> Tensor", .args = logit__args, .n_args = 2,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logit, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema logit__schema =
+    schema_of({.name = "logit_", .call = "logit_",
+               .text = "logit(self: Tensor, eps: Float? = None) -> Tensor", .args = logit__args,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_logit,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, Opt<double>)> op_logit_ = make_op<void, Tensor&,
     Opt<double>>(&logit__schema, logit__impl, logit__autograd);
 static void logit_into_autograd(Call c, const Tensor& self, Opt<double> eps, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logit_into, c.keys & kBelowAutograd, self, eps, dst);
 }
-static constexpr OpSchema logit_into_schema = {.name = "logit_into", .call = "logit_into",
-    .text = "logit(self: Tensor, eps: Float? = None) -> Tensor", .args = logit_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_logit, .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema logit_into_schema =
+    schema_of({.name = "logit_into", .call = "logit_into",
+               .text = "logit(self: Tensor, eps: Float? = None) -> Tensor", .args = logit_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_logit,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Opt<double>, Tensor&)> op_logit_into = make_op<void, const Tensor&,
     Opt<double>, Tensor&>(&logit_into_schema, logit_into_impl, logit_into_autograd);
 
@@ -2267,12 +2180,12 @@ static TensorRef logit_backward_autograd(Call c, const Tensor& grad, const Tenso
 static constexpr ArgInfo logit_backward_args[] = {{"grad", ArgType::kTensor, false, false},
                                                   {"input", ArgType::kTensor, false, false},
                                                   {"eps", ArgType::kOptFloat, false, false}};
-static constexpr OpSchema logit_backward_schema = {.name = "logit_backward",
-                                                   .call = "logit_backward",
-    .text = "logit_backward(grad: Tensor, input: Tensor, eps: Float?) -> Tensor",
-    .args = logit_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_logit_backward,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema logit_backward_schema =
+    schema_of({.name = "logit_backward", .call = "logit_backward",
+               .text = "logit_backward(grad: Tensor, input: Tensor, eps: Float?) -> Tensor",
+               .args = logit_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_logit_backward, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<double>)> op_logit_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<double>>(&logit_backward_schema,
     logit_backward_impl, logit_backward_autograd);
@@ -2280,66 +2193,60 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<double>)> op_logit_back
 // ---- deg2rad ----
 static constexpr ArgInfo deg2rad_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema deg2rad_schema = {.name = "deg2rad", .call = "deg2rad",
-                                            .text = "deg2rad(self: Tensor) -> Tensor",
-                                            .args = deg2rad_args, .n_args = 1, .n_outs = 1,
-                                            .differentiable = true, .structural = true,
-                                            .kind = OpKind::kComposite,
-                                            .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema deg2rad_schema =
+    schema_of({.name = "deg2rad", .call = "deg2rad", .text = "deg2rad(self: Tensor) -> Tensor",
+               .args = deg2rad_args, .n_args = 1, .n_outs = 1, .differentiable = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_deg2rad =
     make_op<TensorRef, const Tensor&>(&deg2rad_schema, deg2rad_impl, nullptr);
 static constexpr ArgInfo deg2rad__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema deg2rad__schema = {.name = "deg2rad_", .call = "deg2rad_",
-                                             .text = "deg2rad(self: Tensor) -> Tensor",
-                                             .args = deg2rad__args, .n_args = 1, .n_outs = 0,
-                                             .differentiable = true, .structural = true,
-                                             .kind = OpKind::kComposite,
-                                             .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema deg2rad__schema =
+    schema_of({.name = "deg2rad_", .call = "deg2rad_", .text = "deg2rad(self: Tensor) -> Tensor",
+               .args = deg2rad__args, .n_args = 1, .n_outs = 0, .differentiable = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&)> op_deg2rad_ = make_op<void, Tensor&>(&deg2rad__schema, deg2rad__impl,
     nullptr);
 static void deg2rad_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_deg2rad_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema deg2rad_into_schema = {.name = "deg2rad_into", .call = "deg2rad_into",
-                                                 .text = "deg2rad(self: Tensor) -> Tensor",
-                                                 .args = deg2rad_args, .n_args = 2, .n_outs = 0,
-                                                 .differentiable = true, .structural = true,
-                                                 .leaf = true, .kind = OpKind::kComposite,
-                                                 .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema deg2rad_into_schema =
+    schema_of({.name = "deg2rad_into", .call = "deg2rad_into",
+               .text = "deg2rad(self: Tensor) -> Tensor", .args = deg2rad_args, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_deg2rad_into = make_op<void, const Tensor&,
     Tensor&>(&deg2rad_into_schema, deg2rad_into_impl, deg2rad_into_autograd);
 
 // ---- rad2deg ----
 static constexpr ArgInfo rad2deg_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema rad2deg_schema = {.name = "rad2deg", .call = "rad2deg",
-                                            .text = "rad2deg(self: Tensor) -> Tensor",
-                                            .args = rad2deg_args, .n_args = 1, .n_outs = 1,
-                                            .differentiable = true, .structural = true,
-                                            .kind = OpKind::kComposite,
-                                            .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema rad2deg_schema =
+    schema_of({.name = "rad2deg", .call = "rad2deg", .text = "rad2deg(self: Tensor) -> Tensor",
+               .args = rad2deg_args, .n_args = 1, .n_outs = 1, .differentiable = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_rad2deg =
     make_op<TensorRef, const Tensor&>(&rad2deg_schema, rad2deg_impl, nullptr);
 static constexpr ArgInfo rad2deg__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema rad2deg__schema = {.name = "rad2deg_", .call = "rad2deg_",
-                                             .text = "rad2deg(self: Tensor) -> Tensor",
-                                             .args = rad2deg__args, .n_args = 1, .n_outs = 0,
-                                             .differentiable = true, .structural = true,
-                                             .kind = OpKind::kComposite,
-                                             .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema rad2deg__schema =
+    schema_of({.name = "rad2deg_", .call = "rad2deg_", .text = "rad2deg(self: Tensor) -> Tensor",
+               .args = rad2deg__args, .n_args = 1, .n_outs = 0, .differentiable = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&)> op_rad2deg_ = make_op<void, Tensor&>(&rad2deg__schema, rad2deg__impl,
     nullptr);
 static void rad2deg_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_rad2deg_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema rad2deg_into_schema = {.name = "rad2deg_into", .call = "rad2deg_into",
-                                                 .text = "rad2deg(self: Tensor) -> Tensor",
-                                                 .args = rad2deg_args, .n_args = 2, .n_outs = 0,
-                                                 .differentiable = true, .structural = true,
-                                                 .leaf = true, .kind = OpKind::kComposite,
-                                                 .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema rad2deg_into_schema =
+    schema_of({.name = "rad2deg_into", .call = "rad2deg_into",
+               .text = "rad2deg(self: Tensor) -> Tensor", .args = rad2deg_args, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_rad2deg_into = make_op<void, const Tensor&,
     Tensor&>(&rad2deg_into_schema, rad2deg_into_impl, rad2deg_into_autograd);
 
@@ -2374,12 +2281,11 @@ static TensorRef erf_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo erf_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema erf_schema = {.name = "erf", .call = "erf",
-                                        .text = "erf(self: Tensor) -> Tensor", .args = erf_args,
-                                        .n_args = 1, .n_outs = 1, .differentiable = true,
-                                        .leaf = true, .kind = OpKind::kElementwise,
-                                        .kernel = &kernel_erf,
-                                        .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema erf_schema =
+    schema_of({.name = "erf", .call = "erf", .text = "erf(self: Tensor) -> Tensor",
+               .args = erf_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_erf,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_erf = make_op<TensorRef, const Tensor&>(&erf_schema,
     erf_impl, erf_autograd);
 static void erf__autograd(Call c, Tensor& self) {
@@ -2397,24 +2303,22 @@ static void erf__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo erf__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema erf__schema = {.name = "erf_", .call = "erf_",
-                                         .text = "erf(self: Tensor) -> Tensor", .args = erf__args,
-                                         .n_args = 1, .n_outs = 0, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_erf,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema erf__schema =
+    schema_of({.name = "erf_", .call = "erf_", .text = "erf(self: Tensor) -> Tensor",
+               .args = erf__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_erf,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_erf_ = make_op<void, Tensor&>(&erf__schema, erf__impl,
     erf__autograd);
 static void erf_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_erf_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema erf_into_schema = {.name = "erf_into", .call = "erf_into",
-                                             .text = "erf(self: Tensor) -> Tensor",
-                                             .args = erf_args, .n_args = 2, .n_outs = 0,
-                                             .differentiable = true, .leaf = true,
-                                             .kind = OpKind::kElementwise, .kernel = &kernel_erf,
-                                             .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema erf_into_schema =
+    schema_of({.name = "erf_into", .call = "erf_into", .text = "erf(self: Tensor) -> Tensor",
+               .args = erf_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_erf,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_erf_into = make_op<void, const Tensor&,
     Tensor&>(&erf_into_schema, erf_into_impl, erf_into_autograd);
 
@@ -2449,12 +2353,11 @@ static TensorRef erfc_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo erfc_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema erfc_schema = {.name = "erfc", .call = "erfc",
-                                         .text = "erfc(self: Tensor) -> Tensor", .args = erfc_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_erfc,
-                                         .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema erfc_schema =
+    schema_of({.name = "erfc", .call = "erfc", .text = "erfc(self: Tensor) -> Tensor",
+               .args = erfc_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_erfc,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&)> op_erfc = make_op<TensorRef, const Tensor&>(&erfc_schema,
     erfc_impl, erfc_autograd);
 static void erfc__autograd(Call c, Tensor& self) {
@@ -2472,24 +2375,22 @@ static void erfc__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo erfc__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema erfc__schema = {.name = "erfc_", .call = "erfc_",
-                                          .text = "erfc(self: Tensor) -> Tensor",
-                                          .args = erfc__args, .n_args = 1, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_erfc,
-                                          .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema erfc__schema =
+    schema_of({.name = "erfc_", .call = "erfc_", .text = "erfc(self: Tensor) -> Tensor",
+               .args = erfc__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_erfc,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&)> op_erfc_ = make_op<void, Tensor&>(&erfc__schema, erfc__impl,
     erfc__autograd);
 static void erfc_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_erfc_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema erfc_into_schema = {.name = "erfc_into", .call = "erfc_into",
-                                              .text = "erfc(self: Tensor) -> Tensor",
-                                              .args = erfc_args, .n_args = 2, .n_outs = 0,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_erfc,
-                                              .wide_unsigned = WideUnsigned::kFloat};
+static constexpr OpSchema erfc_into_schema =
+    schema_of({.name = "erfc_into", .call = "erfc_into", .text = "erfc(self: Tensor) -> Tensor",
+               .args = erfc_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_erfc,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_erfc_into = make_op<void, const Tensor&,
     Tensor&>(&erfc_into_schema, erfc_into_impl, erfc_into_autograd);
 
@@ -2520,12 +2421,11 @@ static TensorRef floor_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo floor_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema floor_schema = {.name = "floor", .call = "floor",
-                                          .text = "floor(self: Tensor) -> Tensor",
-                                          .args = floor_args, .n_args = 1, .n_outs = 1,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_floor,
-                                          .wide_unsigned = WideUnsigned::kInteger};
+static constexpr OpSchema floor_schema =
+    schema_of({.name = "floor", .call = "floor", .text = "floor(self: Tensor) -> Tensor",
+               .args = floor_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_floor,
+               .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<TensorRef(const Tensor&)> op_floor = make_op<TensorRef, const Tensor&>(&floor_schema,
     floor_impl, floor_autograd);
 static void floor__autograd(Call c, Tensor& self) {
@@ -2542,25 +2442,22 @@ static void floor__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo floor__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema floor__schema = {.name = "floor_", .call = "floor_",
-                                           .text = "floor(self: Tensor) -> Tensor",
-                                           .args = floor__args, .n_args = 1, .n_outs = 0,
-                                           .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_floor,
-                                           .wide_unsigned = WideUnsigned::kInteger};
+static constexpr OpSchema floor__schema =
+    schema_of({.name = "floor_", .call = "floor_", .text = "floor(self: Tensor) -> Tensor",
+               .args = floor__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_floor,
+               .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<void(Tensor&)> op_floor_ = make_op<void, Tensor&>(&floor__schema, floor__impl,
     floor__autograd);
 static void floor_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_floor_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema floor_into_schema = {.name = "floor_into", .call = "floor_into",
-                                               .text = "floor(self: Tensor) -> Tensor",
-                                               .args = floor_args, .n_args = 2, .n_outs = 0,
-                                               .differentiable = true, .leaf = true,
-                                               .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_floor,
-                                               .wide_unsigned = WideUnsigned::kInteger};
+static constexpr OpSchema floor_into_schema =
+    schema_of({.name = "floor_into", .call = "floor_into", .text = "floor(self: Tensor) -> Tensor",
+               .args = floor_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_floor,
+               .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<void(const Tensor&, Tensor&)> op_floor_into = make_op<void, const Tensor&,
     Tensor&>(&floor_into_schema, floor_into_impl, floor_into_autograd);
 
@@ -2591,12 +2488,11 @@ static TensorRef ceil_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo ceil_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema ceil_schema = {.name = "ceil", .call = "ceil",
-                                         .text = "ceil(self: Tensor) -> Tensor", .args = ceil_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_ceil,
-                                         .wide_unsigned = WideUnsigned::kInteger};
+static constexpr OpSchema ceil_schema =
+    schema_of({.name = "ceil", .call = "ceil", .text = "ceil(self: Tensor) -> Tensor",
+               .args = ceil_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_ceil,
+               .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<TensorRef(const Tensor&)> op_ceil = make_op<TensorRef, const Tensor&>(&ceil_schema,
     ceil_impl, ceil_autograd);
 static void ceil__autograd(Call c, Tensor& self) {
@@ -2613,24 +2509,22 @@ static void ceil__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo ceil__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema ceil__schema = {.name = "ceil_", .call = "ceil_",
-                                          .text = "ceil(self: Tensor) -> Tensor",
-                                          .args = ceil__args, .n_args = 1, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_ceil,
-                                          .wide_unsigned = WideUnsigned::kInteger};
+static constexpr OpSchema ceil__schema =
+    schema_of({.name = "ceil_", .call = "ceil_", .text = "ceil(self: Tensor) -> Tensor",
+               .args = ceil__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_ceil,
+               .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<void(Tensor&)> op_ceil_ = make_op<void, Tensor&>(&ceil__schema, ceil__impl,
     ceil__autograd);
 static void ceil_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_ceil_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema ceil_into_schema = {.name = "ceil_into", .call = "ceil_into",
-                                              .text = "ceil(self: Tensor) -> Tensor",
-                                              .args = ceil_args, .n_args = 2, .n_outs = 0,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_ceil,
-                                              .wide_unsigned = WideUnsigned::kInteger};
+static constexpr OpSchema ceil_into_schema =
+    schema_of({.name = "ceil_into", .call = "ceil_into", .text = "ceil(self: Tensor) -> Tensor",
+               .args = ceil_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_ceil,
+               .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<void(const Tensor&, Tensor&)> op_ceil_into = make_op<void, const Tensor&,
     Tensor&>(&ceil_into_schema, ceil_into_impl, ceil_into_autograd);
 
@@ -2661,12 +2555,11 @@ static TensorRef trunc_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo trunc_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema trunc_schema = {.name = "trunc", .call = "trunc",
-                                          .text = "trunc(self: Tensor) -> Tensor",
-                                          .args = trunc_args, .n_args = 1, .n_outs = 1,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_trunc,
-                                          .wide_unsigned = WideUnsigned::kInteger};
+static constexpr OpSchema trunc_schema =
+    schema_of({.name = "trunc", .call = "trunc", .text = "trunc(self: Tensor) -> Tensor",
+               .args = trunc_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_trunc,
+               .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<TensorRef(const Tensor&)> op_trunc = make_op<TensorRef, const Tensor&>(&trunc_schema,
     trunc_impl, trunc_autograd);
 static void trunc__autograd(Call c, Tensor& self) {
@@ -2683,25 +2576,22 @@ static void trunc__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo trunc__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema trunc__schema = {.name = "trunc_", .call = "trunc_",
-                                           .text = "trunc(self: Tensor) -> Tensor",
-                                           .args = trunc__args, .n_args = 1, .n_outs = 0,
-                                           .differentiable = true, .leaf = true,
-                                           .kind = OpKind::kElementwise, .kernel = &kernel_trunc,
-                                           .wide_unsigned = WideUnsigned::kInteger};
+static constexpr OpSchema trunc__schema =
+    schema_of({.name = "trunc_", .call = "trunc_", .text = "trunc(self: Tensor) -> Tensor",
+               .args = trunc__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_trunc,
+               .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<void(Tensor&)> op_trunc_ = make_op<void, Tensor&>(&trunc__schema, trunc__impl,
     trunc__autograd);
 static void trunc_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_trunc_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema trunc_into_schema = {.name = "trunc_into", .call = "trunc_into",
-                                               .text = "trunc(self: Tensor) -> Tensor",
-                                               .args = trunc_args, .n_args = 2, .n_outs = 0,
-                                               .differentiable = true, .leaf = true,
-                                               .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_trunc,
-                                               .wide_unsigned = WideUnsigned::kInteger};
+static constexpr OpSchema trunc_into_schema =
+    schema_of({.name = "trunc_into", .call = "trunc_into", .text = "trunc(self: Tensor) -> Tensor",
+               .args = trunc_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_trunc,
+               .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<void(const Tensor&, Tensor&)> op_trunc_into = make_op<void, const Tensor&,
     Tensor&>(&trunc_into_schema, trunc_into_impl, trunc_into_autograd);
 
@@ -2732,12 +2622,11 @@ static TensorRef frac_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo frac_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema frac_schema = {.name = "frac", .call = "frac",
-                                         .text = "frac(self: Tensor) -> Tensor", .args = frac_args,
-                                         .n_args = 1, .n_outs = 1, .differentiable = true,
-                                         .leaf = true, .kind = OpKind::kElementwise,
-                                         .kernel = &kernel_frac,
-                                         .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema frac_schema =
+    schema_of({.name = "frac", .call = "frac", .text = "frac(self: Tensor) -> Tensor",
+               .args = frac_args, .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_frac,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_frac = make_op<TensorRef, const Tensor&>(&frac_schema,
     frac_impl, frac_autograd);
 static void frac__autograd(Call c, Tensor& self) {
@@ -2754,34 +2643,31 @@ static void frac__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo frac__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema frac__schema = {.name = "frac_", .call = "frac_",
-                                          .text = "frac(self: Tensor) -> Tensor",
-                                          .args = frac__args, .n_args = 1, .n_outs = 0,
-                                          .differentiable = true, .leaf = true,
-                                          .kind = OpKind::kElementwise, .kernel = &kernel_frac,
-                                          .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema frac__schema =
+    schema_of({.name = "frac_", .call = "frac_", .text = "frac(self: Tensor) -> Tensor",
+               .args = frac__args, .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_frac,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&)> op_frac_ = make_op<void, Tensor&>(&frac__schema, frac__impl,
     frac__autograd);
 static void frac_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_frac_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema frac_into_schema = {.name = "frac_into", .call = "frac_into",
-                                              .text = "frac(self: Tensor) -> Tensor",
-                                              .args = frac_args, .n_args = 2, .n_outs = 0,
-                                              .differentiable = true, .leaf = true,
-                                              .kind = OpKind::kElementwise, .kernel = &kernel_frac,
-                                              .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema frac_into_schema =
+    schema_of({.name = "frac_into", .call = "frac_into", .text = "frac(self: Tensor) -> Tensor",
+               .args = frac_args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_frac,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_frac_into = make_op<void, const Tensor&,
     Tensor&>(&frac_into_schema, frac_into_impl, frac_into_autograd);
 
 // ---- positive ----
 static constexpr ArgInfo positive_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema positive_schema = {.name = "positive", .call = "positive",
-                                             .text = "positive(self: Tensor) -> Tensor",
-                                             .args = positive_args, .n_args = 1, .n_outs = 1,
-                                             .structural = true, .kind = OpKind::kComposite,
-                                             .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema positive_schema =
+    schema_of({.name = "positive", .call = "positive", .text = "positive(self: Tensor) -> Tensor",
+               .args = positive_args, .n_args = 1, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_positive =
     make_op<TensorRef, const Tensor&>(&positive_schema, impl::positive, nullptr);
 
@@ -2790,29 +2676,32 @@ static constexpr ArgInfo round_args[] = {{"self", ArgType::kTensor, false, false
                                          {"decimals", ArgType::kInt, false, true, 0,
                                           ArgDefault::kInt, {.i = 0}},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema round_schema = {.name = "round", .call = "round",
-    .text = "round(self: Tensor, decimals: Int = 0) -> Tensor", .args = round_args, .n_args = 2,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema round_schema =
+    schema_of({.name = "round", .call = "round",
+               .text = "round(self: Tensor, decimals: Int = 0) -> Tensor", .args = round_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_round = make_op<TensorRef, const Tensor&,
     int64_t>(&round_schema, impl::round, nullptr);
 static constexpr ArgInfo round__args[] = {{"self", ArgType::kTensor, true, false},
                                           {"decimals", ArgType::kInt, false, true, 0,
                                            ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema round__schema = {.name = "round_", .call = "round_",
-    .text = "round(self: Tensor, decimals: Int = 0) -> Tensor", .args = round__args, .n_args = 2,
-    .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema round__schema =
+    schema_of({.name = "round_", .call = "round_",
+               .text = "round(self: Tensor, decimals: Int = 0) -> Tensor", .args = round__args,
+               .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t)> op_round_ = make_op<void, Tensor&, int64_t>(&round__schema,
     round__impl, nullptr);
 static void round_into_autograd(Call c, const Tensor& self, int64_t decimals, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_round_into, c.keys & kBelowAutograd, self, decimals, dst);
 }
-static constexpr OpSchema round_into_schema = {.name = "round_into", .call = "round_into",
-    .text = "round(self: Tensor, decimals: Int = 0) -> Tensor", .args = round_args, .n_args = 3,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema round_into_schema =
+    schema_of({.name = "round_into", .call = "round_into",
+               .text = "round(self: Tensor, decimals: Int = 0) -> Tensor", .args = round_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_round_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&round_into_schema, round_into_impl, round_into_autograd);
 
@@ -2843,13 +2732,12 @@ static TensorRef round_even_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo round_even_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema round_even_schema = {.name = "round_even", .call = "round_even",
-                                               .text = "round_even(self: Tensor) -> Tensor",
-                                               .args = round_even_args, .n_args = 1, .n_outs = 1,
-                                               .differentiable = true, .internal = true,
-                                               .leaf = true, .kind = OpKind::kElementwise,
-                                               .kernel = &kernel_round_even,
-                                               .wide_unsigned = WideUnsigned::kInteger};
+static constexpr OpSchema round_even_schema =
+    schema_of({.name = "round_even", .call = "round_even",
+               .text = "round_even(self: Tensor) -> Tensor", .args = round_even_args, .n_args = 1,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_round_even,
+               .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<TensorRef(const Tensor&)> op_round_even =
     make_op<TensorRef, const Tensor&>(&round_even_schema, round_even_impl, round_even_autograd);
 
@@ -2881,12 +2769,12 @@ static TensorRef round_decimals_autograd(Call c, const Tensor& self, double powe
 }
 static constexpr ArgInfo round_decimals_args[] = {{"self", ArgType::kTensor, false, false},
                                                   {"power", ArgType::kFloat, false, false}};
-static constexpr OpSchema round_decimals_schema = {.name = "round_decimals",
-                                                   .call = "round_decimals",
-    .text = "round_decimals(self: Tensor, power: Float) -> Tensor", .args = round_decimals_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_round_decimals,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema round_decimals_schema =
+    schema_of({.name = "round_decimals", .call = "round_decimals",
+               .text = "round_decimals(self: Tensor, power: Float) -> Tensor",
+               .args = round_decimals_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_round_decimals, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, double)> op_round_decimals = make_op<TensorRef, const Tensor&,
     double>(&round_decimals_schema, round_decimals_impl, round_decimals_autograd);
 
@@ -2918,127 +2806,118 @@ static TensorRef round_up_autograd(Call c, const Tensor& self, double power) {
 }
 static constexpr ArgInfo round_up_args[] = {{"self", ArgType::kTensor, false, false},
                                             {"power", ArgType::kFloat, false, false}};
-static constexpr OpSchema round_up_schema = {.name = "round_up", .call = "round_up",
-    .text = "round_up(self: Tensor, power: Float) -> Tensor", .args = round_up_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_round_up,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema round_up_schema =
+    schema_of({.name = "round_up", .call = "round_up",
+               .text = "round_up(self: Tensor, power: Float) -> Tensor", .args = round_up_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_round_up,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, double)> op_round_up = make_op<TensorRef, const Tensor&,
     double>(&round_up_schema, round_up_impl, round_up_autograd);
 
 // ---- isnan ----
 static constexpr ArgInfo isnan_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema isnan_schema = {.name = "isnan", .call = "isnan",
-                                          .text = "isnan(self: Tensor) -> BoolTensor",
-                                          .args = isnan_args, .n_args = 1, .n_outs = 1,
-                                          .leaf = true, .kind = OpKind::kElementwise,
-                                          .kernel = &kernel_isnan,
-                                          .wide_unsigned = WideUnsigned::kInt64};
+static constexpr OpSchema isnan_schema =
+    schema_of({.name = "isnan", .call = "isnan", .text = "isnan(self: Tensor) -> BoolTensor",
+               .args = isnan_args, .n_args = 1, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_isnan,
+               .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&)> op_isnan = make_op<TensorRef, const Tensor&>(&isnan_schema,
     isnan_impl, nullptr);
 
 // ---- isinf ----
 static constexpr ArgInfo isinf_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema isinf_schema = {.name = "isinf", .call = "isinf",
-                                          .text = "isinf(self: Tensor) -> BoolTensor",
-                                          .args = isinf_args, .n_args = 1, .n_outs = 1,
-                                          .leaf = true, .kind = OpKind::kElementwise,
-                                          .kernel = &kernel_isinf,
-                                          .wide_unsigned = WideUnsigned::kInt64};
+static constexpr OpSchema isinf_schema =
+    schema_of({.name = "isinf", .call = "isinf", .text = "isinf(self: Tensor) -> BoolTensor",
+               .args = isinf_args, .n_args = 1, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_isinf,
+               .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&)> op_isinf = make_op<TensorRef, const Tensor&>(&isinf_schema,
     isinf_impl, nullptr);
 
 // ---- isfinite ----
 static constexpr ArgInfo isfinite_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema isfinite_schema = {.name = "isfinite", .call = "isfinite",
-                                             .text = "isfinite(self: Tensor) -> BoolTensor",
-                                             .args = isfinite_args, .n_args = 1, .n_outs = 1,
-                                             .leaf = true, .kind = OpKind::kElementwise,
-                                             .kernel = &kernel_isfinite,
-                                             .wide_unsigned = WideUnsigned::kInt64};
+static constexpr OpSchema isfinite_schema =
+    schema_of({.name = "isfinite", .call = "isfinite",
+               .text = "isfinite(self: Tensor) -> BoolTensor", .args = isfinite_args, .n_args = 1,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_isfinite,
+               .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&)> op_isfinite =
     make_op<TensorRef, const Tensor&>(&isfinite_schema, isfinite_impl, nullptr);
 
 // ---- isposinf ----
 static constexpr ArgInfo isposinf_args[] = {{"self", ArgType::kTensor, false, false},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema isposinf_schema = {.name = "isposinf", .call = "isposinf",
-                                             .text = "isposinf(self: Tensor) -> BoolTensor",
-                                             .args = isposinf_args, .n_args = 1, .n_outs = 1,
-                                             .leaf = true, .kind = OpKind::kElementwise,
-                                             .kernel = &kernel_isposinf,
-                                             .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema isposinf_schema =
+    schema_of({.name = "isposinf", .call = "isposinf",
+               .text = "isposinf(self: Tensor) -> BoolTensor", .args = isposinf_args, .n_args = 1,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_isposinf,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_isposinf =
     make_op<TensorRef, const Tensor&>(&isposinf_schema, isposinf_impl, nullptr);
 static void isposinf_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_isposinf_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema isposinf_into_schema = {.name = "isposinf_into", .call = "isposinf_into",
-                                                  .text = "isposinf(self: Tensor) -> BoolTensor",
-                                                  .args = isposinf_args, .n_args = 2, .n_outs = 0,
-                                                  .leaf = true, .kind = OpKind::kElementwise,
-                                                  .kernel = &kernel_isposinf,
-                                                  .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema isposinf_into_schema =
+    schema_of({.name = "isposinf_into", .call = "isposinf_into",
+               .text = "isposinf(self: Tensor) -> BoolTensor", .args = isposinf_args, .n_args = 2,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_isposinf,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_isposinf_into = make_op<void, const Tensor&,
     Tensor&>(&isposinf_into_schema, isposinf_into_impl, isposinf_into_autograd);
 
 // ---- isneginf ----
 static constexpr ArgInfo isneginf_args[] = {{"self", ArgType::kTensor, false, false},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema isneginf_schema = {.name = "isneginf", .call = "isneginf",
-                                             .text = "isneginf(self: Tensor) -> BoolTensor",
-                                             .args = isneginf_args, .n_args = 1, .n_outs = 1,
-                                             .leaf = true, .kind = OpKind::kElementwise,
-                                             .kernel = &kernel_isneginf,
-                                             .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema isneginf_schema =
+    schema_of({.name = "isneginf", .call = "isneginf",
+               .text = "isneginf(self: Tensor) -> BoolTensor", .args = isneginf_args, .n_args = 1,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_isneginf,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_isneginf =
     make_op<TensorRef, const Tensor&>(&isneginf_schema, isneginf_impl, nullptr);
 static void isneginf_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_isneginf_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema isneginf_into_schema = {.name = "isneginf_into", .call = "isneginf_into",
-                                                  .text = "isneginf(self: Tensor) -> BoolTensor",
-                                                  .args = isneginf_args, .n_args = 2, .n_outs = 0,
-                                                  .leaf = true, .kind = OpKind::kElementwise,
-                                                  .kernel = &kernel_isneginf,
-                                                  .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema isneginf_into_schema =
+    schema_of({.name = "isneginf_into", .call = "isneginf_into",
+               .text = "isneginf(self: Tensor) -> BoolTensor", .args = isneginf_args, .n_args = 2,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_isneginf,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_isneginf_into = make_op<void, const Tensor&,
     Tensor&>(&isneginf_into_schema, isneginf_into_impl, isneginf_into_autograd);
 
 // ---- isreal ----
 static constexpr ArgInfo isreal_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema isreal_schema = {.name = "isreal", .call = "isreal",
-                                           .text = "isreal(self: Tensor) -> BoolTensor",
-                                           .args = isreal_args, .n_args = 1, .n_outs = 1,
-                                           .leaf = true, .kind = OpKind::kElementwise,
-                                           .kernel = &kernel_isreal,
-                                           .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema isreal_schema =
+    schema_of({.name = "isreal", .call = "isreal", .text = "isreal(self: Tensor) -> BoolTensor",
+               .args = isreal_args, .n_args = 1, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_isreal,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_isreal = make_op<TensorRef, const Tensor&>(&isreal_schema,
     isreal_impl, nullptr);
 
 // ---- signbit ----
 static constexpr ArgInfo signbit_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema signbit_schema = {.name = "signbit", .call = "signbit",
-                                            .text = "signbit(self: Tensor) -> BoolTensor",
-                                            .args = signbit_args, .n_args = 1, .n_outs = 1,
-                                            .leaf = true, .kind = OpKind::kElementwise,
-                                            .kernel = &kernel_signbit,
-                                            .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema signbit_schema =
+    schema_of({.name = "signbit", .call = "signbit", .text = "signbit(self: Tensor) -> BoolTensor",
+               .args = signbit_args, .n_args = 1, .n_outs = 1, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_signbit,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_signbit =
     make_op<TensorRef, const Tensor&>(&signbit_schema, signbit_impl, nullptr);
 static void signbit_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_signbit_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema signbit_into_schema = {.name = "signbit_into", .call = "signbit_into",
-                                                 .text = "signbit(self: Tensor) -> BoolTensor",
-                                                 .args = signbit_args, .n_args = 2, .n_outs = 0,
-                                                 .leaf = true, .kind = OpKind::kElementwise,
-                                                 .kernel = &kernel_signbit,
-                                                 .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema signbit_into_schema =
+    schema_of({.name = "signbit_into", .call = "signbit_into",
+               .text = "signbit(self: Tensor) -> BoolTensor", .args = signbit_args, .n_args = 2,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_signbit,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_signbit_into = make_op<void, const Tensor&,
     Tensor&>(&signbit_into_schema, signbit_into_impl, signbit_into_autograd);
 
@@ -3048,10 +2927,11 @@ static constexpr ArgInfo nan_to_num_args[] = {{"self", ArgType::kTensor, false, 
                                               {"posinf", ArgType::kOptFloat, false, true},
                                               {"neginf", ArgType::kOptFloat, false, true},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema nan_to_num_schema = {.name = "nan_to_num", .call = "nan_to_num",
+static constexpr OpSchema nan_to_num_schema =
+    schema_of({.name = "nan_to_num", .call = "nan_to_num",
     .text = "nan_to_num(self: Tensor, nan: Float? = None, posinf: Float? = None, neginf: Float? = "
     "None) -> Tensor", .args = nan_to_num_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Opt<double>, Opt<double>, Opt<double>)> op_nan_to_num =
     make_op<TensorRef, const Tensor&, Opt<double>, Opt<double>, Opt<double>>(&nan_to_num_schema,
     impl::nan_to_num, nullptr);
@@ -3066,10 +2946,11 @@ static constexpr ArgInfo nan_to_num__args[] = {{"self", ArgType::kTensor, true, 
                                                {"nan", ArgType::kOptFloat, false, true},
                                                {"posinf", ArgType::kOptFloat, false, true},
                                                {"neginf", ArgType::kOptFloat, false, true}};
-static constexpr OpSchema nan_to_num__schema = {.name = "nan_to_num_", .call = "nan_to_num_",
+static constexpr OpSchema nan_to_num__schema =
+    schema_of({.name = "nan_to_num_", .call = "nan_to_num_",
     .text = "nan_to_num(self: Tensor, nan: Float? = None, posinf: Float? = None, neginf: Float? = "
     "None) -> Tensor", .args = nan_to_num__args, .n_args = 4, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, Opt<double>, Opt<double>, Opt<double>)> op_nan_to_num_ =
     make_op<void, Tensor&, Opt<double>, Opt<double>, Opt<double>>(&nan_to_num__schema,
     nan_to_num__impl, nan_to_num__autograd);
@@ -3078,11 +2959,11 @@ static void nan_to_num_into_autograd(Call c, const Tensor& self, Opt<double> nan
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_nan_to_num_into, c.keys & kBelowAutograd, self, nan, posinf, neginf, dst);
 }
-static constexpr OpSchema nan_to_num_into_schema = {.name = "nan_to_num_into",
-                                                    .call = "nan_to_num_into",
+static constexpr OpSchema nan_to_num_into_schema =
+    schema_of({.name = "nan_to_num_into", .call = "nan_to_num_into",
     .text = "nan_to_num(self: Tensor, nan: Float? = None, posinf: Float? = None, neginf: Float? = "
     "None) -> Tensor", .args = nan_to_num_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<double>, Opt<double>, Opt<double>,
                   Tensor&)> op_nan_to_num_into = make_op<void, const Tensor&, Opt<double>,
     Opt<double>, Opt<double>, Tensor&>(&nan_to_num_into_schema, nan_to_num_into_impl,
@@ -3120,11 +3001,12 @@ static TensorRef replace_nan_autograd(Call c, const Tensor& self, double value) 
 }
 static constexpr ArgInfo replace_nan_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"value", ArgType::kFloat, false, false}};
-static constexpr OpSchema replace_nan_schema = {.name = "replace_nan", .call = "replace_nan",
-    .text = "replace_nan(self: Tensor, value: Float) -> Tensor", .args = replace_nan_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_replace_nan,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema replace_nan_schema =
+    schema_of({.name = "replace_nan", .call = "replace_nan",
+               .text = "replace_nan(self: Tensor, value: Float) -> Tensor",
+               .args = replace_nan_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_replace_nan, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, double)> op_replace_nan = make_op<TensorRef, const Tensor&,
     double>(&replace_nan_schema, replace_nan_impl, replace_nan_autograd);
 
@@ -3161,11 +3043,12 @@ static TensorRef replace_inf_autograd(Call c, const Tensor& self, double posinf,
 static constexpr ArgInfo replace_inf_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"posinf", ArgType::kFloat, false, false},
                                                {"neginf", ArgType::kFloat, false, false}};
-static constexpr OpSchema replace_inf_schema = {.name = "replace_inf", .call = "replace_inf",
-    .text = "replace_inf(self: Tensor, posinf: Float, neginf: Float) -> Tensor",
-    .args = replace_inf_args, .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_replace_inf,
-    .wide_unsigned = WideUnsigned::kMixed};
+static constexpr OpSchema replace_inf_schema =
+    schema_of({.name = "replace_inf", .call = "replace_inf",
+               .text = "replace_inf(self: Tensor, posinf: Float, neginf: Float) -> Tensor",
+               .args = replace_inf_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_replace_inf, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, double, double)> op_replace_inf =
     make_op<TensorRef, const Tensor&, double, double>(&replace_inf_schema, replace_inf_impl,
                                                       replace_inf_autograd);

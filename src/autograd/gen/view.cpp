@@ -38,23 +38,22 @@ static TensorRef view_autograd(Call c, const Tensor& self, Ints size) {
 }
 static constexpr ArgInfo view_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"size", ArgType::kSize, false, false}};
-static constexpr OpSchema view_schema = {.name = "view", .call = "view",
-                                         .text = "view(self: Tensor, size: Size) -> Tensor",
-                                         .args = view_args, .n_args = 2, .n_outs = 1,
-                                         .differentiable = true, .structural = true, .leaf = true,
-                                         .kind = OpKind::kView, .alias = Alias::kView,
-                                         .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema view_schema =
+    schema_of({.name = "view", .call = "view", .text = "view(self: Tensor, size: Size) -> Tensor",
+               .args = view_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_view = make_op<TensorRef, const Tensor&,
     Ints>(&view_schema, impl::view, view_autograd);
 
 // ---- reshape ----
 static constexpr ArgInfo reshape_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"shape", ArgType::kSize, false, false}};
-static constexpr OpSchema reshape_schema = {.name = "reshape", .call = "reshape",
-                                            .text = "reshape(self: Tensor, shape: Size) -> Tensor",
-                                            .args = reshape_args, .n_args = 2, .n_outs = 1,
-                                            .structural = true, .kind = OpKind::kComposite,
-                                            .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema reshape_schema =
+    schema_of({.name = "reshape", .call = "reshape",
+               .text = "reshape(self: Tensor, shape: Size) -> Tensor", .args = reshape_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_reshape = make_op<TensorRef, const Tensor&,
     Ints>(&reshape_schema, impl::reshape, nullptr);
 
@@ -93,20 +92,22 @@ static TensorRef transpose_autograd(Call c, const Tensor& self, int64_t dim0, in
 static constexpr ArgInfo transpose_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"dim0", ArgType::kDim, false, false},
                                              {"dim1", ArgType::kDim, false, false}};
-static constexpr OpSchema transpose_schema = {.name = "transpose", .call = "transpose",
-    .text = "transpose(self: Tensor, dim0: Dim, dim1: Dim) -> Tensor", .args = transpose_args,
-    .n_args = 3, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
-    .kind = OpKind::kView, .alias = Alias::kView, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema transpose_schema =
+    schema_of({.name = "transpose", .call = "transpose",
+               .text = "transpose(self: Tensor, dim0: Dim, dim1: Dim) -> Tensor",
+               .args = transpose_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_transpose =
     make_op<TensorRef, const Tensor&, int64_t, int64_t>(&transpose_schema, impl::transpose,
                                                         transpose_autograd);
 
 // ---- t ----
 static constexpr ArgInfo t_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema t_schema = {.name = "t", .call = "t", .text = "t(self: Tensor) -> Tensor",
-                                      .args = t_args, .n_args = 1, .n_outs = 1, .structural = true,
-                                      .kind = OpKind::kComposite,
-                                      .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema t_schema =
+    schema_of({.name = "t", .call = "t", .text = "t(self: Tensor) -> Tensor", .args = t_args,
+               .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_t = make_op<TensorRef, const Tensor&>(&t_schema, impl::t,
     nullptr);
 
@@ -141,13 +142,12 @@ static TensorRef permute_autograd(Call c, const Tensor& self, Ints dims) {
 }
 static constexpr ArgInfo permute_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"dims", ArgType::kDims, false, false}};
-static constexpr OpSchema permute_schema = {.name = "permute", .call = "permute",
-                                            .text = "permute(self: Tensor, dims: Dims) -> Tensor",
-                                            .args = permute_args, .n_args = 2, .n_outs = 1,
-                                            .differentiable = true, .structural = true,
-                                            .leaf = true, .kind = OpKind::kView,
-                                            .alias = Alias::kView,
-                                            .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema permute_schema =
+    schema_of({.name = "permute", .call = "permute",
+               .text = "permute(self: Tensor, dims: Dims) -> Tensor", .args = permute_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kView, .alias = Alias::kView,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_permute = make_op<TensorRef, const Tensor&,
     Ints>(&permute_schema, impl::permute, permute_autograd);
 
@@ -180,12 +180,12 @@ static TensorRef expand_autograd(Call c, const Tensor& self, Ints size) {
 }
 static constexpr ArgInfo expand_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"size", ArgType::kSize, false, false}};
-static constexpr OpSchema expand_schema = {.name = "expand", .call = "expand",
-                                           .text = "expand(self: Tensor, size: Size) -> Tensor",
-                                           .args = expand_args, .n_args = 2, .n_outs = 1,
-                                           .differentiable = true, .structural = true, .leaf = true,
-                                           .kind = OpKind::kView, .alias = Alias::kView,
-                                           .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema expand_schema =
+    schema_of({.name = "expand", .call = "expand",
+               .text = "expand(self: Tensor, size: Size) -> Tensor", .args = expand_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kView, .alias = Alias::kView,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_expand = make_op<TensorRef, const Tensor&,
     Ints>(&expand_schema, impl::expand, expand_autograd);
 
@@ -218,13 +218,11 @@ static TensorRef squeeze_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo squeeze_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema squeeze_schema = {.name = "squeeze", .call = "squeeze",
-                                            .text = "squeeze(self: Tensor) -> Tensor",
-                                            .args = squeeze_args, .n_args = 1, .n_outs = 1,
-                                            .differentiable = true, .structural = true,
-                                            .leaf = true, .kind = OpKind::kView,
-                                            .alias = Alias::kView,
-                                            .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema squeeze_schema =
+    schema_of({.name = "squeeze", .call = "squeeze", .text = "squeeze(self: Tensor) -> Tensor",
+               .args = squeeze_args, .n_args = 1, .n_outs = 1, .differentiable = true,
+               .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_squeeze =
     make_op<TensorRef, const Tensor&>(&squeeze_schema, impl::squeeze, squeeze_autograd);
 
@@ -258,10 +256,12 @@ static TensorRef squeeze_dims_autograd(Call c, const Tensor& self, Ints dim) {
 }
 static constexpr ArgInfo squeeze_dims_args[] = {{"self", ArgType::kTensor, false, false},
                                                 {"dim", ArgType::kDims, false, false}};
-static constexpr OpSchema squeeze_dims_schema = {.name = "squeeze_dims", .call = "squeeze_dims",
-    .text = "squeeze_dims(self: Tensor, dim: Dims) -> Tensor", .args = squeeze_dims_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
-    .kind = OpKind::kView, .alias = Alias::kView, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema squeeze_dims_schema =
+    schema_of({.name = "squeeze_dims", .call = "squeeze_dims",
+               .text = "squeeze_dims(self: Tensor, dim: Dims) -> Tensor", .args = squeeze_dims_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kView, .alias = Alias::kView,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_squeeze_dims = make_op<TensorRef, const Tensor&,
     Ints>(&squeeze_dims_schema, impl::squeeze_dims, squeeze_dims_autograd);
 
@@ -296,13 +296,12 @@ static TensorRef unsqueeze_autograd(Call c, const Tensor& self, int64_t dim) {
 }
 static constexpr ArgInfo unsqueeze_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"dim", ArgType::kDim, false, false}};
-static constexpr OpSchema unsqueeze_schema = {.name = "unsqueeze", .call = "unsqueeze",
-                                              .text = "unsqueeze(self: Tensor, dim: Dim) -> Tensor",
-                                              .args = unsqueeze_args, .n_args = 2, .n_outs = 1,
-                                              .differentiable = true, .structural = true,
-                                              .leaf = true, .kind = OpKind::kView,
-                                              .alias = Alias::kView,
-                                              .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema unsqueeze_schema =
+    schema_of({.name = "unsqueeze", .call = "unsqueeze",
+               .text = "unsqueeze(self: Tensor, dim: Dim) -> Tensor", .args = unsqueeze_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kView, .alias = Alias::kView,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_unsqueeze = make_op<TensorRef, const Tensor&,
     int64_t>(&unsqueeze_schema, impl::unsqueeze, unsqueeze_autograd);
 
@@ -342,10 +341,12 @@ static TensorRef select_autograd(Call c, const Tensor& self, int64_t dim, int64_
 static constexpr ArgInfo select_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"dim", ArgType::kDim, false, false},
                                           {"index", ArgType::kIndex, false, false}};
-static constexpr OpSchema select_schema = {.name = "select", .call = "select",
-    .text = "select(self: Tensor, dim: Dim, index: Index) -> Tensor", .args = select_args,
-    .n_args = 3, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
-    .kind = OpKind::kView, .alias = Alias::kView, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema select_schema =
+    schema_of({.name = "select", .call = "select",
+               .text = "select(self: Tensor, dim: Dim, index: Index) -> Tensor",
+               .args = select_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_select =
     make_op<TensorRef, const Tensor&, int64_t, int64_t>(&select_schema, impl::select,
                                                         select_autograd);
@@ -387,11 +388,11 @@ static constexpr ArgInfo select_backward_args[] = {{"grad", ArgType::kTensor, fa
                                                    {"size", ArgType::kSize, false, false},
                                                    {"dim", ArgType::kDim, false, false},
                                                    {"index", ArgType::kIndex, false, false}};
-static constexpr OpSchema select_backward_schema = {.name = "select_backward",
-                                                    .call = "select_backward",
+static constexpr OpSchema select_backward_schema =
+    schema_of({.name = "select_backward", .call = "select_backward",
     .text = "select_backward(grad: Tensor, size: Size, dim: Dim, index: Index) -> Tensor",
     .args = select_backward_args, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves};
+    .internal = true, .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, int64_t)> op_select_backward =
     make_op<TensorRef, const Tensor&, Ints, int64_t, int64_t>(&select_backward_schema,
     impl::select_backward, select_backward_autograd);
@@ -443,11 +444,11 @@ static constexpr ArgInfo slice_backward_args[] = {{"grad", ArgType::kTensor, fal
                                                   {"start", ArgType::kOptInt, false, false},
                                                   {"end", ArgType::kOptInt, false, false},
                                                   {"step", ArgType::kInt, false, false}};
-static constexpr OpSchema slice_backward_schema = {.name = "slice_backward",
-                                                   .call = "slice_backward",
+static constexpr OpSchema slice_backward_schema =
+    schema_of({.name = "slice_backward", .call = "slice_backward",
     .text = "slice_backward(grad: Tensor, size: Size, dim: Dim, start: Index?, end: Index?, step: "
     "Int) -> Tensor", .args = slice_backward_args, .n_args = 6, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves};
+    .internal = true, .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, Opt<int64_t>, Opt<int64_t>,
                        int64_t)> op_slice_backward = make_op<TensorRef, const Tensor&, Ints,
     int64_t, Opt<int64_t>, Opt<int64_t>, int64_t>(&slice_backward_schema, impl::slice_backward,
@@ -455,12 +456,11 @@ constinit Op<TensorRef(const Tensor&, Ints, int64_t, Opt<int64_t>, Opt<int64_t>,
 
 // ---- detach ----
 static constexpr ArgInfo detach_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema detach_schema = {.name = "detach", .call = "detach",
-                                           .text = "detach(self: Tensor) -> Tensor",
-                                           .args = detach_args, .n_args = 1, .n_outs = 1,
-                                           .structural = true, .leaf = true, .kind = OpKind::kView,
-                                           .alias = Alias::kView,
-                                           .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema detach_schema =
+    schema_of({.name = "detach", .call = "detach", .text = "detach(self: Tensor) -> Tensor",
+               .args = detach_args, .n_args = 1, .n_outs = 1, .structural = true, .leaf = true,
+               .kind = OpKind::kView, .alias = Alias::kView,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_detach = make_op<TensorRef, const Tensor&>(&detach_schema,
     impl::detach, nullptr);
 
@@ -510,11 +510,12 @@ static constexpr ArgInfo slice_args[] = {{"self", ArgType::kTensor, false, false
                                          {"end", ArgType::kOptInt, false, true},
                                          {"step", ArgType::kInt, false, true, 0, ArgDefault::kInt,
                                           {.i = 1}}};
-static constexpr OpSchema slice_schema = {.name = "slice", .call = "slice",
+static constexpr OpSchema slice_schema =
+    schema_of({.name = "slice", .call = "slice",
     .text = "slice(self: Tensor, dim: Dim = 0, start: Index? = None, end: Index? = None, step: "
     "Int = 1) -> Tensor", .args = slice_args, .n_args = 5, .n_outs = 1, .differentiable = true,
     .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t)> op_slice =
     make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t>(&slice_schema,
     impl::slice, slice_autograd);
@@ -567,11 +568,12 @@ static constexpr ArgInfo as_strided_args[] = {{"self", ArgType::kTensor, false, 
                                               {"size", ArgType::kSize, false, false},
                                               {"stride", ArgType::kSize, false, false},
                                               {"storage_offset", ArgType::kOptInt, false, true}};
-static constexpr OpSchema as_strided_schema = {.name = "as_strided", .call = "as_strided",
+static constexpr OpSchema as_strided_schema =
+    schema_of({.name = "as_strided", .call = "as_strided",
     .text = "as_strided(self: Tensor, size: Size, stride: Size, storage_offset: Int? = None) -> "
     "Tensor", .args = as_strided_args, .n_args = 4, .n_outs = 1, .differentiable = true,
     .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)> op_as_strided =
     make_op<TensorRef, const Tensor&, Ints, Ints, Opt<int64_t>>(&as_strided_schema,
     impl::as_strided, as_strided_autograd);
@@ -630,11 +632,11 @@ static constexpr ArgInfo as_strided_put_args[] = {{"self", ArgType::kTensor, fal
                                                   {"size", ArgType::kSize, false, false},
                                                   {"stride", ArgType::kSize, false, false},
                                                   {"offset", ArgType::kInt, false, false}};
-static constexpr OpSchema as_strided_put_schema = {.name = "as_strided_put",
-                                                   .call = "as_strided_put",
+static constexpr OpSchema as_strided_put_schema =
+    schema_of({.name = "as_strided_put", .call = "as_strided_put",
     .text = "as_strided_put(self: Tensor, src: Tensor, size: Size, stride: Size, offset: Int) -> "
     "Tensor", .args = as_strided_put_args, .n_args = 5, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves};
+    .internal = true, .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, int64_t)> op_as_strided_put =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, int64_t>(&as_strided_put_schema,
     impl::as_strided_put, as_strided_put_autograd);
@@ -645,10 +647,11 @@ static constexpr ArgInfo flatten_args[] = {{"self", ArgType::kTensor, false, fal
                                             ArgDefault::kInt, {.i = 0}},
                                            {"end_dim", ArgType::kDim, false, true, 0,
                                             ArgDefault::kInt, {.i = -1}}};
-static constexpr OpSchema flatten_schema = {.name = "flatten", .call = "flatten",
-    .text = "flatten(self: Tensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor",
-    .args = flatten_args, .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema flatten_schema =
+    schema_of({.name = "flatten", .call = "flatten",
+               .text = "flatten(self: Tensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor",
+               .args = flatten_args, .n_args = 3, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_flatten =
     make_op<TensorRef, const Tensor&, int64_t, int64_t>(&flatten_schema, impl::flatten, nullptr);
 
@@ -656,10 +659,11 @@ constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_flatten =
 static constexpr ArgInfo unflatten_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"dim", ArgType::kDim, false, false},
                                              {"sizes", ArgType::kSize, false, false}};
-static constexpr OpSchema unflatten_schema = {.name = "unflatten", .call = "unflatten",
-    .text = "unflatten(self: Tensor, dim: Dim, sizes: Size) -> Tensor", .args = unflatten_args,
-    .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema unflatten_schema =
+    schema_of({.name = "unflatten", .call = "unflatten",
+               .text = "unflatten(self: Tensor, dim: Dim, sizes: Size) -> Tensor",
+               .args = unflatten_args, .n_args = 3, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, Ints)> op_unflatten =
     make_op<TensorRef, const Tensor&, int64_t, Ints>(&unflatten_schema, impl::unflatten, nullptr);
 
@@ -694,12 +698,12 @@ static TensorList unbind_autograd(Call c, const Tensor& self, int64_t dim) {
 static constexpr ArgInfo unbind_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
                                            {.i = 0}}};
-static constexpr OpSchema unbind_schema = {.name = "unbind", .call = "unbind",
-                                           .text = "unbind(self: Tensor, dim: Dim = 0) -> Tensor[]",
-                                           .args = unbind_args, .n_args = 2, .n_outs = -1,
-                                           .differentiable = true, .structural = true, .leaf = true,
-                                           .kind = OpKind::kView, .alias = Alias::kView,
-                                           .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema unbind_schema =
+    schema_of({.name = "unbind", .call = "unbind",
+               .text = "unbind(self: Tensor, dim: Dim = 0) -> Tensor[]", .args = unbind_args,
+               .n_args = 2, .n_outs = -1, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kView, .alias = Alias::kView,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, int64_t)> op_unbind = make_op<TensorList, const Tensor&,
     int64_t>(&unbind_schema, impl::unbind, unbind_autograd);
 
@@ -708,10 +712,11 @@ static constexpr ArgInfo narrow_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dim", ArgType::kDim, false, false},
                                           {"start", ArgType::kIndex, false, false},
                                           {"length", ArgType::kInt, false, false}};
-static constexpr OpSchema narrow_schema = {.name = "narrow", .call = "narrow",
-    .text = "narrow(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor",
-    .args = narrow_args, .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema narrow_schema =
+    schema_of({.name = "narrow", .call = "narrow",
+               .text = "narrow(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor",
+               .args = narrow_args, .n_args = 4, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_narrow =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&narrow_schema, impl::narrow,
     nullptr);
@@ -761,11 +766,12 @@ static constexpr ArgInfo diagonal_args[] = {{"self", ArgType::kTensor, false, fa
                                              ArgDefault::kInt, {.i = 0}},
                                             {"dim2", ArgType::kDim, false, true, 0,
                                              ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema diagonal_schema = {.name = "diagonal", .call = "diagonal",
+static constexpr OpSchema diagonal_schema =
+    schema_of({.name = "diagonal", .call = "diagonal",
     .text = "diagonal(self: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor",
     .args = diagonal_args, .n_args = 4, .n_outs = 1, .differentiable = true, .structural = true,
     .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_diagonal =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&diagonal_schema, impl::diagonal,
     diagonal_autograd);
@@ -813,11 +819,11 @@ static constexpr ArgInfo diagonal_backward_args[] = {{"grad", ArgType::kTensor, 
                                                      {"offset", ArgType::kInt, false, false},
                                                      {"dim1", ArgType::kDim, false, false},
                                                      {"dim2", ArgType::kDim, false, false}};
-static constexpr OpSchema diagonal_backward_schema = {.name = "diagonal_backward",
-                                                      .call = "diagonal_backward",
+static constexpr OpSchema diagonal_backward_schema =
+    schema_of({.name = "diagonal_backward", .call = "diagonal_backward",
     .text = "diagonal_backward(grad: Tensor, size: Size, offset: Int, dim1: Dim, dim2: Dim) -> "
     "Tensor", .args = diagonal_backward_args, .n_args = 5, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves};
+    .internal = true, .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, int64_t, int64_t)> op_diagonal_backward =
     make_op<TensorRef, const Tensor&, Ints, int64_t, int64_t, int64_t>(&diagonal_backward_schema,
     impl::diagonal_backward, diagonal_backward_autograd);
@@ -850,41 +856,43 @@ static TensorRef restride_autograd(Call c, const Tensor& self, Ints stride) {
 }
 static constexpr ArgInfo restride_args[] = {{"self", ArgType::kTensor, false, false},
                                             {"stride", ArgType::kSize, false, false}};
-static constexpr OpSchema restride_schema = {.name = "restride", .call = "restride",
-    .text = "restride(self: Tensor, stride: Size) -> Tensor", .args = restride_args, .n_args = 2,
-    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kCopy,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema restride_schema =
+    schema_of({.name = "restride", .call = "restride",
+               .text = "restride(self: Tensor, stride: Size) -> Tensor", .args = restride_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_restride = make_op<TensorRef, const Tensor&,
     Ints>(&restride_schema, impl::restride, restride_autograd);
 
 // ---- ravel ----
 static constexpr ArgInfo ravel_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema ravel_schema = {.name = "ravel", .call = "ravel",
-                                          .text = "ravel(self: Tensor) -> Tensor",
-                                          .args = ravel_args, .n_args = 1, .n_outs = 1,
-                                          .structural = true, .kind = OpKind::kComposite,
-                                          .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema ravel_schema =
+    schema_of({.name = "ravel", .call = "ravel", .text = "ravel(self: Tensor) -> Tensor",
+               .args = ravel_args, .n_args = 1, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_ravel = make_op<TensorRef, const Tensor&>(&ravel_schema,
     impl::ravel, nullptr);
 
 // ---- broadcast_to ----
 static constexpr ArgInfo broadcast_to_args[] = {{"self", ArgType::kTensor, false, false},
                                                 {"size", ArgType::kSize, false, false}};
-static constexpr OpSchema broadcast_to_schema = {.name = "broadcast_to", .call = "broadcast_to",
-    .text = "broadcast_to(self: Tensor, size: Size) -> Tensor", .args = broadcast_to_args,
-    .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema broadcast_to_schema =
+    schema_of({.name = "broadcast_to", .call = "broadcast_to",
+               .text = "broadcast_to(self: Tensor, size: Size) -> Tensor",
+               .args = broadcast_to_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_broadcast_to = make_op<TensorRef, const Tensor&,
     Ints>(&broadcast_to_schema, broadcast_to_impl, nullptr);
 
 // ---- broadcast_tensors ----
 static constexpr ArgInfo broadcast_tensors_args[] =
     {{"tensors", ArgType::kTensorList, false, false}};
-static constexpr OpSchema broadcast_tensors_schema = {.name = "broadcast_tensors",
-                                                      .call = "broadcast_tensors",
-    .text = "broadcast_tensors(tensors: Tensor[]) -> Tensor[]", .args = broadcast_tensors_args,
-    .n_args = 1, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema broadcast_tensors_schema =
+    schema_of({.name = "broadcast_tensors", .call = "broadcast_tensors",
+               .text = "broadcast_tensors(tensors: Tensor[]) -> Tensor[]",
+               .args = broadcast_tensors_args, .n_args = 1, .n_outs = -1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(TensorSpan)> op_broadcast_tensors =
     make_op<TensorList, TensorSpan>(&broadcast_tensors_schema, impl::broadcast_tensors, nullptr);
 
@@ -892,80 +900,80 @@ constinit Op<TensorList(TensorSpan)> op_broadcast_tensors =
 static constexpr ArgInfo movedim_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"source", ArgType::kDims, false, false},
                                            {"destination", ArgType::kDims, false, false}};
-static constexpr OpSchema movedim_schema = {.name = "movedim", .call = "movedim",
-    .text = "movedim(self: Tensor, source: Dims, destination: Dims) -> Tensor",
-    .args = movedim_args, .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema movedim_schema =
+    schema_of({.name = "movedim", .call = "movedim",
+               .text = "movedim(self: Tensor, source: Dims, destination: Dims) -> Tensor",
+               .args = movedim_args, .n_args = 3, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints)> op_movedim = make_op<TensorRef, const Tensor&,
     Ints, Ints>(&movedim_schema, impl::movedim, nullptr);
 
 // ---- atleast_1d ----
 static constexpr ArgInfo atleast_1d_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema atleast_1d_schema = {.name = "atleast_1d", .call = "atleast_1d",
-                                               .text = "atleast_1d(self: Tensor) -> Tensor",
-                                               .args = atleast_1d_args, .n_args = 1, .n_outs = 1,
-                                               .structural = true, .kind = OpKind::kComposite,
-                                               .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema atleast_1d_schema =
+    schema_of({.name = "atleast_1d", .call = "atleast_1d",
+               .text = "atleast_1d(self: Tensor) -> Tensor", .args = atleast_1d_args, .n_args = 1,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_atleast_1d =
     make_op<TensorRef, const Tensor&>(&atleast_1d_schema, impl::atleast_1d, nullptr);
 
 // ---- atleast_1d_list ----
 static constexpr ArgInfo atleast_1d_list_args[] = {{"tensors", ArgType::kTensorList, false, false}};
-static constexpr OpSchema atleast_1d_list_schema = {.name = "atleast_1d_list",
-                                                    .call = "atleast_1d_list",
-    .text = "atleast_1d_list(tensors: Tensor[]) -> Tensor[]", .args = atleast_1d_list_args,
-    .n_args = 1, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema atleast_1d_list_schema =
+    schema_of({.name = "atleast_1d_list", .call = "atleast_1d_list",
+               .text = "atleast_1d_list(tensors: Tensor[]) -> Tensor[]",
+               .args = atleast_1d_list_args, .n_args = 1, .n_outs = -1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(TensorSpan)> op_atleast_1d_list =
     make_op<TensorList, TensorSpan>(&atleast_1d_list_schema, impl::atleast_1d_list, nullptr);
 
 // ---- atleast_2d ----
 static constexpr ArgInfo atleast_2d_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema atleast_2d_schema = {.name = "atleast_2d", .call = "atleast_2d",
-                                               .text = "atleast_2d(self: Tensor) -> Tensor",
-                                               .args = atleast_2d_args, .n_args = 1, .n_outs = 1,
-                                               .structural = true, .kind = OpKind::kComposite,
-                                               .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema atleast_2d_schema =
+    schema_of({.name = "atleast_2d", .call = "atleast_2d",
+               .text = "atleast_2d(self: Tensor) -> Tensor", .args = atleast_2d_args, .n_args = 1,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_atleast_2d =
     make_op<TensorRef, const Tensor&>(&atleast_2d_schema, impl::atleast_2d, nullptr);
 
 // ---- atleast_2d_list ----
 static constexpr ArgInfo atleast_2d_list_args[] = {{"tensors", ArgType::kTensorList, false, false}};
-static constexpr OpSchema atleast_2d_list_schema = {.name = "atleast_2d_list",
-                                                    .call = "atleast_2d_list",
-    .text = "atleast_2d_list(tensors: Tensor[]) -> Tensor[]", .args = atleast_2d_list_args,
-    .n_args = 1, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema atleast_2d_list_schema =
+    schema_of({.name = "atleast_2d_list", .call = "atleast_2d_list",
+               .text = "atleast_2d_list(tensors: Tensor[]) -> Tensor[]",
+               .args = atleast_2d_list_args, .n_args = 1, .n_outs = -1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(TensorSpan)> op_atleast_2d_list =
     make_op<TensorList, TensorSpan>(&atleast_2d_list_schema, impl::atleast_2d_list, nullptr);
 
 // ---- atleast_3d ----
 static constexpr ArgInfo atleast_3d_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema atleast_3d_schema = {.name = "atleast_3d", .call = "atleast_3d",
-                                               .text = "atleast_3d(self: Tensor) -> Tensor",
-                                               .args = atleast_3d_args, .n_args = 1, .n_outs = 1,
-                                               .structural = true, .kind = OpKind::kComposite,
-                                               .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema atleast_3d_schema =
+    schema_of({.name = "atleast_3d", .call = "atleast_3d",
+               .text = "atleast_3d(self: Tensor) -> Tensor", .args = atleast_3d_args, .n_args = 1,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_atleast_3d =
     make_op<TensorRef, const Tensor&>(&atleast_3d_schema, impl::atleast_3d, nullptr);
 
 // ---- atleast_3d_list ----
 static constexpr ArgInfo atleast_3d_list_args[] = {{"tensors", ArgType::kTensorList, false, false}};
-static constexpr OpSchema atleast_3d_list_schema = {.name = "atleast_3d_list",
-                                                    .call = "atleast_3d_list",
-    .text = "atleast_3d_list(tensors: Tensor[]) -> Tensor[]", .args = atleast_3d_list_args,
-    .n_args = 1, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema atleast_3d_list_schema =
+    schema_of({.name = "atleast_3d_list", .call = "atleast_3d_list",
+               .text = "atleast_3d_list(tensors: Tensor[]) -> Tensor[]",
+               .args = atleast_3d_list_args, .n_args = 1, .n_outs = -1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(TensorSpan)> op_atleast_3d_list =
     make_op<TensorList, TensorSpan>(&atleast_3d_list_schema, impl::atleast_3d_list, nullptr);
 
 // ---- adjoint ----
 static constexpr ArgInfo adjoint_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema adjoint_schema = {.name = "adjoint", .call = "adjoint",
-                                            .text = "adjoint(self: Tensor) -> Tensor",
-                                            .args = adjoint_args, .n_args = 1, .n_outs = 1,
-                                            .structural = true, .kind = OpKind::kComposite,
-                                            .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema adjoint_schema =
+    schema_of({.name = "adjoint", .call = "adjoint", .text = "adjoint(self: Tensor) -> Tensor",
+               .args = adjoint_args, .n_args = 1, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_adjoint =
     make_op<TensorRef, const Tensor&>(&adjoint_schema, impl::adjoint, nullptr);
 
@@ -975,10 +983,11 @@ static constexpr ArgInfo narrow_copy_args[] = {{"self", ArgType::kTensor, false,
                                                {"start", ArgType::kIndex, false, false},
                                                {"length", ArgType::kInt, false, false},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema narrow_copy_schema = {.name = "narrow_copy", .call = "narrow_copy",
-    .text = "narrow_copy(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor",
-    .args = narrow_copy_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema narrow_copy_schema =
+    schema_of({.name = "narrow_copy", .call = "narrow_copy",
+               .text = "narrow_copy(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor",
+               .args = narrow_copy_args, .n_args = 4, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_narrow_copy =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&narrow_copy_schema,
     impl::narrow_copy, nullptr);
@@ -987,11 +996,11 @@ static void narrow_copy_into_autograd(Call c, const Tensor& self, int64_t dim, i
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_narrow_copy_into, c.keys & kBelowAutograd, self, dim, start, length, dst);
 }
-static constexpr OpSchema narrow_copy_into_schema = {.name = "narrow_copy_into",
-                                                     .call = "narrow_copy_into",
-    .text = "narrow_copy(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor",
-    .args = narrow_copy_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema narrow_copy_into_schema =
+    schema_of({.name = "narrow_copy_into", .call = "narrow_copy_into",
+               .text = "narrow_copy(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor",
+               .args = narrow_copy_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, int64_t, int64_t, Tensor&)> op_narrow_copy_into =
     make_op<void, const Tensor&, int64_t, int64_t, int64_t, Tensor&>(&narrow_copy_into_schema,
     narrow_copy_into_impl, narrow_copy_into_autograd);
@@ -1037,11 +1046,12 @@ static constexpr ArgInfo unfold_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dimension", ArgType::kDim, false, false},
                                           {"size", ArgType::kInt, false, false},
                                           {"step", ArgType::kInt, false, false}};
-static constexpr OpSchema unfold_schema = {.name = "unfold", .call = "unfold",
-    .text = "unfold(self: Tensor, dimension: Dim, size: Int, step: Int) -> Tensor",
-    .args = unfold_args, .n_args = 4, .n_outs = 1, .differentiable = true, .structural = true,
-    .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
-    .wide_unsigned = WideUnsigned::kMoves};
+static constexpr OpSchema unfold_schema =
+    schema_of({.name = "unfold", .call = "unfold",
+               .text = "unfold(self: Tensor, dimension: Dim, size: Int, step: Int) -> Tensor",
+               .args = unfold_args, .n_args = 4, .n_outs = 1, .differentiable = true,
+               .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_unfold =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&unfold_schema, impl::unfold,
     unfold_autograd);
@@ -1094,11 +1104,11 @@ static constexpr ArgInfo select_scatter_args[] = {{"self", ArgType::kTensor, fal
                                                   {"src", ArgType::kTensor, false, false},
                                                   {"dim", ArgType::kDim, false, false},
                                                   {"index", ArgType::kIndex, false, false}};
-static constexpr OpSchema select_scatter_schema = {.name = "select_scatter",
-                                                   .call = "select_scatter",
+static constexpr OpSchema select_scatter_schema =
+    schema_of({.name = "select_scatter", .call = "select_scatter",
     .text = "select_scatter(self: Tensor, src: Tensor, dim: Dim, index: Index) -> Tensor",
     .args = select_scatter_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves};
+    .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t)> op_select_scatter =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, int64_t>(&select_scatter_schema,
     impl::select_scatter, select_scatter_autograd);
@@ -1166,11 +1176,12 @@ static constexpr ArgInfo slice_scatter_args[] = {{"self", ArgType::kTensor, fals
                                                  {"step", ArgType::kInt, false, true, 0,
                                                   ArgDefault::kInt, {.i = 1}},
                                                  {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema slice_scatter_schema = {.name = "slice_scatter", .call = "slice_scatter",
+static constexpr OpSchema slice_scatter_schema =
+    schema_of({.name = "slice_scatter", .call = "slice_scatter",
     .text = "slice_scatter(self: Tensor, src: Tensor, dim: Dim = 0, start: Index? = None, end: "
     "Index? = None, step: Int = 1) -> Tensor", .args = slice_scatter_args, .n_args = 6, .n_outs = 1,
     .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>,
                        int64_t)> op_slice_scatter = make_op<TensorRef, const Tensor&, const Tensor&,
     int64_t, Opt<int64_t>, Opt<int64_t>, int64_t>(&slice_scatter_schema, impl::slice_scatter,
@@ -1181,12 +1192,12 @@ static void slice_scatter_into_autograd(Call c, const Tensor& self, const Tensor
   if (needs_grad(self) || needs_grad(src) || needs_grad(dst)) fail_into_grad();
   redispatch(op_slice_scatter_into, c.keys & kBelowAutograd, self, src, dim, start, end, step, dst);
 }
-static constexpr OpSchema slice_scatter_into_schema = {.name = "slice_scatter_into",
-                                                       .call = "slice_scatter_into",
+static constexpr OpSchema slice_scatter_into_schema =
+    schema_of({.name = "slice_scatter_into", .call = "slice_scatter_into",
     .text = "slice_scatter(self: Tensor, src: Tensor, dim: Dim = 0, start: Index? = None, end: "
     "Index? = None, step: Int = 1) -> Tensor", .args = slice_scatter_args, .n_args = 7, .n_outs = 0,
     .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t,
                   Tensor&)> op_slice_scatter_into = make_op<void, const Tensor&, const Tensor&,
     int64_t, Opt<int64_t>, Opt<int64_t>, int64_t, Tensor&>(&slice_scatter_into_schema,
@@ -1199,12 +1210,12 @@ static constexpr ArgInfo as_strided_scatter_args[] = {{"self", ArgType::kTensor,
                                                       {"stride", ArgType::kSize, false, false},
                                                       {"storage_offset", ArgType::kOptInt, false,
                                                        true}};
-static constexpr OpSchema as_strided_scatter_schema = {.name = "as_strided_scatter",
-                                                       .call = "as_strided_scatter",
+static constexpr OpSchema as_strided_scatter_schema =
+    schema_of({.name = "as_strided_scatter", .call = "as_strided_scatter",
     .text = "as_strided_scatter(self: Tensor, src: Tensor, size: Size, stride: Size, "
     "storage_offset: Int? = None) -> Tensor", .args = as_strided_scatter_args, .n_args = 5,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints,
                        Opt<int64_t>)> op_as_strided_scatter = make_op<TensorRef, const Tensor&,
     const Tensor&, Ints, Ints, Opt<int64_t>>(&as_strided_scatter_schema, impl::as_strided_scatter,
@@ -1267,12 +1278,12 @@ static constexpr ArgInfo diagonal_scatter_args[] = {{"self", ArgType::kTensor, f
                                                      ArgDefault::kInt, {.i = 0}},
                                                     {"dim2", ArgType::kDim, false, true, 0,
                                                      ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema diagonal_scatter_schema = {.name = "diagonal_scatter",
-                                                     .call = "diagonal_scatter",
+static constexpr OpSchema diagonal_scatter_schema =
+    schema_of({.name = "diagonal_scatter", .call = "diagonal_scatter",
     .text = "diagonal_scatter(self: Tensor, src: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: "
     "Dim = 1) -> Tensor", .args = diagonal_scatter_args, .n_args = 5, .n_outs = 1,
     .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
-    .wide_unsigned = WideUnsigned::kMoves};
+    .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t,
                        int64_t)> op_diagonal_scatter = make_op<TensorRef, const Tensor&,
     const Tensor&, int64_t, int64_t, int64_t>(&diagonal_scatter_schema, impl::diagonal_scatter,

@@ -260,13 +260,27 @@ void index_put__impl(Call, Tensor& self, TensorSpan indices, const Tensor& value
   self.bump_version();
 }
 
+// Slices in which no two elements share an address are filled one after the other.
+static void fill_slices(Tensor& self, const Tensor& mask, const Scalar& value) {
+  if (!may_overlap_self(self.sizes(), self.strides())) return op::masked_fill_(self, mask, value);
+  const int64_t d = dim_to_slice(self.sizes(), self.strides());
+  Shape sizes(self.sizes());
+  sizes[d] = 1;
+  for (int64_t i = 0; i < self.size(d); i++) {
+    const auto slice = [&](const Tensor& t) {
+      return new_alias(t, sizes, t.strides(), advance(t.data, i * t.byte_stride(d)), t.dtype);
+    };
+    fill_slices(*slice(self), *slice(mask), value);
+  }
+}
+
 // An address is filled if the mask has one of its elements.
 void fill_shared(Tensor& self, const Tensor& mask, const Scalar& value) {
   if (mask.dtype != Dtype::kBool)
     fail_arg(TT_DTYPE, "mask", "mask is {}: must be bool", fmt(mask.dtype));
-  TensorRef wide = op::expand(mask, self.sizes());
-  const Tensor* const index[1] = {wide.get()};
-  op::index_put_(self, index, *new_scalar(value, self.dtype));
+  check_not_read_only(self, "self");
+  MaskGuard no_grad(bit(kKeyAutograd));
+  fill_slices(self, *op::expand(mask, self.sizes()), value);
 }
 
 }  // namespace TT_NS

@@ -1,5 +1,7 @@
 """out= of other shapes and dtypes, and further arguments that PyTorch takes. The values are PyTorch
 2.15's."""
+import itertools
+import math
 import warnings
 
 import pytest
@@ -245,3 +247,32 @@ def test_expanded_out_is_refused():
     for size in (2, 3):
         with pytest.raises(tt.errors.InvalidArgumentError, match="share an address"):
             tt.add(tt.ones(3), 1, out=tt.zeros(1).expand(size))
+
+
+@pytest.mark.parametrize(
+    "size, stride, offset",
+    [
+        ((4, 3), (1, 1), 0),
+        ((5, 3), (0, 2), 1),
+        ((2, 3, 3), (3, 2, 1), 0),
+        ((3, 1, 7), (1, 9, 0), 2),
+    ],
+)
+def test_addresses_that_elements_share(size, stride, offset):
+    """Such an address receives the gradients of all its elements, and is filled if the mask has one
+    of them."""
+    base = [0.5 * i - 2 for i in range(12)]
+    weights = tt.arange(1, math.prod(size) + 1, dtype=tt.float64).reshape(size)
+    mask = weights.remainder(3) == 0
+    gradient, filled = [0.0] * len(base), list(base)
+    for at in itertools.product(*map(range, size)):
+        address = offset + sum(i * s for i, s in zip(at, stride))
+        gradient[address] += 2 * base[address] * weights[at].item()
+        if mask[at].item():
+            filled[address] = 7
+    x = tt.tensor(base, dtype=tt.float64, requires_grad=True)
+    (x.as_strided(size, stride, offset).square() * weights).sum().backward()
+    assert x.grad.tolist() == gradient
+    y = tt.tensor(base, dtype=tt.float64)
+    y.as_strided(size, stride, offset).masked_fill_(mask, 7)
+    assert y.tolist() == filled
