@@ -13,6 +13,21 @@ static inline int posix_memalign(void** p, size_t align, size_t size) {
 }
 #define free_aligned _aligned_free
 
+/* Memory that no one has: <windows.h> has too many names for a test. */
+__declspec(dllimport) void* __stdcall VirtualAlloc(void*, size_t, unsigned long, unsigned long);
+__declspec(dllimport) int __stdcall VirtualFree(void*, size_t, unsigned long);
+enum { PROT_NONE = 1, PROT_READ = 4, PROT_WRITE = 4 }; /* PAGE_NOACCESS, PAGE_READWRITE */
+enum { MAP_PRIVATE = 0, MAP_ANONYMOUS = 0, MAP_NORESERVE = 0 };
+#define EXT_SPAN ((size_t)1 << 28) /* is committed here */
+static inline void* mmap(void* at, size_t bytes, int access, int flags, int file, long offset) {
+  (void)flags, (void)file, (void)offset;
+  return VirtualAlloc(at, bytes, access == PROT_NONE ? 0x2000 : 0x3000, (unsigned long)access);
+}
+static inline int munmap(void* at, size_t bytes) {
+  (void)bytes;
+  return !VirtualFree(at, 0, 0x8000);
+}
+
 static inline char* mkdtemp(char* name) {
   return _mktemp(name) && _mkdir(name) == 0 ? name : (char*)0;
 }

@@ -6,10 +6,13 @@
 #include "tt.h"
 
 #include <string.h>
+#ifndef _WIN32 /* tests/cross/posix.h */
 #include <sys/mman.h>
+#endif
 
-/* Several fit in valgrind's address space, and in one of 32 bits. */
+#ifndef EXT_SPAN /* several fit in valgrind's address space, and in one of 32 bits */
 #define EXT_SPAN ((size_t)1 << (sizeof(size_t) == 8 ? 33 : 28))
+#endif
 
 typedef struct ExtMemory {
   char *pages, *bytes; /* the addresses that tt gets, and the memory behind them */
