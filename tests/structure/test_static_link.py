@@ -26,19 +26,24 @@ def pkg_config(prefix, *flags):
     return run("pkg-config", *flags, "tt", env=env).split()
 
 
-@pytest.fixture(scope="module")
-def adder(prefix, tmp_path_factory):
-    program = tmp_path_factory.mktemp("add") / "add"
+def linked(prefix, program, *flags):
+    """add.c, linked as bench/size.py does: without padding between code and constants."""
     run(
         "cc",
         "-O2",
-        "-Wl,-z,noseparate-code",  # as bench/size.py links: no padding between code and constants
+        "-Wl,-z,noseparate-code",
+        *flags,
         HERE / "add.c",
         *pkg_config(prefix, "--static", "--cflags", "--libs"),
         "-o",
         program,
     )
     return program
+
+
+@pytest.fixture(scope="module")
+def adder(prefix, tmp_path_factory):
+    return linked(prefix, tmp_path_factory.mktemp("add") / "add")
 
 
 def test_runs_and_needs_libc_alone(adder):
@@ -87,6 +92,12 @@ def test_graph_with_its_operators(prefix, tmp_path):
 def test_size(adder, tmp_path):
     run("strip", "-o", tmp_path / "add", adder)
     assert (tmp_path / "add").stat().st_size <= 300_000
+
+
+def test_size_without_demangler(prefix, tmp_path):
+    program = linked(prefix, tmp_path / "add", "-s", "-Wl,-u,tt_abort_on_terminate")
+    run(program)
+    assert program.stat().st_size <= 255_000
 
 
 def test_size_of_a_trainer(prefix, tmp_path):
