@@ -1428,7 +1428,7 @@ tt_status tt_lr_lambda(tt_ctx *c, tt_optimizer *optimizer, tt_lr_lambda_fn fn, v
 tt_status tt_lr_multiplicative(tt_ctx *c, tt_optimizer *optimizer, tt_lr_lambda_fn fn, void *user,
                                void (*drop)(void *user), int64_t last_epoch, tt_scheduler **out);
 
-/* Advances to the next epoch. Call it after the step of the optimizer. */
+/* Advances to the next epoch, after a step of the optimizer. Runs of a captured call repeat it. */
 tt_status tt_scheduler_step(tt_ctx *c, tt_scheduler *s);
 
 /* Moves to a given epoch, by the closed form if the schedule has one. */
@@ -1827,9 +1827,9 @@ tt_status tt_graph_remove(tt_ctx *c, tt_graph *g, int64_t node);
 /* Sets the values that are the outputs. */
 tt_status tt_graph_set_outputs(tt_ctx *c, tt_graph *g, const int32_t *outputs, int64_t n);
 
-/* Writes the graph to a file (.ttg) that replaces path: a safetensors file with the memory from
-   outside as tensors, and operators, attributes and shapes as text in its metadata. Inputs have no
-   contents in it. Fails with NOT_IMPLEMENTED for graphs on other devices than the CPU. */
+/* Writes the graph to a file (.ttg) that replaces path: safetensors with the memory from outside as
+   tensors and operators, shapes, optimizers and schedulers as text in the metadata. Inputs have no
+   contents in it. Fails with NOT_IMPLEMENTED on devices, or if a schedule calls the application. */
 tt_status tt_graph_save(tt_ctx *c, const tt_graph *g, const char *path);
 
 /* Reads a graph from such a file. The file is not trusted: everything in it is checked, and the
@@ -1837,7 +1837,7 @@ tt_status tt_graph_save(tt_ctx *c, const tt_graph *g, const char *path);
 tt_status tt_graph_load(tt_ctx *c, const char *path, tt_graph **out);
 
 /* The same with the operators of a list, which tt_graph_emit_ops writes: a static program that
-   calls this function instead of tt_graph_load contains only these operators. */
+   calls this function instead of tt_graph_load contains only these operators. No optimizers. */
 tt_status tt_graph_load_with(tt_ctx *c, const char *path, const tt_op *const *ops, int64_t n,
                              tt_graph **out);
 

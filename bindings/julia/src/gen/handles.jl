@@ -267,7 +267,7 @@ on; 0: none is given.
 update!(s::GradScaler, new_scale::Real=0) = check(C.tt_grad_scaler_update(ctx(), s, new_scale))
 "Returns the scale; 1 if scaling is disabled."
 get_scale(s::GradScaler) = C.tt_grad_scaler_get_scale(s)
-"Advances to the next epoch. Call it after the step of the optimizer."
+"Advances to the next epoch, after a step of the optimizer. Runs of a captured call repeat it."
 step!(s::Scheduler) = check(C.tt_scheduler_step(ctx(), s))
 "Moves to a given epoch, by the closed form if the schedule has one."
 step!(s::Scheduler, epoch::Integer) = check(C.tt_scheduler_step_to(ctx(), s, epoch))

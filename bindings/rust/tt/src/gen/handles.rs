@@ -1596,7 +1596,8 @@ impl GradScaler {
 }
 
 impl Scheduler {
-    /// Advances to the next epoch. Call it after the step of the optimizer.
+    /// Advances to the next epoch, after a step of the optimizer. Runs of a captured call repeat
+    /// it.
     pub fn step(&self) -> Result<()> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call(|c| sys::tt_scheduler_step(c, self.raw())) }
