@@ -3,12 +3,14 @@ beside the C one."""
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-C_PROGRAM = Path(os.environ["TT_BUILD"]) / "examples/train_digits"
+BUILD = Path(os.environ["TT_BUILD"])
+C_PROGRAM = BUILD / "examples/train_digits"
 DATA = ROOT / "examples/data/digits.csv"
 
 
@@ -128,3 +130,18 @@ def test_the_cnn_learns_and_draws():
     plot = re.findall("^ *([0-9.]+) │[\u2800-\u28ff]{60}$", done.stdout, re.M)
     assert len(plot) == 2 and float(plot[0]) > 1.5 > 0.5 > float(plot[1])
     assert len(re.findall("^ +[0-9] │█", done.stdout, re.M)) >= 9
+
+
+@pytest.mark.skipif("TT_TEST_SHARE" in os.environ, reason="takes 6 s; Rust's form runs in CI")
+@pytest.mark.skipif(not (BUILD / "libtt_gloo.so").exists(), reason="no libtt_gloo in this build")
+def test_two_processes_train_one_model():
+    launcher = [sys.executable, "-m", "tt.distributed.run", "--no-python", "--nproc-per-node=2"]
+    program = ROOT / "examples/julia/train_ddp.jl"
+    done = subprocess.run(
+        [*launcher, os.environ["TT_JULIA"], "-O0", "--startup-file=no", program],
+        text=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "bindings/python")},
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(re.search(r"2 processes: test accuracy (\S+) %", done.stdout).group(1)) > 80

@@ -5,6 +5,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -276,6 +277,15 @@ def test_the_example_learns_and_resumes(tmp_path):
         logits[1],
     )
     assert rest > 80 and logits[1].stat().st_size == 297 * 10 * 4
+
+
+@pytest.mark.skipif(not (BUILD / "libtt_gloo.so").exists(), reason="no libtt_gloo in this build")
+def test_two_processes_train_one_model():
+    launcher = [sys.executable, "-m", "tt.distributed.run", "--no-python", "--nproc-per-node=2"]
+    paths = {"PYTHONPATH": ROOT / "bindings/python", "TT_LIBRARY": BUILD / "libtt.so"}
+    done = run(*launcher, PROGRAMS / "train_ddp", LD_LIBRARY_PATH=BUILD, cwd=ROOT, **paths)
+    assert done.returncode == 0, done.stderr
+    assert float(re.search(r"2 processes: test accuracy (\S+) %", done.stdout).group(1)) > 80
 
 
 @pytest.mark.parametrize("trained_by", ["c", "rust"])

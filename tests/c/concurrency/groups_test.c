@@ -108,6 +108,43 @@ static void count_call(void* user, tt_status status) {
 
 static tt_cancel* token;
 
+/* A second group of the same processes, by the library that is open already, beside the first. */
+static void meet_twice(Rank* r, tt_ctx* x) {
+  char place[120];
+  tt_tensor *a, *b;
+  tt_work* work;
+  const tt_group_opts o = {
+      .set = TT_GROUP_TIMEOUT_MS | TT_GROUP_LIBRARY, .timeout_ms = 60000, .library = r->library};
+  tt_group* second = NULL;
+  snprintf(place, sizeof place, "%s_again", r->place);
+  TRY(tt_group_new(x, "gloo", kRanks - 1 - r->rank, kRanks, place, &o, &second));
+  TRY(filled(x, kLength, r->rank + 1.0, &a));
+  TRY(filled(x, kLength, r->rank + 1.0, &b));
+  TRY(tt_group_all_reduce(x, r->group, a, TT_REDUCE_SUM, &work));
+  TRY(tt_group_broadcast(x, second, b, 0, NULL)); /* of rank 1 in the first group */
+  TRY(tt_work_wait(x, work, -1));
+  tt_work_release(work);
+  EXPECT(first_of(x, a) == 3 && first_of(x, b) == 2);
+  tt_group_release(second);
+  TRY(tt_group_barrier(x, r->group, NULL)); /* the library remains open */
+}
+
+static void test_a_library_that_is_open_already(void** state) {
+  (void)state;
+  run_ranks(meet_twice);
+}
+
+static void test_files_that_are_no_library_of_a_backend(void** state) {
+  (void)state;
+  tt_group* g;
+  tt_group_opts o = {.set = TT_GROUP_LIBRARY, .library = "libm.so.6"};
+  FAILS(tt_group_new(c, "gloo", 0, 2, "tcp://127.0.0.1:1", &o, &g), TT_ABI, "tt_dist_engine");
+  assert_null(g);
+  o.library = "/no/such/library.so";
+  FAILS(tt_group_new(c, "gloo", 0, 2, "tcp://127.0.0.1:1", &o, &g), TT_IO, "/no/such/library.so");
+  assert_null(g);
+}
+
 /* A call whose thread runs it itself waits for a rank that is late; cancelled, it goes on without
    its caller, and the group remains usable. */
 static void be_late(Rank* r, tt_ctx* x) {
@@ -537,6 +574,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       SCOPED(test_collectives),
       SCOPED(test_ranks_that_are_late),
+      SCOPED(test_a_library_that_is_open_already),
+      SCOPED(test_files_that_are_no_library_of_a_backend),
       SCOPED(test_ranks_that_disagree),
       SCOPED(test_data_parallel_training),
       SCOPED(test_gradients_reduced_by_a_call),

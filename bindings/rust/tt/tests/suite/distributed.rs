@@ -1,4 +1,4 @@
-//! Groups of one process; tests/dist runs examples/rust/train_ddp.rs in several.
+//! Groups of one process; tests/rust runs examples/rust/train_ddp.rs in several.
 use crate::{floats, values};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
