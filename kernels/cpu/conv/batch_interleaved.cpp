@@ -53,12 +53,14 @@ TT_INLINE void copy_images(float* to, const float* from) {
 struct Interleaver {
   const ConvInterleavePlan& p;
   const int64_t block, plane;  // elements of a block, of an image's channel
+  const int64_t image;         // elements of an image
   alignas(64) float tile[kImages * kImages], part[kImages * kImages];
 
   explicit Interleaver(const ConvInterleavePlan& plan)
       : p(plan),
         block(p.full[0] * p.full[1] * p.channels * kImages),
-        plane(p.size[0] * p.size[1]) {}
+        plane(p.size[0] * p.size[1]),
+        image(p.channels * plane) {}
 
   void zero_border(float* to) {
     const int64_t step = p.channels * kImages;
@@ -76,9 +78,12 @@ struct Interleaver {
   }
   // Transposes n elements of a channel of some images to `tile`; the other images are 0.
   void transpose_part(const float* from, int64_t images, int64_t n) {
-    for (int i = 0; i < kImages * kImages; i++) part[i] = 0;
-    for (int64_t i = 0; i < images; i++)
-      for (int64_t e = 0; e < n; e++) part[i * kImages + e] = from[i * p.channels * plane + e];
+    for (int64_t i = 0; i < kImages; i++)
+      for (int64_t e = 0; e < kImages; e += kL) {
+        const int lanes = i < images ? int(clamp<int64_t>(n - e, 0, kL)) : 0;
+        const float* row = lanes ? from + i * image + e : from;
+        store(part + i * kImages + e, load(row, Part<float>(lanes)));
+      }
     transpose_block(tile, kImages, part, kImages);
   }
   // Channel c of block b.
@@ -97,11 +102,11 @@ struct Interleaver {
       n = min<int64_t>(plane - e, kImages);
       const bool whole = images == kImages && n == kImages;
       if (whole && gapless) {
-        transpose_block(to, step, from + e, p.channels * plane);
+        transpose_block(to, step, from + e, image);
         to += n * step;
         continue;
       }
-      if (whole) transpose_block(tile, kImages, from + e, p.channels * plane);
+      if (whole) transpose_block(tile, kImages, from + e, image);
       else transpose_part(from + e, images, n);
       for (int64_t i = 0; i < n; i++) {
         copy_images(to, tile + i * kImages);

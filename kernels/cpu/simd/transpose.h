@@ -56,8 +56,14 @@ TT_INLINE void transpose_tile(char* dst, int64_t dst_stride, const char* src, in
 template <> TT_INLINE void transpose_tile<uint32_t, 16>(char* dst, int64_t dst_stride,
                                                         const char* src, int64_t src_stride) {
   __m512i a[16], b[16];
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; i++) a[i] = _mm512_loadu_si512(src + i * src_stride);
+  const int64_t three = 3 * src_stride;  // gcc keeps four strides, but would spill 16 addresses
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4, src += 4 * src_stride) {
+    a[i] = _mm512_loadu_si512(src);
+    a[i + 1] = _mm512_loadu_si512(src + src_stride);
+    a[i + 2] = _mm512_loadu_si512(src + 2 * src_stride);
+    a[i + 3] = _mm512_loadu_si512(src + three);
+  }
 #pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {
     b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
