@@ -43,6 +43,7 @@ OPTIONS = Struct("Qqii").pack  # tt_compile_opts
 INFO = Struct("qqqP")  # tt_compiled_info
 PLAIN = (int, float, complex, str, bytes, bool, type(None))  # watched by value
 POINTERS = convert.POINTERS
+TWO_POINTERS = POINTERS[2]
 NUMBERS = [c_int64(n) for n in range(16)]
 ONE = NUMBERS[1]
 compiled_call = lib.tt_compiled_call
@@ -121,15 +122,14 @@ class Entry:
         if not self.single:
             return self.run_any(tensors)
         handle = TensorHandle()
-        values = [x._as_parameter_._address for x in tensors]
+        n = len(tensors)
+        if n == 2:  # an input and its target, without a list: 0.2 us less
+            x, y = tensors
+            pointers = TWO_POINTERS(x._as_parameter_._address, y._as_parameter_._address)
+        else:
+            pointers = POINTERS[n](*[x._as_parameter_._address for x in tensors])
         if compiled_call(
-            local.ctx,
-            self.handle,
-            POINTERS[len(values)](*values),
-            NUMBERS[len(values)],
-            byref(handle),
-            ONE,
-            self.n_address,
+            local.ctx, self.handle, pointers, NUMBERS[n], byref(handle), ONE, self.n_address
         ):
             fail()
         result = new(Tensor)
@@ -176,20 +176,23 @@ def codes_of(code: CodeType) -> Iterator[CodeType]:
 
 
 class Seen:
-    """The objects that names had, and the modes of modules, in a call."""
+    """The objects that names had, and the modes of modules, in a call of n arguments."""
 
-    __slots__ = ("cells", "modules", "names")
+    __slots__ = ("cells", "mode", "modes", "n", "names")
 
-    def __init__(self, cells: Any, names: Any, modules: Any) -> None:
-        self.cells, self.names, self.modules = cells, names, modules
+    def __init__(self, n: int, cells: Any, names: Any, modes: list[object], mode: object) -> None:
+        self.n, self.cells, self.names, self.modes, self.mode = n, cells, names, modes, mode
 
-    def holds(self) -> bool:
-        """Returns whether every name has the same object, and every module its mode."""
+    def holds(self, args: Any) -> bool:
+        """Returns whether there are n arguments, all tensors, every name has the same object, and
+        no module's mode has been set."""
+        if self.modes[0] is not self.mode or len(args) != self.n:
+            return False
+        for x in args:
+            if type(x) is not Tensor:
+                return False
         for get, name, x in self.names:
             if get(name) is not x:
-                return False
-        for m, training in self.modules:
-            if m.training is not training:
                 return False
         for cell, x in self.cells:
             try:
@@ -207,6 +210,7 @@ class Watched:
         self.cells: list[Any] = []
         self.names: list[tuple[dict[str, Any], str]] = []
         self.modules: list[Any] = []
+        self.modes: list[object] = [None]
         seen: set[int] = set()
         waiting = [fn]
         while waiting and len(seen) < 64:
@@ -221,10 +225,11 @@ class Watched:
             waiting += self.read(f)
 
     def add_module(self, x: Any) -> None:
-        from .nn.module import Module
+        from .nn.module import Module, modes
 
         if isinstance(x, Module):
             self.modules += [m for m in x.modules() if m not in self.modules]
+            self.modes = modes
 
     def read(self, f: FunctionType) -> list[Any]:
         """Adds the names that f reads. Returns the functions and objects among their values."""
@@ -245,12 +250,15 @@ class Watched:
                     objects.append(x)
         return objects
 
-    def seen(self) -> Seen:
-        """Returns what the names and the modes are now."""
+    def seen(self, n: int, mode: object) -> Seen:
+        """Returns what the names are now, for calls of n arguments. mode: what self.modes had
+        before the call."""
         return Seen(
+            n,
             [(cell, cell.cell_contents) for cell in self.cells],
             [(space.get, name, space.get(name)) for space, name in self.names],
-            [(m, m.training) for m in self.modules],
+            self.modes,
+            mode,
         )
 
     def state(self, held: list[Any] | None = None) -> tuple[Any, ...]:
@@ -285,8 +293,8 @@ class Compiled:
         self.fn, self.fullgraph, self.dynamic = fn, fullgraph, dynamic
         self.entries: dict[Any, Entry] = {}
         self.watched: Watched | None = None
-        # of the last replay: the number of its arguments, what was seen then, its entry's run
-        self.last: tuple[int, Any, Any] | None = None
+        # of the last replay: whether what was seen then holds, its entry's run
+        self.last: tuple[Any, Any] | None = None
         update_wrapper(self, fn)
         every.add(self)
 
@@ -303,19 +311,15 @@ class Compiled:
         if recording:
             return self.fn(*args, **kwargs)
         last = self.last
-        if last is not None and not kwargs and len(args) == last[0]:
-            for x in args:
-                if type(x) is not Tensor:
-                    break
-            else:
-                if last[1]():
-                    return last[2](args)
+        if last is not None and not kwargs and last[0](args):
+            return last[1](args)
         return self.run_entry(args, kwargs)
 
     def run_entry(self, args: Any, kwargs: Any) -> Any:
         """Calls the entry for the arguments and the names that are watched."""
         if self.watched is None:
             self.watched = Watched(self.fn)
+        mode = self.watched.modes[0]
         tensors: Any = args
         structure: Any = None
         if kwargs or not all(type(x) is Tensor for x in args):
@@ -335,7 +339,7 @@ class Compiled:
         first = entry.number is None
         result = entry.run(tensors)
         if structure is None and not entry.plain:
-            self.last = (len(args), self.watched.seen().holds, entry.run)
+            self.last = (self.watched.seen(len(args), mode).holds, entry.run)
         if first and self.fullgraph:
             reason = entry.plain or entry.info()[3]
             if reason:

@@ -167,6 +167,14 @@ def test_a_module():
         m[0].weight = nn.Parameter(tt.zeros(16, 8))
         m.eval()
         assert compiled(x).tolist() == m(x).tolist()
+    run = tt.compile(lambda x: m(x).detach())
+    for mode in (False, True, False):
+        m[2].training = mode
+        for k in range(3):  # the last ones are replays
+            tt.manual_seed(k)
+            want = m(x).tolist()
+            tt.manual_seed(k)
+            assert run(x).tolist() == want
     out = compiled(x)  # a result that needs a gradient comes from the module itself
     out.sum().backward()
     assert m[0].weight.grad is not None

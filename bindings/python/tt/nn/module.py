@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 hook_numbers = count(1)
 # block(module) is a context manager that encloses each call of a module: a profile's
 enclosing: list[Callable[[Module], Any]] = []
+modes: list[object] = [None]  # one object, another whenever `training` of a module is set
 
 
 class RemovableHandle:
@@ -185,6 +186,8 @@ class Module:
             self._buffers[name] = value
         else:
             object.__setattr__(self, name, value)
+            if name == "training":
+                modes[0] = object()
 
     def _forget(self, name: str, but: str) -> None:
         """Removes the attribute from all other groups."""
