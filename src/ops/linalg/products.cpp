@@ -31,13 +31,18 @@ TensorRef linalg_matrix_power(Call, const Tensor& self, int64_t n) {
 
 // ---- the exponential ----
 
-// The largest 1-norm of the matrices, in double; nan if one is not finite.
-static double largest_norm(const Tensor& x) {
+// How often each matrix is halved so that its 1-norm is at most 1, and squared afterwards; 0 for
+// one that is not finite. In double, of shape […,1,1].
+static TensorRef squarings_of(const Tensor& x) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  if (!x.numel || x.device.type == TT_META) return 0;
   const int64_t rows[1] = {-2};
-  const TensorRef sums = op::sum_dim(*op::abs(x), rows);
-  return read_scalar(*op::to_dtype(*op::amax(*sums), Dtype::kF64)).real();
+  const int64_t last[1] = {-1};
+  const TensorRef sums = op::sum_dim(*op::abs(x), rows, true);
+  const TensorRef norms = op::to_dtype(*op::amax(*sums, last, true), Dtype::kF64);
+  const TensorRef counts = op::ceil(*op::log2(*norms));
+  const TensorRef none = op::logical_not(*op::gt(*counts, 0));
+  const TensorRef finite = op::masked_fill(*counts, *op::logical_not(*op::isfinite(*norms)), 0);
+  return op::masked_fill(*finite, *none, 0);
 }
 
 // The Taylor polynomial of degree 18 by Paterson & Stockmeyer: a polynomial of degree 6 in X^3,
@@ -62,19 +67,21 @@ static TensorRef taylor(const Tensor& x) {
   return sum;
 }
 
-// exp(X) = exp(X / 2^s)^(2^s). Computed in f64 or c128.
+// exp(X) = exp(X / 2^s)^(2^s), with an s for each matrix. Computed in f64 or c128.
 TensorRef matrix_exp(Call, const Tensor& self) {
   check_square_any(self);
   check_dtype_float(self, "self");
   if (!self.numel) return op::clone(self);
   const TensorRef wide = op::to_dtype(self, precise(self.dtype));
-  const double norm = largest_norm(*wide);
-  int squarings = 0;
-  for (double x = norm; x > 1 && squarings < 1100; x /= 2) squarings++;
-  double scale = 1;
-  for (int k = 0; k < squarings; k++) scale /= 2;
-  TensorRef out = taylor(squarings ? *op::mul(*wide, Scalar(scale)) : *wide);
-  for (int k = 0; k < squarings && norm - norm == 0; k++) out = op::matmul(*out, *out);
+  if (self.device.type == TT_META) return converted(taylor(*wide), self.dtype);
+  const TensorRef counts = squarings_of(*wide);
+  const auto most = int(read_scalar(*op::amax(*counts)).real());
+  if (!most) return converted(taylor(*wide), self.dtype);
+  TensorRef out = taylor(*op::mul(*wide, *op::exp2(*op::neg(*counts))));
+  for (int k = 0; k < most; k++) {
+    const TensorRef squared = op::matmul(*out, *out);
+    out = counts->numel == 1 ? squared : op::where(*op::gt(*counts, k), *squared, *out);
+  }
   return converted(std::move(out), self.dtype);
 }
 

@@ -64,7 +64,7 @@ TensorRef renorm(Call, const Tensor& self, double p, int64_t dim, double maxnorm
   const bool narrow = self.dtype == Dtype::kF16 || self.dtype == Dtype::kBF16;
   TensorRef length = op::norm(self, p, others, true, narrow ? Dtype::kF32 : Dtype::kNone);
   TensorRef factor = op::mul(*op::reciprocal(*op::add(*length, 1e-7)), maxnorm);
-  factor = op::masked_fill(factor, *op::le(*length, maxnorm), 1);
+  factor = op::masked_fill(factor, *op::logical_not(*op::gt(*length, maxnorm)), 1);
   return as_dtype(op::mul(self, *factor), self.dtype);
 }
 

@@ -368,3 +368,17 @@ def test_classes_of_other_libraries_are_named_with_them():
         tt.relu(tt.nn.Linear(4, 2))
     with pytest.raises(TypeError, match="must be Tensor, not str"):
         tt.relu("x")
+
+
+def test_a_slice_with_nan_is_left_by_renorm():
+    found = tt.renorm(tt.tensor([[3.0, math.nan], [3.0, 4.0]]), 2, 0, 1.0)
+    assert found[0, 0] == 3 and found[1].tolist() == pytest.approx([0.6, 0.8])
+
+
+@pytest.mark.parametrize("worst", [math.nan, math.inf, 1e30])
+def test_matrices_of_a_batch_do_not_change_the_exponentials_of_others(worst):
+    x = tt.tensor([[3.0, -2.0], [1.5, 4.0]], dtype=tt.float64)
+    batch = tt.stack([x, tt.full((2, 2), worst, dtype=tt.float64), x / 8])
+    found = tt.linalg.matrix_exp(batch)
+    for k in 0, 2:
+        assert tt.allclose(found[k], tt.linalg.matrix_exp(batch[k]), rtol=1e-13, atol=0)
