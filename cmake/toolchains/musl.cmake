@@ -1,5 +1,5 @@
-# x86-64 Linux with musl and libc++, by the clang of zig (pip install ziglang). Programs are static
-# and run as they are.
+# x86-64 Linux with musl and libc++, by the clang of zig (pip install ziglang). Programs need the
+# loader of Debian's package musl.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR x86_64)
 execute_process(COMMAND python3 -c
