@@ -20,6 +20,7 @@ constexpr int64_t kSmall = 1024;
 constexpr int64_t kMaxMade = 1 << 20;      // elements of a constant that a node makes
 constexpr int64_t kMaxComputed = 1 << 24;  // of all of them
 constexpr int64_t kMaxUnrolled = 4096;     // steps that become nodes of their own
+constexpr int64_t kMaxDepth = 8;           // of branches in branches
 constexpr int64_t kMaxDims = 16;
 
 [[noreturn]] void fail_format(const char* what) { fail(TT_FORMAT, "not an ONNX model: {}", what); }
@@ -260,7 +261,7 @@ struct Attr {
   Name name = name_of("");
   float f = 0;
   int64_t i = 0;
-  Span<const char> s, tensor;
+  Span<const char> s, tensor, graph;
   SmallVec<int64_t, 4> ints;
   SmallVec<Name, 2> texts;
 };
@@ -285,6 +286,8 @@ class Importer {
   void read_input(Span<const char> info, SmallVec<TensorRef, 4>& inputs);
   void read_node(Span<const char> node);
   void read_attr(Span<const char> bytes);
+  void read_branch();
+  void read_constants(Span<const char> graph);
   void call();
   void add(Name name, TensorRef t, bool known);
   const Item& item(Name name) const;
@@ -310,6 +313,10 @@ class Importer {
   bool product();
   bool image();
   struct Recurrent;
+  bool layer();
+  void resize();
+  void depth_and_space();
+  Shape resized_to(int64_t n) const;
   bool recurrent();
   Recurrent read_recurrent() const;
   void check_recurrent(Recurrent& n) const;
@@ -324,16 +331,22 @@ class Importer {
   bool indexing();
   bool constant();
   Shape axes_of(int64_t i, int64_t ndim) const;
-  Shape pads_of(int64_t n) const;
+  Shape pads_of(int64_t n, Ints kernel) const;
+  void pool(bool largest);
   TensorRef padded(const Tensor& x, const Shape& pads, double v) const;
   void slice();
   void split();
   void gather();
+  TensorRef positions(const Tensor& index, int64_t size) const;
+  TensorRef row_numbers(const Tensor& data, const Tensor& index) const;
+  void scatter_elements();
+  void rows_of_many();
+  void one_hot();
 
   const Span<const char> bytes_;
   const int64_t dynamic_;
   OnnxFiles* const files_;
-  int64_t opset_ = 0, at_ = 0;
+  int64_t opset_ = 0, at_ = 0, depth_ = 0;
   int64_t computed_ = 0;  // elements of constants that nodes have made
   bool running_ = false;
   Name type_;
@@ -573,9 +586,27 @@ bool Importer::product() {
 
 // ---- images ----
 
-// begin of each of n dims, then end of each.
-Shape Importer::pads_of(int64_t n) const {
+// begin of each of n dims, then end of each. kernel: sizes of the window.
+Shape Importer::pads_of(int64_t n, Ints kernel) const {
+  const bool upper = text_is("auto_pad", "SAME_UPPER", false);
   const bool none = text_is("auto_pad", "NOTSET", true) || text_is("auto_pad", "VALID", false);
+  if (upper || text_is("auto_pad", "SAME_LOWER", false)) {
+    const Shape strides = numbers(-1, "strides"), dilations = numbers(-1, "dilations");
+    Shape pads;
+    pads.resize(2 * n);
+    for (int64_t i = 0; i < n && i < kernel.n; i++) {
+      const int64_t size = in(0).size(i + 2), step = i < strides.size() ? strides[i] : 1;
+      const int64_t spread = i < dilations.size() ? dilations[i] : 1;
+      if (step < 1 || spread < 1 || kernel[i] < 1 || kernel[i] > kMaxMade || spread > kMaxMade ||
+          step > kMaxMade)
+        refuse("a window of another size");
+      const int64_t covered = (ceil_div(size, step) - 1) * step + (kernel[i] - 1) * spread + 1;
+      const int64_t total = max(covered - size, int64_t(0)), less = total / 2;
+      pads[i] = upper ? less : total - less;
+      pads[n + i] = total - pads[i];
+    }
+    return pads;
+  }
   if (!none) refuse("auto_pad");
   Shape pads = numbers(-1, "pads");
   if (pads.empty()) pads.resize(2 * n);
@@ -598,7 +629,11 @@ bool Importer::image() {
     const int64_t n = in(0).ndim - 2;
     if (n < 1 || n > 3) refuse("an input without one to three spatial dimensions");
     if (attr("output_shape")) refuse("output_shape");
-    Shape pads = pads_of(n), ones;
+    if (transposed &&
+        (text_is("auto_pad", "SAME_UPPER", false) || text_is("auto_pad", "SAME_LOWER", false)))
+      refuse("auto_pad");
+    const Ints window = in(1).sizes();
+    Shape pads = pads_of(n, window.slice(min(window.n, int64_t(2)), window.n)), ones;
     for (int64_t i = 0; i < n; i++) ones.push_back(1);
     bool even = true;
     for (int64_t i = 0; i < n; i++) even = even && pads[i] == pads[n + i];
@@ -615,30 +650,8 @@ bool Importer::image() {
                                 more.empty() ? zeros : more, integer("group", 1))),
            true;
   }
-  const bool largest = is(type_, "MaxPool");
-  if (largest || is(type_, "AveragePool")) {
-    const int64_t n = in(0).ndim - 2;
-    if (n != 2 && n != 1) refuse("an input without one or two spatial dimensions");
-    if (outputs_.size() > 1 && outputs_[1].n) refuse("positions of the maxima");
-    const Shape pads = pads_of(n), kernel = numbers(-1, "kernel_shape");
-    Shape strides = numbers(-1, "strides"), padding;
-    while (strides.size() < n) strides.push_back(1);
-    for (int64_t i = 0; i < n; i++) {
-      if (pads[i] != pads[n + i]) refuse("pads that differ at the ends");
-      padding.push_back(pads[i]);
-    }
-    const bool ceil = integer("ceil_mode", 0), counts = integer("count_include_pad", 0);
-    const Shape dilations = numbers(-1, "dilations");
-    if (!largest && !dilations.empty())
-      for (const int64_t d : dilations)
-        if (d != 1) refuse("dilations");
-    const Tensor& x = in(0);
-    if (largest && n == 1)
-      return give(op::max_pool1d(x, kernel, strides, padding, dilations, ceil)), true;
-    if (largest) return give(op::max_pool2d(x, kernel, strides, padding, dilations, ceil)), true;
-    if (n == 1) return give(op::avg_pool1d(x, kernel, strides, padding, ceil, counts)), true;
-    return give(op::avg_pool2d(x, kernel, strides, padding, ceil, counts)), true;
-  }
+  if (is(type_, "MaxPool")) return pool(true), true;
+  if (is(type_, "AveragePool")) return pool(false), true;
   if (is(type_, "GlobalAveragePool") || is(type_, "GlobalMaxPool")) {
     Shape dims;
     for (int64_t d = 2; d < in(0).ndim; d++) dims.push_back(d);
@@ -648,9 +661,11 @@ bool Importer::image() {
   }
   if (is(type_, "BatchNormalization")) {
     if (integer("training_mode", 0)) refuse("training");
-    auto made =
-        op::native_batch_norm(in(0), opt(1), opt(2), opt(3), opt(4), false, real("epsilon", 1e-5f));
-    return give(std::move(made.first)), true;
+    in(3);
+    in(4);
+    return give(op::batch_norm(in(0), item(inputs_[3]).t.get(), item(inputs_[4]).t.get(), opt(1),
+                               opt(2), false, 0.1, real("epsilon", 1e-5f))),
+           true;
   }
   if (is(type_, "LayerNormalization")) {
     const int64_t d = dim(integer("axis", -1), in(0).ndim);
@@ -658,6 +673,197 @@ bool Importer::image() {
       refuse("mean or deviation as a result");
     const Shape shape(in(0).sizes().slice(d, in(0).ndim));
     return give(op::layer_norm(in(0), shape, opt(1), opt(2), real("epsilon", 1e-5f))), true;
+  }
+  return false;
+}
+
+void Importer::pool(bool largest) {
+  const int64_t n = in(0).ndim - 2;
+  if (n < 1 || n > 3) refuse("an input without one to three spatial dimensions");
+  const bool indexed = outputs_.size() > 1 && outputs_[1].n;
+  if (indexed && n != 2) refuse("positions of the maxima, but of images");
+  const Shape kernel = numbers(-1, "kernel_shape"), pads = pads_of(n, kernel);
+  Shape strides = numbers(-1, "strides"), padding;
+  while (strides.size() < n) strides.push_back(1);
+  const bool ceil = integer("ceil_mode", 0), counts = integer("count_include_pad", 0);
+  const Shape dilations = numbers(-1, "dilations");
+  for (int64_t i = 0; i < dilations.size() && !largest; i++)
+    if (dilations[i] != 1) refuse("dilations");
+  bool even = true;
+  for (int64_t i = 0; i < n; i++) even = even && pads[i] == pads[n + i];
+  TensorRef x = TensorRef::share(&in(0));
+  if (!even) {
+    if (indexed || ceil || !is_float(x->dtype) || !(largest || counts))
+      refuse("pads that differ at the ends");
+    x = padded(*x, pads, largest ? -double(INFINITY) : 0);
+  }
+  for (int64_t i = 0; i < n; i++) padding.push_back(even ? pads[i] : 0);
+  if (indexed) {
+    if (integer("storage_order", 0)) refuse("positions by columns");
+    TensorPair made = op::max_pool2d_with_indices(*x, kernel, strides, padding, dilations, ceil);
+    const int64_t planes = x->size(0) * x->size(1), by_plane[] = {x->size(0), x->size(1), 1, 1};
+    const TensorRef first =
+        op::arange(Scalar(0), Scalar(planes), Scalar(1), Dtype::kI64, Opt<Device>(kCpuDevice));
+    const TensorRef offset =
+        op::mul(*op::reshape(*first, Ints(by_plane)), Scalar(x->size(2) * x->size(3)));
+    give(std::move(made.first));
+    return give(op::add(*made.second, *offset));
+  }
+  if (largest) {
+    if (n == 1) return give(op::max_pool1d(*x, kernel, strides, padding, dilations, ceil));
+    if (n == 2) return give(op::max_pool2d(*x, kernel, strides, padding, dilations, ceil));
+    return give(op::max_pool3d(*x, kernel, strides, padding, dilations, ceil));
+  }
+  if (n == 1) return give(op::avg_pool1d(*x, kernel, strides, padding, ceil, counts));
+  if (n == 2) return give(op::avg_pool2d(*x, kernel, strides, padding, ceil, counts));
+  give(op::avg_pool3d(*x, kernel, strides, padding, ceil, counts));
+}
+
+// The sizes of all dims that a Resize node gives.
+Shape Importer::resized_to(int64_t n) const {
+  const int64_t of_scales = opset_ < 11 ? 1 : 2;
+  if (attr("axes")) refuse("axes");
+  if (has(3)) {
+    if (!text_is("keep_aspect_ratio_policy", "stretch", true)) refuse("a ratio that is kept");
+    Shape sizes = numbers(3);
+    if (sizes.size() != n) refuse("sizes of other dimensions");
+    return sizes;
+  }
+  const Tensor& scales = in(of_scales);
+  if (!item(inputs_[of_scales]).known || scales.ndim != 1 || scales.numel != n ||
+      !scales.contiguous())
+    refuse("scales that depend on inputs");
+  Shape sizes;
+  for (int64_t d = 0; d < n; d++) {
+    const auto scale =
+        float(load_scalar(scales.data + d * scales.item_size(), scales.dtype).real());
+    const float size = float(in(0).size(d)) * scale;  // rounded, as 5 * 0.4
+    if (!(size >= 1 && size <= float(kMaxMade)) || size != float(int64_t(size)))
+      refuse("scales that give no whole sizes");
+    sizes.push_back(int64_t(size));
+  }
+  return sizes;
+}
+
+void Importer::resize() {
+  const Tensor& x = in(0);
+  const int64_t n = x.ndim;
+  const Shape sizes = resized_to(n);
+  if (n < 3 || sizes[0] != x.size(0) || sizes[1] != x.size(1))
+    refuse("a change of other dimensions than the spatial ones");
+  const bool old = opset_ < 11;
+  const char* const how = "coordinate_transformation_mode";
+  const bool corners = text_is(how, "align_corners", false);
+  const bool half = text_is(how, "half_pixel", !old) || text_is(how, "pytorch_half_pixel", false);
+  const bool asymmetric = text_is(how, "asymmetric", old);
+  if (integer("antialias", 0)) refuse("antialias");
+  for (int64_t d = 2; d < n; d++)
+    if (sizes[d] < 1 || sizes[d] > kMaxMade || x.size(d) < 1) refuse("a size of 0");
+  if (text_is("mode", "nearest", true)) {
+    const bool floors = text_is("nearest_mode", "floor", old);
+    const bool ceils = text_is("nearest_mode", "ceil", false);
+    const bool up = text_is("nearest_mode", "round_prefer_ceil", false);
+    if (!corners && !half && !asymmetric) refuse(how);
+    TensorRef y = TensorRef::share(&x);
+    for (int64_t d = 2; d < n; d++) {
+      if (sizes[d] == x.size(d)) continue;
+      const double step = double(x.size(d)) / double(sizes[d]);
+      SmallVec<int64_t, 16> rows;
+      for (int64_t i = 0; i < sizes[d]; i++) {
+        double at = double(i) * step;
+        if (half) at = (double(i) + 0.5) * step - 0.5;
+        if (corners)
+          at = sizes[d] > 1 ? double(i) * double(x.size(d) - 1) / double(sizes[d] - 1) : 0;
+        double place = ::ceil(at - 0.5);  // round_prefer_floor
+        if (floors) place = ::floor(at);
+        if (ceils) place = ::ceil(at);
+        if (up) place = ::floor(at + 0.5);
+        rows.push_back(clamp(int64_t(place), int64_t(0), x.size(d) - 1));
+      }
+      y = op::index_select(*y, d, *integers({rows.data(), rows.size()}));
+    }
+    return give(std::move(y));
+  }
+  const bool cubic = text_is("mode", "cubic", false);
+  if (!cubic && !text_is("mode", "linear", false)) refuse("its mode");
+  if ((!corners && !half) || integer("exclude_outside", 0)) refuse(how);
+  if (cubic && (n != 4 || real("cubic_coeff_a", -0.75) != -0.75)) refuse("its cubic weights");
+  if (n > 5) refuse("more than three spatial dimensions");
+  for (int64_t d = 2; d < n && text_is(how, "pytorch_half_pixel", false); d++)
+    if (sizes[d] == 1 && x.size(d) != 1) refuse("a size of 1");
+  static constexpr int64_t kLinear[] = {1, 2, 6}, kCubic = 5;  // of enum Interpolation
+  give(op::interpolate(x, sizes.span().slice(2, n), {}, cubic ? kCubic : kLinear[n - 3],
+                       Opt<bool>(corners)));
+}
+
+void Importer::depth_and_space() {
+  const Tensor& x = in(0);
+  const int64_t b = integer("blocksize", 0);
+  if (x.ndim != 4 || b < 1 || b > kMaxMade) refuse("its block size, or an input that is no image");
+  const int64_t n = x.size(0), c = x.size(1), h = x.size(2), w = x.size(3);
+  const auto arranged = [&](Ints sizes, Ints order, Ints result) {
+    give(op::reshape(*op::permute(*op::reshape(x, sizes), order), result));
+  };
+  if (is(type_, "SpaceToDepth")) {
+    const int64_t sizes[] = {n, c, h / b, b, w / b, b}, order[] = {0, 3, 5, 1, 2, 4};
+    const int64_t result[] = {n, c * b * b, h / b, w / b};
+    return arranged(Ints(sizes), Ints(order), Ints(result));
+  }
+  const int64_t parts = c / (b * b), result[] = {n, parts, h * b, w * b};
+  if (text_is("mode", "CRD", false)) {
+    const int64_t sizes[] = {n, parts, b, b, h, w}, order[] = {0, 1, 4, 2, 5, 3};
+    return arranged(Ints(sizes), Ints(order), Ints(result));
+  }
+  const int64_t sizes[] = {n, b, b, parts, h, w}, order[] = {0, 3, 4, 1, 5, 2};
+  arranged(Ints(sizes), Ints(order), Ints(result));
+}
+
+bool Importer::layer() {
+  if (is(type_, "Resize")) return resize(), true;
+  if (is(type_, "DepthToSpace") || is(type_, "SpaceToDepth")) return depth_and_space(), true;
+  if (is(type_, "InstanceNormalization"))
+    return give(op::instance_norm(in(0), nullptr, nullptr, opt(1), opt(2), true, 0.1,
+                                  real("epsilon", 1e-5f))),
+           true;
+  if (is(type_, "GroupNormalization")) {
+    if (in(0).ndim < 2 || !has(1) || in(1).numel != in(0).size(1)) refuse("weights of groups");
+    return give(op::group_norm(in(0), integer("num_groups", 1), opt(1), opt(2),
+                               real("epsilon", 1e-5f))),
+           true;
+  }
+  if (is(type_, "LRN")) {
+    const int64_t size = integer("size", 1);
+    if (size % 2 == 0) refuse("an even size");
+    return give(op::local_response_norm(in(0), size, real("alpha", 1e-4f), real("beta", 0.75f),
+                                        real("bias", 1))),
+           true;
+  }
+  if (is(type_, "Selu")) {
+    if (attr("alpha") || attr("gamma")) refuse("other numbers than the usual ones");
+    return give(op::selu(in(0))), true;
+  }
+  if (is(type_, "ThresholdedRelu"))
+    return give(op::threshold(in(0), Scalar(real("alpha", 1)), Scalar(0.0))), true;
+  if (is(type_, "Shrink")) {
+    const double bias = real("bias", 0), lambd = real("lambd", 0.5);
+    if (bias != 0 && bias != lambd) refuse("a bias that is neither 0 nor lambd");
+    return give(bias == 0 ? op::hardshrink(in(0), lambd) : op::softshrink(in(0), lambd)), true;
+  }
+  if (is(type_, "Einsum")) {
+    const Attr* a = attr("equation");
+    SmallVec<const Tensor*, 4> list;
+    for (int64_t i = 0; i < inputs_.size(); i++) list.push_back(&in(i));
+    if (!a || list.empty()) refuse("no equation");
+    return give(op::einsum(a->s, {list.data(), list.size()})), true;
+  }
+  if (is(type_, "GridSample")) {
+    const bool cubic = text_is("mode", "bicubic", false) || text_is("mode", "cubic", false);
+    int64_t mode = cubic ? 2 : 0, padding = text_is("padding_mode", "border", false);
+    if (text_is("mode", "nearest", false)) mode = 1;
+    if (text_is("padding_mode", "reflection", false)) padding = 2;
+    return give(op::grid_sample(in(0), in(1), mode, padding,
+                                Opt<bool>(integer("align_corners", 0) != 0))),
+           true;
   }
   return false;
 }
@@ -921,8 +1127,12 @@ bool Importer::reduction() {
            true;
   }
   if (is(type_, "CumSum")) {
-    if (integer("exclusive", 0) || integer("reverse", 0)) refuse("exclusive or reverse sums");
-    return give(op::cumsum(in(0), dim(whole_number(1, 0), n), in(0).dtype)), true;
+    const int64_t d[] = {dim(whole_number(1, 0), n)};
+    const bool back = integer("reverse", 0);
+    const TensorRef x = back ? op::flip(in(0), Ints(d)) : TensorRef::share(&in(0));
+    TensorRef y = op::cumsum(*x, d[0], x->dtype);
+    if (integer("exclusive", 0)) y = op::sub(*y, *x);
+    return give(back ? op::flip(*y, Ints(d)) : std::move(y)), true;
   }
   if (is(type_, "TopK")) {
     TensorPair made = op::topk(in(0), whole_number(1, 1), dim(integer("axis", -1), n),
@@ -990,7 +1200,11 @@ bool Importer::arrangement() {
     return give(op::cat({list.data(), list.size()}, dim(integer("axis", 0), n))), true;
   }
   if (is(type_, "Pad")) {
-    if (!text_is("mode", "constant", true)) refuse("a mode other than constant");
+    int64_t mode = 0;  // of enum Padding
+    if (text_is("mode", "reflect", false)) mode = 1;
+    if (text_is("mode", "edge", false)) mode = 2;
+    if (text_is("mode", "wrap", false)) mode = 3;
+    if (!mode && !text_is("mode", "constant", true)) refuse("its mode");
     const Shape pads = numbers(1, "pads");
     Shape axes = has(3) ? numbers(3) : Shape();
     for (int64_t d = 0; d < n && !has(3); d++) axes.push_back(d);
@@ -1002,7 +1216,16 @@ bool Importer::arrangement() {
       all[d] = pads[i];
       all[n + d] = pads[axes.size() + i];
     }
-    return give(padded(in(0), all, number(2, real("value", 0)))), true;
+    if (!mode) return give(padded(in(0), all, number(2, real("value", 0)))), true;
+    Shape list;  // of the dims behind those without pads, from the last one
+    int64_t first = 0;
+    while (first < n && !all[first] && !all[n + first]) first++;
+    for (int64_t d = n - 1; d >= first; d--) {
+      list.push_back(all[d]);
+      list.push_back(all[n + d]);
+    }
+    if (list.empty()) return give(TensorRef::share(&in(0))), true;
+    return give(op::pad(in(0), list, mode)), true;
   }
   if (is(type_, "Tile")) return give(op::repeat(in(0), numbers(1))), true;
   if (is(type_, "Trilu")) {
@@ -1055,12 +1278,17 @@ void Importer::split() {
   }
 }
 
+// index as int64, from the end if it is negative.
+TensorRef Importer::positions(const Tensor& index, int64_t size) const {
+  TensorRef at = TensorRef::share(&index);
+  if (is_float(at->dtype)) refuse("positions that are no integers");
+  if (at->dtype != Dtype::kI64) at = op::to_dtype(*at, Dtype::kI64);
+  return op::where(*op::lt(*at, Scalar(0)), *op::add(*at, Scalar(size)), *at);
+}
+
 void Importer::gather() {
   const int64_t n = in(0).ndim, d = dim(integer("axis", 0), n), size = in(0).size(d);
-  TensorRef index = TensorRef::share(&in(1));
-  if (index->dtype != Dtype::kI64) index = op::to_dtype(*index, Dtype::kI64);
-  const TensorRef below = op::lt(*index, Scalar(0));
-  index = op::where(*below, *op::add(*index, Scalar(size)), *index);
+  const TensorRef index = positions(in(1), size);
   if (is(type_, "GatherElements")) return give(op::gather(in(0), d, *index));
   const int64_t all = index->numel;
   const TensorRef y = op::index_select(in(0), d, *op::reshape(*index, Ints(&all, 1)));
@@ -1070,10 +1298,77 @@ void Importer::gather() {
   give(op::reshape(*y, sizes));
 }
 
+void Importer::scatter_elements() {
+  const int64_t d = dim(integer("axis", 0), in(0).ndim);
+  const TensorRef index = positions(in(1), in(0).size(d));
+  static constexpr struct {
+    const char* name;
+    int64_t reduce;  // of enum ScatterReduce
+  } kReductions[] = {{"add", 0}, {"mul", 1}, {"max", 3}, {"min", 4}};
+  for (const auto& r : kReductions)
+    if (text_is("reduction", r.name, false))
+      return give(op::scatter_reduce(in(0), d, *index, in(2), r.reduce));
+  if (!text_is("reduction", "none", true)) refuse("its reduction");
+  give(op::scatter(in(0), d, *index, in(2)));
+}
+
+// The positions (n) among rows of data, all of whose first dims are one, of index (…, dims).
+TensorRef Importer::row_numbers(const Tensor& data, const Tensor& index) const {
+  const int64_t dims = index.ndim ? index.size(-1) : 0;
+  if (dims < 1 || dims > data.ndim || integer("batch_dims", 0)) refuse("its number of dimensions");
+  TensorRef at;
+  for (int64_t k = 0; k < dims; k++) {
+    const TensorRef one = positions(*op::select(index, -1, k), data.size(k));
+    at = k ? op::add(*op::mul(*at, Scalar(data.size(k))), *one) : one;
+  }
+  return op::reshape(*at, Ints(&at->numel, 1));
+}
+
+// GatherND and ScatterND.
+void Importer::rows_of_many() {
+  const Tensor &data = in(0), &index = in(1);
+  const TensorRef at = row_numbers(data, index);
+  const int64_t dims = index.size(-1);
+  const Ints first = data.sizes().slice(0, dims), rest = data.sizes().slice(dims, data.ndim);
+  int64_t flat[2] = {1, 1};
+  for (const int64_t size : first) flat[0] *= size;
+  for (const int64_t size : rest) flat[1] *= size;
+  const TensorRef rows = op::reshape(data, Ints(flat));
+  if (is(type_, "GatherND")) {
+    Shape sizes(index.sizes().slice(0, index.ndim - 1));
+    sizes.append(rest);
+    return give(op::reshape(*op::index_select(*rows, 0, *at), sizes));
+  }
+  const int64_t of_updates[] = {at->numel, flat[1]};
+  const TensorRef updates = op::reshape(in(2), Ints(of_updates));
+  const bool adds = text_is("reduction", "add", false);
+  if (!adds && !text_is("reduction", "none", true)) refuse("its reduction");
+  const TensorRef y =
+      adds ? op::index_add(*rows, 0, *at, *updates) : op::index_copy(*rows, 0, *at, *updates);
+  give(op::reshape(*y, data.sizes()));
+}
+
+void Importer::one_hot() {
+  const int64_t depth = whole_number(1, 0), n = in(0).ndim;
+  if (depth < 1 || depth > kMaxMade) refuse("its depth");
+  if (in(2).ndim != 1 || in(2).numel != 2) refuse("values that are not two");
+  const int64_t d = dim(integer("axis", -1), n + 1);
+  const TensorRef index = op::unsqueeze(*positions(in(0), depth), d);
+  Shape sizes;
+  for (int64_t i = 0; i <= n; i++) sizes.push_back(i == d ? depth : 1);
+  const TensorRef classes = op::reshape(
+      *op::arange(Scalar(0), Scalar(depth), Scalar(1), Dtype::kI64, Opt<Device>(kCpuDevice)),
+      sizes);
+  give(op::where(*op::eq(*index, *classes), *op::select(in(2), 0, 1), *op::select(in(2), 0, 0)));
+}
+
 bool Importer::indexing() {
   if (is(type_, "Slice")) return slice(), true;
   if (is(type_, "Split")) return split(), true;
   if (is(type_, "Gather") || is(type_, "GatherElements")) return gather(), true;
+  if (is(type_, "ScatterElements")) return scatter_elements(), true;
+  if (is(type_, "GatherND") || is(type_, "ScatterND")) return rows_of_many(), true;
+  if (is(type_, "OneHot")) return one_hot(), true;
   return false;
 }
 
@@ -1140,14 +1435,14 @@ bool Importer::constant() {
 // Whether the node at hand computes with small constants only, or makes a view of one.
 bool Importer::may_compute() const {
   if (inputs_.empty() || computed_ > kMaxComputed) return false;
-  for (const char* larger :
-       {"Pad", "Tile", "Expand", "Conv", "ConvTranspose", "MaxPool", "AveragePool"})
+  for (const char* larger : {"Pad", "Tile", "Expand", "Conv", "ConvTranspose", "MaxPool",
+                             "AveragePool", "Resize", "Einsum", "OneHot", "GridSample"})
     if (is(type_, larger)) return false;
   for (const Name& name : inputs_)
     if (name.n && !item(name).known) return false;
   if (is(type_, "Transpose") || is(type_, "Identity")) return true;
   for (const char* view : {"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
-    if (is(type_, view)) return in(0).contiguous();
+    if (is(type_, view)) return in(0).contiguous() || in(0).numel <= kSmall;
   for (const Name& name : inputs_)
     if (name.n && item(name).t->numel > kSmall) return false;
   return true;
@@ -1184,8 +1479,8 @@ void Importer::call() {
   n_given_ = 0;
   const int64_t before = items_.size();
   const auto any = [&] {
-    return constant() || elementwise() || product() || image() || recurrent() || reduction() ||
-           arrangement() || indexing();
+    return constant() || elementwise() || product() || image() || layer() || recurrent() ||
+           reduction() || arrangement() || indexing();
   };
   bool done;
   if (may_compute()) {
@@ -1214,7 +1509,7 @@ void Importer::read_attr(Span<const char> bytes) {
       case 3: a.i = f.integer(); break;
       case 4: a.s = f.bytes; break;
       case 5: a.tensor = f.bytes; break;
-      case 6: refuse("a graph as an attribute");
+      case 6: a.graph = f.bytes; break;
       case 8: add_integers(a.ints, f); break;
       case 9: a.texts.push_back(f.bytes); break;
       default: break;
@@ -1239,8 +1534,40 @@ void Importer::read_node(Span<const char> node) {
   for (Message m(node); m.next(f);)
     if (f.number == 5) read_attr(f.bytes);
   if (domain.n && !is(domain, "ai.onnx")) refuse("an operator of another domain");
+  if (is(type_, "If")) return read_branch();
   call();
   at_++;
+}
+
+// The nodes of one branch, if constants decide which; branches in branches are few.
+void Importer::read_branch() {
+  const Tensor& condition = in(0);
+  if (!item(inputs_[0]).known || condition.numel != 1) refuse("a condition that depends on inputs");
+  const bool yes = load_scalar(condition.data, condition.dtype).real() != 0;
+  const Attr* a = attr(yes ? "then_branch" : "else_branch");
+  if (!a || depth_ == kMaxDepth) refuse("no branch, or branches in too many others");
+  const Span<const char> graph = a->graph;
+  SmallVec<Name, 4> names;
+  for (const Name& name : outputs_) names.push_back(name);
+  at_++;
+  depth_++;
+  Field f;
+  read_constants(graph);
+  for (Message m(graph); m.next(f);)
+    if (f.number == 1) read_node(f.bytes);
+  depth_--;
+  int64_t k = 0;
+  for (Message m(graph); m.next(f);) {
+    if (f.number != 12) continue;
+    Field v;
+    Name name = name_of("");
+    for (Message info(f.bytes); info.next(v);)
+      if (v.number == 1) name = v.bytes;
+    TensorRef made = item(name).t;
+    const bool known = item(name).known;
+    if (k < names.size() && names[k].n) add(names[k], std::move(made), known);
+    k++;
+  }
 }
 
 // A ValueInfoProto of an input that is no constant.
@@ -1277,15 +1604,20 @@ void Importer::read_input(Span<const char> info, SmallVec<TensorRef, 4>& inputs)
   add(name, std::move(t), false);
 }
 
-void Importer::read_graph(Span<const char> graph) {
+void Importer::read_constants(Span<const char> graph) {
   Field f;
-  SmallVec<TensorRef, 4> inputs, outputs;
   for (Message m(graph); m.next(f);) {
     if (f.number == 15) fail(TT_NOT_IMPLEMENTED, "sparse tensors");
     if (f.number != 5) continue;
     const TensorMessage text(f.bytes);
     add(text.name, text.tensor(files_), true);
   }
+}
+
+void Importer::read_graph(Span<const char> graph) {
+  Field f;
+  SmallVec<TensorRef, 4> inputs, outputs;
+  read_constants(graph);
   for (Message m(graph); m.next(f);)
     if (f.number == 11) read_input(f.bytes, inputs);
   SmallVec<const Tensor*, 4> list;

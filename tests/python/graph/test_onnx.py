@@ -341,6 +341,208 @@ def test_lengths_beyond_the_steps(lengths, tmp_path):
         program.run(arrays[0], lens)
 
 
+def constant(t):
+    """The fields of a TensorProto with the numbers of a float32 or int64 tensor."""
+    if t.dtype is tt.int64:
+        raw = struct.pack(f"<{t.numel()}q", *t.flatten().tolist())
+    else:
+        raw = struct.pack(f"<{t.numel()}f", *t.flatten().tolist())
+    return [(1, list(t.shape)), (2, I64 if t.dtype is tt.int64 else F32), (9, raw)]
+
+
+def attribute(name, v):
+    name = message((1, name.encode()))
+    if isinstance(v, float):
+        return name + varint(2 << 3 | 5) + struct.pack("<f", v)
+    if isinstance(v, list):
+        return name + message((8, v))
+    return name + message((3, v) if isinstance(v, int) else (4, v.encode()))
+
+
+def node(path, op, *tensors, **attributes):
+    """The result of a model of one node; a tensor that is None is left out."""
+    constants = [constant(tt.zeros(0) if t is None else t) for t in tensors]
+    pairs = [attribute(k, v) for k, v in attributes.items()]
+    return load_node(path, op.encode(), constants, *pairs).run()
+
+
+def image(*shape):
+    tt.manual_seed(2)
+    return tt.randn(*shape)
+
+
+def sizes(*numbers):
+    return tt.tensor(numbers)
+
+
+X, V, W3 = image(2, 8, 6, 5), image(8), image(1, 2, 4, 4, 4)
+ROWS_OF = tt.tensor([[0, 1], [-1, 2]])
+MODE = "coordinate_transformation_mode"
+NODES = {
+    "cubic": (
+        lambda p: node(p, "Resize", X, None, None, sizes(2, 8, 7, 9), mode="cubic"),
+        lambda: F.interpolate(X, size=(7, 9), mode="bicubic"),
+    ),
+    "linear": (
+        lambda p: node(p, "Resize", X, None, tt.tensor([1.0, 1, 2, 0.4]), mode="linear"),
+        lambda: F.interpolate(X, size=(12, 2), mode="bilinear"),
+    ),
+    "corners": (
+        lambda p: node(
+            p, "Resize", X, None, None, sizes(2, 8, 7, 9), mode="linear", **{MODE: "align_corners"}
+        ),
+        lambda: F.interpolate(X, size=(7, 9), mode="bilinear", align_corners=True),
+    ),
+    "nearest": (
+        lambda p: node(
+            p,
+            "Resize",
+            X,
+            None,
+            None,
+            sizes(2, 8, 9, 3),
+            mode="nearest",
+            nearest_mode="floor",
+            **{MODE: "asymmetric"},
+        ),
+        lambda: F.interpolate(X, size=(9, 3), mode="nearest"),
+    ),
+    "nearest_ties": (  # the places are 0.5, 2.5 and 4.5, and go down
+        lambda p: node(p, "Resize", X, None, None, sizes(2, 8, 3, 5), mode="nearest"),
+        lambda: X[:, :, tt.tensor([0, 2, 4])],
+    ),
+    "instance_norm": (
+        lambda p: node(p, "InstanceNormalization", X, V, V + 1, epsilon=0.01),
+        lambda: F.instance_norm(X, weight=V, bias=V + 1, eps=0.01),
+    ),
+    "group_norm": (
+        lambda p: node(p, "GroupNormalization", X, V, V + 1, num_groups=2),
+        lambda: F.group_norm(X, 2, V, V + 1),
+    ),
+    "lrn": (
+        lambda p: node(p, "LRN", X, size=3, alpha=0.1, beta=0.5, bias=2.0),
+        lambda: F.local_response_norm(X, 3, 0.1, 0.5, 2.0),
+    ),
+    "einsum": (
+        lambda p: node(p, "Einsum", X, V, equation="nchw,c->nhw"),
+        lambda: tt.einsum("nchw,c->nhw", X, V),
+    ),
+    "scatter_add": (
+        lambda p: node(p, "ScatterElements", V, sizes(1, -1, 1), V[:3], axis=0, reduction="add"),
+        lambda: V.scatter_add(0, sizes(1, 7, 1), V[:3]),
+    ),
+    "scatter": (
+        lambda p: node(p, "ScatterElements", V, sizes(3, -8), V[:2]),
+        lambda: V.scatter(0, sizes(3, 0), V[:2]),
+    ),
+    "gather_nd": (lambda p: node(p, "GatherND", X, ROWS_OF), lambda: tt.stack([X[0, 1], X[1, 2]])),
+    "scatter_nd": (
+        lambda p: node(p, "ScatterND", X[:, :, 0, 0], ROWS_OF, tt.tensor([9.0, 8.0])),
+        lambda: X[:, :, 0, 0].index_put((sizes(0, 1), sizes(1, 2)), tt.tensor([9.0, 8.0])),
+    ),
+    "one_hot": (
+        lambda p: node(p, "OneHot", sizes(2, -1, 0), sizes(4), tt.tensor([-1.0, 5.0]), axis=0),
+        lambda: F.one_hot(sizes(2, 3, 0), 4).T * 6.0 - 1,
+    ),
+    "crd": (
+        lambda p: node(p, "DepthToSpace", X, blocksize=2, mode="CRD"),
+        lambda: F.pixel_shuffle(X, 2),
+    ),
+    "dcr": (
+        lambda p: node(p, "DepthToSpace", X, blocksize=2),
+        lambda: F.pixel_shuffle(X.reshape(2, 4, 2, 6, 5).transpose(1, 2).reshape(X.shape), 2),
+    ),
+    "space_to_depth": (
+        lambda p: node(p, "SpaceToDepth", X[..., :4], blocksize=2),
+        lambda: F.pixel_unshuffle(X[..., :4], 2)
+        .reshape(2, 8, 4, 3, 2)
+        .transpose(1, 2)
+        .reshape(2, 32, 3, 2),
+    ),
+    "reflect": (
+        lambda p: node(p, "Pad", X, sizes(0, 0, 1, 2, 0, 0, 3, 1), mode="reflect"),
+        lambda: F.pad(X, (2, 1, 1, 3), mode="reflect"),
+    ),
+    "edge": (
+        lambda p: node(p, "Pad", X, sizes(0, 0, 1, 2, 0, 0, 3, 1), mode="edge"),
+        lambda: F.pad(X, (2, 1, 1, 3), mode="replicate"),
+    ),
+    "cumsum": (
+        lambda p: node(p, "CumSum", V, sizes(0), reverse=1, exclusive=1),
+        lambda: V.flip(0).cumsum(0).flip(0) - V,
+    ),
+    "max_pool3d": (
+        lambda p: node(p, "MaxPool", W3, kernel_shape=[2, 2, 2], strides=[1, 2, 2]),
+        lambda: F.max_pool3d(W3, 2, (1, 2, 2)),
+    ),
+    "same_pool": (
+        lambda p: node(p, "MaxPool", X, kernel_shape=[2, 2], strides=[2, 2], auto_pad="SAME_UPPER"),
+        lambda: F.max_pool2d(F.pad(X, (0, 1), value=-math.inf), 2),
+    ),
+    "same_conv": (
+        lambda p: node(p, "Conv", X, W_CONV, auto_pad="SAME_LOWER"),
+        lambda: F.conv2d(F.pad(X, (1, 0, 1, 0)), W_CONV),
+    ),
+    "selu": (lambda p: node(p, "Selu", V), lambda: F.selu(V)),
+    "shrink": (
+        lambda p: node(p, "Shrink", V, lambd=0.25, bias=0.25),
+        lambda: F.softshrink(V, 0.25),
+    ),
+    "grid_sample": (
+        lambda p: node(p, "GridSample", X, GRID, padding_mode="border", align_corners=1),
+        lambda: F.grid_sample(X, GRID, padding_mode="border", align_corners=True),
+    ),
+}
+W_CONV, GRID = image(3, 8, 2, 2), image(2, 3, 4, 2)
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_nodes(name, tmp_path):
+    run, want = NODES[name]
+    got, want = run(tmp_path / "m.onnx"), want()
+    assert got.shape == want.shape and tt.allclose(got, want, atol=1e-5)
+
+
+def branch(op, depth=0):
+    """A graph that gives op of the name c1, below `depth` conditions that hold."""
+    node = message((1, b"c1"), (2, b"r%d" % depth), (4, op))
+    for k in reversed(range(depth)):
+        inner = (
+            5,
+            message(
+                (1, b"then_branch"), (6, message((1, node), (12, message((1, b"r%d" % (k + 1))))))
+            ),
+        )
+        node = message((1, b"c0"), (2, b"r%d" % k), (4, b"If"), inner)
+    return message((1, node), (12, message((1, b"r0"))))
+
+
+def test_branches(tmp_path):
+    path, v = tmp_path / "m.onnx", tt.tensor([1.5, -2.0])
+    for condition, depth, want in ((1, 0, [-1.5, 2]), (1, 7, [-1.5, 2]), (0, 0, [1.5, 2])):
+        branches = [message((1, b"then_branch"), (6, branch(b"Neg", depth)))]
+        branches.append(message((1, b"else_branch"), (6, branch(b"Abs"))))
+        constants = [constant(sizes(condition)), constant(v)]
+        assert load_node(path, b"If", constants, *branches).run().tolist() == want
+    deep = message((1, b"then_branch"), (6, branch(b"Neg", 8)))
+    for given in ([], [deep]):
+        with pytest.raises(NotImplementedError, match="branches in too many"):
+            load_node(path, b"If", [constant(sizes(1)), constant(v)], *given)
+
+
+def test_normalization_of_other_sizes(tmp_path):
+    """The statistics were read without a look whether they are there, or how many they are."""
+    path, long = tmp_path / "m.onnx", image(2000)
+    x, v = constant(image(1, 400, 2, 2)), constant(image(400))
+    with pytest.raises(RuntimeError, match="lacks input 3"):
+        load_node(path, b"BatchNormalization", [x, v, v])
+    for k in range(1, 5):
+        given = [x, v, v, v, v]
+        given[k] = constant(long)
+        with pytest.raises((RuntimeError, ValueError)):
+            load_node(path, b"BatchNormalization", given)
+
+
 def test_names_that_are_no_texts(tmp_path):
     """Fields of another kind than bytes have no address, which was given to memcmp."""
     tensor = (5, message((1, [1]), (2, F32), (4, struct.pack("<f", 1)), (8, 7)))
