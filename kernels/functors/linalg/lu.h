@@ -13,6 +13,16 @@
 
 TT_FUNCTORS_BEGIN
 
+// u / |u|, exactly 1 or -1 for a real number; 0 for 0.
+TT_TEAM TT_INLINE double sign_of_pivot(double u, double) {
+  if (u > 0) return 1;
+  return u < 0 ? -1 : u;
+}
+TT_TEAM TT_INLINE c128 sign_of_pivot(c128 u, double size) {
+  if (size == 0) return {0, 0};
+  return u * (1 / size);
+}
+
 template <class T>
 TT_TEAM TT_INLINE void write_determinant(const T* a, int64_t n, bool odd, double* out) {
   T det = from_real<T>(odd ? -1 : 1);
@@ -22,7 +32,7 @@ TT_TEAM TT_INLINE void write_determinant(const T* a, int64_t n, bool odd, double
     const T u = a[i * n + i];
     const double size = modulus(u);
     det = det * u;
-    sign = size == 0 ? from_real<T>(0) : sign * (u * (1 / size));
+    sign = sign * sign_of_pivot(u, size);
     log += log_of(size);
   }
   *reinterpret_cast<T*>(out) = det;

@@ -382,3 +382,11 @@ def test_matrices_of_a_batch_do_not_change_the_exponentials_of_others(worst):
     found = tt.linalg.matrix_exp(batch)
     for k in 0, 2:
         assert tt.allclose(found[k], tt.linalg.matrix_exp(batch[k]), rtol=1e-13, atol=0)
+
+
+def test_signs_of_determinants_are_exact():
+    tt.manual_seed(0)
+    x = tt.randn(200, 3, 3, dtype=tt.float64)
+    negative = tt.linalg.det(x) < 0
+    assert set(tt.linalg.slogdet(x).sign.tolist()) == {1.0, -1.0}
+    assert tt.equal(tt.isnan(tt.logdet(x)), negative)
