@@ -37,9 +37,15 @@ class Args {
     return !has(name) || same(sizes(name), want);
   }
   bool is_vector(const char* name, int64_t n) const { return is_absent_or(name, Ints(&n, 1)); }
-  // float64 if the named tensor is, else float32: the dtype of what forward keeps for backward.
+  // Row-major, of the dtype of another tensor.
+  bool is_parameter(const char* name, Ints want, const char* of) const {
+    return !has(name) ||
+           (same(sizes(name), want) && same_dtype(name, of) && tensor(name).contiguous());
+  }
+  // What forward keeps for backward: row-major, float64 if the named tensor is, else float32.
   bool is_kept(const char* name, const char* of) const {
-    return dtype(name) == (dtype(of) == Dtype::kF64 ? Dtype::kF64 : Dtype::kF32);
+    const Dtype kept = dtype(of) == Dtype::kF64 ? Dtype::kF64 : Dtype::kF32;
+    return dtype(name) == kept && tensor(name).contiguous();
   }
   bool is_dim(const char* name, int64_t ndim) const {
     const int64_t n = max<int64_t>(ndim, 1);
@@ -110,14 +116,20 @@ bool recurs_back(const Args& a) {
          a.is_kept("saved", "w_hh") && (!a.has("w_hr") || a.ndim("w_hr") == 2);
 }
 
+// The mask has all batches and heads; a row may be that of all queries.
+bool masks(const Args& a, Ints query, int64_t keys) {
+  if (!a.has("mask")) return true;
+  const Ints m = a.sizes("mask");
+  const Dtype d = a.dtype("mask");
+  return m.n == 4 && m[0] == query[0] && m[1] == query[1] && (m[2] == 1 || m[2] == query[2]) &&
+         m[3] == keys && (d == Dtype::kBool || d == Dtype::kF32 || d == a.dtype("query"));
+}
 bool attends(const Args& a) {
   for (const char* name : {"query", "key", "value"})
     if (a.ndim(name) != 4 || !a.same_dtype(name, "query")) return false;
   const Ints q = a.sizes("query"), k = a.sizes("key"), v = a.sizes("value");
-  const int64_t scores[] = {q[0], q[1], q[2], k[2]};
-  return q[0] == k[0] && k[0] == v[0] && k[1] == v[1] && k[1] > 0 && q[1] % k[1] == 0 &&
-         q[3] == k[3] && k[2] == v[2] &&
-         (!a.has("mask") || broadcasts(a.sizes("mask"), Ints(scores)));
+  return is_float(a.dtype("query")) && q[0] == k[0] && k[0] == v[0] && k[1] == v[1] && k[1] > 0 &&
+         q[1] % k[1] == 0 && q[3] == k[3] && k[2] == v[2] && masks(a, q, k[2]);
 }
 bool attends_back(const Args& a) {
   if (!attends(a)) return false;
@@ -204,18 +216,23 @@ bool has_classes(const Args& a) {
   return x.n >= 1 && same(a.sizes("target"), without(x, dim)) && a.dtype("target") == Dtype::kI64;
 }
 bool loses(const Args& a) {
-  return has_classes(a) && a.is_vector("weight", a.sizes("input")[a.ndim("input") < 2 ? 0 : 1]) &&
+  return has_classes(a) && is_float(a.dtype("input")) &&
+         a.is_vector("weight", a.sizes("input")[a.ndim("input") < 2 ? 0 : 1]) &&
          (!a.has("weight") || a.same_dtype("weight", "input"));
 }
 bool loses_back(const Args& a) {
-  return has_classes(a) && a.same_sizes("row_weight", "target") &&
+  return has_classes(a) && is_float(a.dtype("input")) && a.same_sizes("row_weight", "target") &&
+         a.is_kept("row_weight", "input") &&
          (a.numel("grad") == 1 || a.same_sizes("grad", "target"));
 }
 
 bool normalizes_channels(const Args& a) {
   if (a.ndim("input") < 2) return false;
   const int64_t n = a.sizes("input")[1];
-  for (const char* name : {"weight", "bias", "running_mean", "running_var"})
+  const char* const parameters = a.has("weight") ? "weight" : "bias";
+  for (const char* name : {"weight", "bias"})
+    if (!a.is_parameter(name, Ints(&n, 1), parameters)) return false;
+  for (const char* name : {"running_mean", "running_var"})
     if (!a.is_vector(name, n)) return false;
   return a.integer("training") || (a.has("running_mean") && a.has("running_var"));
 }
@@ -360,7 +377,11 @@ bool reflects(const Args& a) {
   return x.n >= 2 && tau.n == x.n - 1 && same(tau.slice(0, tau.n - 1), x.slice(0, x.n - 2)) &&
          tau[tau.n - 1] <= x[x.n - 1] && x[x.n - 1] <= x[x.n - 2] && a.same_dtype("tau", "self");
 }
-bool transforms(const Args& a) { return a.ndim("self") > 0 && a.is_dim("dim", a.ndim("self")); }
+bool transforms(const Args& a, bool complex) {
+  const Dtype d = a.dtype("self");
+  return a.ndim("self") > 0 && a.is_dim("dim", a.ndim("self")) &&
+         (complex ? is_complex(d) : is_float(d));
+}
 bool has_softmax(const Args& a) {
   return a.is_dim("dim", a.ndim("y")) && a.same_sizes("grad", "y") && a.same_dtype("grad", "y");
 }
@@ -395,11 +416,11 @@ constexpr Guard kGuards[] = {
     {"convolution_backward", convolves_back},
     {"to_dtype", always},
     {"to_device", always},
-    {"fft_c2c", transforms},
-    {"fft_r2c", transforms},
+    {"fft_c2c", [](const Args& a) { return transforms(a, true); }},
+    {"fft_r2c", [](const Args& a) { return transforms(a, false); }},
     {"fft_c2r",
      [](const Args& a) {
-       return transforms(a) && a.in("length", 1, INT32_MAX) &&
+       return transforms(a, true) && a.in("length", 1, INT32_MAX) &&
               a.sizes("self")[wrapped(a.integer("dim"), a.ndim("self"))] ==
                   a.integer("length") / 2 + 1;
      }},
@@ -438,7 +459,9 @@ constexpr Guard kGuards[] = {
     {"native_cross_entropy", loses},
     {"nll_loss_backward", [](const Args& a) { return loses_back(a); }},
     {"cross_entropy_backward",
-     [](const Args& a) { return loses_back(a) && a.same_sizes("lse", "target"); }},
+     [](const Args& a) {
+       return loses_back(a) && a.same_sizes("lse", "target") && a.is_kept("lse", "input");
+     }},
     {"log1p_exp", always},
     {"matmul_stack", multiplies},
     {"linear_rows", is_linear},
@@ -446,7 +469,8 @@ constexpr Guard kGuards[] = {
     {"batch_norm_backward", normalizes_channels_back},
     {"native_layer_norm",
      [](const Args& a) {
-       return normalizes_rows(a) && a.is_absent_or("bias", a.ints("normalized_shape"));
+       return normalizes_rows(a) && a.is_absent_or("bias", a.ints("normalized_shape")) &&
+              (!a.has("weight") || !a.has("bias") || a.same_dtype("weight", "bias"));
      }},
     {"layer_norm_backward", normalizes_rows_back},
     {"max_pool2d_backward", [](const Args& a) { return pools_back(a, true); }},
