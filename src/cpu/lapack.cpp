@@ -4,6 +4,7 @@
 #include "base/os.h"
 #include "core/ctx.h"
 #include "cpu/blas.h"
+#include "cpu/decompose.h"
 #include "cpu/product.h"
 
 namespace TT_NS {
@@ -107,6 +108,7 @@ int64_t lapack_cholesky(Dtype d, int64_t n, void* a, bool upper) {
 void lapack_solve_triangular(Dtype d, int64_t n, int64_t k, const void* a, void* b, bool upper,
                              bool adjoint, bool unit) {
   const bool whole = n < 4 * kSolveBlock || k < kSolveBlock || (adjoint && is_complex(d));
+  if (!whole && decomposes(d)) return own_solve_triangular(d, n, k, a, b, upper, adjoint, unit);
   if (whole || !multiplies_itself()) return solve_block(d, n, k, a, n, b, k, upper, adjoint, unit);
   const int64_t size = item_size(d);
   const auto row = [&](int64_t i) { return static_cast<char*>(b) + i * k * size; };

@@ -1,5 +1,5 @@
 // Eigenvalues and eigenvectors.
-#include "cpu/condense.h"
+#include "cpu/decompose.h"
 #include "ops/linalg/matrices.h"
 
 namespace TT_NS::impl {
@@ -15,7 +15,7 @@ struct EighPlan {
 };
 static void compute_eigh(const EighPlan& p) {
   for (int64_t i = 0; i < p.batch; i++)
-    p.info[i] = int32_t((condenses(p.dtype) ? condensed_eigh : lapack_eigh)(
+    p.info[i] = int32_t((decomposes(p.dtype) ? own_eigh : lapack_eigh)(
         p.dtype, p.n, p.a.at(i), p.values.at(i), p.upper, p.vectors));
 }
 constexpr Kernel kLapackEigh = lapack_kernel<EighPlan, compute_eigh>("lapack_eigh");

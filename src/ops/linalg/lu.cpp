@@ -1,4 +1,5 @@
 // LU factors of matrices, and what they give: solutions, inverses, determinants.
+#include "cpu/decompose.h"
 #include "ops/linalg/matrices.h"
 
 namespace TT_NS::impl {
@@ -50,7 +51,8 @@ static void factor_by_kernel(const Tensor& a, const Tensor& pivots, const Tensor
   launch_stages(kernel_lu_factor, a.device, &plan.run);
 }
 
-// ---- large matrices: panels of columns, factored in double precision, whose rows are exchanged in
+// ---- large matrices: own_lu where it serves them; elsewhere panels of columns, factored in double
+// precision, whose rows are exchanged in
 // the whole matrix, and products of matrices (Golub & Van Loan, section 3.2.11) ----
 
 constexpr int64_t kPanel = 32;
@@ -132,6 +134,18 @@ static void factor_panels(const Tensor& a, int32_t* pivots, int32_t* info) {
   }
 }
 
+struct OwnLuPlan {
+  Dtype dtype;
+  int64_t batch, m, n;
+  BatchData a, pivots;
+  int32_t* info;
+};
+static void compute_lu(const OwnLuPlan& p) {
+  for (int64_t i = 0; i < p.batch; i++)
+    own_lu(p.dtype, p.m, p.n, p.a.at(i), reinterpret_cast<int32_t*>(p.pivots.at(i)), p.info + i);
+}
+constexpr Kernel kOwnLu = lapack_kernel<OwnLuPlan, compute_lu>("lu_panels");
+
 struct DeterminantPlan {
   int64_t batch, n, parts;
   BatchData lu, pivots, out;
@@ -145,14 +159,28 @@ static void compute_determinants(const DeterminantPlan& p) {
 constexpr Kernel kDeterminants =
     lapack_kernel<DeterminantPlan, compute_determinants>("determinants");
 
-static void factor_large(Factors& f) {
+static void factor_each(Factors& f, int64_t count) {
   op::zero_(*f.info);
-  const int64_t count = f.info->numel;
   const int64_t sizes[] = {count, f.lu->size(-2), f.lu->size(-1)};
   const TensorRef matrices = op::view(*f.lu, {sizes, 3});
   for (int64_t i = 0; i < count; i++)
     factor_panels(*op::select(*matrices, 0, i), f.pivots->as<int32_t>() + i * f.pivots->size(-1),
                   f.info->as<int32_t>() + i);
+}
+static void factor_large(Factors& f) {
+  const int64_t count = f.info->numel;
+  if (decomposes(f.lu->dtype)) {
+    const OwnLuPlan plan = {.dtype = f.lu->dtype,
+                            .batch = count,
+                            .m = f.lu->size(-2),
+                            .n = f.lu->size(-1),
+                            .a = matrices_of(*f.lu),
+                            .pivots = vectors_of(*f.pivots),
+                            .info = f.info->as<int32_t>()};
+    launch(kOwnLu, kCpuDevice, &plan, 1);
+  } else {
+    factor_each(f, count);
+  }
   if (!f.det) return;
   const DeterminantPlan det = {.batch = count,
                                .n = f.lu->size(-1),
@@ -410,11 +438,29 @@ TensorRef linalg_solve(Call, const Tensor& self, const Tensor& other, bool left)
 
 // ---- inverses ----
 
+static void compute_inverses(const LuSolvePlan& p) {
+  for (int64_t i = 0; i < p.batch; i++)
+    own_inverse(p.dtype, p.n, p.lu.at(i), reinterpret_cast<int32_t*>(p.pivots.at(i)), p.b.at(i));
+}
+constexpr Kernel kOwnInverse = lapack_kernel<LuSolvePlan, compute_inverses>("lu_inverse");
+
 TensorPair native_inv(Call, const Tensor& self) {
   MaskGuard no_grad(bit(kKeyAutograd));
   Factors f = factor(self);
   const int64_t n = self.size(-1);
   TensorRef x = new_tensor(self.sizes(), f.lu->dtype, self.device);
+  if (uses_lapack(self) && decomposes(x->dtype)) {
+    const LuSolvePlan plan = {.dtype = x->dtype,
+                              .batch = f.info->numel,
+                              .n = n,
+                              .k = n,
+                              .lu = matrices_of(*f.lu),
+                              .pivots = vectors_of(*f.pivots),
+                              .b = matrices_of(*x),
+                              .adjoint = false};
+    launch(kOwnInverse, kCpuDevice, &plan, 1);
+    return {converted(std::move(x), self.dtype), std::move(f.info)};
+  }
   copy_elements(*x, *op::expand(*op::eye(n, n, f.lu->dtype, self.device), self.sizes()));
   solve_in_place(*f.lu, *f.pivots, *x, false);
   return {converted(std::move(x), self.dtype), std::move(f.info)};

@@ -1,4 +1,5 @@
 // QR decompositions and products of Householder reflections.
+#include "cpu/decompose.h"
 #include "ops/linalg/matrices.h"
 
 namespace TT_NS::impl {
@@ -95,6 +96,33 @@ template <class F> static void for_each_matrix(const Tensor& a, const Tensor& ta
   for (int64_t i = 0; i < count; i++) f(i, *op::select(*matrices, 0, i), *op::select(*taus, 0, i));
 }
 
+struct OwnQrPlan {
+  Dtype dtype;
+  int64_t batch, m, n, k;
+  BatchData a, tau, q;
+};
+static void compute_qr(const OwnQrPlan& p) {
+  for (int64_t i = 0; i < p.batch; i++) own_qr(p.dtype, p.m, p.n, p.a.at(i), p.tau.at(i));
+}
+static void compute_q(const OwnQrPlan& p) {
+  for (int64_t i = 0; i < p.batch; i++)
+    own_q(p.dtype, p.m, p.n, p.k, p.a.at(i), p.tau.at(i), p.q.at(i));
+}
+constexpr Kernel kOwnQr = lapack_kernel<OwnQrPlan, compute_qr>("qr_panels");
+constexpr Kernel kOwnQ = lapack_kernel<OwnQrPlan, compute_q>("q_panels");
+
+static OwnQrPlan own_plan(const Tensor& a, const Tensor& tau) {
+  OwnQrPlan p = {};
+  p.dtype = a.dtype;
+  p.batch = a.numel / (a.size(-2) * a.size(-1));
+  p.m = a.size(-2);
+  p.n = a.size(-1);
+  p.k = tau.size(-1);
+  p.a = matrices_of(a);
+  p.tau = vectors_of(tau);
+  return p;
+}
+
 static Reflectors reflect(const Tensor& self) {
   const int64_t m = self.size(-2);
   const int64_t n = self.size(-1);
@@ -104,6 +132,11 @@ static Reflectors reflect(const Tensor& self) {
   if (!r.tau->numel) return r;
   if (!uses_lapack(self)) {
     reflect_by_kernel(*r.a, *r.tau);
+    return r;
+  }
+  if (decomposes(r.a->dtype)) {
+    const OwnQrPlan plan = own_plan(*r.a, *r.tau);
+    launch(kOwnQr, kCpuDevice, &plan, 1);
     return r;
   }
   for_each_matrix(*r.a, *r.tau,
@@ -117,6 +150,12 @@ static TensorRef product(const Tensor& a, const Tensor& tau) {
   if (!q->numel) return q;
   const int64_t n = a.size(-1);
   const int64_t batch = q->numel / (a.size(-2) * n);
+  if (uses_lapack(a) && tau.size(-1) && decomposes(a.dtype)) {
+    OwnQrPlan plan = own_plan(a, tau);
+    plan.q = matrices_of(*q);
+    launch(kOwnQ, kCpuDevice, &plan, 1);
+    return q;
+  }
   if (uses_lapack(a) && tau.size(-1)) {
     const int64_t sizes[] = {batch, a.size(-2), n};
     const TensorRef results = op::view(*q, {sizes, 3});

@@ -1,5 +1,5 @@
 // Singular values: native_svd (thin), nuclear_norm.
-#include "cpu/condense.h"
+#include "cpu/decompose.h"
 #include "ops/linalg/matrices.h"
 
 namespace TT_NS::impl {
@@ -13,8 +13,8 @@ struct LapackSvdPlan {
 static void compute_svd(const LapackSvdPlan& p) {
   for (int64_t i = 0; i < p.batch; i++)
     p.info[i] = int32_t(
-        condenses(p.dtype)
-            ? condensed_svd(p.dtype, p.n, p.m, p.a.at(i), p.vh.at(i), p.s.at(i), p.u.at(i))
+        decomposes(p.dtype)
+            ? own_svd(p.dtype, p.n, p.m, p.a.at(i), p.vh.at(i), p.s.at(i), p.u.at(i))
             : lapack_svd(p.dtype, p.m, p.n, p.a.at(i), p.u.at(i), p.s.at(i), p.vh.at(i), true));
 }
 constexpr Kernel kLapackSvd = lapack_kernel<LapackSvdPlan, compute_svd>("lapack_svd");

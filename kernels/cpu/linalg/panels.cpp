@@ -1,6 +1,7 @@
-// Panels of the reductions to tridiagonal and to bidiagonal form. The time is that of reading the
-// matrix from the second-level cache once (symmetric) or twice for each column.
-#include "plan/condense.h"
+// Panels of columns of large real matrices: of LU and QR factors, and of the reductions to
+// tridiagonal and to bidiagonal form, whose time is that of reading the matrix from the
+// second-level cache once (symmetric) or twice for each column.
+#include "plan/panels.h"
 
 #include "kernels/cpu/simd/isa.h"
 
@@ -126,10 +127,17 @@ template <class T> TT_NOINLINE T reflect(T* x, int64_t n, T* beta) {
   return T((norm - alpha * by) / norm);
 }
 
-template <class T> TT_INLINE void scale(T* x, int64_t from, int64_t to, T by) {
+// Clears the elements before `to` in the vector that holds i.
+template <class T> TT_NOINLINE void clear_to(T* x, int64_t i, int64_t to) {
+  for (int64_t k = vector_start<T>(i); k < to; k++) x[k] = 0;
+}
+template <class T> TT_NOINLINE void divide(T* x, int64_t n, T by) {
+  for (int64_t i = 0; i < n; i++) x[i] /= by;
+}
+template <class T> TT_NOINLINE void scale(T* x, int64_t from, int64_t to, T by) {
   for (int64_t i = from; i < to; i++) x[i] *= by;
 }
-template <class T> TT_INLINE T dot(const T* x, const T* y, int64_t from, int64_t to) {
+template <class T> TT_NOINLINE T dot(const T* x, const T* y, int64_t from, int64_t to) {
   T sum;
   dot_rows<T, 1>(x, 0, y, vector_start<T>(from), to, &sum);
   return sum;
@@ -159,7 +167,7 @@ template <class T> void tridiagonal_panel(const Condense<T>& p) {
     add_rows<T>(v_panel, row, j, of_w, -1, i, n, v);
     add_rows<T>(w_panel, row, j, of_v, -1, i, n, v);
     p.d[i] = v[i];
-    for (int64_t k = vector_start<T>(i); k <= i; k++) v[k] = 0;
+    clear_to(v, i, i + 1);
     p.tau[i] = 0;
     if (i + 1 < n) {
       p.tau[i] = reflect(v + i + 1, n - i - 1, p.e + i);
@@ -168,7 +176,7 @@ template <class T> void tridiagonal_panel(const Condense<T>& p) {
       times(w_panel, row, j, v, i + 1, n, of_w);
       add_rows<T>(v_panel, row, j, of_w, -1, i + 1, n, w);
       add_rows<T>(w_panel, row, j, of_v, -1, i + 1, n, w);
-      for (int64_t k = vector_start<T>(i + 1); k <= i; k++) w[k] = 0;
+      clear_to(w, i + 1, i + 1);
       scale(w, i + 1, n, p.tau[i]);
       const T half = T(-0.5) * p.tau[i] * dot(v, w, i + 1, n);
       add_rows<T>(v, row, 1, &half, 1, i + 1, n, w);
@@ -199,7 +207,7 @@ template <class T> void bidiagonal_panel(const Condense<T>& p) {
     read_column(u_panel, row, j, i, second);
     add_rows<T>(v_panel, height, j, first, -1, i, m, v);
     add_rows<T>(x_panel, height, j, second, -1, i, m, v);
-    for (int64_t k = vector_start<T>(i); k < i; k++) v[k] = 0;
+    clear_to(v, i, i);
     p.tau[i] = reflect(v + i, m - i, p.d + i);
     p.tau_u[i] = 0;
     if (i + 1 >= n) continue;
@@ -209,7 +217,7 @@ template <class T> void bidiagonal_panel(const Condense<T>& p) {
     times(x_panel, height, j, v, i, m, second);
     add_rows<T>(y_panel, row, j, first, -1, i + 1, n, y);
     add_rows<T>(u_panel, row, j, second, -1, i + 1, n, y);
-    for (int64_t k = vector_start<T>(i + 1); k <= i; k++) y[k] = 0;
+    clear_to(y, i + 1, i + 1);
     scale(y, i + 1, n, p.tau[i]);
     // row i
     __builtin_memcpy(u + i + 1, p.a + i * row + i + 1, size_t(n - i - 1) * sizeof(T));
@@ -217,7 +225,7 @@ template <class T> void bidiagonal_panel(const Condense<T>& p) {
     read_column(x_panel, height, j, i, second);
     add_rows<T>(y_panel, row, j + 1, first, -1, i + 1, n, u);
     add_rows<T>(u_panel, row, j, second, -1, i + 1, n, u);
-    for (int64_t k = vector_start<T>(i + 1); k <= i; k++) u[k] = 0;
+    clear_to(u, i + 1, i + 1);
     p.tau_u[i] = reflect(u + i + 1, n - i - 1, p.e + i);
     // x = tau a u
     times(p.a + (i + 1) * row, row, m - i - 1, u, i + 1, n, x + i + 1);
@@ -225,8 +233,138 @@ template <class T> void bidiagonal_panel(const Condense<T>& p) {
     times(u_panel, row, j, u, i + 1, n, second);
     add_rows<T>(v_panel, height, j + 1, first, -1, i + 1, m, x);
     add_rows<T>(x_panel, height, j, second, -1, i + 1, m, x);
-    for (int64_t k = vector_start<T>(i + 1); k <= i; k++) x[k] = 0;
+    clear_to(x, i + 1, i + 1);
     scale(x, i + 1, m, p.tau_u[i]);
+  }
+}
+
+// The column of the largest absolute value of row[from, to), the first of equals.
+template <class T> TT_NOINLINE int64_t largest_of(const T* row, int64_t from, int64_t to) {
+  T tops[16] = {};
+  int64_t i = from;
+  for (; i + 16 <= to; i += 16)
+    for (int k = 0; k < 16; k++) tops[k] = max(tops[k], row[i + k] < 0 ? -row[i + k] : row[i + k]);
+  for (; i < to; i++) tops[0] = max(tops[0], row[i] < 0 ? -row[i] : row[i]);
+  for (int k = 1; k < 16; k++) tops[0] = max(tops[0], tops[k]);
+  for (i = from; i < to; i++)
+    if (row[i] == tops[0] || row[i] == -tops[0]) return i;
+  return from;
+}
+template <class T> TT_NOINLINE void swap_numbers(T* x, T* y, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    const T t = x[i];
+    x[i] = y[i];
+    y[i] = t;
+  }
+}
+// The panel's columns as rows, and back.
+template <class T> TT_NOINLINE void read_panel(const Panel<T>& p, T* panel) {
+  const T* a = p.a + p.at * p.row + p.at;
+  for (int64_t r = 0; r < p.m - p.at; r++)
+    for (int64_t j = 0; j < p.width; j++) panel[j * p.height + r] = a[r * p.row + j];
+  const int64_t rows = p.m - p.at;
+  for (int64_t j = 0; j < p.width; j++)
+    for (int64_t r = rows; r % kLanes<T>; r++) panel[j * p.height + r] = 0;
+}
+template <class T> TT_NOINLINE void write_panel(const Panel<T>& p, const T* panel) {
+  T* a = p.a + p.at * p.row + p.at;
+  for (int64_t r = 0; r < p.m - p.at; r++)
+    for (int64_t j = 0; j < p.width; j++) a[r * p.row + j] = panel[j * p.height + r];
+}
+
+template <class T> void solve_triangle(const SolveRows<T>& p) {
+  constexpr int64_t kTile = 1024 / int64_t(sizeof(T));  // columns that the first-level cache holds
+  for (int64_t from = 0; from < p.k; from += kTile) {
+    const int64_t to = min(from + kTile, p.k);
+    for (int64_t s = 0; s < p.n; s++) {
+      const int64_t i = p.lower ? s : p.n - 1 - s;
+      const int64_t first = p.lower ? 0 : i + 1;
+      T* row = p.b + i * p.row;
+      read_column(p.a + i * p.a_row + first * p.a_column, p.a_column, s, 0, p.x);
+      add_rows<T>(p.b + first * p.row, p.row, s, p.x, -1, from, to, row);
+      const T corner = p.a[i * (p.a_row + p.a_column)];
+      if (p.unit) continue;
+      divide(row + from, to - from, corner);
+    }
+  }
+}
+
+template <class T> void factor_panel(const Panel<T>& p) {
+  const int64_t rows = p.m - p.at;
+  T* factors = p.x;
+  read_panel(p, p.panel);
+  for (int64_t j = 0; j < p.width; j++) {
+    T* column = p.panel + j * p.height;
+    for (int64_t i = 0; i < j; i++) {
+      T value = column[i];
+      for (int64_t k = 0; k < i; k++) value -= p.panel[k * p.height + i] * factors[k];
+      factors[i] = value;
+    }
+    add_rows<T>(p.panel, p.height, j, factors, -1, j, rows, column);
+    for (int64_t i = 0; i < j; i++) column[i] = factors[i];
+    const int64_t best = largest_of(column, j, rows);
+    p.pivots[p.at + j] = int32_t(p.at + best + 1);
+    if (best != j) {
+      for (int64_t k = 0; k < p.width; k++) {
+        T* of_panel = p.panel + k * p.height;
+        const T t = of_panel[j];
+        of_panel[j] = of_panel[best];
+        of_panel[best] = t;
+      }
+      swap_numbers(p.a + (p.at + j) * p.row, p.a + (p.at + best) * p.row, p.row);
+    }
+    const T pivot = column[j];
+    if (pivot == 0) *p.info = *p.info ? *p.info : int32_t(p.at + j + 1);
+    else divide(column + j + 1, rows - j - 1, pivot);
+  }
+  write_panel(p, p.panel);
+  // The rows right of it, of U; if the panel ends within a vector, there are no more.
+  const int64_t end = p.at + p.width;
+  const int64_t right = min(round_up(end, kLanes<T>), p.n);
+  T* first = p.a + p.at * p.row;
+  for (int64_t i = 1; i < p.width; i++)
+    for (int64_t j = 0; j < i; j++)
+      for (int64_t c = end; c < right; c++)
+        first[i * p.row + c] -= p.panel[j * p.height + i] * first[j * p.row + c];
+  solve_triangle<T>({.n = p.width,
+                     .k = p.n - right,
+                     .a = p.panel,
+                     .a_row = 1,
+                     .a_column = p.height,
+                     .b = first + right,
+                     .row = p.row,
+                     .lower = true,
+                     .unit = true,
+                     .x = factors});
+}
+
+template <class T> void reflect_panel(const Panel<T>& p) {
+  const int64_t rows = p.m - p.at;
+  T* panel = p.panel;
+  read_panel(p, panel);
+  for (int64_t j = 0; j < p.width; j++) {
+    T* v = panel + j * p.height;
+    T* top = p.x;
+    T* along = p.x + p.width;
+    T beta = 0;
+    for (int64_t i = 0; i < j; i++) {
+      top[i] = v[i];
+      v[i] = 0;
+    }
+    const T tau = reflect(v + j, rows - j, &beta);
+    p.tau[p.at + j] = tau;
+    times(v + p.height, p.height, p.width - j - 1, v, j, rows, along);
+    for (int64_t k = j + 1; k < p.width; k++) {
+      const T by = tau * along[k - j - 1];
+      add_rows<T>(v, p.height, 1, &by, -1, j, rows, panel + k * p.height);
+    }
+    T* column = p.a + p.at * p.row + p.at + j;  // of R, and the vector below
+    for (int64_t i = 0; i < rows; i++) {
+      T value = v[i];
+      if (i < j) value = top[i];
+      if (i == j) value = beta;
+      column[i * p.row] = value;
+    }
   }
 }
 
@@ -234,6 +372,12 @@ TT_ISA_END
 
 TT_ENTRY_BEGIN
 
+void lu_panel(const Panel<float>& p) noexcept { factor_panel(p); }
+void lu_panel(const Panel<double>& p) noexcept { factor_panel(p); }
+void solve_rows(const SolveRows<float>& p) noexcept { solve_triangle(p); }
+void solve_rows(const SolveRows<double>& p) noexcept { solve_triangle(p); }
+void qr_panel(const Panel<float>& p) noexcept { reflect_panel(p); }
+void qr_panel(const Panel<double>& p) noexcept { reflect_panel(p); }
 void tridiagonal(const Condense<float>& p) noexcept { tridiagonal_panel(p); }
 void tridiagonal(const Condense<double>& p) noexcept { tridiagonal_panel(p); }
 void bidiagonal(const Condense<float>& p) noexcept { bidiagonal_panel(p); }
