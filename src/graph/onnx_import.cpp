@@ -774,9 +774,9 @@ void Importer::resize() {
         if (half) at = (double(i) + 0.5) * step - 0.5;
         if (corners)
           at = sizes[d] > 1 ? double(i) * double(x.size(d) - 1) / double(sizes[d] - 1) : 0;
-        double place = ::ceil(at - 0.5);  // round_prefer_floor
+        double place = -::floor(0.5 - at);  // round_prefer_floor
         if (floors) place = ::floor(at);
-        if (ceils) place = ::ceil(at);
+        if (ceils) place = -::floor(-at);
         if (up) place = ::floor(at + 0.5);
         rows.push_back(clamp(int64_t(place), int64_t(0), x.size(d) - 1));
       }
