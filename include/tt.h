@@ -2110,8 +2110,9 @@ typedef struct tt_plan_opts {
 /* Returns the size of the arena that plans of the graph need. */
 tt_status tt_graph_arena_bytes(tt_ctx *c, const tt_graph *g, int64_t *out);
 
-/* Makes a plan of a graph, on the CPU. Fails with TT_NOT_IMPLEMENTED for a graph with an operator
-   that reads elements on the host.
+/* Makes a plan of a graph, on the CPU and at most one CUDA device, whose memory is allocated beside
+   the arena. There, the second run records launches that are the same in each run as CUDA graphs.
+   Fails with TT_NOT_IMPLEMENTED for a graph with an operator that reads elements on the host.
    @null opts: the defaults */
 tt_status tt_plan_new(tt_ctx *c, const tt_graph *g, const tt_plan_opts *opts, tt_plan **out);
 

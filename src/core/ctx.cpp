@@ -192,6 +192,10 @@ DeviceWorkspace::DeviceWorkspace(const Kernel& k, Device device, const void* pla
   device_kernel(*cuda_->backend, k, device);
   const size_t bytes = cuda_->backend->workspace_bytes(k.id, plan);
   if (TT_LIKELY(!bytes)) return;
+  if (const DeviceHooks* hooks = device_hooks()) {
+    hooks->workspace(*ctx().graph, device, int64_t(bytes));
+    return;
+  }
   memory_ = cuda_calls->block(*cuda_, int64_t(bytes));
   if (!memory_) cuda_calls->fail_memory(*cuda_, int64_t(bytes));
 }
@@ -212,6 +216,8 @@ DeviceWorkspace::~DeviceWorkspace() {
 void DeviceWorkspace::launch(const Kernel& k, const void* plan) {
   if (device_.type != TT_CUDA) return;
   if (TT_UNLIKELY(!is_usable(*cuda_))) cuda_calls->fail_unusable(*cuda_);
+  if (const DeviceHooks* hooks = device_hooks())
+    return hooks->launch(*ctx().graph, k, device_, plan);
   const DeviceKernel fn = cuda_->backend->kernels[k.id];
   int32_t status;
   {

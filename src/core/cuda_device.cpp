@@ -2,6 +2,7 @@
 
 #include "core/ctx.h"
 #include "core/device_checks.h"
+#include "core/graph_hooks.h"
 #include "core/pinned.h"
 
 #include <string.h>
@@ -333,6 +334,8 @@ static void copy_between(CudaDevice& to, char* dst, CudaDevice& from, const char
 }
 
 void cuda_copy(Ctx& c, char* dst, Device to, const char* src, Device from, int64_t bytes) {
+  if (const DeviceHooks* hooks = device_hooks())
+    return hooks->copy(*c.graph, dst, to, src, from, bytes);
   char what[80];
   const FmtArg args[] = {fmt(from), fmt(to)};
   format_to(what, sizeof what, "copying from {} to {}", args);

@@ -1,8 +1,19 @@
-#include "core/device_checks.h"
+#include "core/kept_checks.h"
 
 #include "core/ctx.h"
 
 namespace TT_NS {
+
+namespace {
+
+// What `of` makes.
+struct AllChecks : DeviceChecks {
+  Mutex kept_mutex;
+  KeptChecks* kept = nullptr;
+};
+AllChecks& all_of(CudaDevice& d) { return *static_cast<AllChecks*>(d.checks); }
+
+}  // namespace
 
 DeviceChecks* DeviceChecks::of(CudaDevice& d) {
   if (!d.backend->pinned_alloc || !d.backend->stream_done) return nullptr;
@@ -11,12 +22,12 @@ DeviceChecks* DeviceChecks::of(CudaDevice& d) {
   if (d.checks) return d.checks;
   void* places = nullptr;
   if (d.backend->pinned_alloc(d.index, kPlaces * sizeof(int64_t), &places) != TT_OK) return nullptr;
-  void* memory = os_alloc(sizeof(DeviceChecks), 64);
+  void* memory = os_alloc(sizeof(AllChecks), 64);
   if (!memory) {
     d.backend->pinned_free(d.index, places);
     return nullptr;
   }
-  auto* checks = new (memory) DeviceChecks;
+  auto* checks = new (memory) AllChecks;
   checks->places_ = static_cast<int64_t*>(places);
   checks->first_ = checks->n_ = 0;
   __atomic_store_n(&d.checks, checks, __ATOMIC_RELEASE);
@@ -24,7 +35,7 @@ DeviceChecks* DeviceChecks::of(CudaDevice& d) {
 }
 
 void DeviceChecks::destroy(CudaDevice& d) noexcept {
-  DeviceChecks* checks = d.checks;
+  AllChecks* checks = static_cast<AllChecks*>(d.checks);
   if (!checks) return;
   d.checks = nullptr;
   if (!d.lost && *d.alive) {
@@ -33,7 +44,7 @@ void DeviceChecks::destroy(CudaDevice& d) noexcept {
       if (s) d.backend->stream_sync(d.index, s->handle);
     d.backend->pinned_free(d.index, checks->places_);
   }
-  checks->~DeviceChecks();
+  checks->~AllChecks();
   os_free(checks);
 }
 
@@ -86,6 +97,42 @@ void DeviceChecks::start(CudaDevice& d, int64_t* place, DeviceCheck&& check) noe
   s.passed = false;
 }
 
+// The first kept check that found something; the places are good for the next run again.
+static int64_t take_kept(CudaDevice& d, DeviceCheck* failed) {
+  int64_t found = kCheckPassed;
+  AllChecks& all = all_of(d);
+  Lock lock(all.kept_mutex);
+  for (KeptChecks* kept = all.kept; kept; kept = kept->next) {
+    for (int64_t i = 0; i < kept->checks.n; i++) {
+      int64_t* place = &kept->places[i];
+      if (has_passed(kept->checks[i], place)) continue;
+      if (!failed->report) {
+        found = *place;
+        *failed = kept->checks[i];
+      }
+      __atomic_store_n(place, kCheckPassed, __ATOMIC_RELEASE);
+    }
+  }
+  return found;
+}
+
+void keep_checks(CudaDevice& d, KeptChecks& more) noexcept {
+  AllChecks& all = all_of(d);
+  Lock lock(all.kept_mutex);
+  more.next = all.kept;
+  all.kept = &more;
+}
+void forget_checks(CudaDevice& d, KeptChecks& which) noexcept {
+  if (!d.checks) return;
+  AllChecks& all = all_of(d);
+  Lock lock(all.kept_mutex);
+  for (KeptChecks** at = &all.kept; *at; at = &(*at)->next)
+    if (*at == &which) {
+      *at = which.next;
+      return;
+    }
+}
+
 void DeviceChecks::report(CudaDevice& d, bool all) {
   DeviceCheck failed;
   int64_t found = kCheckPassed;
@@ -102,15 +149,16 @@ void DeviceChecks::report(CudaDevice& d, bool all) {
       failed = static_cast<DeviceCheck&&>(s.check);
       break;
     }
-    if (!failed.report) return;
     // The first one counts: what followed it computed with wrong values.
-    for (int64_t k = 0; k < n_; k++) {
+    for (int64_t k = 0; failed.report && k < n_; k++) {
       Started& s = started_[(first_ + k) % kPlaces];
       s.passed = true;
       s.check.values.reset();
     }
-    n_ = 0;
+    if (failed.report) n_ = 0;
   }
+  if (!failed.report) found = take_kept(d, &failed);
+  if (!failed.report) return;
   struct Name {  // the message begins with the operator that failed
     const char* before;
     explicit Name(const char* op) : before(tls.op) { tls.op = op; }

@@ -6,6 +6,7 @@
 namespace TT_NS {
 
 struct Module;
+struct DeviceCheck;
 
 // Sees what a captured call depends on besides the tensors that its operators read.
 struct CaptureVisitor {
@@ -31,12 +32,27 @@ struct CheckCall {
   const char* text = "";
 };
 
+struct GraphHooks;
+
+// Takes the place of what calls do on CUDA devices.
+struct DeviceHooks {
+  // Scratch memory for the kernel that `launch` gets next; bytes > 0.
+  void (*workspace)(GraphHooks&, Device device, int64_t bytes);
+  void (*launch)(GraphHooks&, const Kernel& k, Device device, const void* plan);
+  void (*copy)(GraphHooks&, char* dst, Device to, const char* src, Device from, int64_t bytes);
+  // Memory for what the kernel of a check finds, and the check.
+  int64_t* (*check_place)(GraphHooks&, Device device);
+  void (*check)(GraphHooks&, Device device, int64_t* place, DeviceCheck&& check);
+};
+
 struct GraphHooks : CtxPart {
   // Reserves counters of a generator; reserve(g, counters) does it as ever.
   Rng (*draw)(GraphHooks&, Generator& g, uint64_t counters, Rng (*reserve)(Generator&, uint64_t));
   // Sets data and release of a new storage of s.bytes > 0 on the CPU; may fail. NULL: allocated as
   // ever.
   void (*place)(GraphHooks&, Storage& s);
+  void (*place_on_device)(GraphHooks&, Storage& s);  // the same on a CUDA device
+  const DeviceHooks* device;                         // NULL: devices compute as ever
   // Makes the check as an operator, which is recorded; returns false if a recorded one is running.
   // NULL: checks are made as ever.
   bool (*check_call)(GraphHooks&, const CheckCall&);
@@ -44,6 +60,25 @@ struct GraphHooks : CtxPart {
   void (*change)(GraphHooks&, const char* what);
   CaptureVisitor* visitor;  // NULL: none
 };
+
+// Who takes the place of devices in the running call; NULL: nobody.
+inline const DeviceHooks* device_hooks() {
+  const GraphHooks* hooks = ctx().graph;
+  return TT_UNLIKELY(hooks != nullptr) ? hooks->device : nullptr;
+}
+
+// DeviceChecks::place and start, or what takes their place.
+inline int64_t* check_place(DeviceChecks& checks, CudaDevice& d) {
+  const DeviceHooks* hooks = device_hooks();
+  if (TT_LIKELY(!hooks)) return cuda_calls->place(checks, d);
+  return hooks->check_place(*ctx().graph, {TT_CUDA, int8_t(d.index)});
+}
+inline void start_check(DeviceChecks& checks, CudaDevice& d, int64_t* place, DeviceCheck&& check) {
+  const DeviceHooks* hooks = device_hooks();
+  if (TT_LIKELY(!hooks))
+    return cuda_calls->start(checks, d, place, static_cast<DeviceCheck&&>(check));
+  hooks->check(*ctx().graph, {TT_CUDA, int8_t(d.index)}, place, static_cast<DeviceCheck&&>(check));
+}
 
 // Returns true if the check was made.
 inline bool recorded_check(const CheckCall& check) {

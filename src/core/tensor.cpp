@@ -159,9 +159,10 @@ static Storage* alloc_storage(int64_t bytes, Device device) {
   init_storage(s, nullptr, bytes, device, false);
   if (device.type == TT_META || bytes == 0) return s;
   GraphHooks* graph = ctx().graph;
-  if (device.type == TT_CPU && TT_UNLIKELY(graph && graph->place)) {
+  const auto place = device.type == TT_CPU ? &GraphHooks::place : &GraphHooks::place_on_device;
+  if (TT_UNLIKELY(graph && graph->*place)) {
     try {
-      graph->place(*graph, *s);
+      (graph->*place)(*graph, *s);
     } catch (...) {
       mem_free(s, sizeof *s);
       throw;

@@ -26,7 +26,8 @@ void run_host_call(Plan& p, const PlanStep& s) {
     if (!h.outs[k] || !outs[k])
       fail(TT_INVALID_ARG, "result {} is absent in one of the captured call and this run", k);
     const IrValue& v = g.values[n.outs[k]];
-    if (outs[k]->dtype != v.dtype || !same(outs[k]->sizes(), v.sizes) || !outs[k]->is_cpu())
+    if (outs[k]->dtype != v.dtype || !same(outs[k]->sizes(), v.sizes) ||
+        !(outs[k]->device == g.storages[v.storage].device))
       fail(TT_SHAPE, "result {} is {} {}, when captured it was {} {}", k, fmt(outs[k]->dtype),
            outs[k]->sizes(), fmt(v.dtype), v.sizes.span());
     copy_elements(*plan_tensor(p, n.outs[k], h.outs[k]), *outs[k]);

@@ -3,6 +3,7 @@
 // arena.
 #include "core/graph_hooks.h"
 #include "graph/bands.h"
+#include "graph/device_plan.h"
 #include "graph/node_call.h"
 #include "graph/plan.h"
 #include "graph/prepack.h"
@@ -18,11 +19,11 @@
 
 namespace TT_NS {
 
-constexpr int64_t kAlign = 64;
+constexpr int64_t kAlign = kArenaAlign;
 // Larger memory is not zeroed: lowering looks at no elements, so that it need not exist yet.
 constexpr int64_t kZeroedBytes = 1 << 20;
 
-int64_t place_greedily(Span<Placement> all) {
+int64_t place_greedily(Span<Placement> all, int64_t alignment) {
   SmallVec<int64_t, 16> order;
   for (int64_t i = 0; i < all.n; i++)
     if (!all[i].shared) order.push_back(i);
@@ -38,10 +39,10 @@ int64_t place_greedily(Span<Placement> all) {
       const Placement& q = all[j];
       if (q.birth > p.death || p.birth > q.death) continue;
       if (q.offset >= at + p.bytes) break;
-      at = max(at, round_up(q.offset + q.bytes, kAlign));
+      at = max(at, round_up(q.offset + q.bytes, alignment));
     }
     p.offset = at;
-    end = max(end, round_up(at + p.bytes, kAlign));
+    end = max(end, round_up(at + p.bytes, alignment));
     int64_t k = placed.size();
     while (k > 0 && all[placed[k - 1]].offset > at) k--;
     placed.insert(k, i);
@@ -69,6 +70,15 @@ class Lowering : public GraphHooks {
   static Rng on_draw(GraphHooks& h, Generator& g, uint64_t counters, Rng (*)(Generator&, uint64_t));
   static void on_place(GraphHooks& h, Storage& s);
   static void on_release(Storage* s) noexcept;
+  static void on_place_on_device(GraphHooks& h, Storage& s);
+  static void on_release_on_device(Storage* s) noexcept;
+  static void on_workspace(GraphHooks& h, Device device, int64_t bytes);
+  static void on_device_launch(GraphHooks& h, const Kernel& k, Device device, const void* plan);
+  static void on_device_copy(GraphHooks& h, char* dst, Device to, const char* src, Device from,
+                             int64_t bytes);
+  static int64_t* on_check_place(GraphHooks& h, Device device);
+  static void on_device_check(GraphHooks& h, Device device, int64_t* place, DeviceCheck&& check);
+  static const DeviceHooks kDeviceHooks;
   static int32_t on_launch(WorkObserver& w, const Kernel& k, const void* plan, int64_t units,
                            int64_t grain);
   static void on_read(WorkObserver& w, const Tensor& t);
@@ -81,6 +91,9 @@ class Lowering : public GraphHooks {
   TensorRef tensor_of(int32_t value);
   void run_node(int32_t i);
   void run_host_node(int32_t i);
+  char* take_on_device(PlanDevice& d, int64_t bytes);
+  void take_draw(PlanStep& step, const Kernel& k);
+  DeviceCheck named(const DeviceCheck& check) const;
   void take_results(int32_t i, const TensorList& outs);
   void add_draws_before(int32_t node);
   int32_t add_draw(Ref<Generator> generator, uint64_t counters);
@@ -100,6 +113,9 @@ class Lowering : public GraphHooks {
   int64_t id_;
   int64_t time_ = 0;
   int64_t n_placed_ = 0;
+  int64_t n_placed_on_device_ = 0;
+  int64_t n_device_checks_ = 0;
+  char* workspace_ = nullptr;  // on a device, of the next launch
   int64_t blob_used_ = 0;
   int32_t node_ = 0;
   int64_t next_draw_ = 0;             // of the graph
@@ -139,6 +155,8 @@ Lowering::Lowering(const Graph& g, Plan& p, SharedLayouts& shared, bool final)
       undo_(ctx_.undo) {
   draw = on_draw;
   place = on_place;
+  place_on_device = on_place_on_device;
+  device = &kDeviceHooks;
   observer_.launch = on_launch;
   observer_.read = on_read;
   observer_.write = on_write;
@@ -250,17 +268,18 @@ int32_t Lowering::on_launch(WorkObserver& w, const Kernel& k, const void* plan, 
   step.units = units;
   step.grain = grain;
   step.node = l.node_;
-  if (k.rng >= 0) {
-    Rng rng;
-    memcpy(&rng, copy + k.rng, sizeof rng);
-    const uint64_t draw = rng.seed - kDrawSeed;
-    if (draw < uint64_t(l.p_.draws.size())) {
-      step.draw = int32_t(draw);
-      step.offset = rng.offset;
-    }
-  }
+  l.take_draw(step, k);
   l.p_.steps.push_back(step);
   return TT_OK;
+}
+void Lowering::take_draw(PlanStep& step, const Kernel& k) {
+  if (k.rng < 0) return;
+  Rng rng;
+  memcpy(&rng, step.plan + k.rng, sizeof rng);
+  const uint64_t draw = rng.seed - kDrawSeed;
+  if (draw >= uint64_t(p_.draws.size())) return;
+  step.draw = int32_t(draw);
+  step.offset = rng.offset;
 }
 
 void Lowering::on_read(WorkObserver& w, const Tensor&) {
@@ -290,21 +309,117 @@ bool Lowering::on_check(WorkObserver& w, const Tensor& found, const DeviceCheck&
   if (!l.final_) return false;
   PlanStep step{.kind = StepKind::kCheck, .check = int32_t(l.p_.checks.size())};
   step.node = l.node_;
-  PlanCheck copy{.found = found.data, .check = check};
-  const IrNode& n = l.g_.nodes[l.node_];
-  copy.check.op = n.op->schema->call;
+  l.p_.steps.push_back(step);
+  l.p_.checks.push_back({.found = found.data, .check = l.named(check)});
+  return false;
+}
+// The check, with the name of the operator that it belongs to.
+DeviceCheck Lowering::named(const DeviceCheck& check) const {
+  DeviceCheck copy = check;
+  const IrNode& n = g_.nodes[node_];
+  copy.op = n.op->schema->call;
   if (n.outs.empty() &&
       n.args[n.args.size() - 1].kind == Value::kStr) {  // checks say whose they are
     const Text& text = n.args[n.args.size() - 1].text;
-    if (const char* op = static_name({text.c_str(), text.size()}); *op) copy.check.op = op;
+    if (const char* op = static_name({text.c_str(), text.size()}); *op) copy.op = op;
   }
   if (const Tensor* v = check.values.get())
-    copy.check.values =
-        new_import(v->data, v->sizes(), v->strides(), v->dtype, kCpuDevice, nullptr, nullptr);
-  l.p_.steps.push_back(step);
-  l.p_.checks.push_back(std::move(copy));
-  return false;
+    copy.values =
+        new_import(v->data, v->sizes(), v->strides(), v->dtype, v->device, nullptr, nullptr);
+  return copy;
 }
+
+// ---- on a device ----
+
+// The first lowering computes nothing: addresses only have to differ.
+constexpr uintptr_t kNowhere = uintptr_t(1) << 40;
+
+char* Lowering::take_on_device(PlanDevice& d, int64_t bytes) {
+  const int64_t i = n_placed_on_device_++;
+  time_++;
+  if (!final_) {
+    const int64_t end = d.placements.empty() ? 0 : d.placements.back().offset;
+    d.placements.push_back({bytes, time_ - 1, INT64_MAX, end + round_up(bytes, kDeviceAlign)});
+    return reinterpret_cast<char*>(kNowhere + uintptr_t(end));
+  }
+  if (i >= d.placements.size() || d.placements[i].bytes != bytes)
+    fail(TT_INTERNAL, "lowering a graph twice took different memory of {}", fmt(d.device));
+  return d.arena->data + d.placements[i].offset;
+}
+void Lowering::on_place_on_device(GraphHooks& h, Storage& s) {
+  auto& l = static_cast<Lowering&>(h);
+  PlanDevice& d = plan_device(l.p_, s.device);
+  s.data = l.take_on_device(d, s.bytes);
+  s.release_ctx = &d;
+  if (l.final_) return;
+  s.release = on_release_on_device;
+  s.reserved_[0] = l.id_;
+  s.reserved_[1] = l.n_placed_on_device_ - 1;
+}
+void Lowering::on_release_on_device(Storage* s) noexcept {
+  auto* l = tls.ctx ? static_cast<Lowering*>(tls.ctx->graph) : nullptr;
+  if (!l || l->place != on_place || l->id_ != s->reserved_[0]) return;
+  l->p_.device->placements[s->reserved_[1]].death = l->time_++;
+}
+void Lowering::on_workspace(GraphHooks& h, Device device, int64_t bytes) {
+  auto& l = static_cast<Lowering&>(h);
+  l.workspace_ = l.take_on_device(plan_device(l.p_, device), bytes);
+}
+
+void Lowering::on_device_launch(GraphHooks& h, const Kernel& k, Device device, const void* plan) {
+  auto& l = static_cast<Lowering&>(h);
+  PlanDevice& d = plan_device(l.p_, device);
+  char* const workspace = std::exchange(l.workspace_, nullptr);
+  l.new_step();
+  const int64_t bytes = used_bytes(k, plan);
+  char* copy = l.take_blob(bytes);
+  // Nothing else was placed since its scratch memory was.
+  if (workspace && !l.final_) d.placements.back().death = l.time_;
+  l.time_++;
+  if (!l.final_) return;
+  memcpy(copy, plan, size_t(bytes));
+  if (k.rebase) k.rebase(copy, plan);
+  PlanStep step{.kind = StepKind::kDeviceLaunch, .kernel = &k, .plan = copy, .to = workspace};
+  step.node = l.node_;
+  l.take_draw(step, k);
+  l.p_.steps.push_back(step);
+}
+
+void Lowering::on_device_copy(GraphHooks& h, char* dst, Device to, const char* src, Device from,
+                              int64_t bytes) {
+  auto& l = static_cast<Lowering&>(h);
+  plan_device(l.p_, to.type == TT_CUDA ? to : from);
+  l.new_step();
+  if (!l.final_) return;
+  PlanStep step{.kind = StepKind::kDeviceCopy, .plan = const_cast<char*>(src), .to = dst};
+  step.bytes = bytes;
+  step.copy_kind = kDeviceToDevice;
+  if (to.type == TT_CPU) step.copy_kind = kDeviceToHost;
+  if (from.type == TT_CPU) step.copy_kind = kHostToDevice;
+  step.node = l.node_;
+  l.p_.steps.push_back(step);
+}
+
+int64_t* Lowering::on_check_place(GraphHooks& h, Device device) {
+  auto& l = static_cast<Lowering&>(h);
+  PlanDevice& d = plan_device(l.p_, device);
+  const int64_t i = l.n_device_checks_++;
+  return l.final_ ? d.checks.places + i : reinterpret_cast<int64_t*>(kNowhere);
+}
+// What the check looks at stays until the run has ended: who reports it reads a value.
+void Lowering::on_device_check(GraphHooks& h, Device device, int64_t*, DeviceCheck&& check) {
+  auto& l = static_cast<Lowering&>(h);
+  PlanDevice& d = plan_device(l.p_, device);
+  if (l.final_) return d.kept.push_back(l.named(check));
+  if (!check.values) return;
+  Storage& s = *check.values->storage;
+  if (s.reserved_[0] == l.id_) s.release = nullptr;
+}
+constexpr DeviceHooks Lowering::kDeviceHooks = {.workspace = on_workspace,
+                                                .launch = on_device_launch,
+                                                .copy = on_device_copy,
+                                                .check_place = on_check_place,
+                                                .check = on_device_check};
 
 void Lowering::on_call(WorkObserver& w, Object& object, HostFn fn, const Tensor& t) {
   Lowering& l = *static_cast<Observer&>(w).lowering;
@@ -341,8 +456,8 @@ void Lowering::add_draws_before(int32_t node) {
 
 // ---- values ----
 
-TensorRef bytes_at(void* data, int64_t bytes) {
-  return new_import(data, Ints(&bytes, 1), {}, Dtype::kU8, kCpuDevice, nullptr, nullptr);
+TensorRef bytes_at(void* data, int64_t bytes, Device device) {
+  return new_import(data, Ints(&bytes, 1), {}, Dtype::kU8, device, nullptr, nullptr);
 }
 
 // The bytes [low, high) of a storage that values of it lie in.
@@ -364,17 +479,19 @@ void byte_span(const Graph& g, int32_t storage, int64_t* low, int64_t* high) {
 void Lowering::prepare_storages() {
   for (int32_t i = 0; i < g_.storages.size(); i++) {
     const IrStorage& s = g_.storages[i];
-    if (s.device.type != TT_CPU)
-      fail(TT_NOT_IMPLEMENTED, "the graph uses {}: plans are for the CPU", fmt(s.device));
+    if (s.device.type == TT_CUDA) plan_device(p_, s.device);
+    else if (s.device.type != TT_CPU)
+      fail(TT_NOT_IMPLEMENTED, "the graph uses {}: plans are for the CPU and CUDA devices",
+           fmt(s.device));
     TensorRef t;
     begins_.push_back(0);
     if (s.role == IrRole::kInput) {
       int64_t end = 0;
       byte_span(g_, i, &begins_.back(), &end);
       const int64_t bytes = end - begins_.back();
-      t = new_tensor(Ints(&bytes, 1), Dtype::kU8, kCpuDevice);
+      t = new_tensor(Ints(&bytes, 1), Dtype::kU8, s.device);
     } else if (s.tensor) {
-      t = bytes_at(s.tensor->storage->data, s.bytes);
+      t = bytes_at(s.tensor->storage->data, s.bytes, s.device);
     }
     storages_.push_back(std::move(t));
   }
@@ -448,7 +565,7 @@ void Lowering::run_host_node(int32_t i) {
       fail(TT_NOT_IMPLEMENTED, "{} returns a tensor that exists: a plan cannot replay it",
            n.op->schema->call);
     const int64_t bytes = g_.storages[v.storage].bytes;
-    storage = new_tensor(Ints(&bytes, 1), Dtype::kU8, kCpuDevice);
+    storage = new_tensor(Ints(&bytes, 1), Dtype::kU8, g_.storages[v.storage].device);
     call.outs.back() = storage->storage->data + v.offset;
   }
   new_step();
@@ -505,6 +622,7 @@ void Lowering::run() {
   for (int32_t i = 0; i < g_.nodes.size(); i++) run_node(i);
   add_draws_before(int32_t(g_.nodes.size()));
   if (final_) return keep_addresses();
+  if (p_.device) p_.device->n_checks = n_device_checks_;
   p_.step_times.push_back(time_);
   p_.blob_bytes = blob_used_ + kSlack;
   // Kept conversions may enlarge the arena by a fifth, and by 64 kB in any case.
@@ -537,6 +655,7 @@ Ref<Plan> measured_plan(const Ref<Graph>& g, SharedLayouts& shared) {
 
 void Plan::destroy(Plan* p) noexcept {
   p->tag = 0;
+  if (p->device) p->device->destroy(p->device);
   if (p->blob) mem_free(p->blob, size_t(p->blob_bytes));
   for (const PackedMemory& m : p->packed) mem_free(m.data, size_t(m.bytes));
   p->~Plan();
@@ -570,6 +689,7 @@ Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes) {
              p.arena_bytes);
   if (uintptr_t(arena) % kAlign)
     fail_arg(TT_INVALID_ARG, "arena", "arena must be aligned to {} bytes", kAlign);
+  if (p.device) allocate_device(*p.device);
   p.blob = static_cast<char*>(mem_alloc(size_t(p.blob_bytes)));
   memset(p.blob, 0, size_t(p.blob_bytes));
   p.arena = static_cast<char*>(arena);
@@ -581,6 +701,7 @@ Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes) {
   Lowering(*g, p, shared, true).run();
   make_tiles(p);
   make_bands(p);
+  if (p.device) finish_device(p);
   for (const IrStorage& s : g->storages)
     if (s.role == IrRole::kState) p.written.push_back(s.tensor->storage);
   return plan;

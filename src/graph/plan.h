@@ -1,5 +1,5 @@
-// Plan: a graph lowered to kernel launches in one arena, for the CPU. A run of it does not
-// allocate, dispatch or check shapes.
+// Plan: a graph lowered to kernel launches in one arena, and one on a device if it uses that
+// (device_plan.h). A run of it does not allocate, dispatch or check shapes.
 #pragma once
 
 #include "core/device_checks.h"
@@ -8,25 +8,29 @@
 namespace TT_NS {
 
 enum class StepKind : uint8_t {
-  kLaunch,  // of a kernel
-  kDraw,    // reserves random numbers
-  kWrite,   // copies numbers that an implementation filled in on the host
-  kCheck,   // fails if a check found something, such as an index out of range
-  kCall,    // computes numbers on the host
-  kHost,    // calls an operator of the application
+  kLaunch,        // of a kernel
+  kDraw,          // reserves random numbers
+  kWrite,         // copies numbers that an implementation filled in on the host
+  kCheck,         // fails if a check found something, such as an index out of range
+  kCall,          // computes numbers on the host
+  kHost,          // calls an operator of the application
+  kDeviceLaunch,  // of a kernel on a device
+  kDeviceCopy,    // within a device, or between it and the CPU
 };
 struct Plan;
+struct PlanDevice;
 
 struct PlanStep {
   StepKind kind;
   const Kernel* kernel = nullptr;  // kLaunch
   CpuKernel fn = nullptr;          // its build for the ctx's instruction set
-  char* plan = nullptr;            // kLaunch: in Plan::blob. kWrite: the numbers
+  char* plan = nullptr;  // launches: in Plan::blob. kWrite: the numbers. kDeviceCopy: what is read
   int64_t units = 0, grain = 0;
-  int32_t draw = -1;         // kDraw; kLaunch: the draw whose numbers the kernel takes, or -1
-  uint64_t offset = 0;       // (kLaunch with a draw) counters behind its begin
-  char* to = nullptr;        // kWrite, kCall
-  int64_t bytes = 0;         // kWrite
+  int32_t draw = -1;         // kDraw; launches: the draw whose numbers the kernel takes, or -1
+  uint64_t offset = 0;       // (launches with a draw) counters behind its begin
+  char* to = nullptr;        // kWrite, kCall, kDeviceCopy; kDeviceLaunch: scratch memory
+  int64_t bytes = 0;         // kWrite, kDeviceCopy
+  int32_t copy_kind = 0;     // kDeviceCopy: a CopyKind
   int32_t check = -1;        // kCheck: in Plan::checks
   HostFn call = nullptr;     // kCall
   Object* object = nullptr;  // kCall; the graph keeps it alive
@@ -64,7 +68,8 @@ struct Placement {
 };
 // Sets the offsets of those that are not shared so that placements that exist at one time do not
 // overlap; the largest first. Returns the size of the arena.
-int64_t place_greedily(Span<Placement> all);
+constexpr int64_t kArenaAlign = 64;
+int64_t place_greedily(Span<Placement> all, int64_t alignment = kArenaAlign);
 
 // One launch of a region (tiles.h).
 struct TileStep {
@@ -128,6 +133,7 @@ struct Plan {
   SmallVec<TileRegion, 1> regions;     // plans of the launches that stand for several
   SmallVec<BandStep, 1> band_steps;    // of all chains
   SmallVec<BandRegion, 1> bands;       // plans of the launches that stand for chains
+  PlanDevice* device = nullptr;        // (device_plan.h) owned; NULL: the CPU's alone
   int64_t next = 0;                    // step that a run goes on with
   int32_t running = 0;
   static void destroy(Plan*) noexcept;

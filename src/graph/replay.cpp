@@ -1,4 +1,4 @@
-#include "graph/plan.h"
+#include "graph/device_plan.h"
 
 #include "core/ctx.h"
 
@@ -9,6 +9,8 @@ namespace TT_NS {
 namespace {
 
 void release_memory(void* user) { Ref<PlanMemory>::adopt(static_cast<PlanMemory*>(user)).reset(); }
+
+void release_tensor(void* user) { TensorRef::adopt(static_cast<Tensor*>(user)).reset(); }
 
 class Running {
  public:
@@ -80,24 +82,31 @@ void run_step(Plan& p, const PlanStep& s) {
     case StepKind::kCheck: return run_check(p, s);
     case StepKind::kCall: return s.call(*s.object, s.to);
     case StepKind::kHost: return s.run_host(p, s);
+    case StepKind::kDeviceLaunch:
+    case StepKind::kDeviceCopy: return;  // PlanDevice::run
   }
 }
 
 }  // namespace
 
+static TT_INLINE bool is_of_device(const PlanStep& s) { return s.kind >= StepKind::kDeviceLaunch; }
+
 bool run_plan(Plan& p, int64_t ns) {
   const Running running(p);
+  if (TT_UNLIKELY(p.device)) p.device->begin(p);
   const int64_t end = p.steps.size();
   const int64_t limit = ns < 0 ? 0 : os_now_ns() + ns;
   int64_t i = p.next;
   p.next = 0;  // a failing run begins anew
-  for (; i < end; i++) {
-    run_step(p, p.steps[i]);
-    if (ns >= 0 && i + 1 < end && os_now_ns() >= limit) {
-      p.next = i + 1;
+  while (i < end) {
+    if (TT_UNLIKELY(is_of_device(p.steps[i]))) i = p.device->run(p, i);
+    else run_step(p, p.steps[i++]);
+    if (ns >= 0 && i < end && os_now_ns() >= limit) {
+      p.next = i;
       return false;
     }
   }
+  if (TT_UNLIKELY(p.device)) p.device->end(p);
   for (Storage* s : p.written) __atomic_fetch_add(&s->version, 1, __ATOMIC_RELAXED);
   return true;
 }
@@ -117,6 +126,9 @@ TensorRef plan_tensor(Plan& p, int32_t value, char* data) {
   const IrStorage& s = g.storages[v.storage];
   if (s.role != IrRole::kMade && s.role != IrRole::kInput)
     return new_alias(*s.tensor, v.sizes, v.strides, data, v.dtype);
+  if (s.device.type != TT_CPU)
+    return new_import(data, v.sizes, v.strides, v.dtype, s.device, release_tensor,
+                      TensorRef::share(p.device->arena.get()).leak());
   if (!p.memory) return new_import(data, v.sizes, v.strides, v.dtype, kCpuDevice, nullptr, nullptr);
   return new_import(data, v.sizes, v.strides, v.dtype, kCpuDevice, release_memory,
                     Ref<PlanMemory>::share(p.memory.get()).leak());

@@ -287,7 +287,8 @@ void set_feeds(CompiledRecord& r, const Graph& g, TensorSpan inputs) {
   for (int64_t i = 0; i < inputs.n; i++) {
     InputRule rule;
     rule.slot = plan_slot(*r.plan, false, i);
-    if (inputs[i]->dense()) rule.bytes = inputs[i]->numel * inputs[i]->item_size();
+    if (inputs[i]->is_cpu() && inputs[i]->dense())
+      rule.bytes = inputs[i]->numel * inputs[i]->item_size();
     rule.written = written[g.values[g.inputs[i]].storage];
     r.feeds.push_back(std::move(rule));
   }
@@ -424,12 +425,12 @@ TensorRef new_out(const CompiledRecord& r, const OutRule& rule, TensorSpan input
     const int64_t shift = v.offset - g.values[g.inputs[rule.input]].offset;
     return new_alias(in, v.sizes, v.strides, in.data + shift, v.dtype);
   }
-  return new_strided(v.sizes, v.strides, v.dtype, kCpuDevice);
+  return new_strided(v.sizes, v.strides, v.dtype, g.storages[v.storage].device);
 }
 
 void copy_out(const CompiledRecord& r, int64_t i, Tensor& to) {
   if (!to.numel) return;
-  if (TT_LIKELY(to.dense())) {
+  if (TT_LIKELY(to.is_cpu() && to.dense())) {
     memcpy(to.data, r.plan->outputs[i], size_t(to.numel * to.item_size()));
     return;
   }

@@ -186,18 +186,22 @@ static TT_COLD bool require_later(const Tensor& holds, tt_status status, const c
                                   const char* text) {
   CudaDevice& d = runtime_cuda(ctx().rt, holds.device.index);
   DeviceChecks* checks = cuda_calls->checks(d);
-  if (!checks || (ctx().watched & kWatchWork)) return false;
+  if (!checks || (TT_UNLIKELY(ctx().watched & kWatchWork) && !device_hooks())) return false;
   DeviceStream& stream = current_stream(d);
   cuda_calls->wait_for_writer(stream, *holds.storage);
-  int64_t* place = cuda_calls->place(*checks, d);
-  const int32_t copied =
-      d.backend->copy_pinned(d.index, place, holds.data, 1, kDeviceToHost, stream.handle);
-  if (copied) cuda_calls->fail(d, copied, "copying a condition");
+  int64_t* place = check_place(*checks, d);
+  if (const DeviceHooks* hooks = device_hooks()) {
+    hooks->copy(*ctx().graph, reinterpret_cast<char*>(place), kCpuDevice, holds.data, holds.device,
+                1);
+  } else if (const int32_t copied = d.backend->copy_pinned(d.index, place, holds.data, 1,
+                                                           kDeviceToHost, stream.handle)) {
+    cuda_calls->fail(d, copied, "copying a condition");
+  }
   DeviceCheck check{.op = tls.op, .arg = arg, .report = report_requirement};
   check.is_flag = true;
   check.status = status;
   check.text = text;
-  cuda_calls->start(*checks, d, place, std::move(check));
+  start_check(*checks, d, place, std::move(check));
   return true;
 }
 
@@ -224,6 +228,7 @@ Scalar load_element(const Tensor& t) {
     ext_copy(ext_of(t), bytes, t.data, t.item_size(), kDeviceToHost);
     return load_scalar(bytes, t.dtype);
   }
+  if (device_hooks()) note_host_read(t);  // which fails
   DeviceStream& stream = current_stream(runtime_cuda(ctx().rt, t.device.index));
   cuda_calls->wait_for_writer(stream, *t.storage);
   cuda_calls->copy(ctx(), bytes, kCpuDevice, t.data, t.device, t.item_size());

@@ -140,6 +140,11 @@ int32_t start(Run run, CpuKernel kernel, const Kernel& k, int32_t device, const 
 std::atomic<int64_t> g_syncs{0};
 
 int32_t raw_alloc(int32_t device, size_t bytes, void** out) {
+  *out = nullptr;
+  if (fake::is_capturing(nullptr)) {
+    fake::spoil_captures();
+    return TT_INTERNAL;
+  }
   *out = device >= 0 && device < TT_FAKE_DEVICES ? fake::take(device, bytes) : nullptr;
   return *out ? TT_OK : TT_OOM;
 }
@@ -156,8 +161,9 @@ fake::Event* as_event(void* e) { return static_cast<fake::Event*>(e); }
 int32_t stream_sync(int32_t device, void* stream) {
   if (device < 0 || device >= TT_FAKE_DEVICES) return TT_DEVICE;
   g_syncs++;
+  const bool captures = stream && fake::is_capturing(as_stream(stream));
   fake::wait(device, as_stream(stream));
-  return take_pending(device);
+  return captures ? int32_t(TT_INTERNAL) : take_pending(device);
 }
 
 int32_t copy_pinned(int32_t device, void* dst, const void* src, size_t bytes, int32_t kind,
@@ -338,6 +344,9 @@ EXPORT int64_t tt_fake_live(int32_t device) { return fake::live(device); }
 EXPORT void tt_fake_capacity(int32_t device, int64_t bytes) { fake::set_capacity(device, bytes); }
 EXPORT int64_t tt_fake_launches(void) { return g_launches; }
 EXPORT int64_t tt_fake_syncs(void) { return g_syncs; }
+EXPORT int64_t tt_fake_graphs(void) { return fake::graph_launches(); }
+void fake::fail_later(int32_t device, int32_t status) { set_pending(device, status); }
+
 EXPORT void tt_fake_late(uint64_t order) { fake::set_late(order); }
 EXPORT void tt_fake_cut_blocks(int32_t cut) {
   g_backend.block_rule = cut ? kCutBlocks : kWholeBlocks;

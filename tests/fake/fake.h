@@ -20,6 +20,7 @@ int64_t tt_fake_syncs(void);          /* times that the host waited for a device
 /* When work runs. 0: at once; 1: when the host waits for it; else in an order that this number
    picks among those that the streams allow. */
 void tt_fake_late(uint64_t order);
+int64_t tt_fake_graphs(void); /* launches of graphs so far */
 /* Whether the allocator cuts blocks out of larger ones, as on a GPU; at first it does not, so that
    the fake sees the end of each block. Not while there are blocks. */
 void tt_fake_cut_blocks(int32_t cut);

@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace fake {
@@ -33,10 +34,17 @@ double now_ms() {
 
 }  // namespace
 
+using Bodies = std::vector<std::function<void()>>;
+
 struct Stream {
   int32_t device;
   bool freed = false;
   std::deque<Job> jobs;
+  bool captures = false, spoilt = false;
+  Bodies captured = {};
+};
+struct Graph {
+  std::shared_ptr<const Bodies> bodies;
 };
 struct Event {
   MarkRef mark = std::make_shared<Mark>();
@@ -124,7 +132,7 @@ bool is_late() {
 Stream* new_stream(int32_t device) {
   Scheduler& q = scheduler();
   Guard l(q.lock);
-  q.streams.push_back(new Stream{device, false, {}});
+  q.streams.push_back(new Stream{.device = device, .jobs = {}});
   return q.streams.back();
 }
 void free_stream(Stream* s) {
@@ -143,10 +151,18 @@ Stream* default_stream(int32_t device) {
 void enqueue(int32_t device, Stream* s, std::function<void()> body) {
   Scheduler& q = scheduler();
   Guard l(q.lock);
+  Stream& stream = stream_or_own(device, s);
+  if (stream.captures) return stream.captured.push_back(std::move(body));
   if (!q.order) return body();
-  stream_or_own(device, s).jobs.push_back({std::move(body), nullptr});
+  stream.jobs.push_back({std::move(body), nullptr});
   if (q.order > 1) q.run_some();
 }
+bool is_later(Stream* s) {
+  Scheduler& q = scheduler();
+  Guard l(q.lock);
+  return q.order || s->captures;
+}
+int32_t device_of(Stream* s) { return s->device; }
 bool is_done(int32_t device, Stream* s) {
   Guard l(scheduler().lock);
   return stream_or_own(device, s).jobs.empty();
@@ -154,6 +170,7 @@ bool is_done(int32_t device, Stream* s) {
 void wait(int32_t device, Stream* s) {
   Scheduler& q = scheduler();
   Guard l(q.lock);
+  stream_or_own(device, s).spoilt = true;
   if (q.order) q.drain(stream_or_own(device, s));
 }
 void wait_device(int32_t device) {
@@ -181,6 +198,7 @@ void record(int32_t device, Event* e, Stream* s) {
   e->mark = std::make_shared<Mark>();
   e->asked = 0;
   e->mark->by = &stream_or_own(device, s);
+  e->mark->by->spoilt = true;
   enqueue(device, s, [mark = e->mark] {
     mark->done = true;
     mark->ms = now_ms();
@@ -207,6 +225,46 @@ void wait(Event* e) {
 double time_of(Event* e) {
   Guard l(scheduler().lock);
   return e->mark->ms;
+}
+
+static int64_t g_graph_launches;
+
+bool begin_capture(Stream* s) {
+  Guard l(scheduler().lock);
+  if (s->captures) return false;
+  s->captures = true;
+  s->spoilt = false;
+  return true;
+}
+Graph* end_capture(Stream* s) {
+  Guard l(scheduler().lock);
+  Bodies bodies = std::move(s->captured);
+  s->captured.clear();
+  if (!std::exchange(s->captures, false) || s->spoilt) return nullptr;
+  return new Graph{std::make_shared<const Bodies>(std::move(bodies))};
+}
+bool is_capturing(Stream* s) {
+  Guard l(scheduler().lock);
+  if (s) return s->captures;
+  for (const Stream* known : scheduler().streams)
+    if (known->captures) return true;
+  return false;
+}
+void spoil_captures() {
+  Guard l(scheduler().lock);
+  for (Stream* s : scheduler().streams) s->spoilt = true;
+}
+void launch_graph(Graph* g, Stream* s) {
+  Guard l(scheduler().lock);
+  g_graph_launches++;
+  enqueue(s->device, s, [bodies = g->bodies] {
+    for (const auto& body : *bodies) body();
+  });
+}
+void free_graph(Graph* g) { delete g; }
+int64_t graph_launches() {
+  Guard l(scheduler().lock);
+  return g_graph_launches;
 }
 
 }  // namespace fake

@@ -503,6 +503,7 @@ void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], const ch
 
 }  // namespace
 
+const LateStreams* late_streams = nullptr;
 int32_t run(const Launch& launch) noexcept { return scheduler().run(launch); }
 const char* last_fault() noexcept { return scheduler().text; }
 void set_order(uint64_t order) noexcept { scheduler().order = order; }

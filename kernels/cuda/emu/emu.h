@@ -1,12 +1,15 @@
-// CUDA's names for g++: a launch runs at once, block by block, each thread of a block as a fiber
-// (emu.cpp). It finds deadlocks, barriers that part of a block does not reach, launches beyond the
-// limits, overruns of shared arrays and, under ThreadSanitizer, races. It proves neither speed nor
-// the memory model: atomics and __threadfence are stronger here.
+// CUDA's names for g++: a launch runs block by block, each thread of a block as a fiber (emu.cpp),
+// at once or, on a device whose streams run late, when its turn comes. It finds deadlocks, barriers
+// that part of a block does not reach, launches beyond the limits, overruns of shared arrays and,
+// under ThreadSanitizer, races. It proves neither speed nor the memory model: atomics and
+// __threadfence are stronger here.
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include <tuple>
 
 #include "base/platform.h"
 
@@ -55,6 +58,14 @@ struct Launch {
 // Runs all threads; 0 or TT_DEVICE, then last_fault tells what is wrong.
 int32_t run(const Launch& launch) noexcept;
 const char* last_fault() noexcept;
+
+// A device whose work may run later than it is launched. NULL: there is none.
+struct LateStreams {
+  bool (*is_later)(void* stream);
+  // Runs the launch after what the stream has to do, perhaps several times; drop(closure) at last.
+  void (*enqueue)(void* stream, const Launch& launch, void (*drop)(void* closure));
+};
+extern const LateStreams* late_streams;
 
 // The order in which the threads of a block, and the blocks, run: as numbered, backwards, or
 // shuffled by this seed (2 and more). Right kernels give the same bits in every order.
@@ -222,17 +233,27 @@ template <class T> T atomicCAS(T* p, T expected, T v) {
 
 namespace TT_NS::device {
 
-template <class... P, class... A>
-int32_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, void*, A&&... a) {
+template <class... P, class... A> int32_t launch(void (*kernel)(P...), dim3 grid, dim3 block,
+                                                 size_t shared_bytes, void* stream, A&&... a) {
   auto closure = [&] { kernel(static_cast<P>(a)...); };
-  const emu::Launch all = {grid,
-                           block,
-                           shared_bytes,
-                           (size_t(0) + ... + sizeof(P)),
-                           __PRETTY_FUNCTION__,
-                           [](void* c) { (*static_cast<decltype(closure)*>(c))(); },
-                           &closure};
-  return emu::run(all);
+  emu::Launch all = {grid,
+                     block,
+                     shared_bytes,
+                     (size_t(0) + ... + sizeof(P)),
+                     __PRETTY_FUNCTION__,
+                     [](void* c) { (*static_cast<decltype(closure)*>(c))(); },
+                     &closure};
+  if (!emu::late_streams || !emu::late_streams->is_later(stream)) return emu::run(all);
+  struct Later {
+    void (*kernel)(P...);
+    std::tuple<P...> arguments;
+  };
+  all.closure = new Later{kernel, {static_cast<P>(a)...}};
+  all.run = [](void* c) {
+    std::apply(static_cast<Later*>(c)->kernel, static_cast<Later*>(c)->arguments);
+  };
+  emu::late_streams->enqueue(stream, all, [](void* c) { delete static_cast<Later*>(c); });
+  return 0;
 }
 
 void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) noexcept;

@@ -67,13 +67,13 @@ static TT_COLD bool check_later(IndexCheckPlan& plan, const Kernel& k, const Ten
                                 Ints shape, Ints strides, const char* arg) {
   CudaDevice& d = runtime_cuda(ctx().rt, index.device.index);
   DeviceChecks* checks = cuda_calls->checks(d);
-  if (!checks || (ctx().watched & kWatchWork)) return false;
+  if (!checks || (TT_UNLIKELY(ctx().watched & kWatchWork) && !device_hooks())) return false;
   DeviceCheck check = check_of(plan, index, shape, strides, arg);
-  int64_t* place = cuda_calls->place(*checks, d);
+  int64_t* place = check_place(*checks, d);
   plan.index = index.data;
   plan.first_bad = place;
   launch_stages(k, index.device, &plan.run);
-  cuda_calls->start(*checks, d, place, std::move(check));
+  start_check(*checks, d, place, std::move(check));
   return true;
 }
 

@@ -1,0 +1,210 @@
+/* Plans where the tensors are: on a device, launches that do not change are replayed as graphs of
+   it. Steps of every optimizer, with a schedule, dropout and clipping, beside those of operators. */
+#include "harness.h"
+
+#include <dlfcn.h>
+
+enum { kSteps = 8, kDeviceSteps = 6, kRows = 4, kIn = 3, kOut = 5 };
+
+/* Launches of graphs by the emulated device so far. */
+static int64_t graphs(void) {
+  const char* library = getenv("TT_TEST_EMU_LIBRARY");
+  void* emu = library && !is_at_cpu() ? dlopen(library, RTLD_NOW | RTLD_NOLOAD) : NULL;
+  int64_t (*count)(void) = emu ? (int64_t(*)(void))dlsym(emu, "tt_fake_graphs") : NULL;
+  const int64_t n = count ? count() : 0;
+  if (emu) dlclose(emu);
+  return n;
+}
+
+typedef struct Model {
+  tt_tensor *w, *v; /* v is not dense */
+  tt_optimizer* optimizer;
+  tt_scheduler* schedule;
+} Model;
+
+typedef tt_status (*Construct)(tt_tensor* const* params, int64_t n, tt_optimizer** out);
+
+static tt_status sgd(tt_tensor* const* params, int64_t n, tt_optimizer** out) {
+  const tt_optim_sgd_opts o = {.set = TT_OPTIM_SGD_LR, .lr = 0.05};
+  return tt_optim_sgd(c, params, n, &o, out);
+}
+/* Its first step differs from the others. */
+static tt_status momentum(tt_tensor* const* params, int64_t n, tt_optimizer** out) {
+  const tt_optim_sgd_opts o = {.set = TT_OPTIM_SGD_LR | TT_OPTIM_SGD_MOMENTUM |
+                                      TT_OPTIM_SGD_DAMPENING | TT_OPTIM_SGD_WEIGHT_DECAY,
+                               .lr = 0.05,
+                               .momentum = 0.9,
+                               .dampening = 0.5,
+                               .weight_decay = 0.01};
+  return tt_optim_sgd(c, params, n, &o, out);
+}
+static tt_status adam(tt_tensor* const* params, int64_t n, tt_optimizer** out) {
+  const tt_optim_adam_opts o = {.set = TT_OPTIM_ADAM_AMSGRAD, .amsgrad = 1};
+  return tt_optim_adam(c, params, n, &o, out);
+}
+#define WITH_DEFAULTS(name, construct)                                             \
+  static tt_status name(tt_tensor* const* params, int64_t n, tt_optimizer** out) { \
+    return construct(c, params, n, NULL, out);                                     \
+  }
+WITH_DEFAULTS(adamw, tt_optim_adamw)
+WITH_DEFAULTS(rmsprop, tt_optim_rmsprop)
+WITH_DEFAULTS(adagrad, tt_optim_adagrad)
+WITH_DEFAULTS(adadelta, tt_optim_adadelta)
+WITH_DEFAULTS(adamax, tt_optim_adamax)
+WITH_DEFAULTS(nadam, tt_optim_nadam)
+WITH_DEFAULTS(radam, tt_optim_radam)
+WITH_DEFAULTS(asgd, tt_optim_asgd)
+WITH_DEFAULTS(rprop, tt_optim_rprop)
+static const struct {
+  const char* name;
+  Construct construct;
+} kClasses[] = {{"SGD", sgd},           {"momentum", momentum}, {"Adam", adam},
+                {"AdamW", adamw},       {"RMSprop", rmsprop},   {"Adagrad", adagrad},
+                {"Adadelta", adadelta}, {"Adamax", adamax},     {"NAdam", nadam},
+                {"RAdam", radam},       {"ASGD", asgd},         {"Rprop", rprop}};
+enum { kNumClasses = sizeof kClasses / sizeof kClasses[0] };
+
+static tt_tensor* leaf_of(tt_tensor* t) {
+  OK(tt_requires_grad_(c, t, 1));
+  return t;
+}
+static Model new_model(Construct construct) {
+  Model m;
+  tt_tensor* both;
+  OK(tt_manual_seed(c, 5));
+  OK(tt_randn(c, SHAPE(kIn, kOut), NULL, &m.w));
+  m.w = leaf_of(at_home(m.w));
+  OK(tt_randn(c, SHAPE(kOut, 2), NULL, &both));
+  OK(tt_select(c, at_home(both), 1, 0, &m.v));
+  leaf_of(m.v);
+  OK(construct((tt_tensor* const[]){m.w, m.v}, 2, &m.optimizer));
+  OK(tt_lr_step(c, m.optimizer, 3, NULL, &m.schedule));
+  return m;
+}
+static void drop_model(Model* m) {
+  tt_scheduler_release(m->schedule);
+  tt_optim_release(m->optimizer);
+}
+
+static tt_tensor* train(const Model* m, const tt_tensor* x) {
+  tt_tensor *h, *y, *loss, *norm;
+  tt_tensor* const params[] = {m->w, m->v};
+  OK(tt_optim_zero_grad(c, m->optimizer, 1));
+  OK(tt_matmul(c, x, m->w, &h));
+  OK(tt_tanh(c, h, &h));
+  OK(tt_dropout(c, h, NULL, &h));
+  OK(tt_matmul(c, h, m->v, &y));
+  OK(tt_mul(c, y, y, &y));
+  OK(tt_mean(c, y, NULL, &loss));
+  OK(tt_backward(c, loss, NULL));
+  OK(tt_clip_grad_norm_(c, params, 2, 0.5, NULL, &norm));
+  OK(tt_optim_step(c, m->optimizer));
+  return loss;
+}
+
+static tt_tensor* batch(int k) {
+  tt_tensor* x;
+  OK(tt_manual_seed(c, 100 + (uint64_t)k));
+  OK(tt_randn(c, SHAPE(kRows, kIn), NULL, &x));
+  return at_home(x);
+}
+
+static void same_bits(const char* what, const tt_tensor* a, const tt_tensor* b) {
+  float x[64], y[64];
+  const int64_t bytes = tt_tensor_numel(a) * 4;
+  OK(tt_tensor_read(c, a, x, bytes));
+  OK(tt_tensor_read(c, b, y, bytes));
+  if (memcmp(x, y, (size_t)bytes)) fail_msg("%s: a captured step differs", what);
+}
+
+/* The first step is captured while it runs; the others are replayed. Learning rates change, and so
+   do Adam's bias corrections. */
+static void check_class(int i) {
+  Model eager = new_model(kClasses[i].construct), replayed = new_model(kClasses[i].construct);
+  tt_graph* g = NULL;
+  tt_plan* p = NULL;
+  tt_tensor *in, *out, *loss;
+  const int steps = is_at_cpu() ? kSteps : kDeviceSteps;
+  const int64_t before = graphs();
+  int64_t calls;
+  int k;
+  for (k = 0; k < steps; k++) {
+    tt_tensor* x = batch(k);
+    OK(tt_scope_push(c));
+    OK(tt_manual_seed(c, (uint64_t)k));
+    loss = train(&eager, x);
+    OK(tt_manual_seed(c, (uint64_t)k));
+    if (k == 0) {
+      OK(tt_capture_begin(c, LIST(x), NULL));
+      out = train(&replayed, x);
+      OK(tt_capture_end(c, LIST(out), &g));
+      OK(tt_plan_new(c, g, NULL, &p));
+    } else {
+      OK(tt_plan_slot(c, p, 0, 0, &in));
+      OK(tt_plan_slot(c, p, 1, 0, &out));
+      OK(tt_copy_(c, in, x));
+      calls = host.calls;
+      OK(tt_plan_run(c, p));
+      assert_int_equal(host.calls, calls);
+    }
+    same_bits(kClasses[i].name, out, loss);
+    same_bits(kClasses[i].name, replayed.w, eager.w);
+    same_bits(kClasses[i].name, replayed.v, eager.v);
+    OK(tt_scheduler_step(c, eager.schedule));
+    OK(tt_scheduler_step(c, replayed.schedule));
+    OK(tt_scope_pop(c, NULL, 0));
+  }
+  if (!is_at_cpu()) assert_true(graphs() - before >= steps - 2);
+  tt_plan_release(p);
+  tt_graph_release(g);
+  drop_model(&eager);
+  drop_model(&replayed);
+}
+
+static void test_classes(void** state) {
+  int i;
+  (void)state;
+  for (i = 0; i < kNumClasses; i++) check_class(i);
+}
+
+static tt_status run_and_read(tt_plan* p, tt_tensor* out, float* values, int64_t bytes) {
+  const tt_status s = tt_plan_run(c, p);
+  return s ? s : tt_tensor_read(c, out, values, bytes);
+}
+
+/* A plan checks indices in each run. On a device the next synchronisation reports them, by name,
+   position and value, also behind launches that are replayed as a graph. */
+static void test_checked_indices(void** state) {
+  const double rows[] = {0, 1, 2, 3, 4, 5, 6, 7}, good[] = {1, 3, 0}, bad[] = {1, 4, 0};
+  tt_tensor* weight = make(TT_F32, SHAPE(4, 2), rows, 8);
+  tt_tensor *index = make(TT_I64, SHAPE(3), good, 3), *wrong = make(TT_I64, SHAPE(3), bad, 3);
+  tt_tensor *out, *in;
+  tt_graph* g;
+  tt_plan* p;
+  float values[6];
+  int k;
+  (void)state;
+  OK(tt_capture_begin(c, LIST(index), NULL));
+  OK(tt_embedding(c, weight, index, NULL, &out));
+  OK(tt_exp(c, out, &out));
+  OK(tt_log(c, out, &out));
+  OK(tt_capture_end(c, LIST(out), &g));
+  OK(tt_plan_new(c, g, NULL, &p));
+  OK(tt_plan_slot(c, p, 0, 0, &in));
+  OK(tt_plan_slot(c, p, 1, 0, &out));
+  for (k = 0; k < 3; k++) {
+    OK(tt_copy_(c, in, index));
+    OK(run_and_read(p, out, values, sizeof values));
+    assert_true(values[0] > 1.99f && values[0] < 2.01f && values[3] > 6.99f && values[5] < 1.01f);
+    OK(tt_copy_(c, in, wrong));
+    FAILS(run_and_read(p, out, values, sizeof values), TT_INDEX,
+          "indices holds 4 at [1]: must be in [0, 4)");
+  }
+  tt_plan_release(p);
+  tt_graph_release(g);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {SCOPED(test_classes), SCOPED(test_checked_indices)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
