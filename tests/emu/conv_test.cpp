@@ -1,6 +1,12 @@
 // Convolutions by tiles and by single results, and the sums of the weight's gradient over splits
-// of the pixels, compared with sums in the order of the definition. Whole numbers make them exact.
+// of the pixels, compared with sums in the order of the definition. Whole numbers make them exact;
+// those that halves cannot hold are rounded as the kernels round them. Argument: a stub of cuDNN
+// (dnn_stub.cpp), which then computes in place of the kernels.
+#include <dlfcn.h>
+
 #include "check.h"
+#include "kernels/cuda/conv/cudnn.h"
+#include "kernels/cuda/convert.h"
 #include "plan/conv_build.h"
 
 using namespace TT_NS;
@@ -78,21 +84,52 @@ struct Conv {
     p->w_k[1] = s.k[2];
     p->w_k[2] = 1;
   }
-  // x with padded rows, if the builder wants them.
-  std::vector<float> source() const {
-    const int64_t width = conv_merged_width(s);
-    if (!width) return x;
-    ConvPadPlan p;
-    build_conv_pad(&p, s, width, 4);
-    std::vector<float> out(size_t(p.rows * width * s.ci));
-    p.src = reinterpret_cast<const char*>(x.data());
-    p.dst = reinterpret_cast<char*>(out.data());
-    run("conv_pad", cuda::conv_pad, nullptr, &p);
-    return out;
-  }
 };
 
-void test_case(const Case& t) {
+// ---- stored numbers ----
+
+template <class S> std::vector<S> stored(const std::vector<float>& v) {
+  std::vector<S> out;
+  for (const float x : v) {
+    if constexpr (__is_same(S, F16)) out.push_back(narrow_f16(x));
+    else if constexpr (__is_same(S, BF16)) out.push_back(narrow_bf16(x));
+    else out.push_back(x);
+  }
+  return out;
+}
+template <class S> bool same_bits(const std::vector<S>& a, const std::vector<S>& b) {
+  return a.size() == b.size() && memcmp(a.data(), b.data(), a.size() * sizeof(S)) == 0;
+}
+template <class S> const char* bytes(const std::vector<S>& v) {
+  return reinterpret_cast<const char*>(v.data());
+}
+template <class S> char* bytes(std::vector<S>& v) { return reinterpret_cast<char*>(v.data()); }
+
+// x with padded rows, if the builder wants them.
+template <class S> std::vector<S> padded(const ConvShape& s, const std::vector<S>& x) {
+  const int64_t width = conv_merged_width(s);
+  if (!width) return x;
+  ConvPadPlan p;
+  build_conv_pad(&p, s, width, sizeof(S));
+  std::vector<S> out(size_t(p.rows * width * s.ci));
+  p.src = bytes(x);
+  p.dst = bytes(out);
+  run("conv_pad", cuda::conv_pad, nullptr, &p);
+  return out;
+}
+
+// (images, pixels, channels) as (images, channels, pixels).
+std::vector<float> planes_of(const std::vector<float>& v, int64_t images, int64_t channels) {
+  const int64_t pixels = int64_t(v.size()) / (images * channels);
+  std::vector<float> out(v.size());
+  for (int64_t n = 0; n < images; n++)
+    for (int64_t p = 0; p < pixels; p++)
+      for (int64_t c = 0; c < channels; c++)
+        out[size_t((n * channels + c) * pixels + p)] = v[size_t((n * pixels + p) * channels + c)];
+  return out;
+}
+
+template <class S> void test_case(const Case& t, int32_t dtype) {
   const Conv c(t);
   std::vector<float> y(c.y.size()), x(c.x.size()), w(c.w.size());
   c.each([&](size_t i, size_t o, size_t k) {
@@ -100,37 +137,62 @@ void test_case(const Case& t) {
     x[i] += c.y[o] * c.w[k];
     w[k] += c.x[i] * c.y[o];
   });
-  const std::vector<float> padded = c.source();
-  const auto bytes = [](const std::vector<float>& v) {
-    return reinterpret_cast<const char*>(v.data());
-  };
+  const std::vector<S> rows = padded(c.s, stored<S>(c.x));
+  const std::vector<S> grad = stored<S>(c.y);
+  const std::vector<S> weight = stored<S>(c.w);
   for (ConvMode mode : {kConvForward, kConvData}) {
-    ConvPlan p;
-    build_conv(&p, c.s, TT_F32, mode, false);
-    c.set_weight(&p);
-    p.src = bytes(mode == kConvForward ? padded : c.y);
-    p.weight = bytes(c.w);
-    p.bias = nullptr;
-    std::vector<float> out(mode == kConvForward ? y.size() : x.size());
-    p.dst = reinterpret_cast<char*>(out.data());
-    in_orders(t.name, out, [&] { run(t.name, cuda::conv, nullptr, &p); });
-    check(out == (mode == kConvForward ? y : x), t.name, int(mode));
+    for (const bool channels_first : {false, true}) {
+      const bool forward = mode == kConvForward;
+      const int64_t channels = c.s.groups * (forward ? c.s.co : c.s.ci);
+      ConvPlan p;
+      build_conv(&p, c.s, dtype, mode, channels_first);
+      c.set_weight(&p);
+      p.src = bytes(forward ? rows : grad);
+      p.weight = bytes(weight);
+      std::vector<float> want = forward ? y : x;
+      // Results in f32 only: cuDNN rounds halves before it adds the bias.
+      const std::vector<S> bias = stored<S>(std::vector<float>(size_t(channels), 5));
+      p.bias = channels_first && sizeof(S) == 4 ? bytes(bias) : nullptr;
+      for (float& v : want) v += p.bias ? 5.0f : 0.0f;
+      if (p.path == kConvPlanes) want = planes_of(want, c.s.n, channels);
+      std::vector<S> out(want.size());
+      p.dst = bytes(out);
+      in_orders(t.name, out, [&] { run(t.name, cuda::conv, cuda::conv_workspace, &p); });
+      check(same_bits(out, stored<S>(want)), t.name, int(mode) * 2 + channels_first);
+    }
   }
   ConvWeightPlan p;
-  build_conv_weight(&p, c.s, TT_F32, 4, conv_merged_width(c.s));
+  build_conv_weight(&p, c.s, dtype, sizeof(S), conv_merged_width(c.s));
   c.set_weight(&p);
-  p.src = bytes(padded);
-  p.y = bytes(c.y);
-  std::vector<float> out(w.size());
-  p.dst = reinterpret_cast<char*>(out.data());
+  p.src = bytes(rows);
+  p.y = bytes(grad);
+  std::vector<S> out(w.size());
+  p.dst = bytes(out);
   in_orders(t.name, out, [&] { run(t.name, cuda::conv_weight, cuda::conv_weight_workspace, &p); });
-  check(out == w, t.name, 2);
+  check(same_bits(out, stored<S>(w)), t.name, 2);
 }
 
 }  // namespace
 
-int main() {
-  for (const Case& t : kCases)
-    if (!EMU_TSAN || t.n == 1) test_case(t);
+int main(int argc, char** argv) {
+  const int *calls = nullptr, *searches = nullptr;
+  if (argc > 1) {
+    void* stub = dlopen(argv[1], RTLD_NOW);
+    calls = static_cast<const int*>(dlsym(stub, "dnn_stub_calls"));
+    searches = static_cast<const int*>(dlsym(stub, "dnn_stub_searches"));
+    cuda::cudnn::use_library(argv[1]);
+  }
+  for (const Case& t : kCases) {
+    if (EMU_TSAN && t.n != 1) continue;
+    test_case<float>(t, TT_F32);
+    if (EMU_TSAN) continue;
+    test_case<BF16>(t, TT_BF16);
+    test_case<F16>(t, TT_F16);
+  }
+  if (calls) {
+    // f32 and bf16: forward and data twice, the weight; each in three orders of threads.
+    check(*calls == int(std::size(kCases)) * 2 * 5 * 3, "calls of cuDNN", *calls);
+    check(*searches <= int(std::size(kCases)) * 2 * 5, "searches of cuDNN", *searches);
+  }
   return finished();
 }

@@ -6,6 +6,7 @@
 //
 // conv_pad: rows with their padding.
 #include "kernels/cuda/conv/conv.h"
+#include "kernels/cuda/conv/cudnn.h"
 #include "kernels/cuda/rows.h"
 
 namespace TT_NS {
@@ -14,23 +15,23 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kFewColumns = 4;
 
-template <class T> __device__ __forceinline__ void put_result(const ConvArguments& p,
-                                                              int64_t number, int64_t group,
-                                                              int64_t col, T sum) {
+template <class S>
+__device__ __forceinline__ void put_result(const ConvArguments& p, int64_t number, int64_t group,
+                                           int64_t col, typename SumOf<S>::type sum) {
   const int64_t channels = p.s.groups * p.cols;
   const int64_t channel = group * p.cols + col;
-  if (p.bias) sum = sum_of(sum, reinterpret_cast<const T*>(p.bias)[channel]);
+  if (p.bias) sum = sum_of(sum, widened(reinterpret_cast<const S*>(p.bias)[channel]));
   int64_t at = number * channels + channel;
   if (p.planes) {
     const int64_t plane = p.pixels / p.s.n;
     const int64_t image = quotient(number, plane);
     at = (image * channels + channel) * plane + number - image * plane;
   }
-  reinterpret_cast<T*>(p.dst)[at] = sum;
+  reinterpret_cast<S*>(p.dst)[at] = narrowed<S>(sum);
 }
 
-template <class T_, int kM_, int kN_, int kThreadM_, int kThreadN_> struct ConvTileShape {
-  using T = T_;
+template <class Stored_, int kM_, int kN_, int kThreadM_, int kThreadN_> struct ConvTileShape {
+  using Stored = Stored_;
   static constexpr int kM = kM_, kN = kN_, kK = 16, kThreadM = kThreadM_, kThreadN = kThreadN_;
   static constexpr int kColumns = kN / kThreadN;  // of threads
   static constexpr int kThreads = kM / kThreadM * kColumns;
@@ -38,7 +39,8 @@ template <class T_, int kM_, int kN_, int kThreadM_, int kThreadN_> struct ConvT
 
 template <class Shape> __global__ void __launch_bounds__(Shape::kThreads)
     conv_tiles(const __grid_constant__ ConvArguments p) {
-  using T = typename Shape::T;
+  using S = typename Shape::Stored;
+  using T = typename SumOf<S>::type;
   constexpr int kM = Shape::kM, kN = Shape::kN, kK = Shape::kK;
   constexpr int kRows = Shape::kThreadM, kCols = Shape::kThreadN;
   constexpr int kStep =
@@ -63,8 +65,8 @@ template <class Shape> __global__ void __launch_bounds__(Shape::kThreads)
   __syncthreads();
 
   const int64_t terms = p.taps * p.depth;
-  const T* src = reinterpret_cast<const T*>(p.src) + group * p.depth;
-  const T* weight = reinterpret_cast<const T*>(p.weight);
+  const S* src = reinterpret_cast<const S*>(p.src) + group * p.depth;
+  const S* weight = reinterpret_cast<const S*>(p.weight);
   const int row = thread / Shape::kColumns;
   const int column = thread % Shape::kColumns;
   const int k_here = thread % kK;
@@ -81,13 +83,14 @@ template <class Shape> __global__ void __launch_bounds__(Shape::kThreads)
     for (int e = 0; e < kM / kStep; e++) {
       const ConvPixel at = pixel[e * kStep + across];
       const int64_t from = inside ? conv_source(p.s, p.mode, at, tap, p.row, p.pixel, p.shift) : -1;
-      a_part[e] = from >= 0 ? src[from + channel] : T(0);
+      a_part[e] = from >= 0 ? widened(src[from + channel]) : T(0);
     }
 #pragma unroll
     for (int e = 0; e < kN / kStep; e++) {
       const int64_t col = j0 + e * kStep + across;
       b_part[e] = T(0);
-      if (inside && col < p.cols) b_part[e] = weight[conv_weight_at(p, group, col, channel, tap)];
+      if (inside && col < p.cols)
+        b_part[e] = widened(weight[conv_weight_at(p, group, col, channel, tap)]);
     }
   };
   const auto store = [&](int buffer) {
@@ -136,13 +139,14 @@ template <class Shape> __global__ void __launch_bounds__(Shape::kThreads)
     for (int j = 0; j < kCols; j++) {
       const int64_t number = i0 + row * kRows + i;
       const int64_t col = j0 + column * kCols + j;
-      if (number < p.pixels && col < p.cols) put_result(p, number, group, col, sum[i][j]);
+      if (number < p.pixels && col < p.cols) put_result<S>(p, number, group, col, sum[i][j]);
     }
   }
 }
 
-template <class T> __global__ void __launch_bounds__(kThreads)
+template <class S> __global__ void __launch_bounds__(kThreads)
     conv_direct(const __grid_constant__ ConvArguments p) {
+  using T = typename SumOf<S>::type;
   const int64_t channels = p.s.groups * p.cols;
   const int64_t image =
       (p.mode == kConvForward ? p.s.x[0] * p.s.x[1] : p.s.y[0] * p.s.y[1]) * p.row;
@@ -155,17 +159,18 @@ template <class T> __global__ void __launch_bounds__(kThreads)
     const int64_t group = quotient(channel, p.cols);
     const int64_t col = channel - group * p.cols;
     const ConvPixel pixel = conv_pixel(p.s, p.mode, image, number);
-    const T* src = reinterpret_cast<const T*>(p.src) + group * p.depth;
-    const T* weight = reinterpret_cast<const T*>(p.weight);
+    const S* src = reinterpret_cast<const S*>(p.src) + group * p.depth;
+    const S* weight = reinterpret_cast<const S*>(p.weight);
     T sum = 0;
     for (int64_t k = 0; k < taps; k++) {
       const ConvTap tap = conv_tap(p.s, k);
       const int64_t from = conv_source(p.s, p.mode, pixel, tap, p.row, p.pixel, p.shift);
       if (from < 0) continue;
       for (int64_t c = 0; c < p.depth; c++)
-        sum = multiply_add(src[from + c], weight[conv_weight_at(p, group, col, c, tap)], sum);
+        sum = multiply_add(widened(src[from + c]),
+                           widened(weight[conv_weight_at(p, group, col, c, tap)]), sum);
     }
-    put_result(p, number, group, col, sum);
+    put_result<S>(p, number, group, col, sum);
   }
 }
 
@@ -178,7 +183,9 @@ __global__ void __launch_bounds__(kThreads) pad_rows(const __grid_constant__ Con
     const int64_t from = at - row * width - p.pad * p.pixel_bytes;
     const bool inside = from >= 0 && from < p.from * p.pixel_bytes;
     const char* x = p.src + row * p.from * p.pixel_bytes + from;
-    if (p.item_size == 4)
+    if (p.item_size == 2)
+      reinterpret_cast<uint16_t*>(p.dst)[i] = inside ? *reinterpret_cast<const uint16_t*>(x) : 0;
+    else if (p.item_size == 4)
       reinterpret_cast<uint32_t*>(p.dst)[i] = inside ? *reinterpret_cast<const uint32_t*>(x) : 0;
     else reinterpret_cast<uint64_t*>(p.dst)[i] = inside ? *reinterpret_cast<const uint64_t*>(x) : 0;
   }
@@ -217,29 +224,36 @@ template <class Shape> int32_t launch_tiles(ConvArguments a, void* stream) {
   const unsigned grid = unsigned(a.s.groups * a.tiles_m * a.tiles_n);
   return device::launch(conv_tiles<Shape>, grid, Shape::kThreads, 0, stream, a);
 }
-template <class T> int32_t launch_conv(const ConvArguments& a, void* stream) {
+template <class S> int32_t launch_conv(const ConvArguments& a, void* stream) {
   if (a.cols <= kFewColumns) {
     const unsigned grid = grid_of(a.pixels * a.s.groups * a.cols, kThreads);
-    return device::launch(conv_direct<T>, grid, kThreads, 0, stream, a);
+    return device::launch(conv_direct<S>, grid, kThreads, 0, stream, a);
   }
-  if constexpr (sizeof(T) == 4) {
+  if constexpr (sizeof(typename SumOf<S>::type) == 4) {
     const int64_t large = a.s.groups * ceil_div(a.pixels, 128) * ceil_div(a.cols, 64);
     if (a.cols >= 48 && large >= 128)
-      return launch_tiles<ConvTileShape<T, 128, 64, 8, 4>>(a, stream);
+      return launch_tiles<ConvTileShape<S, 128, 64, 8, 4>>(a, stream);
   }
-  return launch_tiles<ConvTileShape<T, 32, 32, 4, 4>>(a, stream);
+  return launch_tiles<ConvTileShape<S, 32, 32, 4, 4>>(a, stream);
 }
 
 }  // namespace
 
 namespace cuda {
 
-int32_t conv(const void* plan, void* stream, void*) {
+size_t conv_workspace(const void* plan) {
   const ConvPlan& p = *static_cast<const ConvPlan*>(plan);
+  return cudnn::serves(p) ? cudnn::workspace_bytes(p) : 0;
+}
+int32_t conv(const void* plan, void* stream, void* workspace) {
+  const ConvPlan& p = *static_cast<const ConvPlan*>(plan);
+  if (cudnn::serves(p)) return cudnn::run(p, stream, workspace);
   const ConvArguments a = arguments_of(p);
   if (a.pixels * a.s.groups * a.cols == 0) return TT_OK;
   if (p.dtype == TT_F32) return launch_conv<float>(a, stream);
   if (p.dtype == TT_F64) return launch_conv<double>(a, stream);
+  if (p.dtype == TT_F16) return launch_conv<F16>(a, stream);
+  if (p.dtype == TT_BF16) return launch_conv<BF16>(a, stream);
   return launch_conv<int64_t>(a, stream);
 }
 int32_t conv_pad(const void* plan, void* stream, void*) {

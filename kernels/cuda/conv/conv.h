@@ -2,7 +2,8 @@
 //   forward  y(o) = sum over taps k and channels of x(o * stride - pad + k * dil) * w(k)
 //   data     x(i) = sum over taps k and channels of y((i + pad - k * dil) / stride) * w(k), where
 //            the division leaves no rest
-// Sources are channels-last arrays of f32, f64 or i64; x may have padded rows.
+// Sources are channels-last arrays of f16, bf16, f32, f64 or i64; x may have padded rows. Halves
+// are summed in f32.
 #pragma once
 
 #include "kernels/cuda/matmul/matmul.h"

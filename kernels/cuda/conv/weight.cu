@@ -4,6 +4,7 @@
 //   tiles    a matrix product: a's rows are (tap, channel of x), its terms pixels; b is y
 //   direct   few channels in a group: lanes are elements of the weight, warps share the pixels
 #include "kernels/cuda/conv/conv.h"
+#include "kernels/cuda/conv/cudnn.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/warp.h"
 
@@ -42,14 +43,16 @@ __device__ __forceinline__ int64_t weight_place(const WeightArguments& p, int64_
   return (group * p.s.co + co) * p.w_co + ci * p.w_ci + tap.k[0] * p.w_k[0] + tap.k[1] * p.w_k[1] +
          tap.k[2] * p.w_k[2];
 }
-template <class T>
-__device__ __forceinline__ void put_sum(const WeightArguments& p, int64_t split, int64_t i, T sum) {
+template <class S> __device__ __forceinline__ void put_sum(const WeightArguments& p, int64_t split,
+                                                           int64_t i, typename SumOf<S>::type sum) {
+  using T = typename SumOf<S>::type;
   if (p.splits > 1) reinterpret_cast<T*>(p.sums)[split * p.elements + i] = sum;
-  else reinterpret_cast<T*>(p.dst)[weight_place(p, i)] = sum;
+  else reinterpret_cast<S*>(p.dst)[weight_place(p, i)] = narrowed<S>(sum);
 }
 
-template <class T> __global__ void __launch_bounds__(kTileThreads)
+template <class S> __global__ void __launch_bounds__(kTileThreads)
     weight_tiles(const __grid_constant__ WeightArguments p) {
+  using T = typename SumOf<S>::type;
   using Row = T[kSide];
   TT_SHARED(Row, a_tile, kPixels);
   TT_SHARED(Row, b_tile, kPixels);
@@ -71,8 +74,8 @@ template <class T> __global__ void __launch_bounds__(kTileThreads)
   const int64_t number = my_row < rows ? quotient(my_row, p.s.ci) : 0;
   const int64_t channel = my_row - number * p.s.ci;
   const ConvTap tap = conv_tap(p.s, number);
-  const T* x = reinterpret_cast<const T*>(p.x) + group * p.s.ci;
-  const T* y = reinterpret_cast<const T*>(p.y) + group * p.s.co;
+  const S* x = reinterpret_cast<const S*>(p.x) + group * p.s.ci;
+  const S* y = reinterpret_cast<const S*>(p.y) + group * p.s.co;
   const int64_t y_pixel = p.s.groups * p.s.co;
   const int row = thread / (kSide / kThreadSide) * kThreadSide;
   const int column = thread % (kSide / kThreadSide) * kThreadSide;
@@ -94,9 +97,9 @@ template <class T> __global__ void __launch_bounds__(kTileThreads)
       int64_t at = -1;
       if (my_row < rows)
         at = conv_source(p.s, kConvForward, pixel[e], tap, p.row, p.pixel, p.shift);
-      a_tile[e][across] = at >= 0 ? x[at + channel] : T(0);
+      a_tile[e][across] = at >= 0 ? widened(x[at + channel]) : T(0);
       const bool inside = k + e < to && j0 + across < p.s.co;
-      b_tile[e][across] = inside ? y[(k + e) * y_pixel + j0 + across] : T(0);
+      b_tile[e][across] = inside ? widened(y[(k + e) * y_pixel + j0 + across]) : T(0);
     }
     __syncthreads();
 #pragma unroll
@@ -117,15 +120,16 @@ template <class T> __global__ void __launch_bounds__(kTileThreads)
       const int64_t at_i = i0 + row + i;
       const int64_t at_j = j0 + column + j;
       if (at_i < rows && at_j < p.s.co)
-        put_sum(p, split, (group * rows + at_i) * p.s.co + at_j, sum[i][j]);
+        put_sum<S>(p, split, (group * rows + at_i) * p.s.co + at_j, sum[i][j]);
     }
   }
 }
 
 // Grid: [splits][elements by kWarp]. Elements are (tap, ci, co, group): neighbouring lanes read
 // neighbouring channels.
-template <class T> __global__ void __launch_bounds__(kThreads)
+template <class S> __global__ void __launch_bounds__(kThreads)
     weight_direct(const __grid_constant__ WeightArguments p) {
+  using T = typename SumOf<S>::type;
   TT_SHARED(T, shared, kThreads);
   const int lane = int(threadIdx.x) % kWarp;
   const int slice = int(threadIdx.x) / kWarp;
@@ -144,28 +148,29 @@ template <class T> __global__ void __launch_bounds__(kThreads)
     const int64_t ci = above - number * p.s.ci;
     element = ((group * p.taps + number) * p.s.ci + ci) * p.s.co + co;
     const ConvTap tap = conv_tap(p.s, number);
-    const T* x = reinterpret_cast<const T*>(p.x) + group * p.s.ci + ci;
-    const T* y = reinterpret_cast<const T*>(p.y) + group * p.s.co + co;
+    const S* x = reinterpret_cast<const S*>(p.x) + group * p.s.ci + ci;
+    const S* y = reinterpret_cast<const S*>(p.y) + group * p.s.co + co;
     for (int64_t k = from + slice; k < to; k += kSlices) {
       const ConvPixel pixel = conv_pixel(p.s, kConvForward, p.s.x[0] * p.s.x[1] * p.row, k);
       const int64_t at = conv_source(p.s, kConvForward, pixel, tap, p.row, p.pixel, p.shift);
-      if (at >= 0) sum = multiply_add(x[at], y[k * p.s.groups * p.s.co], sum);
+      if (at >= 0) sum = multiply_add(widened(x[at]), widened(y[k * p.s.groups * p.s.co]), sum);
     }
   }
   shared[threadIdx.x] = sum;
   __syncthreads();
   if (slice > 0 || i >= p.elements) return;
   for (int s = 1; s < kSlices; s++) sum = sum_of(sum, shared[s * kWarp + lane]);
-  put_sum(p, split, element, sum);
+  put_sum<S>(p, split, element, sum);
 }
 
-template <class T> __global__ void __launch_bounds__(kThreads)
+template <class S> __global__ void __launch_bounds__(kThreads)
     join_splits(const __grid_constant__ WeightArguments p) {
+  using T = typename SumOf<S>::type;
   for (int64_t i = first_item(); i < p.elements; i += item_step()) {
     const T* part = reinterpret_cast<const T*>(p.sums) + i;
     T sum = part[0];
     for (int64_t s = 1; s < p.splits; s++) sum = sum_of(sum, part[s * p.elements]);
-    reinterpret_cast<T*>(p.dst)[weight_place(p, i)] = sum;
+    reinterpret_cast<S*>(p.dst)[weight_place(p, i)] = narrowed<S>(sum);
   }
 }
 
@@ -203,17 +208,17 @@ WeightArguments arguments_of(const ConvWeightPlan& p, void* workspace) {
   return a;
 }
 
-template <class T> int32_t launch_weight(const WeightArguments& a, void* stream) {
+template <class S> int32_t launch_weight(const WeightArguments& a, void* stream) {
   int32_t status;
   if (is_direct(a.s)) {
     const unsigned grid = unsigned(a.splits * a.tiles_m);
-    status = device::launch(weight_direct<T>, grid, kThreads, 0, stream, a);
+    status = device::launch(weight_direct<S>, grid, kThreads, 0, stream, a);
   } else {
     const unsigned grid = unsigned(a.s.groups * a.splits * a.tiles_m * a.tiles_n);
-    status = device::launch(weight_tiles<T>, grid, kTileThreads, 0, stream, a);
+    status = device::launch(weight_tiles<S>, grid, kTileThreads, 0, stream, a);
   }
   if (status != TT_OK || a.splits == 1) return status;
-  return device::launch(join_splits<T>, grid_of(a.elements, kThreads), kThreads, 0, stream, a);
+  return device::launch(join_splits<S>, grid_of(a.elements, kThreads), kThreads, 0, stream, a);
 }
 
 const ConvWeightPlan& weight_plan(const void* plan) {
@@ -226,16 +231,22 @@ namespace cuda {
 
 int32_t conv_weight(const void* plan, void* stream, void* workspace) {
   const ConvWeightPlan& p = weight_plan(plan);
+  if (cudnn::serves(p)) return cudnn::run(p, stream, workspace);
   const WeightArguments a = arguments_of(p, workspace);
   if (a.elements == 0) return TT_OK;
   if (p.dtype == TT_F32) return launch_weight<float>(a, stream);
   if (p.dtype == TT_F64) return launch_weight<double>(a, stream);
+  if (p.dtype == TT_F16) return launch_weight<F16>(a, stream);
+  if (p.dtype == TT_BF16) return launch_weight<BF16>(a, stream);
   return launch_weight<int64_t>(a, stream);
 }
 size_t conv_weight_workspace(const void* plan) {
-  const WeightArguments a = arguments_of(weight_plan(plan), nullptr);
+  const ConvWeightPlan& p = weight_plan(plan);
+  if (cudnn::serves(p)) return cudnn::workspace_bytes(p);
+  const WeightArguments a = arguments_of(p, nullptr);
   if (a.splits == 1) return 0;
-  return size_t(a.splits * a.elements * kItemSize[weight_plan(plan).dtype]);
+  const int64_t bytes = max<int64_t>(kItemSize[p.dtype], 4);  // of a sum
+  return size_t(a.splits * a.elements * bytes);
 }
 
 }  // namespace cuda

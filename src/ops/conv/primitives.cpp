@@ -42,6 +42,15 @@ static TensorRef in_dtype(const Tensor& t, Dtype d) {
 
 // ---- gathered ----
 
+// The dtype of operands and results, t's among them. Kernels of CUDA convert halves as they read
+// and write them; sums are in c.compute.
+static Dtype stored_dtype(const Conv& c, const Tensor& t) {
+  const bool half = t.dtype == Dtype::kBF16 || t.dtype == Dtype::kF16;
+  if (!half || c.device.type != TT_CUDA) return c.compute;
+  const bool is_cpu_kernel = runtime_cuda(ctx().rt, c.device.index).backend->cpu_scratch;
+  return is_cpu_kernel ? c.compute : t.dtype;
+}
+
 static TensorRef zero_run(int64_t n, const Conv& c) {
   TensorRef zeros = new_tensor(Ints(&n, 1), c.compute, c.device);
   if (zeros->numel) fill_elements(*zeros, 0);
@@ -64,7 +73,7 @@ template <class Plan> static void set_weight_strides(Plan* p, const Tensor& w) {
 // Copies x (channels last) with padded rows.
 static TensorRef padded_rows(const Conv& c, const Tensor& x, int64_t width) {
   const int64_t sizes[3] = {c.s.n * c.s.x[0] * c.s.x[1], width, c.s.ci};
-  TensorRef out = new_tensor(sizes, c.compute, c.device);
+  TensorRef out = new_tensor(sizes, x.dtype, c.device);
   ConvPadPlan plan;
   build_conv_pad(&plan, c.s, width, x.item_size());
   plan.src = x.data;
@@ -90,16 +99,16 @@ static bool is_direct(const Conv& c, ConvMode mode, const Tensor& source) {
 static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& source,
                                const Tensor& weight, const Tensor* bias) {
   const bool direct = is_direct(c, mode, source);
-  TensorRef src = direct ? TensorRef::share(&source) : with_channels_last(source, c.compute);
-  TensorRef w = in_dtype(weight, c.compute);
-  TensorRef b = bias ? cast_input(*bias, c.compute) : TensorRef();
+  const Dtype d = stored_dtype(c, source);
+  TensorRef src = direct ? TensorRef::share(&source) : with_channels_last(source, d);
+  TensorRef w = in_dtype(weight, d);
+  TensorRef b = bias ? cast_input(*bias, d) : TensorRef();
   const Shape& sizes = mode == kConvForward ? c.y : c.x;
   ConvPlan plan;
-  build_conv(&plan, c.s, int32_t(c.compute), mode, !c.last && !c.complex, direct);
+  build_conv(&plan, c.s, int32_t(d), mode, !c.last && !c.complex, direct);
   join_conv_columns(&plan, pool_threads(ctx().rt->pool));
   const bool planes = direct || plan.path == kConvPlanes;
-  TensorRef out =
-      planes ? new_tensor(sizes, c.compute, c.device) : new_last(sizes, c.compute, c.device);
+  TensorRef out = planes ? new_tensor(sizes, d, c.device) : new_last(sizes, d, c.device);
   if (out->numel == 0) return out;
   const int64_t width = mode == kConvForward && !direct ? conv_merged_width(c.s) : 0;
   if (width) src = padded_rows(c, *src, width);
@@ -122,14 +131,14 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
 
 // Computes the weight's gradient from x and y's gradient, in the memory order of the weight.
 static TensorRef gathered_weight(const Conv& c, const Tensor& input, const Tensor& grad) {
-  TensorRef x = with_channels_last(input, c.compute);
-  TensorRef y = with_channels_last(grad, c.compute);
-  TensorRef out =
-      c.weight_last ? new_last(c.w, c.compute, c.device) : new_tensor(c.w, c.compute, c.device);
+  const Dtype d = stored_dtype(c, grad);
+  TensorRef x = with_channels_last(input, d);
+  TensorRef y = with_channels_last(grad, d);
+  TensorRef out = c.weight_last ? new_last(c.w, d, c.device) : new_tensor(c.w, d, c.device);
   if (out->numel == 0) return out;
   const int64_t width = conv_merged_width(c.s);
   ConvWeightPlan plan;
-  build_conv_weight(&plan, c.s, int32_t(c.compute), out->item_size(), width);
+  build_conv_weight(&plan, c.s, int32_t(d), out->item_size(), width);
   if (width) x = padded_rows(c, *x, width);
   TensorRef zeros = zero_run(plan.depthwise ? c.s.groups : plan.gather.run, c);
   Workspace sums(conv_sums_bytes(plan, out->item_size()), c.device);
@@ -394,7 +403,7 @@ TensorTriple convolution_backward(Call, const Tensor& grad, const Tensor& input,
   const bool gathered = !c.complex && !is_pointwise(c, grad, input, false) &&
                         !is_interleaved(c, kConvForward) && !is_interleaved(c, kConvData);
   const bool convert = want_input && want_weight && gathered;
-  TensorRef g = convert ? with_channels_last(grad, c.compute) : TensorRef::share(&grad);
+  TensorRef g = convert ? with_channels_last(grad, stored_dtype(c, grad)) : TensorRef::share(&grad);
   const Tensor& x = transposed ? *g : input;
   const Tensor& y = transposed ? input : *g;
   TensorTriple out;
