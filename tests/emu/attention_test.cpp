@@ -1,6 +1,6 @@
 // Attention forward and backward over several blocks of queries and keys, with causal order, masks,
-// shared key heads and dropout, compared with the definition in double precision; forward also in
-// halves, by tensor cores.
+// shared key heads and dropout, compared with the definition in double precision; also in halves,
+// by tensor cores.
 #include <math.h>
 
 #include "kernel_test.h"
@@ -94,17 +94,20 @@ struct Attention {
   // The results by the definition: of one query after the other.
   struct Expected {
     Values out, dq, dk, dv, lse;
+    // What the gradients may differ by, in units of the rounding of halves: z and ds are rounded,
+    // and delta is computed from a rounded `out`.
+    Values dq_error, dk_error, dv_error;
   };
   Expected expected() const {
     Expected e = {Values(out.size()), Values(q.size()), Values(k.size()), Values(v.size()),
-                  Values(lse.size())};
+                  Values(lse.size()), Values(q.size()), Values(k.size()), Values(v.size())};
     for (int64_t row = 0; row < t.heads * t.queries; row++) {
       const int64_t i = row % t.queries;
       const int64_t key = row / t.queries / (t.heads / t.key_heads) * t.keys;
       const double* x = &q[size_t(row * t.width)];
       const double* gradient = &g[size_t(row * t.value_width)];
       Values w(size_t(t.keys)), dw(size_t(t.keys));
-      double sum = 0, delta = 0;
+      double sum = 0, delta = 0, delta_error = 0;
       for (int64_t j = 0; j < t.keys; j++) {
         double score = 0;
         for (int64_t d = 0; d < t.width; d++) score += x[d] * k[size_t((key + j) * t.width + d)];
@@ -119,16 +122,22 @@ struct Attention {
           const size_t at = size_t((key + j) * t.value_width + d);
           e.out[size_t(row * t.value_width + d)] += w[size_t(j)] * factor * v[at];
           e.dv[at] += w[size_t(j)] * factor * gradient[d];
+          e.dv_error[at] += w[size_t(j)] * factor * fabs(gradient[d]);
           dw[size_t(j)] += gradient[d] * v[at] * factor;
         }
         delta += w[size_t(j)] * dw[size_t(j)];
       }
+      for (int64_t d = 0; d < t.value_width; d++)
+        delta_error += fabs(gradient[d] * e.out[size_t(row * t.value_width + d)]);
       for (int64_t j = 0; j < t.keys; j++)
         for (int64_t d = 0; d < t.width; d++) {
           const double ds = w[size_t(j)] * (dw[size_t(j)] - delta) * p.scale;
           const size_t at = size_t((key + j) * t.width + d);
           e.dq[size_t(row * t.width + d)] += ds * k[at];
           e.dk[at] += ds * x[d];
+          const double error = fabs(ds) + w[size_t(j)] * delta_error * p.scale;
+          e.dq_error[size_t(row * t.width + d)] += error * fabs(k[at]);
+          e.dk_error[at] += error * fabs(x[d]);
         }
     }
     return e;
@@ -199,6 +208,24 @@ void test_halves(const Case& t, int32_t dtype) {
     check(fabs(out[i] - want.out[size_t(i)]) <= 2.01 * unit * largest, t.name, int(i));
   for (int64_t i = 0; i < lse.size(); i++)
     check(fabs(lse[i] - want.lse[size_t(i)]) <= 1e-5 || lse[i] == want.lse[size_t(i)], t.name, -1);
+
+  Floats g = halves(a.g);
+  Floats dq(TT_F32, int64_t(a.dq.size())), dk(TT_F32, int64_t(a.dk.size()));
+  Floats dv(TT_F32, int64_t(a.dv.size()));
+  a.p.grad = rows_of(g, t.queries, t.value_width);
+  a.p.dq = dq.data();
+  a.p.dk = dk.data();
+  a.p.dv = dv.data();
+  run_in_orders(t.name, cuda::attention_backward, cuda::attention_backward_workspace, &a.p,
+                {&dq, &dk, &dv});
+  const auto near = [&](Floats& got, const Values& wanted, const Values& error, int which) {
+    for (int64_t i = 0; i < got.size(); i++)
+      check(fabs(got[i] - wanted[size_t(i)]) <= 1.01 * unit * error[size_t(i)] + 1e-5, t.name,
+            which);
+  };
+  near(dq, want.dq, want.dq_error, -2);
+  near(dk, want.dk, want.dk_error, -3);
+  near(dv, want.dv, want.dv_error, -4);
 }
 
 }  // namespace

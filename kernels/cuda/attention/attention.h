@@ -61,10 +61,11 @@ template <class S> struct Rows {
         step(r.row),
         n(least(end - first, kSide)),
         width(width_) {}
-  __device__ __forceinline__ T at(int64_t i, int64_t d) const {
-    if (i >= n || d >= width) return T(0);
-    return widened(reinterpret_cast<const S*>(p + i * step)[d]);
+  __device__ __forceinline__ S stored(int64_t i, int64_t d) const {
+    if (i >= n || d >= width) return S{};
+    return reinterpret_cast<const S*>(p + i * step)[d];
   }
+  __device__ __forceinline__ T at(int64_t i, int64_t d) const { return widened(stored(i, d)); }
 };
 
 // c[i][j] = row ty + 16 i of a · row tx + 16 j of b, thread (tx, ty) of 16 x 16.
