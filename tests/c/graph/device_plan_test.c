@@ -1,6 +1,6 @@
-/* Plans where the tensors are: on a device, launches that do not change are replayed as graphs of
-   it. Steps of every optimizer, with a schedule, dropout and clipping, beside those of operators. */
-#include "harness.h"
+
+
+
 
 #include <dlfcn.h>
 
