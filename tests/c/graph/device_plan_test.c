@@ -1,6 +1,7 @@
-
-
-
+/* Plans where the tensors are: on a device, launches that do not change are replayed as graphs of
+   it. Steps of every optimizer, with a schedule, dropout and clipping, beside the same steps of
+   operators. */
+#include "harness.h"
 
 #include <dlfcn.h>
 
