@@ -175,10 +175,13 @@ Base.repeat(a::Tensor, counts::Integer...) =
 "With trailing dims of size 1, until they are n."
 lifted(a, n) = ndims(a) < n ? reshape(a, size(a)..., ntuple(_ -> 1, n - ndims(a))...) : a
 joined(parts, dims) = cat([lifted(Tensor(x), dims) for x in parts], dims)
-const Part = Union{Tensor, Plain}  # of [a b; c d], with a tensor among the first five
+# Of [a b; c d], with a tensor among the first four, or behind four numbers. Signatures of four
+# unions would take a second when TT is loaded.
+const Part = Union{Tensor, Plain}
 for n in 0:4
+    before = n < 4 ? :Plain : :Number
     names = [Symbol(:part, k) for k in 1:n+1]
-    arguments = [Expr(:(::), name, k > n ? :Tensor : :Plain) for (k, name) in enumerate(names)]
+    arguments = [Expr(:(::), name, k > n ? :Tensor : before) for (k, name) in enumerate(names)]
     @eval begin
         Base.cat($(arguments...), more::Part...; dims::Integer) =
             joined(($(names...), more...), dims)

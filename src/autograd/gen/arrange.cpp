@@ -359,6 +359,7 @@ static constexpr OpSchema pad_indexed_schema =
                .text = "pad_indexed(self: Tensor, pad: Int[], mode: Int) -> Tensor",
                .args = pad_indexed_args, .n_args = 3, .n_outs = 1, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kCopy,
+               .autocast = {Autocast::kFp32, Autocast::kNone},
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, int64_t)> op_pad_indexed =
     make_op<TensorRef, const Tensor&, Ints, int64_t>(&pad_indexed_schema, impl::pad_indexed,

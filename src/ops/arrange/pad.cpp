@@ -156,6 +156,7 @@ TensorRef pad(Call, const Tensor& input, Ints pad, int64_t mode, const Scalar* v
   if (value && !(value->real() == 0))
     fail_arg(TT_INVALID_ARG, "value", "value is given: only mode constant uses it");
   check_borders(input, pad, mode);
+  const MaskGuard uncast(mode == kPaddingCircular ? bit(kKeyAutocast) : 0);  // as in PyTorch
   return op::pad_indexed(input, pad, mode);
 }
 

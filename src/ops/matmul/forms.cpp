@@ -34,6 +34,7 @@ TensorRef mv(Call, const Tensor& self, const Tensor& vec) {
   check_ndim(self, 2, "self");
   check_ndim(vec, 1, "vec");
   check_inner(self, self.size(1), vec, vec.size(0), "vec");
+  const MaskGuard uncast(self.is_cpu() ? bit(kKeyAutocast) : 0);  // PyTorch casts it on CUDA alone
   return op::matmul(self, vec);
 }
 
@@ -41,6 +42,7 @@ TensorRef dot(Call, const Tensor& self, const Tensor& tensor) {
   check_ndim(self, 1, "self");
   check_ndim(tensor, 1, "tensor");
   check_inner(self, self.size(0), tensor, tensor.size(0), "tensor");
+  const MaskGuard uncast(bit(kKeyAutocast));  // as in PyTorch
   return op::matmul(self, tensor);
 }
 

@@ -17,6 +17,7 @@ TensorRef addmv(Call, const Tensor& self, const Tensor& mat, const Tensor& vec, 
   check_ndim(vec, 1, "vec");
   check_equal(mat.size(1), vec.size(0), "vec", "mat.shape[1] and vec.shape[0]");
   if (self.ndim > 1) check_ndim(self, 1, "self");
+  const MaskGuard uncast(mat.is_cpu() ? bit(kKeyAutocast) : 0);  // PyTorch casts it on CUDA alone
   TensorRef column = self.ndim ? op::unsqueeze(self, 1) : TensorRef::share(&self);
   return op::select(*op::addmm(column, mat, *op::unsqueeze(vec, 1), beta, alpha), 1, 0);
 }
@@ -57,6 +58,7 @@ TensorRef vdot(Call, const Tensor& self, const Tensor& other) {
   check_ndim(self, 1, "self");
   check_ndim(other, 1, "other");
   check_equal(self.numel, other.numel, "other", "self.shape[0] and other.shape[0]");
+  const MaskGuard uncast(bit(kKeyAutocast));
   return op::matmul(*op::conj(self), other);
 }
 
@@ -122,6 +124,8 @@ TensorRef inner(Call, const Tensor& self, const Tensor& other) {
     fail_arg(TT_SHAPE, "other", "self is {}, other is {}: the last sizes must be equal",
              self.sizes(), other.sizes());
   const int64_t last[1] = {-1};
+  const bool is_dot = self.ndim == 1 && other.ndim == 1;
+  const MaskGuard uncast(is_dot ? bit(kKeyAutocast) : 0);
   return op::tensordot(self, other, last, last);
 }
 
