@@ -439,7 +439,7 @@ constexpr Guard kGuards[] = {
      [](const Args& a) {
        return a.arg("grads").n > 0 && a.numel("total") == 1 && is_float(a.dtype("total"));
      }},
-    {"check_indices", always},
+    {"check_indices", [](const Args& a) { return a.in("size", 0, INT64_MAX); }},
     {"check_holds", [](const Args& a) { return a.in("status", 1, TT_LINALG); }},
     {"check_info", [](const Args& a) { return a.in("what", 0, 3); }},
     {"scatter_fill", [](const Args& a) { return scatters(a, false); }},

@@ -54,8 +54,8 @@ TensorPair native_eigh(Call, const Tensor& self, bool upper, bool vectors) {
   if (values->numel) {
     MatrixPlan plan = matrix_plan(*a, info->numel, 10 * n * n * n);
     plan.work_size = 3 * n * a->item_size() / 8;
-    const Workspace work(info->numel * plan.work_size * 8, self.device);
-    plan.work = reinterpret_cast<double*>(work.data());
+    const TensorRef work = new_scratch(info->numel * plan.work_size * 8, self.device);
+    plan.work = reinterpret_cast<double*>(work->data);
     plan.upper = upper;
     plan.vectors = vectors;
     plan.b = doubles(*basis);
@@ -169,8 +169,8 @@ TensorPair native_eig(Call, const Tensor& self, bool vectors) {
   if (values->numel) {
     MatrixPlan plan = matrix_plan(*a, info->numel, 40 * n * n * n);
     plan.work_size = 6 * n;
-    const Workspace work(info->numel * plan.work_size * 8, self.device);
-    plan.work = reinterpret_cast<double*>(work.data());
+    const TensorRef work = new_scratch(info->numel * plan.work_size * 8, self.device);
+    plan.work = reinterpret_cast<double*>(work->data);
     plan.vectors = vectors;
     plan.real = !is_complex(self.dtype);
     plan.b = doubles(*basis);

@@ -169,4 +169,8 @@ bool is_vector_batch(const Tensor& self, const Tensor& other) {
   return other.ndim == self.ndim - 1 && same(other.sizes(), self.sizes().slice(0, self.ndim - 1));
 }
 
+TensorRef new_scratch(int64_t bytes, Device device) {
+  return new_tensor(Ints(&bytes, 1), Dtype::kU8, device);
+}
+
 }  // namespace TT_NS

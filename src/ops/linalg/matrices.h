@@ -100,4 +100,7 @@ TensorRef checked_pivots(const Tensor& pivots, const char* arg, Ints batch, int6
 // Whether other is a vector for each matrix of self.
 bool is_vector_batch(const Tensor& self, const Tensor& other);
 
+// Scratch memory of a kernel that is the same algorithm on every device (see Workspace for others).
+TensorRef new_scratch(int64_t bytes, Device device);
+
 }  // namespace TT_NS

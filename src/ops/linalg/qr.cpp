@@ -14,9 +14,9 @@ static void reflect_by_kernel(const Tensor& a, const Tensor& tau) {
   const int64_t n = a.size(-1);
   const int64_t k = TT_NS::min(m, n);
   MatrixPlan plan = matrix_plan(a, tau.numel / k, 2 * m * n * k);
-  const Workspace work(tau.numel / k * n * a.item_size(), a.device);
+  const TensorRef work = new_scratch(tau.numel / k * n * a.item_size(), a.device);
   plan.b = doubles(tau);
-  plan.work = reinterpret_cast<double*>(work.data());
+  plan.work = reinterpret_cast<double*>(work->data);
   plan.work_size = n * a.item_size() / 8;
   launch_stages(kernel_householder_qr, a.device, &plan.run);
 }
@@ -165,11 +165,11 @@ static TensorRef product(const Tensor& a, const Tensor& tau) {
     return q;
   }
   MatrixPlan plan = matrix_plan(a, batch, 2 * a.size(-2) * n * n);
-  const Workspace work(batch * n * a.item_size(), a.device);
+  const TensorRef work = new_scratch(batch * n * a.item_size(), a.device);
   plan.k = tau.size(-1);
   plan.b = doubles(*q);
   plan.w = doubles(tau);
-  plan.work = reinterpret_cast<double*>(work.data());
+  plan.work = reinterpret_cast<double*>(work->data);
   plan.work_size = n * a.item_size() / 8;
   launch_stages(kernel_householder_product, a.device, &plan.run);
   return q;
