@@ -50,6 +50,8 @@ inline void use_mode(Key key, Fallback handler) {
   if constexpr (!kModes) fail_no_modes();
   __atomic_store_n(&fallbacks[key], handler, __ATOMIC_RELAXED);
 }
+// Another thread may use the mode first, too, while this one reads.
+inline Fallback fallback_of(int key) { return __atomic_load_n(&fallbacks[key], __ATOMIC_RELAXED); }
 
 [[noreturn]] TT_COLD void fail_missing(Call c);
 
@@ -58,7 +60,7 @@ template <class R, class... A> R missing_slot(Call c, A...) { fail_missing(c); }
 
 template <class R> TT_NOINLINE R call_fallback(Call c, const Value* args) {
   TensorList outs;
-  fallbacks[top_bit(c.keys)](c, args, outs);
+  fallback_of(top_bit(c.keys))(c, args, outs);
   return TakeResults<R>::get(outs);
 }
 // The slot of a functionality key: boxes the arguments for the key's fallback.

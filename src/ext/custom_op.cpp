@@ -96,7 +96,7 @@ void custom_backward(Node& n, TensorRef* grads, TensorRef* out) {
 TensorList compute_below(Call c, CustomOp& op, const Value* args) {
   if (!(c.keys & bit(kKeyCapture))) return compute(op, args);
   TensorList outs;
-  fallbacks[kKeyCapture]({c.keys & kBelowAutograd, c.op}, args, outs);
+  fallback_of(kKeyCapture)({c.keys & kBelowAutograd, c.op}, args, outs);
   return outs;
 }
 
@@ -131,7 +131,7 @@ void record(Call c, CustomOp& op, const Value* args, TensorSpan inputs, TensorLi
 // OpInfo::call_boxed of all custom operators, which have no typed slots.
 void call_custom(Call c, const Value* args, TensorList& outs) {
   const int key = top_bit(c.keys);
-  if (key > kKeyAutograd || key == kKeyCapture) return fallbacks[key](c, args, outs);
+  if (key > kKeyAutograd || key == kKeyCapture) return fallback_of(key)(c, args, outs);
   auto& op = *reinterpret_cast<CustomOp*>(const_cast<OpInfo*>(c.op));
   TensorPointers inputs = tensor_args(op.schema, args);
   bool recording = key == kKeyAutograd && op.def.backward && op.schema.n_outs > 0;
