@@ -935,7 +935,8 @@ Importer::Recurrent Importer::read_recurrent() const {
   if (relu) n.mode = kRnnRelu;
   for (int64_t i = 0; i < a->texts.size(); i++) {
     const char* want = relu ? "Relu" : "Tanh";
-    if (!is(a->texts[i], gated ? kNames[i % (n.lstm ? 3 : 2)] : want)) refuse("its activations");
+    const int64_t of_gates = i % (n.lstm ? 3 : 2);
+    if (!is(a->texts[i], gated ? kNames[of_gates] : want)) refuse("its activations");
   }
   return n;
 }

@@ -411,7 +411,10 @@ static void test_packs_blocks(void** state) {
   (void)state;
   for (i = 0; i < kN; i++) {
     const float step = (float)(i % 32 * 2 + 1) / 254;
-    data[i] = i / 32 % 2 ? (i % 32 == 31 ? 1 : step) * (i % 3 ? 1 : -1) : data[i];
+    if (i / 32 % 2) {
+      data[i] = i % 32 == 31 ? 1 : step;
+      if (i % 3 == 0) data[i] = -data[i];
+    }
     data[i] *= ends[i / 64];
   }
   OK(tt_capture_begin(c, LIST(x), NULL));
