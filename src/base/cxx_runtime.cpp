@@ -26,3 +26,5 @@ using Handler = void (*)();
 extern Handler __terminate_handler;
 constinit Handler __terminate_handler = abort;
 }  // namespace __cxxabiv1
+
+extern "C" void tt_abort_on_terminate() { abort(); }  // libtt.a's has a message

@@ -4,11 +4,20 @@
 
 #include <string.h>
 
+#if TT_OWN_TERMINATE
+extern "C" void tt_abort_on_terminate();  // cxx_terminate.cpp, cxx_runtime.cpp
+#endif
+
 namespace TT_NS {
 
 namespace {
 
 struct Thrown {};  // thrown by fail(); the message is in the error record
+
+#if TT_OWN_TERMINATE
+// A static program takes tt's terminate handler instead of libstdc++'s, since this refers to it.
+[[gnu::used]] void (*const terminate_handler)() = tt_abort_on_terminate;
+#endif
 
 // The offending shapes and dtypes are the first two of each among the arguments of the message.
 void note_operands(tt_error* e, Span<const FmtArg> args) {
