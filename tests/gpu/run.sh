@@ -8,8 +8,12 @@ set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-${OUT:-$here/out}}
 mkdir -p "$out"
-export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export TT_TEST_DEVICE=cuda TT_TEST_ROOT=$here
+# NVIDIA's libraries, which tt opens by name: those of PyTorch, then those of the toolkit
+nvidia=$(python3 -c 'import glob, os, sys
+found = [p for s in sys.path for p in glob.glob(s + "/nvidia/**/lib*.so.*", recursive=True)]
+print(":".join(sorted({os.path.dirname(p) for p in found})))' 2>/dev/null)
+export LD_LIBRARY_PATH=$here/lib:$nvidia:/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}
+export TT_TEST_DEVICE=cuda TT_TEST_ROOT=$here TT_TEST_CUDA_LIBRARY=$here/lib/libtt_cuda.so
 : >"$out/steps.txt"
 
 note() {  # STEP WORDS
@@ -39,17 +43,21 @@ equal_training() {  # two trainings give the same bits
   done
   cmp "$out/logits1.bin" "$out/logits2.bin"
 }
-sanitizer() {  # TOOL OPERATOR…
-  local tool=$1 operator
+one_sanitized() {  # TOOL OPERATOR
+  local log=$out/failed/$1_$2.log
+  timeout 50 compute-sanitizer --tool "$1" --error-exitcode 1 --print-limit 5 \
+    "$here/bin/op_table_test" "$2" >"$log" 2>&1 && rm "$log" && return
+  echo "$2: $(grep -m 1 '^========= [A-Z].*\(Invalid\|Error\|error\|hazard\|Barrier\)' "$log")"
+  return 1
+}
+sanitizer() {  # TOOL OPERATOR…: several operators at once
+  local tool=$1
   shift
   command -v compute-sanitizer >/dev/null || {
     echo "compute-sanitizer is not installed"
     return 3
   }
-  for operator in "$@"; do
-    compute-sanitizer --tool "$tool" --error-exitcode 1 "$here/bin/op_table_test" "$operator" ||
-      return
-  done
+  printf '%s\n' "$@" | xargs -P "$(nproc)" -I {} bash -c "one_sanitized $tool {}"
 }
 peer() {
   python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null || {
@@ -58,22 +66,25 @@ peer() {
   }
   python3 "$here/torch_bench.py"
 }
-export -f equal_training sanitizer peer
+export -f equal_training one_sanitized sanitizer peer
 export here out
 
-operators=(add sum softmax cumsum layer_norm cross_entropy sort matmul index_put conv2d)
+operators=(add sum softmax cumsum layer_norm cross_entropy sort matmul index_put conv2d
+  scaled_dot_product_attention linalg_svd)
 if [ "${TT_GPU_PROBE:-yes}" = yes ] && ! lines probe 60 "$here/bin/probe"; then
   note all "nothing else can run without a device"
 else
-  step op_table 120 "$here/bin/op_table_test"
-  step optim 60 "$here/bin/optim_test"
-  step training 120 bash -c equal_training
-  for tool in memcheck racecheck synccheck; do
-    step "$tool" 60 bash -c "sanitizer $tool ${operators[*]}"
-  done
+  step conformance 170 python3 "$here/conformance.py" "$here" "$out" 150
+  step training 60 bash -c equal_training
+  # of those that failed, the first ones
+  mapfile -t broken < <(sed -n '/_test/d;s/\t(.*//p' "$out/operators.txt" | head -n 12)
+  step memcheck 60 bash -c "sanitizer memcheck ${operators[*]} ${broken[*]}"
+  step racecheck 60 bash -c "sanitizer racecheck ${operators[*]}"
+  step synccheck 60 bash -c "sanitizer synccheck ${operators[*]}"
   lines bench 120 "$here/bin/bench" - "${TT_GPU_SHARE:-1}"
   lines torch 120 bash -c peer
 fi
+tar -C "$out" -czf "$out/failed.tgz" failed && rm -rf "$out/failed"
 python3 "$here/report.py" "$out" >"$out/report.md"
 cat "$out/report.md"
 ! grep -q FAILED "$out/steps.txt"

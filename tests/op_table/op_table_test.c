@@ -340,11 +340,24 @@ static int close_row(void** state) {
   return close_ctx(state);
 }
 
+/* op_table_test [OPERATOR…|--names]: all operators or those named; --names prints them. */
+static int is_named(const Row* r, int argc, char** argv) {
+  if (argc < 2) return 1;
+  for (int i = 1; i < argc; i++)
+    if (strcmp(argv[i], r->name) == 0) return 1;
+  return 0;
+}
+
 int main(int argc, char** argv) {
   struct CMUnitTest* tests = calloc((size_t)kNumRows, sizeof *tests);
   size_t n = 0;
+  if (argc > 1 && strcmp(argv[1], "--names") == 0) {
+    for (int i = 0; i < kNumRows; i++) printf("%s\n", kRows[i].name);
+    free(tests);
+    return 0;
+  }
   for (int i = 0; i < kNumRows; i++) {
-    if (argc > 1 && strcmp(argv[1], kRows[i].name)) continue;
+    if (!is_named(&kRows[i], argc, argv)) continue;
     tests[n++] = (struct CMUnitTest){.name = kRows[i].name,
                                      .test_func = test_row,
                                      .setup_func = open_row,

@@ -7,12 +7,12 @@
 
 enum { kSteps = 8, kDeviceSteps = 6, kRows = 4, kIn = 3, kOut = 5 };
 
-/* Launches of graphs by the emulated device so far. */
+/* Launches of graphs by the emulated device so far; -1 elsewhere, where nobody counts them. */
 static int64_t graphs(void) {
   const char* library = getenv("TT_TEST_EMU_LIBRARY");
   void* emu = library && !is_at_cpu() ? dlopen(library, RTLD_NOW | RTLD_NOLOAD) : NULL;
   int64_t (*count)(void) = emu ? (int64_t(*)(void))dlsym(emu, "tt_fake_graphs") : NULL;
-  const int64_t n = count ? count() : 0;
+  const int64_t n = count ? count() : -1;
   if (emu) dlclose(emu);
   return n;
 }
@@ -155,7 +155,7 @@ static void check_class(int i) {
     OK(tt_scheduler_step(c, replayed.schedule));
     OK(tt_scope_pop(c, NULL, 0));
   }
-  if (!is_at_cpu()) assert_true(graphs() - before >= steps - 2);
+  if (before >= 0) assert_true(graphs() - before >= steps - 2);
   tt_plan_release(p);
   tt_graph_release(g);
   drop_model(&eager);

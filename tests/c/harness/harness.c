@@ -44,6 +44,7 @@ static void host_free(void* user, void* p, size_t size, size_t align) {
 const char* device_library(const char* device) {
   if (strcmp(device, "fake") == 0) return getenv("TT_TEST_FAKE_LIBRARY");
   if (strcmp(device, "emu") == 0) return getenv("TT_TEST_EMU_LIBRARY");
+  if (strcmp(device, "cuda") == 0) return getenv("TT_TEST_CUDA_LIBRARY");
   return NULL;
 }
 

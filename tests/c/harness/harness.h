@@ -35,7 +35,8 @@ typedef struct Host {
   int paused;      /* calls are neither counted nor failed */
 } Host;
 tt_allocator host_allocator(Host* h);
-/* The library of the device that TT_TEST_DEVICE names: fake, emu; NULL for tt's own. */
+/* The library of the device that TT_TEST_DEVICE names, fake, emu or cuda; NULL if
+   the environment does not say where it is. */
 const char* device_library(const char* device);
 
 /* Programs whose tensors come from `make` and at_home also run on a device that TT_TEST_DEVICE
