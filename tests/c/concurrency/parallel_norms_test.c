@@ -25,41 +25,45 @@ static tt_tensor* leaf_like(tt_ctx* x, const tt_tensor* t) {
 typedef struct Norm {
   double *x, *y, *dx;          /* a row of n elements, `step` apart */
   const double *weight, *bias; /* NULL: 1 and 0 */
-  long double *dw, *db,
-      *sizes; /* sums over rows: the expected values, and the magnitude of their terms */
+  Sum *dw, *db;                /* sums over rows, or NULL */
+  double* sizes;               /* the magnitude of their terms */
 } Norm;
 static void check_row(const Norm* r, int64_t n, double eps) {
-  long double mean = 0, square = 0, su = 0, suh = 0, size = 0, size_h = 0;
-  double rstd;
+  Sum sum = {0, 0}, square = {0, 0}, su = {0, 0}, suh = {0, 0};
+  double size = 0, size_h = 0, mean, rest, rstd, mean_u, mean_uh;
   int64_t i;
-  for (i = 0; i < n; i++) mean += r->x[i];
-  mean /= n;
-  for (i = 0; i < n; i++) square += (r->x[i] - mean) * (r->x[i] - mean);
-  rstd = 1 / sqrt((double)(square / n) + 1e-5);
+  for (i = 0; i < n; i++) add_to(&sum, r->x[i]);
+  mean = total(sum) / (double)n; /* and the rest of the quotient */
+  rest = (fma(-mean, (double)n, sum.high) + sum.low) / (double)n;
   for (i = 0; i < n; i++) {
-    const double h = (double)(r->x[i] - mean) * rstd;
+    const double d = r->x[i] - mean - rest;
+    add_product(&square, d, d);
+  }
+  rstd = 1 / sqrt(total(square) / (double)n + 1e-5);
+  for (i = 0; i < n; i++) {
+    const double h = (r->x[i] - mean - rest) * rstd;
     const double w = r->weight ? r->weight[i] : 1;
     const double u = r->x[i] * w;
     const double want = h * w + (r->bias ? r->bias[i] : 0);
     check_near(r->y[i], want, eps * 16 * (fabs(h * w) + fabs(w) + fabs(want)));
-    su += u;
-    suh += u * h;
+    add_to(&su, u);
+    add_product(&suh, u, h);
     size += fabs(u);
     size_h += fabs(u * h);
     if (r->dw) {
-      r->dw[i] += r->x[i] * h;
-      r->db[i] += r->x[i];
+      add_product(&r->dw[i], r->x[i], h);
+      add_to(&r->db[i], r->x[i]);
       r->sizes[i] += fabs(r->x[i]) * (fabs(h) + 1);
     }
   }
+  mean_u = total(su) / (double)n;
+  mean_uh = total(suh) / (double)n;
   for (i = 0; i < n; i++) {
-    const double h = (double)(r->x[i] - mean) * rstd;
+    const double h = (r->x[i] - mean - rest) * rstd;
     const double u = r->x[i] * (r->weight ? r->weight[i] : 1);
-    const double want = rstd * (u - (double)(su / n) - h * (double)(suh / n));
-    check_near(
-        r->dx[i], want,
-        eps * 16 * rstd *
-            (fabs(u) + (double)size / (double)n + (fabs(h) + 1) * (double)size_h / (double)n));
+    const double want = rstd * (u - mean_u - h * mean_uh);
+    check_near(r->dx[i], want,
+               eps * 16 * rstd * (fabs(u) + size / (double)n + (fabs(h) + 1) * size_h / (double)n));
   }
 }
 
@@ -103,10 +107,10 @@ static void normalise(tt_ctx* x, const tt_tensor* t, Bytes* b) {
     double* grad = values_of(dx);
     double* factor = w ? values_of(w) : NULL;
     double* shift = e ? values_of(e) : NULL;
-    long double* sums = calloc((size_t)(3 * n), sizeof *sums);
+    Sum* sums = calloc((size_t)(2 * n), sizeof *sums);
+    double* sizes = calloc((size_t)n, sizeof *sizes);
     for (r = 0; r < rows; r++) {
-      const Norm row = {v + r * n, got + r * n, grad + r * n, factor,
-                        shift,     sums,        sums + n,     sums + 2 * n};
+      const Norm row = {v + r * n, got + r * n, grad + r * n, factor, shift, sums, sums + n, sizes};
       check_row(&row, n, eps);
     }
     free(got);
@@ -116,13 +120,14 @@ static void normalise(tt_ctx* x, const tt_tensor* t, Bytes* b) {
     got = dw ? values_of(dw) : NULL;
     grad = db ? values_of(db) : NULL;
     for (r = 0; r < n; r++) {
-      if (dw) check_near(got[r], (double)sums[r], eps * 8 * (double)sums[2 * n + r]);
-      if (db) check_near(grad[r], (double)sums[n + r], eps * 8 * (double)sums[2 * n + r]);
+      if (dw) check_near(got[r], total(sums[r]), eps * 8 * sizes[r]);
+      if (db) check_near(grad[r], total(sums[n + r]), eps * 8 * sizes[r]);
     }
     free(v);
     free(got);
     free(grad);
     free(sums);
+    free(sizes);
   }
 }
 static void test_layer_norm(void** state) {
@@ -180,12 +185,12 @@ static double small_class(void) { return draw() % 301; }
    it. */
 static void check_classes(const double* x, double loss, const double* dx, int64_t target, int64_t n,
                           int64_t step, int log_of, double eps) {
-  long double sum = 0;
+  Sum sum = {0, 0};
   double top = -INFINITY, lse = 0;
   int64_t i;
   for (i = 0; i < n; i++) top = x[i * step] > top ? x[i * step] : top;
-  for (i = 0; i < n; i++) sum += exp(x[i * step] - top);
-  if (!log_of) lse = top + log((double)sum);
+  for (i = 0; i < n; i++) add_to(&sum, exp(x[i * step] - top));
+  if (!log_of) lse = top + log(total(sum));
   check_near(loss, target < 0 ? 0 : lse - x[target * step],
              target < 0 ? 0 : eps * 4 * (fabs(lse) + fabs(x[target * step]) + 1));
   for (i = 0; i < n; i++) {
@@ -287,20 +292,21 @@ static void normalise_channels(tt_ctx* x, const tt_tensor* t, Bytes* b) {
                   0,
                   0,
                   0};
-      long double sum = 0, product = 0, size = 0;
+      Sum sum = {0, 0}, product = {0, 0};
+      double size = 0;
       for (i = 0; i < images * n; i++) {
         const int64_t at = (i / n * channels + c1) * n + i % n;
         row.x[i] = v[at];
         row.y[i] = got[at];
         row.dx[i] = grad[at];
         all[3 * images * n + i] = all[4 * images * n + i] = 1;
-        sum += v[at];
-        product += v[at] * (got[at] - 1);
+        add_to(&sum, v[at]);
+        add_product(&product, v[at], got[at] - 1);
         size += fabs(v[at]) * (2 + fabs(got[at]));
       }
       check_row(&row, images * n, eps);
-      check_near(gb[c1], (double)sum, eps * 4 * (double)size);
-      check_near(gw[c1], (double)product, eps * 16 * (double)size);
+      check_near(gb[c1], total(sum), eps * 4 * size);
+      check_near(gw[c1], total(product), eps * 16 * size);
     }
     free(v);
     free(got);

@@ -110,6 +110,24 @@ static inline void check_near(double got, double want, double tolerance) {
   assert_true(isnan(want) ? isnan(got) : got == want || fabs(got - want) <= tolerance);
 }
 
+/* A sum to about 100 bits on every target: `long double` has no more than double on some. low is
+   what rounding took from high. */
+typedef struct Sum {
+  double high, low;
+} Sum;
+static inline void add_to(Sum* s, double v) {
+  const double high = s->high + v;
+  const double before = high - v;
+  s->low += (s->high - before) + (v - (high - before));
+  s->high = high;
+}
+static inline void add_product(Sum* s, double a, double b) {
+  const double product = a * b;
+  add_to(s, product);
+  s->low += fma(a, b, -product);
+}
+static inline double total(Sum s) { return s.high + s.low; }
+
 /* The first run: its results are compared with a reference. */
 static inline int alone(const tt_ctx* x) { return x == c && tt_num_threads(x) == 1; }
 

@@ -37,11 +37,19 @@ static double ref_softplus(const Inputs* in, const double* x) {
   if (x[0] * beta > number_arg(in, "threshold", 20)) return x[0];
   return softplus(x[0] * beta) / beta;
 }
-/* In long double: the tail magnifies what its argument rounds off. */
+/* erfc(-x / sqrt(2)). The tail magnifies what its argument rounds off, so that rest is kept, and
+   added by the derivative: long double is no wider than double on some targets. */
+static long double normal_tail(long double x) {
+  const long double root = 0x1.6a09e667f3bcdp-1; /* sqrt(1/2) */
+  const long double root_rest = -0x1.bdd3413b26456p-55;
+  const long double u = -x * root;
+  const long double rest = fmal(-x, root, -u) - x * root_rest;
+  return erfcl(u) - rest * 2 / sqrtl(acosl(-1)) * expl(-u * u);
+}
 static double ref_gelu(const Inputs* in, const double* values) {
   const long double x = values[0];
   if (int_arg(in, "approximate", TT_APPROXIMATE_NONE) == TT_APPROXIMATE_NONE)
-    return (double)(x * 0.5L * erfcl(-x / sqrtl(2)));
+    return (double)(x * 0.5L * normal_tail(x));
   const long double inner = -2 * sqrtl(2 / acosl(-1)) * (x + 0.044715L * x * x * x);
   return (double)(x / (1 + expl(inner)));
 }
