@@ -27,7 +27,7 @@ template <class T> struct AxisTaps {
 
 template <class T> TT_INLINE Position<T> clipped(Position<T> p, int64_t size) {
   const T last = T(size - 1);
-  if (p.at <= 0) return {0, 0};
+  if (!(p.at > 0)) return {0, 0};  // nan, too
   if (p.at >= last) return {last, 0};
   return p;
 }
@@ -56,6 +56,8 @@ template <class T> TT_INLINE Position<T> representable(Position<T> p) {
   const bool good = __builtin_fabs(double(p.at)) < 0x1p31;
   return good ? p : Position<T>{T(-100), 0};
 }
+// 0, or nan at a position that is not finite: what it adds to the weights of elements.
+template <class T> TT_INLINE T undefined(T at) { return at - at; }
 template <class T> TT_INLINE int64_t index_of(T at, int64_t size) {
   return at >= 0 && at <= T(size - 1) ? int64_t(at) : -1;
 }
@@ -92,13 +94,15 @@ template <class T> TT_INLINE int32_t nearest_taps(Position<T> p, const GridPlan&
 }
 template <class T> TT_INLINE int32_t linear_taps(Position<T> p, const GridPlan& plan, int64_t size,
                                                  int32_t order, AxisTaps<T>* taps) {
-  const Position<T> at = representable(padded(p, plan, size));
+  const Position<T> inside = padded(p, plan, size);
+  const Position<T> at = representable(inside);
   const T low = T(__builtin_floor(double(at.at)));
   const T rest = at.at - low;
   const T slope = order == 1 ? at.slope : T(0);
+  const T odd = order ? T(0) : undefined(inside.at);
   for (int32_t k = 0; k < 2; k++) taps->index[k] = index_of(low + T(k), size);
-  taps->weight[0] = order ? -slope : 1 - rest;
-  taps->weight[1] = order ? slope : rest;
+  taps->weight[0] = order ? -slope : 1 - rest + odd;
+  taps->weight[1] = order ? slope : rest + odd;
   return 2;
 }
 template <class T> TT_INLINE int32_t cubic_taps(Position<T> p, const GridPlan& plan, int64_t size,
@@ -108,7 +112,8 @@ template <class T> TT_INLINE int32_t cubic_taps(Position<T> p, const GridPlan& p
   const T rest = at.at - low;
   const T scale = power(at.slope, order);
   const T mirrored = order % 2 ? -scale : scale;  // distances to later elements decrease
-  taps->weight[0] = cubic_far(rest + 1, order) * scale;
+  const T odd = order ? T(0) : undefined(p.at);
+  taps->weight[0] = cubic_far(rest + 1, order) * scale + odd;
   taps->weight[1] = cubic_near(rest, order) * scale;
   taps->weight[2] = cubic_near(1 - rest, order) * mirrored;
   taps->weight[3] = cubic_far(2 - rest, order) * mirrored;
@@ -170,12 +175,12 @@ template <class T> struct GridTaps {
     for (int64_t j = 0; j < m; j++) y[j] = 0;
     for (int32_t t = 0; t < n; t++)
       for (int64_t j = 0; j < m; j++)
-        if (index[t][j] >= 0) y[j] += x[index[t][j]] * weight[t][j];
+        y[j] += index[t][j] < 0 ? undefined(weight[t][j]) : x[index[t][j]] * weight[t][j];
   }
   TT_NOINLINE void put(T* x, const T* y, int64_t m) const {
     for (int64_t j = 0; j < m; j++)
       for (int32_t t = 0; t < n; t++)
-        if (index[t][j] >= 0) x[index[t][j]] += y[j] * weight[t][j];
+        if (index[t][j] >= 0 && weight[t][j] == weight[t][j]) x[index[t][j]] += y[j] * weight[t][j];
   }
 
  private:

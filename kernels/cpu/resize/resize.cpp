@@ -47,24 +47,28 @@ template <class T> TT_INLINE int32_t nearest(const ResizePlan& p, int d, int64_t
   const T position = p.mode == kResizeNearestExact ? T(o) + T(0.5) : T(o);
   return floor_index(double(T(p.scale[d]) * position), in);
 }
-// The position in x of result o of the linear mode.
+// The linear mode copies along a dimension that keeps its size.
+TT_INLINE bool interpolates(const ResizePlan& p, int d) {
+  return p.mode == kResizeLinear && p.out[d] != p.in[d];
+}
+// The position in x of result o of the linear mode. Behind the last element the weights are of that
+// element twice, so that an infinite one makes no nan.
 TT_INLINE double linear_position(const ResizePlan& p, int d, int64_t o) {
-  if (p.out[d] == p.in[d]) return double(o);
   const double at = p.align ? p.scale[d] * double(o) : p.scale[d] * (double(o) + 0.5) - 0.5;
-  return clamp(at, 0.0, double(p.in[d] - 1));
+  return clamp(at, 0.0, double(p.in[d]));
 }
 
 template <class T> TT_NOINLINE void fill_taps(const ResizePlan& p, int d) {
   const Taps<T> t(p, d);
   const int64_t in = p.in[d];
   for (int64_t o = 0; o < p.out[d]; o++) {
-    if (p.mode != kResizeLinear) {
-      t.low[o] = t.high[o] = nearest<T>(p, d, o);
+    if (!interpolates(p, d)) {
+      t.low[o] = t.high[o] = p.mode == kResizeLinear ? int32_t(o) : nearest<T>(p, d, o);
       t.weight[o] = 0;
       continue;
     }
     const double at = linear_position(p, d, o);
-    t.low[o] = int32_t(at);
+    t.low[o] = min(int32_t(at), int32_t(in - 1));
     t.high[o] = t.low[o] + (t.low[o] < in - 1);
     t.weight[o] = T(at - double(t.low[o]));
   }
@@ -105,11 +109,11 @@ template <class T> struct Columns {
   // For each column: its two elements, relative to that first one.
   alignas(64) int32_t near[kOut<T>], far[kOut<T>];
 
-  void set(const Taps<T>& t, int64_t o1, int64_t columns, int64_t from, bool interpolates) {
+  void set(const Taps<T>& t, int64_t o1, int64_t columns, int64_t from, bool interpolated) {
     low = t.low + o1;
     high = t.high + o1;
     weight = t.weight + o1;
-    linear = interpolates;
+    linear = interpolated;
     origin = from;
     n = columns;
     for (int64_t j = 0; j + L <= n; j += L) {
@@ -163,7 +167,7 @@ template <class T> struct Rows {
   const ResizePlan& p;
   const int64_t item;
   const Taps<T> rows, all_columns;
-  const bool linear, stream;
+  const bool linear[2], stream;
   int64_t picked_row[2];  // picked[row % 2] is of this row of x; -1: of none
   Columns<T> columns;
   alignas(64) T x[kSpan<T> + kRoom], picked[2][kOut<T>], y[kOut<T>];
@@ -173,7 +177,7 @@ template <class T> struct Rows {
         item(kItemSize[q.dtype]),
         rows(q, 0),
         all_columns(q, 1),
-        linear(q.mode == kResizeLinear),
+        linear{interpolates(q, 0), interpolates(q, 1)},
         stream(worth_streaming(q.n * q.c * q.out[0] * q.out[1] * item) && is_line_aligned(q.y)) {
     for (int64_t i = 0; i < kSpan<T> + kRoom; i++) x[i] = 0;
   }
@@ -201,7 +205,8 @@ template <class T> struct Rows {
     const RowOut<T> out{p.y, p.dtype};
     T* to = out.at(at, y);
     const bool lines = out.direct() && stream && ((at | n) * item & 63) == 0;
-    if (linear) join_two(to, low, pick_row(plane, rows.high[o], width), rows.weight[o], n, lines);
+    if (linear[0])
+      join_two(to, low, pick_row(plane, rows.high[o], width), rows.weight[o], n, lines);
     else if (lines)
       stream_copy(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(low), n * item);
     else __builtin_memcpy(to, low, size_t(n) * sizeof(T));
@@ -215,7 +220,7 @@ template <class T> struct Rows {
       const int64_t origin = all_columns.low[o1];
       int64_t n = min(p.out[1] - o1, kOut<T>);
       while (all_columns.high[o1 + n - 1] - origin >= kSpan<T>) n = (n + 1) / 2;
-      columns.set(all_columns, o1, n, origin, linear);
+      columns.set(all_columns, o1, n, origin, linear[1]);
       picked_row[0] = picked_row[1] = -1;
       for (int64_t o = from; o < to; o++)
         write(plane, o, o1, all_columns.high[o1 + n - 1] - origin + 1);
@@ -245,7 +250,7 @@ template <class T> struct Pixels {
   const ResizePlan& p;
   const int64_t item;
   const Taps<T> rows, columns;
-  const bool linear;
+  const bool linear[2];
   alignas(64) T x[4][kOut<T>], y[kOut<T>];
 
   explicit Pixels(const ResizePlan& q)
@@ -253,7 +258,7 @@ template <class T> struct Pixels {
         item(kItemSize[q.dtype]),
         rows(q, 0),
         columns(q, 1),
-        linear(q.mode == kResizeLinear) {}
+        linear{interpolates(q, 0), interpolates(q, 1)} {}
 
   // Channels [c, c + n) of pixel (o, o1) of y.
   void pixel(int64_t image, int64_t o, int64_t o1, int64_t c, int64_t n) {
@@ -262,12 +267,15 @@ template <class T> struct Pixels {
     const RowOut<T> out{p.y, p.dtype};
     const int64_t at = ((image * p.out[0] + o) * p.out[1] + o1) * p.c + c;
     const T* from[4];
-    for (int k = 0; k < (linear ? 4 : 1); k++) {
+    const int others = linear[0] ? 4 : 1 + linear[1];
+    for (int k = 0; k < others; k++) {
       const int64_t pixel = (image * p.in[0] + row[k / 2]) * p.in[1] + column[k % 2];
       from[k] = RowIn<T>{p.x + (pixel * p.c + c) * item, p.dtype}.get(0, n, x[k]);
     }
     T* d = out.at(at, y);
-    if (linear) join_four(d, from, rows.weight[o], columns.weight[o1], n);
+    if (linear[0] && linear[1]) join_four(d, from, rows.weight[o], columns.weight[o1], n);
+    else if (linear[0]) join_two(d, from[0], from[2], rows.weight[o], n, false);
+    else if (linear[1]) join_two(d, from[0], from[1], columns.weight[o1], n, false);
     else __builtin_memcpy(d, from[0], size_t(n) * sizeof(T));
     out.put(at, n, d);
   }

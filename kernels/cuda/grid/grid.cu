@@ -25,7 +25,7 @@ template <class T> struct AxisTaps {
 
 template <class T> TT_FN Position<T> clipped(Position<T> p, int64_t size) {
   const T last = T(size - 1);
-  if (p.at <= 0) return {0, 0};
+  if (!(p.at > 0)) return {0, 0};  // nan, too
   if (p.at >= last) return {last, 0};
   return p;
 }
@@ -54,6 +54,8 @@ template <class T> TT_FN Position<T> representable(Position<T> p) {
   const bool good = math::fabs(double(p.at)) < 0x1p31;
   return good ? p : Position<T>{T(-100), 0};
 }
+// 0, or nan at a position that is not finite: what it adds to the weights of elements.
+template <class T> TT_FN T undefined(T at) { return at - at; }
 template <class T> TT_FN int64_t index_of(T at, int64_t size) {
   return at >= 0 && at <= T(size - 1) ? int64_t(at) : -1;
 }
@@ -88,14 +90,16 @@ template <class T> TT_FN void nearest_taps(Position<T> p, const GridPlan& plan, 
 }
 template <class T> TT_FN void linear_taps(Position<T> p, const GridPlan& plan, int64_t size,
                                           int order, AxisTaps<T>* taps) {
-  const Position<T> at = representable(padded(p, plan, size));
+  const Position<T> inside = padded(p, plan, size);
+  const Position<T> at = representable(inside);
   const T low = math::floor(at.at);
   const T rest = at.at - low;
   const T slope = order == 1 ? at.slope : T(0);
+  const T odd = order ? T(0) : undefined(inside.at);
   taps->n = 2;
   for (int k = 0; k < 2; k++) taps->index[k] = index_of(low + T(k), size);
-  taps->weight[0] = order ? -slope : 1 - rest;
-  taps->weight[1] = order ? slope : rest;
+  taps->weight[0] = order ? -slope : 1 - rest + odd;
+  taps->weight[1] = order ? slope : rest + odd;
 }
 template <class T> TT_FN void cubic_taps(Position<T> p, const GridPlan& plan, int64_t size,
                                          int order, AxisTaps<T>* taps) {
@@ -105,7 +109,8 @@ template <class T> TT_FN void cubic_taps(Position<T> p, const GridPlan& plan, in
   const T scale = power(at.slope, order);
   const T mirrored = order % 2 ? -scale : scale;  // distances to later elements decrease
   taps->n = 4;
-  taps->weight[0] = cubic_far(rest + 1, order) * scale;
+  const T odd = order ? T(0) : undefined(p.at);
+  taps->weight[0] = cubic_far(rest + 1, order) * scale + odd;
   taps->weight[1] = cubic_near(rest, order) * scale;
   taps->weight[2] = cubic_near(1 - rest, order) * mirrored;
   taps->weight[3] = cubic_far(2 - rest, order) * mirrored;
@@ -166,9 +171,8 @@ template <class T> __global__ void __launch_bounds__(kThreads)
     for (int64_t c = first; c < last; c++) {
       const T* x = reinterpret_cast<const T*>(p.x) + (image * p.c + c) * elements;
       T sum = 0;
-      taps.each(p, [&](int64_t at, T weight) {
-        if (at >= 0) sum += x[at] * weight;
-      });
+      taps.each(p,
+                [&](int64_t at, T weight) { sum += at < 0 ? undefined(weight) : x[at] * weight; });
       reinterpret_cast<T*>(p.y)[(image * p.c + c) * p.points + point] = sum;
     }
   }
@@ -182,7 +186,8 @@ template <class T> __global__ void __launch_bounds__(kThreads)
     const int64_t image = quotient(i, p.points);
     int64_t item = i * n_taps;
     PointTaps<T>(p, i).each(p, [&](int64_t at, T weight) {
-      const int64_t key = at < 0 ? p.n * elements : image * elements + at;
+      const bool counts = at >= 0 && weight == weight;
+      const int64_t key = counts ? image * elements + at : p.n * elements;
       pairs[item] = {uint64_t(key), item};
       weights[item++] = weight;
     });

@@ -43,7 +43,6 @@ template <class T> TT_FN int32_t nearest(const ResizePlan& p, int d, int64_t o) 
 }
 // The position in x of result o of the linear mode.
 TT_FN double linear_position(const ResizePlan& p, int d, int64_t o) {
-  if (p.out[d] == p.in[d]) return double(o);
   const double at = p.align ? p.scale[d] * double(o) : p.scale[d] * (double(o) + 0.5) - 0.5;
   const double last = double(p.in[d] - 1);
   if (at < 0) return 0;
@@ -57,8 +56,8 @@ template <class T> __global__ void __launch_bounds__(kThreads)
     const int d = i >= p.out[0];
     const int64_t o = d ? i - p.out[0] : i;
     Tap<T> tap;
-    if (p.mode != kResizeLinear) {
-      tap.low = tap.high = nearest<T>(p, d, o);
+    if (p.mode != kResizeLinear || p.in[d] == p.out[d]) {
+      tap.low = tap.high = p.mode == kResizeLinear ? int32_t(o) : nearest<T>(p, d, o);
       tap.weight = 0;
     } else {
       const double at = linear_position(p, d, o);
@@ -114,9 +113,13 @@ template <class T> __global__ void __launch_bounds__(kThreads)
     };
     T y = x(row.low, column.low);
     if (p.mode == kResizeLinear) {
-      y = between(y, x(row.low, column.high), column.weight);
-      const T below = between(x(row.high, column.low), x(row.high, column.high), column.weight);
-      y = between(y, below, row.weight);
+      const auto along = [&](int64_t r) {  // an element is copied, so that inf makes no nan
+        const T first = x(r, column.low);
+        const bool two = column.high != column.low;
+        return two ? between(first, x(r, column.high), column.weight) : first;
+      };
+      y = along(row.low);
+      if (row.high != row.low) y = between(y, along(row.high), row.weight);
     }
     store_element(p.y + i * item, p.dtype, y);
   }

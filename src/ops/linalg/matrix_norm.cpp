@@ -41,18 +41,22 @@ static TensorRef kept(TensorRef norms, const Tensor& x, TwoDims d, bool keepdim)
   return op::reshape(*norms, shape);
 }
 
+// The maximum of nothing is 0, that of no norms.
+static TensorRef picked(const Tensor& x, int64_t along, bool largest, bool keepdim) {
+  const int64_t dim[1] = {along};
+  if (largest && x.size(along) == 0) return op::sum_dim(x, dim, keepdim);
+  return largest ? op::amax(x, dim, keepdim) : op::amin(x, dim, keepdim);
+}
 static TensorRef singular_norm(const Tensor& x, TwoDims d, bool largest, bool keepdim) {
   const TensorRef s = op::linalg_svdvals(*with_matrices_last(x, d));
-  const int64_t last[1] = {-1};
-  return kept(largest ? op::amax(*s, last) : op::amin(*s, last), x, d, keepdim);
+  return kept(picked(*s, -1, largest, false), x, d, keepdim);
 }
 // The largest or smallest sum of absolute values along `along`.
 static TensorRef sum_norm(const Tensor& x, int64_t along, int64_t across, bool largest,
                           bool keepdim) {
   const int64_t summed[1] = {along};
-  const int64_t picked[1] = {across};
   const TensorRef sums = op::sum_dim(*op::abs(x), summed, true);
-  TensorRef norms = largest ? op::amax(*sums, picked, true) : op::amin(*sums, picked, true);
+  TensorRef norms = picked(*sums, across, largest, true);
   const int64_t both[2] = {along, across};
   return keepdim ? std::move(norms) : op::squeeze_dims(*norms, both);
 }

@@ -21,6 +21,10 @@ static TensorRef at_least_zero(const Tensor& t) {
   const Scalar zero(0);
   return op::clamp(t, &zero);
 }
+// 0 also where t is nan, as in PyTorch.
+static TensorRef positive_part(const Tensor& t) {
+  return op::masked_fill(t, *op::logical_not(*op::gt(t, Scalar(0))), Scalar(0));
+}
 static int64_t classes_of(const Tensor& input) { return input.ndim ? input.size(-1) : 1; }
 
 // ---- likelihoods ----
@@ -216,7 +220,7 @@ TensorRef multi_margin_loss(Call, const Tensor& input, const Tensor& target, int
   TensorRef x = op::reshape(*d.cast(input), matrix);
   TensorRef index = op::reshape(target, column);
   TensorRef own = op::gather(*x, 1, *index);
-  TensorRef terms = op::relu(*op::add(*op::sub(*x, *own), Scalar(margin)));
+  TensorRef terms = positive_part(*op::add(*op::sub(*x, *own), Scalar(margin)));
   if (p == 2) terms = op::square(*terms);
   if (weight) {
     const int64_t flat[1] = {rows};
@@ -251,7 +255,7 @@ TensorRef multilabel_margin_loss(Call, const Tensor& input, const Tensor& target
   TensorRef other = op::eq(*hits, Scalar(0));
   // [row][class of the target][other class]
   TensorRef own = op::unsqueeze(*op::gather(*x, 1, *index), 2);
-  TensorRef terms = op::relu(*op::add(*op::sub(*op::unsqueeze(*x, 1), *own), Scalar(1)));
+  TensorRef terms = positive_part(*op::add(*op::sub(*op::unsqueeze(*x, 1), *own), Scalar(1)));
   TensorRef counts = op::logical_and(*op::unsqueeze(*given, 2), *op::unsqueeze(*other, 1));
   terms = op::masked_fill(*terms, *op::logical_not(*counts), Scalar(0));
   const int64_t both[2] = {1, 2};

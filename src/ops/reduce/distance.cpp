@@ -86,6 +86,16 @@ static TensorRef euclidean_by_product(const Tensor& x1, const Tensor& x2) {
   return op::masked_fill(*op::sqrt(*op::masked_fill(*square, *none, 1)), *none, 0);
 }
 
+// The number of elements that are not 0; nan counts as nan.
+static TensorRef count_different(const Tensor& difference, Ints dim) {
+  const Scalar one(1);
+  return op::sum_dim(*op::clamp(*op::ceil(*op::abs(difference)), nullptr, &one), dim);
+}
+static TensorRef without_nan(const Tensor& t) {
+  return op::masked_fill(t, *op::isnan(t), Scalar(0));
+}
+
+// As in PyTorch, the maximum of p = inf ignores nan here, but not in pdist.
 TensorRef cdist(Call, const Tensor& x1, const Tensor& x2, double p, int64_t compute_mode) {
   constexpr int64_t kFewRows = 25;  // of which differences are as fast and more precise
   check_same_device(x1, "x1", x2, "x2");
@@ -108,6 +118,8 @@ TensorRef cdist(Call, const Tensor& x1, const Tensor& x2, double p, int64_t comp
   TensorRef difference = op::sub(*op::unsqueeze(x1, -2), *op::unsqueeze(x2, -3));
   const int64_t last[1] = {-1};
   if (x1.size(-1) == 0) return op::sum_dim(op::mul(difference, difference), last);
+  if (p == 0) return count_different(*difference, last);
+  if (p == __builtin_inf()) difference = without_nan(*difference);
   return op::norm(difference, p, last);
 }
 
@@ -123,6 +135,7 @@ TensorRef pdist(Call, const Tensor& self, double p) {
                                  *op::index_select(self, 0, *op::select(*pairs, 0, 1)));
   const int64_t last[1] = {-1};
   if (self.size(1) == 0) return op::sum_dim(difference, last);
+  if (p == 0) return count_different(*difference, last);
   return op::norm(difference, p, last);
 }
 

@@ -284,3 +284,78 @@ def test_muon_scales_steps_by_the_shape():
         tt.optim.Muon([p], adjust_lr_fn=name).step()
         steps[name] = p.detach()
     same(steps["spectral_unclamped"], 0.5 * steps["original"])
+
+
+# ---- nan and infinities ----
+
+
+def test_margins_between_classes_drop_nan():
+    x = leaf([[1, NAN, 2], [NAN, 1, 2], [1, 2, INF], [INF, INF, 1]])
+    target = tt.tensor([0, 0, 1, 1])
+    same(F.multi_margin_loss(x, target, reduction="none"), [2 / 3, 0, INF, 0])
+    dx = grads(F.multi_margin_loss(x, target), x)[0]
+    same(dx, [[-1 / 12, 0, 1 / 12], [0, 0, 0], [0, -1 / 12, 1 / 12], [0, 0, 0]])
+    labels = tt.tensor([[0, -1, 1], [0, 2, -1], [1, -1, -1], [1, 0, -1]])
+    same(F.multilabel_margin_loss(x, labels, reduction="none"), [2 / 3, 0, INF, 0])
+    same(grads(F.multilabel_margin_loss(x, labels), x)[0], dx)
+
+
+def test_distances_of_nan():
+    a = tt.tensor([[1, NAN], [INF, 2], [INF, INF], [-INF, 3]])
+    b = tt.tensor([[0, 1], [NAN, NAN], [INF, 0], [5, NAN]])
+    most = [[1, 0, INF, 4], [INF, 0, 2, INF], [INF, 0, INF, INF], [INF, 0, INF, INF]]
+    same(tt.cdist(a, b, p=INF), most)
+    counts = [[NAN] * 4, [2, NAN, NAN, NAN], [2, NAN, NAN, NAN], [2, NAN, 2, NAN]]
+    same(tt.cdist(a, b, p=0), counts)
+    same(F.pdist(a, p=0), [NAN, NAN, NAN, NAN, 2, 2])
+    assert math.isnan(F.pdist(a[:2], p=INF).item())
+
+
+def test_norms_of_matrices_without_elements_are_zero():
+    for order in (1, 2, INF):
+        assert tt.linalg.norm(tt.zeros(0, 0), order).item() == 0
+        assert tt.linalg.matrix_norm(tt.zeros(2, 0, 0), order).tolist() == [0, 0]
+    assert tt.linalg.norm(tt.zeros(3, 0), 1, keepdim=True).tolist() == [[0]]
+    for order in (-1, -2, -INF):
+        with pytest.raises(RuntimeError, match="size 0"):
+            tt.linalg.norm(tt.zeros(0, 0), order)
+
+
+def test_linear_interpolation_of_infinities():
+    x = tt.tensor([[[1, INF, 2, -INF, INF, INF, NAN, 0, 0, 0, 0, INF]]])
+    same(F.interpolate(x, size=5, mode="linear"), [[[INF, NAN, NAN, 0, INF]]])
+    y = F.interpolate(x, size=24, mode="linear")[0, 0]
+    same(y[:7], [NAN, INF, INF, INF, INF, -INF, -INF])  # 0 * inf at the first
+    same(y[15:], [0] * 6 + [INF] * 3)
+    image = tt.zeros(1, 1, 6, 20)
+    image[0, 0, 2, 2] = INF
+    for last in (False, True):
+        if last:
+            image = image.contiguous(memory_format=tt.channels_last)
+        # PyTorch has nan here, 0 * inf, where a dimension keeps its size.
+        assert tt.equal(F.interpolate(image, size=(6, 20), mode="bilinear"), image)
+        wide = F.interpolate(image, size=(6, 40), mode="bilinear")
+        rows = F.interpolate(image[0, :, 2:3], size=40, mode="linear")
+        same(wide[0, 0, 2], rows[0, 0])
+        assert wide.isfinite().sum().item() == 236
+    cube = tt.zeros(1, 1, 3, 3, 3)
+    cube[0, 0, 1, 1, 1] = INF
+    same(F.interpolate(cube, size=2, mode="trilinear"), tt.full((1, 1, 2, 2, 2), INF))
+
+
+def test_positions_that_are_not_finite():
+    x = tt.arange(12.0).reshape(1, 1, 3, 4)
+    grid = tt.tensor([[[[NAN, 0], [0.5, NAN], [INF, 0.2], [-INF, -INF], [0.3, -0.2], [3, 3]]]])
+    cases = [
+        ("bilinear", "zeros", [NAN, NAN, NAN, NAN, 4.9, 0]),
+        ("bilinear", "border", [4, 2.5, 8.2, 0, 4.9, 11]),
+        ("bilinear", "reflection", [4, 2.5, 5.2, 0, 4.9, 0]),
+        ("nearest", "zeros", [0, 0, 0, 0, 6, 0]),
+        ("nearest", "border", [4, 2, 7, 0, 6, 11]),
+        ("nearest", "reflection", [4, 2, 4, 0, 6, 0]),
+        ("bicubic", "border", [NAN, NAN, NAN, NAN, 4.5857525, 11]),
+        ("bicubic", "reflection", [NAN, NAN, NAN, NAN, 4.5857525, -0.9375]),
+    ]
+    for mode, padding, want in cases:
+        y = F.grid_sample(x, grid, mode=mode, padding_mode=padding, align_corners=False)
+        same(y.flatten(), want)
