@@ -88,3 +88,46 @@ def test_gradients_of_gradients():
     assert (
         tt.autograd.grad(g.sum(), [x])[0].tolist() == [3] and len(calls) == 1
     )  # the second backward comes by the inputs alone
+
+
+class Failing(nn.Module):
+    def forward(self, x):
+        raise KeyError("forward")
+
+
+def test_hooks_after_a_failure():
+    m, seen = Failing(), []
+    m.register_forward_hook(lambda m, args, out: seen.append("skipped"))
+    m.register_forward_hook(lambda m, args, out: seen.append(out), always_call=True)
+    m.register_forward_hook(
+        lambda m, args, kwargs, out: seen.append(kwargs), with_kwargs=True, always_call=True
+    )
+    with pytest.raises(KeyError, match="forward"):
+        m(x=1)
+    assert seen == [None, {"x": 1}]
+    m.register_forward_hook(lambda *_: 1 / 0, always_call=True)
+    with pytest.warns(UserWarning, match="ZeroDivisionError"), pytest.raises(KeyError):
+        m(1)
+    m.register_forward_pre_hook(lambda *_: (1, 2, 3), with_kwargs=True)
+    with pytest.warns(UserWarning), pytest.raises(RuntimeError, match="new_args, new_kwargs"):
+        m(1)
+
+
+def test_hooks_of_all_modules():
+    from tt.nn.modules import module as everywhere
+
+    seen, m = [], nn.Sequential(nn.Linear(1, 1))
+    with everywhere.register_module_forward_pre_hook(lambda m, a: seen.append(type(m).__name__)):
+        with everywhere.register_module_forward_hook(lambda m, a, out: seen.append(len(a))):
+            m.register_forward_hook(lambda *_: seen.append("own"))
+            m(tt.ones(1))
+    assert seen == ["Sequential", "Linear", 1, 1, "own"]
+    seen.clear()
+    handle = everywhere.register_module_full_backward_hook(
+        lambda m, inputs, outputs: seen.append(type(m).__name__)
+    )
+    m(leaf(1)).sum().backward()
+    handle.remove()
+    handle.remove()
+    m(leaf(1)).sum().backward()
+    assert seen == ["own", "Linear", "Sequential", "own"]

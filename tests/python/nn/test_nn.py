@@ -396,3 +396,156 @@ def test_extra_states():
         tt.nn.Linear(1, 1).load_state_dict({**own.fc.state_dict(), "_extra_state": 1})
     with pytest.raises(RuntimeError):
         tt.nn.ReLU().get_extra_state()
+
+
+class Renamed(nn.Module):
+    """Its state was called "old" in version 1."""
+
+    _version = 2
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(tt.zeros(2))
+        self.bn = nn.BatchNorm1d(2)
+        self.seen = []
+
+    def train(self, mode=True):
+        super().train(mode)
+        self.bn.training = False
+        return self
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[prefix + "more"] = tt.ones(1)
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *lists):
+        self.seen.append((prefix, local_metadata.get("version")))
+        state_dict.pop(prefix + "more", None)
+        if prefix + "old" in state_dict:
+            state_dict[prefix + "w"] = state_dict.pop(prefix + "old")
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *lists)
+
+    def _apply(self, fn, recurse=True):
+        super()._apply(fn)
+        self.plain = fn(tt.ones(1))
+        return self
+
+
+def test_children_may_override_what_the_tree_does():
+    m = nn.Sequential(Renamed(), nn.Linear(2, 2))
+    assert [x.training for x in m.train().modules()] == [True, True, False, True]
+    state = m.state_dict()
+    assert state["0.more"].tolist() == [1] and state._metadata["0.bn"] == {"version": 2}
+    assert str(m.load_state_dict(state)) == "<All keys matched successfully>"
+    old = {name: x for name, x in state.items() if name not in ("0.w", "0.more")}
+    m.load_state_dict({**old, "0.old": tt.ones(2)})
+    assert m[0].w.tolist() == [1, 1] and m[0].seen == [("0.", 2), ("0.", None)]
+    keys = m.load_state_dict({"0.x": tt.ones(1), "2.x": tt.ones(1)}, strict=False)
+    assert keys.unexpected_keys == ["0.x", "2.x"] and "0.w" in keys.missing_keys
+    m.double()
+    assert m[0].plain.dtype is m[0].w.dtype is m[1].weight.dtype is m[0].bn.weight.dtype
+    copied = copy.deepcopy(state)
+    assert copied._metadata == state._metadata
+
+
+class OwnState(nn.Module):
+    def state_dict(self, *args, **kwargs):
+        out = super().state_dict(*args, **kwargs)
+        out[kwargs["prefix"] + "x"] = 1
+        return out
+
+
+def test_names_of_state_dicts():
+    assert nn.Sequential(OwnState()).state_dict() == {"0.x": 1}
+    layer = nn.Linear(1, 1)
+    assert list(layer.state_dict(prefix="a_")) == ["a_weight", "a_bias"]
+    assert list(layer.state_dict(None, "a.", True)) == ["a.weight", "a.bias"]
+    layer._register_state_dict_hook(lambda m, state, prefix, metadata: {"all": 1})
+    seen = []
+    layer._register_load_state_dict_pre_hook(lambda state, prefix, *_: seen.append(prefix))
+    assert layer.state_dict() == {"all": 1}
+    layer.load_state_dict({}, strict=False)
+    assert seen == [""]
+    with pytest.raises(RuntimeError, match="the value of weight is list: must be a Tensor"):
+        layer.load_state_dict({"weight": [[1]]}, strict=False)
+    layer.weight.requires_grad_(False)
+    layer.load_state_dict({"weight": nn.Parameter(tt.ones(1, 1))}, strict=False, assign=True)
+    assert not layer.weight.requires_grad
+
+
+def test_places_and_modules_that_change():
+    m = nn.Sequential(nn.Linear(2, 3, device="meta"), nn.Sequential(nn.ReLU()))
+    weight = m[0].weight
+    assert m.to_empty(device="cpu")[0].weight is weight and weight.device.type == "cpu"
+    m.set_submodule("1.0", nn.Tanh())
+    m.set_submodule("1.next", nn.Tanh())
+    assert len(m[1]) == 2
+    for target, error in (("", ValueError), ("a.b", AttributeError), ("0.weight", AttributeError)):
+        with pytest.raises(error):
+            m.set_submodule(target, nn.ReLU())
+    with pytest.raises(AttributeError, match="no submodule 'z'"):
+        m.set_submodule("1.z", nn.ReLU(), strict=True)
+    memo = {m[0]}
+    assert [name for name, _ in m.named_modules(memo)] == ["", "1", "1.0", "1.next"]
+    assert len(memo) == 5 and len(list(nn.Sequential(m, m).modules(False))) == 11
+
+
+class Mixin:
+    def __init__(self, a):
+        self.mixed = a
+
+
+class Cooperative(nn.Module, Mixin):
+    call_super_init = True
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.restored = True
+
+    def extra_repr(self):
+        return "a=1,\nb=2"
+
+
+def test_bases_copies_and_printing():
+    m = Cooperative(3)
+    assert m.mixed == 3 and copy.deepcopy(m).restored and pickle.loads(pickle.dumps(m)).restored
+    assert repr(nn.Sequential(m)).splitlines()[2:4] == ["    a=1,", "    b=2"]
+    with pytest.raises(TypeError, match="unexpected arguments"):
+        nn.Module(3)
+
+
+def test_a_module_compiles_itself():
+    m = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
+    x = tt.ones(3, 2)
+    with tt.no_grad():
+        expected = m(x).tolist()
+        m.compile()
+        assert [m(x).tolist() for _ in range(3)] == [expected] * 3
+        assert list(m.state_dict()) == ["0.weight", "0.bias"]
+        for other in (copy.deepcopy(m), pickle.loads(pickle.dumps(m))):
+            assert "forward" not in vars(other) and other(x).tolist() == expected
+
+
+def test_lists_repeat_and_hold_anything():
+    m = nn.Sequential(nn.ReLU(), nn.Tanh())
+    assert len(m * 2) == len(2 * m) == 4 and (m * 2)[2] is m[0]
+    m *= 3
+    assert len(m) == 6 and list(m._modules) == [str(i) for i in range(6)]
+    for wrong, error in ((0, ValueError), (1.0, TypeError)):
+        with pytest.raises(error):
+            m * wrong
+    with pytest.raises(IndexError, match="index 9 is out of range: it has 6"):
+        m[9]
+    with pytest.raises(IndexError):
+        m.insert(9, nn.ReLU())
+    values = nn.ParameterList([tt.ones(1), 3, "x"])
+    assert [type(v) for v in values] == [nn.Parameter, int, str] and len(values) == 3
+    assert "(1): Object of type: int" in repr(values)
+    values[0] = None
+    values[1] = tt.ones(2)
+    assert values[0] is None and list(values.state_dict()) == ["1"]
+    named = nn.ParameterDict({"b": tt.ones(1), "a": 3})
+    assert list(named) == ["a", "b"] and named.pop("a") == 3 and list(copy.deepcopy(named)) == ["b"]
+    assert named.popitem()[0] == "b" and not len(named)
+    with pytest.raises(RuntimeError, match="ParameterDict has no forward"):
+        named(1)

@@ -2,19 +2,20 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from operator import index
 
+from .._kinds import kind_name
+from .._tensor import Tensor
 from .module import Module
 from .parameter import Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+    from typing import Any, ItemsView, Iterator, KeysView, SupportsIndex, ValuesView
 
     from typing_extensions import Self
-
-    from .._tensor import Tensor
 
 
 class Identity(Module):
@@ -30,11 +31,10 @@ class Identity(Module):
 class Container(Module):
     """The base of lists and dicts, whose items are child modules or parameters."""
 
-    _group = "_modules"
-
     @property
     def _items(self) -> dict[str, Any]:
-        return self.__dict__[self._group]
+        """The items by name. Changes go through _put and delattr."""
+        return self._modules
 
     def _put(self, name: str, value: Any) -> None:
         self.add_module(name, value)
@@ -48,24 +48,37 @@ class ListContainer(Container):
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
-        self.extend(values or ())
+        self.extend(() if values is None else values)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._items.values())
 
+    def _position(self, i: SupportsIndex) -> int:
+        """Returns the position of an item, which may be counted from the end."""
+        position, n = index(i), len(self)
+        if not -n <= position < n:
+            raise IndexError(f"{self._get_name()}: index {position} is out of range: it has {n}")
+        return position % n
+
     def __getitem__(self, i: Any) -> Any:
         """Returns an item for an int, a container of the same class for a slice."""
         items = list(self._items.values())
-        return type(self)(items[i]) if isinstance(i, slice) else items[i]
+        return type(self)(items[i]) if isinstance(i, slice) else items[self._position(i)]
 
     def __setitem__(self, i: int, value: Any) -> None:
-        self._put(list(self._items)[index(i)], value)
+        self._put(list(self._items)[self._position(i)], value)
 
     def __delitem__(self, i: int | slice) -> None:
         items = list(self)
-        del items[i]
-        self._items.clear()
-        self.extend(items)
+        del items[i if isinstance(i, slice) else self._position(i)]
+        self._replace(items)
+
+    def _replace(self, values: Iterable[Any]) -> None:
+        """Replaces all items."""
+        values = list(values)
+        for name in list(self._items):
+            delattr(self, name)
+        self.extend(values)
 
     def pop(self, i: int | slice = -1) -> Any:
         """Removes and returns an item."""
@@ -90,16 +103,23 @@ class ListContainer(Container):
 
     def extend(self, values: Iterable[Any]) -> Self:
         """Adds items at the end. Returns self."""
-        for value in values:
+        if not isinstance(values, Iterable):
+            raise TypeError(f"{self._get_name()}.extend takes an iterable, not {kind_name(values)}")
+        for value in list(values):  # a copy: it may be self
             self.append(value)
         return self
 
     def insert(self, i: int, value: Any) -> Self:
         """Inserts an item before the i-th. Returns self."""
         items = list(self)
+        if i:
+            self._position(i - 1 if i > 0 else i)  # it may be the end
         items.insert(i, value)
-        self._items.clear()
-        return self.extend(items)
+        self._replace(items)
+        return self
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.isdigit()]
 
 
 class DictContainer(Container):
@@ -107,7 +127,7 @@ class DictContainer(Container):
 
     def __init__(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
         super().__init__()
-        self.update(values or {})
+        self.update({} if values is None else values)
 
     def update(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Adds the items of a dict, or (name, item) pairs."""
@@ -127,15 +147,20 @@ class DictContainer(Container):
         self._put(name, value)
 
     def __delitem__(self, name: str) -> None:
-        del self._items[name]
+        if name not in self._items:
+            raise KeyError(name)
+        delattr(self, name)
 
     def pop(self, name: str) -> Any:
         """Removes and returns an item."""
-        return self._items.pop(name)
+        value = self[name]
+        del self[name]
+        return value
 
     def clear(self) -> None:
         """Removes all items."""
-        self._items.clear()
+        for name in list(self._items):
+            del self[name]
 
     def keys(self) -> KeysView[str]:
         return self._items.keys()
@@ -148,18 +173,41 @@ class DictContainer(Container):
 
 
 class OfParameters(Container):
-    """A container of parameters. Other tensors become parameters."""
+    """A container of parameters. Other tensors become parameters; other objects are kept."""
 
-    _group = "_parameters"
+    _names: dict[str, None]  # of the items, in their order
+
+    def __init__(self, values: Any = None) -> None:
+        self.__dict__["_names"] = {}
+        super().__init__(values)
+
+    @property
+    def _items(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._names}
 
     def _put(self, name: str, value: Any) -> None:
-        setattr(self, name, value if isinstance(value, Parameter) else Parameter(value))
+        if isinstance(value, Tensor) and not isinstance(value, Parameter):
+            value = Parameter(value)
+        if name in self._names and not isinstance(value, Parameter):
+            super().__delattr__(name)  # which keeps the place of the name
+        setattr(self, name, value)
+        self._names[name] = None
+
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name)
+        self._names.pop(name, None)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"{self._get_name()} has no forward: it cannot be called")
 
     def _printed(self) -> list[tuple[str, str]]:
         shown = []
-        for name, p in self._items.items():
-            size = "x".join(map(str, p.shape))
-            shown.append((name, f"Parameter containing: [{p.dtype} of size {size}]"))
+        for name, x in self._items.items():
+            text = f"Object of type: {type(x).__name__}"
+            if isinstance(x, Tensor):
+                size = "x".join(map(str, x.shape))
+                text = f"Parameter containing: [{x.dtype} of size {size}]"
+            shown.append((name, text))
         return shown
 
 
@@ -187,8 +235,26 @@ class Sequential(ListContainer):
             return type(self)(OrderedDict(list(self._modules.items())[i]))
         return super().__getitem__(i)
 
+    def __mul__(self, times: int) -> Self:
+        """Returns a Sequential that calls the modules of self several times in turn."""
+        return self._of(list(self) * repetitions(times))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: int) -> Self:
+        return self.extend(list(self) * (repetitions(times) - 1))
+
     def _of(self, values: Iterable[Any]) -> Self:
         return type(self)(*values)
+
+
+def repetitions(times: int) -> int:
+    """Checks the factor of a Sequential."""
+    if not isinstance(times, int):
+        raise TypeError(f"a Sequential can be multiplied by an int, not by {kind_name(times)}")
+    if times <= 0:
+        raise ValueError(f"a Sequential is multiplied by {times}: must be positive")
+    return times
 
 
 class ModuleList(ListContainer):
@@ -217,6 +283,14 @@ class ParameterList(OfParameters, ListContainer):
 class ParameterDict(OfParameters, DictContainer):
     """A dict of parameters. Tensors that are added become parameters."""
 
+    def update(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+        """Adds the items of a dict, or (name, item) pairs; those of a plain dict sorted by
+        name, as in PyTorch."""
+        is_plain = isinstance(values, Mapping) and not isinstance(values, OrderedDict)
+        items = dict(values).items()
+        for name, value in sorted(items) if is_plain else items:
+            self[name] = value
+
     def get(self, name: str, default: Any = None) -> Any:
         """Returns an item; default if there is none with this name."""
         return self._items.get(name, default)
@@ -229,18 +303,19 @@ class ParameterDict(OfParameters, DictContainer):
 
     def popitem(self) -> tuple[str, Any]:
         """Removes and returns the item that was added last, as (name, item)."""
-        return self._items.popitem()
+        name = next(reversed(self._names))
+        return name, self.pop(name)
 
     def copy(self) -> Self:
         """Returns another container with the same parameters."""
-        return type(self)(self._items)
+        return type(self)(OrderedDict(self._items))
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> Self:
         """Returns a new container with a parameter of `default` for each name."""
-        return type(self)({name: default for name in keys})
+        return type(self)(OrderedDict.fromkeys(keys, default))
 
     def __reversed__(self) -> Iterator[str]:
-        return reversed(self._items)
+        return reversed(self._names)
 
     def __or__(self, other: ParameterDict) -> Self:
         merged = self.copy()

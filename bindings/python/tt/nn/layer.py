@@ -270,7 +270,7 @@ class Layer(Module):
         for name in names:
             for group in ("_parameters", "_buffers"):
                 tensors.update(self.get_submodule(name)._named(group, name, True, False))
-        state = dict(self.__dict__)
+        state = super().__getstate__()
         state["_modules"] = {name: m for name, m in self._modules.items() if name not in names}
         state["inside"] = tensors
         del state["_module"], state["_lent"]
@@ -337,6 +337,7 @@ class ParameterLayer(Layer):
 class NormLayer(ParameterLayer):
     """A normalisation with running statistics."""
 
+    _version = 2  # as PyTorch's, whose first one had no num_batches_tracked
     track_running_stats: bool
     running_mean: Any
     running_var: Any

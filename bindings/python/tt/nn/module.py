@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections import OrderedDict
 from itertools import count
 
@@ -21,9 +22,12 @@ if TYPE_CHECKING:
     from .._types import device as Device
     from .._types import dtype as DType
 
+    Found = tuple["Module", str, Any, Any]  # module, name, value in the state dict, former value
+
 hook_numbers = count(1)
-# block(module) is a context manager that encloses each call of a module: a profile's
-enclosing: list[Callable[[Module], Any]] = []
+# What each call of a module runs: block(module), a context manager that encloses it (a profile's),
+# and the hooks of all modules
+enclosing: list[Callable[[Module], Any] | GlobalHook] = []
 modes: list[object] = [None]  # one object, another whenever `training` of a module is set
 
 
@@ -38,6 +42,24 @@ class RemovableHandle:
 
     def remove(self) -> None:
         self.hooks.pop(self.number, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+class GlobalHook:
+    """A hook of all modules, and its handle: kind is the name of the modules' group of hooks."""
+
+    def __init__(self, kind: str, hook: Any) -> None:
+        self.kind, self.hook = kind, hook
+        enclosing.append(self)
+
+    def remove(self) -> None:
+        if self in enclosing:
+            enclosing.remove(self)
 
     def __enter__(self) -> Self:
         return self
@@ -86,6 +108,9 @@ class Module:
     """
 
     training: bool = True
+    call_super_init: bool = False  # whether __init__ calls that of the next base class
+    dump_patches: bool = False
+    _version: int = 1  # of the state dict: local_metadata of hooks has it
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
     _modules: dict[str, Module | None]
@@ -96,13 +121,18 @@ class Module:
     _backward_hooks: OrderedDict[int, Any]
     _state_hooks: dict[str, OrderedDict[int, Any]]  # those of state dicts by kind
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if (args or kwargs) and not self.call_super_init:
+            extra = f"keyword argument {next(iter(kwargs))!r}" if kwargs else "arguments"
+            raise TypeError(f"{type(self).__name__}: Module.__init__() got unexpected {extra}")
         state = self.__dict__
         state["_parameters"], state["_buffers"], state["_modules"] = {}, {}, {}
         state["_non_persistent"] = set()
         state["_forward_pre_hooks"], state["_forward_hooks"] = OrderedDict(), OrderedDict()
         state["_backward_pre_hooks"], state["_backward_hooks"] = OrderedDict(), OrderedDict()
         state["_state_hooks"] = {}
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
     # ---- registration ----
 
@@ -238,33 +268,65 @@ class Module:
             or enclosing
         ):
             return self.forward(*args, **kwargs)
-        if not enclosing:
+        blocks = [block for block in enclosing if not isinstance(block, GlobalHook)]
+        if not blocks:
             return self._call_with_hooks(args, kwargs)
         from contextlib import ExitStack
 
-        with ExitStack() as blocks:
-            for block in list(enclosing):
-                blocks.enter_context(block(self))
+        with ExitStack() as stack:
+            for block in blocks:
+                stack.enter_context(block(self))
             return self._call_with_hooks(args, kwargs)
 
+    def _hooks(self, kind: str) -> list[Any]:
+        """Returns hooks by the name of their group: first those of all modules."""
+        everywhere = [e.hook for e in enclosing if isinstance(e, GlobalHook) and e.kind == kind]
+        return [*everywhere, *self.__dict__[kind].values()]
+
     def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for hook, with_kwargs in list(self._forward_pre_hooks.values()):
+        waiting = self._hooks("_forward_hooks")
+        try:
+            return self._call_with(waiting, args, kwargs)
+        except BaseException:
+            for hook, with_kwargs, always_call in waiting:
+                if always_call:
+                    run_after_failure(hook, self, args, kwargs if with_kwargs else None)
+            raise
+
+    def _call_with(self, waiting: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls forward between the hooks. waiting: forward hooks; those that have run are
+        removed."""
+        for hook, with_kwargs in self._hooks("_forward_pre_hooks"):
             changed = hook(self, args, kwargs) if with_kwargs else hook(self, args)
             if changed is None:
                 continue
-            if with_kwargs:
+            if not with_kwargs:
+                args = changed if isinstance(changed, tuple) else (changed,)
+            elif isinstance(changed, tuple) and len(changed) == 2:
                 args, kwargs = changed
             else:
-                args = changed if isinstance(changed, tuple) else (changed,)
+                raise RuntimeError(
+                    "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
+                    f"but got {changed}"
+                )
         watch = None
-        if self._backward_pre_hooks or self._backward_hooks:
-            watch = Watch(self, self._backward_hooks.values(), self._backward_pre_hooks.values())
+        backward, before = self._hooks("_backward_hooks"), self._hooks("_backward_pre_hooks")
+        if backward or before:
+            watch = Watch(self, backward, before)
             args = watch.inputs(args)
         out = self.forward(*args, **kwargs)
-        for hook, with_kwargs in list(self._forward_hooks.values()):
+        while waiting:
+            hook, with_kwargs, _ = waiting.pop(0)
             changed = hook(self, args, kwargs, out) if with_kwargs else hook(self, args, out)
             out = out if changed is None else changed
         return out if watch is None else watch.results(out)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Replaces forward by tt.compile(forward). args, kwargs: those of tt.compile but model."""
+        from ..compiler import compile
+
+        forward = self.__dict__.get("forward", self.forward)
+        object.__setattr__(self, "forward", compile(forward, *args, **kwargs))
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -277,15 +339,21 @@ class Module:
         return RemovableHandle(self._forward_pre_hooks, (hook, with_kwargs), prepend)
 
     def register_forward_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
     ) -> RemovableHandle:
         """Calls hook(module, args, output) after forward. A result other than None replaces the
         output.
 
         with_kwargs: calls hook(module, args, kwargs, output).
         prepend: runs before the hooks that are registered already.
+        always_call: calls hook also if forward or a hook raises, with None as output.
         """
-        return RemovableHandle(self._forward_hooks, (hook, with_kwargs), prepend)
+        return RemovableHandle(self._forward_hooks, (hook, with_kwargs, always_call), prepend)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -304,6 +372,10 @@ class Module:
         """
         return RemovableHandle(self._backward_hooks, hook, prepend)
 
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls register_full_backward_hook. Deprecated."""
+        return self.register_full_backward_hook(hook)
+
     # ---- the tree ----
 
     def children(self) -> Iterator[Module]:
@@ -318,29 +390,57 @@ class Module:
                 seen.add(id(m))
                 yield name, m
 
-    def modules(self) -> Iterator[Module]:
-        """Yields self and all modules below it, each once."""
-        return (m for _, m in self.named_modules())
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """Yields self and all modules below it, each once.
+
+        remove_duplicate: False: yields a module once for each of its names.
+        """
+        return (m for _, m in self.named_modules(remove_duplicate=remove_duplicate))
 
     def named_modules(
-        self, memo: set[int] | None = None, prefix: str = "", remove_duplicate: bool = True
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
         """Yields (dotted name, module) of self and all modules below it.
 
-        memo: ids of modules to leave out; the ids of yielded modules are added.
+        memo: modules to leave out; the yielded modules are added.
         remove_duplicate: yields a module that has several names once.
         """
-        seen: set[int] = set() if memo is None else memo
+        seen = {id(m) for m in memo or ()}
         todo = [(prefix, self)]
         while todo:
             path, m = todo.pop()
             if remove_duplicate and id(m) in seen:
                 continue
             seen.add(id(m))
+            if memo is not None and remove_duplicate:
+                memo.add(m)
             yield path, m
             for name, child in reversed(m._modules.items()):
                 if child is not None:
                     todo.append((joined(path, name), child))
+
+    def _tree(
+        self, method: str, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module, bool]]:
+        """Yields self and all modules below it: (prefix of its names, module, whether its class
+        overrides `method`, which has to be called then).
+
+        Modules below an override are left to it. The override of self, if any, has called this.
+        """
+        seen: set[int] = set()
+        todo = [(prefix, self)]
+        while todo:
+            path, m = todo.pop()
+            if remove_duplicate and id(m) in seen:
+                continue
+            seen.add(id(m))
+            own = m is not self and getattr(type(m), method) is not getattr(Module, method)
+            yield path, m, own
+            if own:
+                continue
+            for name, child in reversed(m._modules.items()):
+                if child is not None:
+                    todo.append((f"{path}{name}.", child))
 
     def _named(
         self, group: str, prefix: str, recurse: bool, remove_duplicate: bool
@@ -388,6 +488,23 @@ class Module:
             m = child
         return m
 
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Replaces the module with a dotted name, or adds one.
+
+        strict: raises AttributeError if there is none with this name.
+        """
+        if not target:
+            raise ValueError("set_submodule: target is empty: it must name a module below self")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{type(parent).__name__} has no submodule '{name}'")
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
+            raise AttributeError(f"'{name}' of {type(parent).__name__} is not a Module")
+        if not isinstance(module, Module):
+            raise ValueError(f"set_submodule: module is {kind_name(module)}: must be a Module")
+        setattr(parent, name, module)
+
     def _get(self, group: str, target: str) -> Any:
         path, _, name = target.rpartition(".")
         members = self.get_submodule(path).__dict__[group]
@@ -414,7 +531,7 @@ class Module:
 
     def state_dict(
         self,
-        *,
+        *args: Any,
         destination: dict[str, Any] | None = None,
         prefix: str = "",
         keep_vars: bool = False,
@@ -424,15 +541,50 @@ class Module:
 
         destination: the dict to fill. prefix: prepended to every name.
         keep_vars: returns the parameters and buffers themselves instead of detached tensors.
+        args: these three by position. Deprecated.
         """
-        out = OrderedDict() if destination is None else destination
-        modules = list(self.named_modules(prefix=prefix.rstrip("."), remove_duplicate=False))
-        for path, m in modules:
-            m._run_state_hooks("save_pre", path, keep_vars)
-            for name, t in m._members().items():
-                out[joined(path, name)] = t if keep_vars or name == EXTRA else t.detach()
-        for path, m in reversed(modules):
-            m._run_state_hooks("save_post", path, out)
+        if args:
+            if len(args) > 3:
+                raise TypeError(f"state_dict takes 3 arguments by position, not {len(args)}")
+            destination = args[0]
+            prefix = args[1] if len(args) > 1 else prefix
+            keep_vars = args[2] if len(args) > 2 else keep_vars
+        out: Any = destination
+        if out is None:
+            out = OrderedDict()
+            out._metadata = OrderedDict()  # version of each module, as in PyTorch's files
+        metadata = getattr(out, "_metadata", {})
+        visited = []
+        for path, m, own in self._tree("state_dict", prefix, remove_duplicate=False):
+            if own:
+                m.state_dict(destination=out, prefix=path, keep_vars=keep_vars)
+                continue
+            local_metadata = metadata[path[:-1]] = {"version": m._version}
+            visited.append((path, m, local_metadata))
+            for hook in m._state_hooks_of("save_pre"):
+                hook(m, path, keep_vars)
+            m._save_to_state_dict(out, path, keep_vars)
+        for path, m, local_metadata in reversed(visited):
+            out = m._run_save_hooks(out, path, local_metadata)
+        return out
+
+    def _save_to_state_dict(
+        self, destination: dict[str, Any], prefix: str, keep_vars: bool
+    ) -> None:
+        """Adds the module's own state to destination, by names with a prefix. A subclass may extend
+        this."""
+        for name, t in self._members().items():
+            destination[prefix + name] = t if keep_vars or name == EXTRA else t.detach()
+
+    def _run_save_hooks(self, out: Any, prefix: str, local_metadata: dict[str, Any]) -> Any:
+        """Calls the hooks at the end of state_dict. Returns the state dict, which those of
+        _register_state_dict_hook may replace."""
+        for hook in self._state_hooks_of("save_post"):
+            if hook(self, out, prefix, local_metadata) is not None:
+                raise RuntimeError("state_dict post-hook must return None")
+        for hook in self._state_hooks_of("save_replace"):
+            replaced = hook(self, out, prefix, local_metadata)
+            out = out if replaced is None else replaced
         return out
 
     def _members(self) -> dict[str, Any]:
@@ -444,21 +596,8 @@ class Module:
             members[EXTRA] = self.get_extra_state()
         return members
 
-    def _run_state_hooks(self, kind: str, path: str, *more: Any) -> None:
-        """Calls the hooks of state_dict and load_state_dict with the prefix of the names."""
-        prefix = path + "." if path else ""
-        for hook in list(self._state_hooks.get(kind, {}).values()):
-            if kind == "save_pre":
-                hook(self, prefix, *more)
-            elif kind == "save_post":
-                hook(self, *more, prefix, {})
-            elif kind == "load_pre":
-                hook(self, more[0], prefix, {}, *more[1:])
-            elif hook(self, *more) is not None:
-                raise RuntimeError(
-                    "Hooks registered with register_load_state_dict_post_hook must return None: "
-                    "they change missing_keys and unexpected_keys in place"
-                )
+    def _state_hooks_of(self, kind: str) -> list[Any]:
+        return list(self._state_hooks.get(kind, {}).values())
 
     def _add_state_hook(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
         return RemovableHandle(self._state_hooks.setdefault(kind, OrderedDict()), hook)
@@ -468,15 +607,29 @@ class Module:
         return self._add_state_hook("save_pre", hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls hook(module, state_dict, prefix, {}) at the end of state_dict. The hook may change
-        state_dict."""
+        """Calls hook(module, state_dict, prefix, local_metadata) at the end of state_dict. The hook
+        may change state_dict. local_metadata["version"] is the module's _version."""
         return self._add_state_hook("save_post", hook)
 
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls hook as register_state_dict_post_hook does; a result other than None replaces
+        state_dict."""
+        return self._add_state_hook("save_replace", hook)
+
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls hook(module, state_dict, prefix, {}, strict, missing_keys, unexpected_keys,
-        error_msgs) before load_state_dict reads state_dict. The hook may change state_dict, which
-        is a copy, and add to the three lists."""
+        """Calls hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
+        unexpected_keys, error_msgs) before load_state_dict reads state_dict. The hook may change
+        state_dict, which is a copy, and add to the three lists."""
         return self._add_state_hook("load_pre", hook)
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        """Calls register_load_state_dict_pre_hook; without with_module, hook does not receive the
+        module."""
+        if with_module:
+            return self.register_load_state_dict_pre_hook(hook)
+        return self.register_load_state_dict_pre_hook(lambda _, *args: hook(*args))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls hook(module, keys) after load_state_dict has copied the values.
@@ -500,37 +653,134 @@ class Module:
 
         strict: missing and unexpected names are errors.
         assign: makes the state dict's tensors the module's parameters and buffers, without a copy.
-        Raises RuntimeError, and changes nothing, if names or shapes do not match.
+        Raises RuntimeError, and changes nothing, if names or shapes do not match. Modules that
+        override _load_from_state_dict load their own state as they please.
         """
         if not hasattr(state_dict, "keys"):
             raise TypeError(f"state_dict must be a dict, not {type(state_dict).__name__}")
-        modules = list(self.named_modules(remove_duplicate=False))
+        metadata = getattr(state_dict, "_metadata", None) or {}
+        state_dict = OrderedDict(state_dict)
         keys = IncompatibleKeys(([], []))
         wrong: list[str] = []
-        state_dict = dict(state_dict)
-        for path, m in modules:
-            m._run_state_hooks("load_pre", path, state_dict, strict, *keys, wrong)
-        own = {joined(path, n): t for path, m in modules for n, t in m._members().items()}
-        extras = {name for name in own if name.rpartition(".")[2] == EXTRA}
-        keys.missing_keys.extend(name for name in own if name not in state_dict)
-        keys.unexpected_keys.extend(name for name in state_dict if name not in own)
-        wrong += self._mismatches(state_dict, own, extras)
-        watched = any(m._state_hooks.get("load_post") for _, m in modules)
-        self._raise_load_errors(keys if strict and not watched else None, wrong)
-        for name, t in own.items():
-            if name not in state_dict:
-                continue
-            if name in extras:
-                self.get_submodule(name.rpartition(".")[0]).set_extra_state(state_dict[name])
-            elif assign:
-                self._assign(name, state_dict[name], t)
+        known: set[str] = set()
+        found: list[Found] = []
+        modules = []
+        lists = (True, *keys, wrong)
+        for path, m in self.named_modules(remove_duplicate=False):
+            prefix = path and path + "."
+            local_metadata = dict(metadata.get(path, {}))
+            if assign:
+                local_metadata["assign_to_params_buffers"] = True
+            modules.append(m)
+            if loads_itself(m):
+                m._load_from_state_dict(state_dict, prefix, local_metadata, *lists)
             else:
-                with no_grad():
-                    t.detach().copy_(state_dict[name])
-        for path, m in reversed(modules):
-            m._run_state_hooks("load_post", path, keys)
+                found += m._find_in(state_dict, prefix, local_metadata, known, *lists)
+        keys.unexpected_keys.extend(
+            name for name in state_dict if name not in known and not loads_itself(self._owner(name))
+        )
+        watched = any(m._state_hooks.get("load_post") for m in modules)
+        self._raise_load_errors(keys if strict and not watched else None, wrong)
+        for m, name, value, old in found:
+            m._load_value(name, value, old, assign)
+        for m in reversed(modules):
+            for hook in m._state_hooks_of("load_post"):
+                if hook(m, keys) is not None:
+                    raise RuntimeError(
+                        "Hooks registered with register_load_state_dict_post_hook must return "
+                        "None: they change missing_keys and unexpected_keys in place"
+                    )
         self._raise_load_errors(keys if strict else None, [])
         return keys
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Loads the module's own state, for subclasses that extend this. The lists receive names
+        and errors."""
+        known: set[str] = set()
+        lists = (strict, missing_keys, unexpected_keys, error_msgs)
+        for _, name, value, old in self._find_in(state_dict, prefix, local_metadata, known, *lists):
+            assign = local_metadata.get("assign_to_params_buffers", False)
+            self._load_value(name, value, old, assign)
+        if strict:
+            for key in state_dict:
+                first = key[len(prefix) :].partition(".")[0]
+                if key.startswith(prefix) and key not in known and first not in self._modules:
+                    unexpected_keys.append(key)
+
+    def _find_in(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        known: set[str],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> list[Found]:
+        """Returns (self, name, value, former value) of the module's own state in a state dict, and
+        adds its names to `known`."""
+        for hook in self._state_hooks_of("load_pre"):
+            hook(
+                self,
+                state_dict,
+                prefix,
+                local_metadata,
+                strict,
+                missing_keys,
+                unexpected_keys,
+                error_msgs,
+            )
+        found: list[Found] = []
+        for name, old in self._members().items():
+            key = prefix + name
+            known.add(key)
+            if key not in state_dict:
+                if strict:
+                    missing_keys.append(key)
+                continue
+            value = state_dict[key]
+            if name != EXTRA and len(old.shape) == 0 and tuple(getattr(value, "shape", ())) == (1,):
+                value = value[0]  # of files from before PyTorch had 0-dim tensors
+            error = None if name == EXTRA else mismatch(key, value, old)
+            if error:
+                error_msgs.append(error)
+            else:
+                found.append((self, name, value, old))
+        return found
+
+    def _load_value(self, name: str, value: Any, old: Any, assign: bool) -> None:
+        """Copies, or assigns, a value of a state dict."""
+        if name == EXTRA:
+            self.set_extra_state(value)
+        elif not assign:
+            with no_grad():
+                old.detach().copy_(value)
+        elif not isinstance(old, Parameter):
+            setattr(self, name, value)
+        elif isinstance(value, Parameter):
+            setattr(self, name, value.requires_grad_(old.requires_grad))
+        else:
+            setattr(self, name, Parameter(value, requires_grad=old.requires_grad))
+
+    def _owner(self, name: str) -> Module:
+        """Returns the module below self that a name in a state dict belongs to."""
+        m = self
+        for part in name.split("."):
+            child = m._modules.get(part)
+            if child is None:
+                break
+            m = child
+        return m
 
     def _raise_load_errors(self, keys: IncompatibleKeys | None, wrong: list[str]) -> None:
         """Raises RuntimeError if there are errors. keys: names that are errors."""
@@ -541,37 +791,17 @@ class Module:
             head = f"Error(s) in loading state_dict for {type(self).__name__}:"
             raise RuntimeError("\n\t".join([head, *wrong]))
 
-    @staticmethod
-    def _mismatches(
-        state_dict: Mapping[str, Any], own: Mapping[str, Any], extras: set[str]
-    ) -> list[str]:
-        """Describes tensors of a state dict whose shapes differ from the module's."""
-        wrong = []
-        for name, t in own.items():
-            if name not in state_dict or name in extras:
-                continue
-            given = tuple(state_dict[name].shape)
-            if given != tuple(t.shape):
-                wrong.append(
-                    f"size mismatch for {name}: the state has {list(given)}, "
-                    f"the module {list(t.shape)}"
-                )
-        return wrong
-
-    def _assign(self, path: str, value: Tensor, old: Tensor) -> None:
-        owner, _, name = path.rpartition(".")
-        if isinstance(old, Parameter) and not isinstance(value, Parameter):
-            value = Parameter(value, requires_grad=old.requires_grad)
-        setattr(self.get_submodule(owner), name, value)
-
     # ---- modes and moves ----
 
     def train(self, mode: bool = True) -> Self:
         """Sets `training` of self and all modules below. Returns self."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
-        for m in self.modules():
-            m.training = mode
+        for _, m, own in self._tree("train"):
+            if own:
+                m.train(mode)
+            else:
+                m.training = mode
         return self
 
     def eval(self) -> Self:
@@ -592,20 +822,35 @@ class Module:
             elif p.grad is not None:
                 p.grad.zero_()
 
-    def _convert(self, fn: Callable[[Tensor], Tensor]) -> Self:
-        """Applies fn to the data of every parameter and to every buffer."""
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Applies fn to the data of every parameter and to every buffer. A subclass may extend
+        this. recurse: includes those of all modules below."""
+        tree = list(self._tree("_apply")) if recurse else [("", self, False)]
+        modules = [m for _, m, own in tree if not own]
+        tensors = [p for m in modules for p in m._parameters.values() if p is not None]
+        buffers = [b for m in modules for b in m._buffers.values() if b is not None]
         with no_grad():
-            parameters = [(p, fn(p.detach()), p.grad) for p in self.parameters()]
-            converted = {id(b): fn(b) for b in self.buffers()}
+            unique = {id(p): p for p in tensors}.values()
+            parameters = [(p, fn(p.detach()), p.grad) for p in unique]
+            converted = {key: fn(b) for key, b in {id(b): b for b in buffers}.items()}
             for p, data, grad in parameters:
                 p.data = data
                 if grad is not None:
                     p.grad = fn(grad)
-            for m in self.modules():
+            for m in modules:
                 for name, b in list(m._buffers.items()):
                     if b is not None:
                         setattr(m, name, converted[id(b)])
+        for _, m, own in tree:
+            if own:
+                m._apply(fn)
         return self
+
+    def to_empty(self, *, device: Device | str | None, recurse: bool = True) -> Self:
+        """Moves parameters and buffers to a device without their values, in place. Returns self."""
+        from .._ops import empty_like
+
+        return self._apply(lambda t: empty_like(t, device=device), recurse)
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Converts or moves all parameters and buffers in place: to(dtype), to(device) or
@@ -624,7 +869,7 @@ class Module:
             takes_dtype = t.is_floating_point() or t.is_complex()
             return t.to(dtype=dtype if takes_dtype else None, device=device)
 
-        return self._convert(converted)
+        return self._apply(converted)
 
     def type(self, dst_type: DType) -> Self:
         """Calls to(dst_type)."""
@@ -634,9 +879,14 @@ class Module:
         """Calls to("cpu")."""
         return self.to("cpu")
 
-    def cuda(self, device: int = 0) -> Self:
-        """Moves to the CUDA device with this index."""
-        return self.to(_types.device("cuda", device))
+    def cuda(self, device: int | Device | None = None) -> Self:
+        """Moves to a CUDA device, which may be given by its index; None: the first."""
+        index = 0 if device is None else device
+        return self.to(_types.device("cuda", index) if isinstance(index, int) else index)
+
+    def xpu(self, device: int | Device | None = None) -> Self:
+        """Raises an error: there are no XPUs."""
+        return self.to("xpu")
 
     def float(self) -> Self:
         """Calls to(tt.float32)."""
@@ -663,8 +913,20 @@ class Module:
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         clone = self.__new__(type(self))
         memo[id(self)] = clone
-        clone.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items()})
+        clone.__setstate__({k: copy.deepcopy(v, memo) for k, v in self.__getstate__().items()})
         return clone
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns all attributes but a compiled forward."""
+        from ..compiler import Compiled
+
+        state = dict(self.__dict__)
+        if isinstance(state.get("forward"), Compiled):
+            del state["forward"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
 
     # ---- printing ----
 
@@ -681,12 +943,40 @@ class Module:
 
     def __repr__(self) -> str:
         extra = self.extra_repr()
-        lines = [f"({name}): " + text.replace("\n", "\n  ") for name, text in self._printed()]
-        if not lines:
+        extras = extra.split("\n") if extra else []
+        children = [f"({name}): " + text.replace("\n", "\n  ") for name, text in self._printed()]
+        if len(extras) < 2 and not children:
             return f"{self._get_name()}({extra})"
-        if extra:
-            lines.insert(0, extra)
-        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
+        return f"{self._get_name()}(\n  " + "\n  ".join([*extras, *children]) + "\n)"
+
+
+def loads_itself(m: Module) -> bool:
+    return type(m)._load_from_state_dict is not Module._load_from_state_dict
+
+
+def mismatch(key: str, value: Any, old: Tensor) -> str | None:
+    """Describes a value of a state dict that a tensor of a module cannot take, if it cannot."""
+    if not hasattr(value, "shape"):
+        return f"the value of {key} is {kind_name(value)}: must be a Tensor"
+    given = list(value.shape)
+    if given == list(old.shape):
+        return None
+    return f"size mismatch for {key}: the state has {given}, the module {list(old.shape)}"
+
+
+def run_after_failure(hook: Any, m: Module, args: Any, kwargs: Any) -> None:
+    """Calls a forward hook after an exception. Its own one becomes a warning."""
+    try:
+        if kwargs is None:
+            hook(m, args, None)
+        else:
+            hook(m, args, kwargs, None)
+    except Exception as error:
+        warnings.warn(
+            f"forward hook with always_call=True raised {type(error).__name__} after another "
+            f"exception: {error}",
+            stacklevel=2,
+        )
 
 
 def key_errors(what: str, names: list[str]) -> list[str]:

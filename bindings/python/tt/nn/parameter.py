@@ -56,10 +56,17 @@ class Buffer(Tensor, plain_results=True):
         pass
 
 
+def is_lazy(param: Any) -> bool:
+    """Returns whether a tensor is an UninitializedParameter or an UninitializedBuffer."""
+    from .lazy import Uninitialized
+
+    return isinstance(param, Uninitialized)
+
+
 def __getattr__(name: str) -> Any:
     """Finds the tensors of lazy modules, which PyTorch has here."""
-    if name not in ("UninitializedBuffer", "UninitializedParameter"):
+    if name not in ("UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import lazy
 
-    return getattr(lazy, name)
+    return lazy.Uninitialized if name == "UninitializedTensorMixin" else getattr(lazy, name)

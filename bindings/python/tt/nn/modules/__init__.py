@@ -8,3 +8,15 @@ from ..module import Module
 
 TYPE_CHECKING = False
 __all__ = ["Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+MODULES = (
+    "activation batchnorm container conv dropout flatten instancenorm linear loss module "
+    "normalization padding pixelshuffle pooling rnn sparse transformer upsampling utils"
+)
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """Loads a module when it is first used."""
+        if name not in MODULES.split():
+            raise AttributeError(f"module 'tt.nn.modules' has no attribute '{name}'")
+        return import_module("." + name, __name__)

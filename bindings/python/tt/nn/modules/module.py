@@ -1,4 +1,48 @@
-"""Module, under the name of PyTorch's module."""
-from ..module import Module
+"""Module, under the name of PyTorch's module, and hooks of all modules."""
+from __future__ import annotations
 
-__all__ = ["Module"]
+from ..module import GlobalHook, Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+__all__ = [
+    "Module",
+    "register_module_backward_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+]
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> GlobalHook:
+    """Calls hook(module, args) before forward of every module, as register_forward_pre_hook does.
+    Returns a handle whose remove() unregisters it."""
+    return GlobalHook("_forward_pre_hooks", (hook, False))
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> GlobalHook:
+    """Calls hook(module, args, output) after forward of every module, as register_forward_hook
+    does. Returns a handle whose remove() unregisters it."""
+    return GlobalHook("_forward_hooks", (hook, with_kwargs, always_call))
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> GlobalHook:
+    """Calls hook(module, grad_output) in backward of every module, as
+    register_full_backward_pre_hook does. Returns a handle whose remove() unregisters it."""
+    return GlobalHook("_backward_pre_hooks", hook)
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> GlobalHook:
+    """Calls hook(module, grad_input, grad_output) in backward of every module, as
+    register_full_backward_hook does. Returns a handle whose remove() unregisters it."""
+    return GlobalHook("_backward_hooks", hook)
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> GlobalHook:
+    """Calls register_module_full_backward_hook. Deprecated."""
+    return register_module_full_backward_hook(hook)
