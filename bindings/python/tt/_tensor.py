@@ -307,6 +307,19 @@ class Tensor(Arithmetic, TensorLayout):
             target = target.type
         return target == "cpu" and quick.tt_tensor_device_type(self) == CPU
 
+    def copy_(self, src: Tensor, non_blocking: _bool = False) -> Tensor:
+        """Copies the elements of src into self. src is broadcast to the shape of self and converted
+        to its dtype and device.
+
+        non_blocking: does not wait for a copy between pinned memory and a CUDA device; values that
+        arrive in pinned memory are there once the current stream is synchronized
+        """
+        if non_blocking and isinstance(src, Tensor) and (self.is_pinned() or src.is_pinned()):
+            if not (self.requires_grad or src.requires_grad):
+                call("tt_copy_non_blocking", self, src)
+                return self
+        return ops.copy_(self, src)
+
     def contiguous(self, memory_format: _memory_format = contiguous_format) -> Tensor:
         """Returns self if its memory has this format, else a copy in this format."""
         if memory_format is contiguous_format:

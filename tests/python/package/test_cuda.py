@@ -66,6 +66,17 @@ del foreign, w, taken
 pinned = tt.arange(6.0).pin_memory()
 assert pinned.is_pinned() and pinned.pin_memory() is pinned and not tt.zeros(2).is_pinned()
 assert pinned.to("cuda", non_blocking=True).tolist() == pinned.tolist() == [0, 1, 2, 3, 4, 5]
+back = tt.zeros(6).pin_memory()
+with cuda.stream(side):
+    assert back.copy_(x + 1, non_blocking=True) is back
+    side.synchronize()
+assert back.tolist() == [1, 2, 3, 4, 5, 6]
+assert x.clone().copy_(back, True).tolist() == back.tolist()
+assert x.clone().copy_(pinned[0], non_blocking=True).tolist() == [0] * 6
+leaf = pinned.clone().requires_grad_()
+x.clone().copy_(leaf, non_blocking=True).sum().backward()
+assert leaf.grad.tolist() == [1] * 6
+del leaf
 used = cuda.memory_allocated()
 assert 0 < used <= cuda.memory_reserved() and used <= cuda.max_memory_allocated()
 free, total = cuda.mem_get_info()
