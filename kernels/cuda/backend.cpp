@@ -289,10 +289,18 @@ enum Row : int32_t {
   kNumRows
 };
 
+// A launch that failed is in the runtime's record. It loses the device only if its error does.
+int32_t launch_failed(int32_t status) {
+  const cudaError_t e = cudaGetLastError();
+  if (e != cudaSuccess) return failed(e);
+  snprintf(g_text, sizeof g_text, "the kernel returned %d", int(status));
+  return status;
+}
 template <int32_t (*kLaunch)(const void*, void*, void*)>
 int32_t launch(int32_t device, const void* plan, void* stream, void* workspace) {
   Current current(device);
-  return kLaunch(plan, stream, workspace);
+  const int32_t status = kLaunch(plan, stream, workspace);
+  return status == TT_OK ? int32_t(TT_OK) : launch_failed(status);
 }
 
 size_t workspace_bytes(int32_t kernel, [[maybe_unused]] const void* plan) {

@@ -11,6 +11,16 @@
 #include "base/platform.h"
 #include "tt_types.h"
 
+namespace TT_NS::device {
+
+// A kernel has 48 kB of shared memory, its own arrays included, unless a launch asks for more. Own
+// arrays beside dynamic memory are small: only dynamic memory of more than this is asked for.
+constexpr size_t kUsualShared = 32 * 1024;
+// Then always so much: threads may launch one kernel at once, and what is asked for holds for all.
+constexpr size_t kAskedShared = 92 * 1024;
+
+}  // namespace TT_NS::device
+
 #if defined(__CUDACC__)
 
 #include <cuda_runtime_api.h>
@@ -22,14 +32,12 @@
 
 namespace TT_NS::device {
 
-// More shared memory than this must be asked for.
-constexpr size_t kUsualShared = 48 * 1024;
-
 template <class... P, class... A> int32_t launch(void (*kernel)(P...), dim3 grid, dim3 block,
                                                  size_t shared_bytes, void* stream, A&&... a) {
   const void* entry = reinterpret_cast<const void*>(kernel);
+  const size_t asked = shared_bytes > kAskedShared ? shared_bytes : kAskedShared;
   if (shared_bytes > kUsualShared &&
-      cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared_bytes)) !=
+      cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, int(asked)) !=
           cudaSuccess)
     return TT_DEVICE;
   const auto start = [&](P... p) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <dlfcn.h>
+#include <sched.h>
 
 #include "kernels/cuda/device.h"
 
@@ -26,13 +27,17 @@ class OptionalLibrary {
     path_ = path;
     __atomic_store_n(&state_, int32_t(kUnknown), __ATOMIC_RELEASE);
   }
-  // While another thread opens it, it is taken as absent.
+  // While another thread opens it, waits: what a plan's workspace was measured for computes it.
   bool is_open() {
     int32_t state = __atomic_load_n(&state_, __ATOMIC_ACQUIRE);
     if (state == kUnknown && __atomic_compare_exchange_n(&state_, &state, int32_t(kOpening), false,
                                                          __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
       state = open() ? kOpen : kAbsent;
       __atomic_store_n(&state_, state, __ATOMIC_RELEASE);
+    }
+    while (state == kOpening) {
+      sched_yield();
+      state = __atomic_load_n(&state_, __ATOMIC_ACQUIRE);
     }
     return state == kOpen;
   }

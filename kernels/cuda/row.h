@@ -19,10 +19,10 @@
 namespace TT_NS {
 namespace {
 
-constexpr int kRowThreads = 512;        // of a block, at most
-constexpr int kRowShared = 256;         // partial results of a block in shared memory, at most
-constexpr int64_t kWarpRow = 1024;      // longest row of a warp
-constexpr size_t kMaxKept = 96 * 1024;  // bytes of rows kept in shared memory
+constexpr int kRowThreads = 512;    // of a block, at most
+constexpr int kRowShared = 256;     // partial results of a block in shared memory, at most
+constexpr int64_t kWarpRow = 1024;  // longest row of a warp
+constexpr size_t kMaxKept = device::kAskedShared;  // bytes of rows kept in shared memory
 constexpr int64_t kMaxRowGrid = int64_t(1) << 30;
 
 // ---- numbers ----

@@ -32,6 +32,8 @@ Plan* begin(int32_t handle, int32_t type) {
   for (size_t i = 0; i < kWork; i++) p->work[i] = 0xff;
   return p;
 }
+// Real numbers must be aligned as complex ones.
+bool is_aligned(const double* p) { return reinterpret_cast<uintptr_t>(p) % sizeof(Complex) == 0; }
 // get(i): input i of a transform; put(k, sum).
 template <class Get, class Put>
 void transform(const Plan& p, int sign, long long outputs, const Get& get, const Put& put) {
@@ -88,7 +90,7 @@ EXPORT int cufftExecZ2Z(int32_t handle, Complex* in, Complex* out, int32_t sign)
 }
 EXPORT int cufftExecD2Z(int32_t handle, double* in, Complex* out) {
   Plan* p = begin(handle, 0x6a);
-  if (!p) return kInvalid;
+  if (!p || !is_aligned(in)) return kInvalid;
   transform(
       *p, -1, p->n / 2 + 1,
       [&](long long b, long long i) {
@@ -101,7 +103,7 @@ EXPORT int cufftExecD2Z(int32_t handle, double* in, Complex* out) {
 }
 EXPORT int cufftExecZ2D(int32_t handle, Complex* in, double* out) {
   Plan* p = begin(handle, 0x6c);
-  if (!p) return kInvalid;
+  if (!p || !is_aligned(out)) return kInvalid;
   const auto place = [&](long long b, long long i) -> Complex& {
     return in[b * p->in_distance + i * p->in_stride];
   };

@@ -19,6 +19,7 @@ struct Shape {
 constexpr Shape kShapes[] = {
     {3, 64, 1, 0},     // a warp for each row
     {3, 37, 1, 1},     // not aligned
+    {8, 768, 1, 0},    // kept rows of two arrays have 48 kB
     {1, 1104, 1, 0},   // a block for each row
     {2, 3000, 1, 0},   // a block for each row
     {1, 30011, 1, 0},  // not kept in shared memory, not aligned

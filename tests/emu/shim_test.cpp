@@ -127,6 +127,11 @@ __global__ void reads_absent_lane(int* out) {
   if (threadIdx.x < 16) out[threadIdx.x] = __shfl_down_sync(0xffffu, 1, 16);
 }
 __global__ void nothing(int*) {}
+__global__ void array_beside_dynamic(int* out) {
+  TT_SHARED(int, array, 20 * 256);
+  array[threadIdx.x] = 1;
+  out[threadIdx.x] = array[threadIdx.x];
+}
 struct Large {
   char bytes[33000];
 };
@@ -214,6 +219,9 @@ const Case kCases[] = {
     {"too_much_shared_memory",
      [](int* out) { return launch(nothing, 1, 1, 228 * 1024, nullptr, out); }, "more than 227 kB",
      "more than 227 kB", "more than 227 kB"},
+    {"shared_memory_not_asked_for",
+     [](int* out) { return launch(array_beside_dynamic, 1, 1, 32 * 1024, nullptr, out); },
+     "has not asked for", "has not asked for", "has not asked for"},
     {"too_large_argument",
      [](int* out) { return launch(large_argument, 1, 1, 0, nullptr, Large{}, out); },
      "more than 32764 bytes", "more than 32764 bytes", "more than 32764 bytes"},

@@ -13,7 +13,7 @@ namespace {
 // The part of cudnn.h that is used here. Descriptors and handles are pointers; enums are ints.
 enum DataType : int32_t { kFloat = 0, kDouble = 1, kHalf = 2, kBfloat16 = 9 };
 enum Format : int32_t { kChannelsFirst = 0, kChannelsLast = 1 };
-enum MathType : int32_t { kTensorOp = 1, kFma = 3 };
+enum MathType : int32_t { kDefault = 0, kTensorOp = 1, kFma = 3 };
 constexpr int32_t kCrossCorrelation = 1;
 constexpr int32_t kDeterministic = 1;
 struct Algorithm {
@@ -236,12 +236,15 @@ bool find_algorithm(Entry* e, void* handle) {
                                        &n, known) != 0)
     return false;
   const bool half = e->geometry.dtype == TT_F16 || e->geometry.dtype == TT_BF16;
+  int32_t plain = kDefault;  // how the library calls math without TF32
+  for (int32_t i = 0; i < n; i++)
+    if (known[i].math == kFma) plain = kFma;
   for (int32_t i = 0; i < n; i++) {
     const Algorithm& a = known[i];
     if (a.status != 0 || a.determinism != kDeterministic || a.memory > kMostMemory) continue;
-    if (!half && a.math != kFma) continue;
+    if (!half && a.math != plain) continue;
     e->algorithm = a;
-    return g_library.set_math(e->convolution, a.math) == 0;
+    return g_library.set_math(e->convolution, half ? a.math : int32_t(kFma)) == 0;
   }
   return false;
 }

@@ -15,6 +15,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/cuda/device.h"
 #include "kernels/cuda/emu/fiber.h"
 #include "tt_types.h"
 
@@ -235,6 +236,8 @@ void* Scheduler::shared(const void* key, size_t bytes, size_t alignment) {
   size_t fixed = bytes;
   for (const SharedArray& a : arrays_) fixed += a.key ? a.bytes : 0;
   if (fixed > kMaxStatic) fault("more than 48 kB of shared arrays");
+  if (launch_->shared_bytes <= device::kUsualShared && fixed + launch_->shared_bytes > kMaxStatic)
+    fault("more than 48 kB of shared memory that the launch has not asked for");
   if (from + bytes + kRedzone > kArenaBytes || fixed + launch_->shared_bytes > kMaxShared)
     fault("more than 227 kB of shared memory");
   char* at = arena_ + from;

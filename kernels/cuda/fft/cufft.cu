@@ -1,7 +1,8 @@
 // A transform along dim of a dense array [outer][dim][inner] is a batch for cuFFT: of `inner`
 // neighbours, `inner` elements apart, for each of outer, or of all if inner is 1. It does not
 // scale, it transforms real numbers forward and Hermitian ones backward only: the other signs are
-// the conjugates. Hermitian inputs are copied, since it may write to them.
+// the conjugates. Hermitian inputs are copied, since it may write to them, and real ones that are
+// not aligned as complex numbers are, which it takes for granted.
 #include "kernels/cuda/fft/cufft.h"
 
 #include <string.h>
@@ -24,8 +25,8 @@ template <class T> __global__ void __launch_bounds__(kThreads)
   }
 }
 template <class T> __global__ void __launch_bounds__(kThreads)
-    scale_reals(T* x, int64_t n, T scale) {
-  for (int64_t i = first_item(); i < n; i += item_step()) x[i] = x[i] * scale;
+    scale_reals(const T* from, T* to, int64_t n, T scale) {
+  for (int64_t i = first_item(); i < n; i += item_step()) to[i] = from[i] * scale;
 }
 
 }  // namespace
@@ -139,10 +140,15 @@ Entry& entry_of(const FftPlan& p) {
   return e;
 }
 
+// Room for a copy of the inputs.
 int64_t copied_bytes(const FftPlan& p) {
-  return p.kind == kFftHermitian
-             ? p.outer * fft_inputs(p) * p.inner * 2 * int64_t(kItemSize[p.dtype])
-             : 0;
+  if (p.kind == kFftComplex) return 0;
+  const int64_t parts = p.kind == kFftHermitian ? 2 : 1;
+  return p.outer * fft_inputs(p) * p.inner * parts * int64_t(kItemSize[p.dtype]);
+}
+bool is_copied(const FftPlan& p) {
+  const auto at = reinterpret_cast<uintptr_t>(p.in);
+  return p.kind == kFftHermitian || (p.kind == kFftReal && at % (2 * kItemSize[p.dtype]) != 0);
 }
 
 template <class T> int32_t run_as(const FftPlan& p, const Entry& e, void* stream, char* copied) {
@@ -152,8 +158,12 @@ template <class T> int32_t run_as(const FftPlan& p, const Entry& e, void* stream
   const int64_t out_numbers = fft_outputs(p) * p.inner;
   const int64_t all = p.outer * out_numbers;
   int32_t status = TT_OK;
-  if (copied) {
-    const int64_t n = p.outer * in_numbers;
+  const int64_t n = p.outer * in_numbers;
+  if (copied && p.kind == kFftReal) {
+    status =
+        device::launch(scale_reals<T>, grid_of(n, kThreads), kThreads, 0, stream,
+                       reinterpret_cast<const T*>(p.in), reinterpret_cast<T*>(copied), n, T(1));
+  } else if (copied) {
     status = device::launch(scale_numbers<T>, grid_of(n, kThreads), kThreads, 0, stream,
                             reinterpret_cast<const C*>(p.in), reinterpret_cast<C*>(copied), n, T(1),
                             p.inverse == 0);
@@ -175,7 +185,8 @@ template <class T> int32_t run_as(const FftPlan& p, const Entry& e, void* stream
   if (status != TT_OK || (p.scale == 1 && !conjugate)) return status;
   if (p.kind == kFftHermitian)
     return device::launch(scale_reals<T>, grid_of(all, kThreads), kThreads, 0, stream,
-                          reinterpret_cast<T*>(p.out), all, T(p.scale));
+                          reinterpret_cast<const T*>(p.out), reinterpret_cast<T*>(p.out), all,
+                          T(p.scale));
   C* const out = reinterpret_cast<C*>(p.out);
   return device::launch(scale_numbers<T>, grid_of(all, kThreads), kThreads, 0, stream,
                         static_cast<const C*>(out), out, all, T(p.scale), conjugate);
@@ -194,8 +205,14 @@ void use_library(const char* path) {
 // Many outer arrays with neighbours would be many calls.
 constexpr int64_t kMaxCalls = 64;
 
+// Whether the real numbers of each call are aligned as complex ones.
+static bool calls_align(const FftPlan& p) {
+  return p.kind == kFftComplex || p.inner == 1 || p.outer == 1 || p.n * p.inner % 2 == 0;
+}
+
 bool serves(const FftPlan& p) {
-  if (p.n < 2 || (p.inner > 1 && p.outer > kMaxCalls) || !g_file.is_open()) return false;
+  if (p.n < 2 || (p.inner > 1 && p.outer > kMaxCalls) || !calls_align(p) || !g_file.is_open())
+    return false;
   const LaunchLock lock(&g_busy);
   return entry_of(p).ready;
 }
@@ -207,7 +224,7 @@ int32_t run(const FftPlan& p, void* stream, void* workspace) {
   const LaunchLock lock(&g_busy);
   const Entry& e = entry_of(p);
   char* const room = static_cast<char*>(workspace);
-  char* const copied = copied_bytes(p) ? room + round_up(int64_t(e.bytes), int64_t(256)) : nullptr;
+  char* const copied = is_copied(p) ? room + round_up(int64_t(e.bytes), int64_t(256)) : nullptr;
   if (!e.ready || g_library.set_stream(e.handle, stream) != 0 ||
       g_library.set_work(e.handle, room) != 0)
     return TT_INTERNAL;

@@ -139,7 +139,7 @@ bool geometry_of(const MatmulPlan& p, Geometry* g) {
   uint64_t all = 256 | uint64_t(reinterpret_cast<uintptr_t>(p.a)) |
                  uint64_t(reinterpret_cast<uintptr_t>(p.b)) |
                  uint64_t(reinterpret_cast<uintptr_t>(p.c));
-  if (g->has_c) all |= uint64_t(reinterpret_cast<uintptr_t>(p.d));
+  if (p.d) all |= uint64_t(reinterpret_cast<uintptr_t>(p.d));
   g->alignment = int64_t(all & (~all + 1));
   return g->d_ld >= p.n && g->c_ld >= p.n && g->d_ld <= INT32_MAX && g->c_ld <= INT32_MAX;
 }
