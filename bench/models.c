@@ -11,6 +11,7 @@ typedef struct block {
 } block;
 struct model {
   int mode;
+  int64_t batch;
   tt_status (*forward)(tt_ctx* c, model* m, tt_tensor** out);
   tt_module *net, *loss;        /* net: of plain sequences; loss of classes */
   tt_module *embed, *ln, *head; /* gpt */
@@ -120,8 +121,8 @@ static tt_status dense(tt_ctx* c, tt_module* net, const int64_t* sizes, int n) {
   return TT_OK;
 }
 static tt_status images(tt_ctx* c, model* m) {
-  const int64_t shape[4] = {64, 3, 32, 32};
-  const int64_t n = 64;
+  const int64_t n = m->batch ? m->batch : 64;
+  const int64_t shape[4] = {n, 3, 32, 32};
   TRY(tt_randn(c, shape, 4, NULL, &m->x));
   return tt_randint(c, 0, 10, &n, 1, NULL, &m->y);
 }
@@ -134,8 +135,8 @@ static tt_status flatten(tt_ctx* c, tt_module* net) {
 static tt_status build_gpt(tt_ctx* c, model* m) {
   const int64_t width = WIDTH;
   const int64_t place[2] = {LENGTH, WIDTH};
-  const int64_t tokens[2] = {8, LENGTH};
-  const int64_t n = 8 * LENGTH;
+  const int64_t tokens[2] = {m->batch ? m->batch : 8, LENGTH};
+  const int64_t n = tokens[0] * LENGTH;
   m->forward = gpt_forward;
   TRY(tt_nn_module_list(c, &m->net)); /* holds them all, for the parameters */
   TRY(tt_nn_embedding(c, VOCAB, WIDTH, NULL, &m->embed));
@@ -167,7 +168,7 @@ static tt_status build(tt_ctx* c, const char* net, model* m) {
   m->forward = plain_forward;
   if (strcmp(net, "gpt") == 0) return build_gpt(c, m);
   if (strcmp(net, "mha") == 0) {
-    const int64_t shape[3] = {8, LENGTH, WIDTH};
+    const int64_t shape[3] = {m->batch ? m->batch : 8, LENGTH, WIDTH};
     tt_nn_multihead_attention_opts o = {0};
     o.set = TT_NN_MULTIHEAD_ATTENTION_BATCH_FIRST;
     o.batch_first = 1;
@@ -179,7 +180,8 @@ static tt_status build(tt_ctx* c, const char* net, model* m) {
   if (strcmp(net, "tiny") == 0 || strcmp(net, "mlp") == 0) {
     const int tiny = net[0] == 't';
     const int64_t sizes[2][4] = {{784, 512, 512, 10}, {8, 16, 16, 4}};
-    const int64_t shape[2] = {tiny ? 4 : 128, tiny ? 8 : 784};
+    int64_t shape[2] = {tiny ? 4 : 128, tiny ? 8 : 784};
+    if (m->batch) shape[0] = m->batch;
     TRY(tt_randn(c, shape, 2, NULL, &m->x));
     TRY(tt_randint(c, 0, tiny ? 4 : 10, shape, 1, NULL, &m->y));
     return dense(c, m->net, sizes[tiny], 4);
@@ -199,8 +201,22 @@ static tt_status build(tt_ctx* c, const char* net, model* m) {
   return dense(c, m->net, sizes, 3);
 }
 
-static tt_status complete(tt_ctx* c, const char* net, model* m) {
+static tt_status move(tt_ctx* c, const tt_device* device, tt_tensor** t) {
+  const tt_to_opts o = {.set = TT_TO_DEVICE, .device = *device};
+  tt_tensor* moved;
+  if (!*t) return TT_OK;
+  TRY(tt_to(c, *t, &o, &moved));
+  tt_tensor_release(*t);
+  *t = moved;
+  return TT_OK;
+}
+static tt_status complete(tt_ctx* c, const char* net, const tt_device* device, model* m) {
   TRY(build(c, net, m));
+  if (device) {
+    TRY(tt_module_to(c, m->net, device, 0));
+    TRY(move(c, device, &m->x));
+    TRY(move(c, device, &m->y));
+  }
   if (m->y) TRY(tt_nn_cross_entropy_loss(c, NULL, &m->loss));
   TRY(tt_module_parameters(c, m->net, m->params, MAX_PARAMS, &m->n_params));
   if (!m->y || m->mode == MODEL_FORWARD) return TT_OK;
@@ -209,10 +225,14 @@ static tt_status complete(tt_ctx* c, const char* net, model* m) {
 }
 
 model* model_new(tt_ctx* c, const char* net, int mode) {
+  return model_new_on(c, net, mode, NULL, 0);
+}
+model* model_new_on(tt_ctx* c, const char* net, int mode, const tt_device* device, int64_t batch) {
   model* m = calloc(1, sizeof *m);
   if (!m) return NULL;
   m->mode = mode;
-  if (complete(c, net, m) == TT_OK) return m;
+  m->batch = batch;
+  if (complete(c, net, device, m) == TT_OK) return m;
   fprintf(stderr, "%s: %s\n", net, tt_ctx_error(c)->message);
   return NULL; /* the worker ends */
 }

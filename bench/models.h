@@ -1,4 +1,4 @@
-/* The networks of worker_torch.py's training workloads, built of tt's modules. */
+/* The networks of torch_models.py, built of tt's modules. */
 #ifndef BENCH_MODELS_H
 #define BENCH_MODELS_H
 
@@ -8,6 +8,8 @@ typedef struct model model;
 enum { MODEL_FORWARD, MODEL_SGD, MODEL_ADAM };
 /* net: tiny, mlp, lenet, cnn, gpt, mha. Returns NULL after printing the error. */
 model* model_new(tt_ctx* c, const char* net, int mode);
+/* The same on a device (NULL: the CPU) and with a batch of its own (0: that of torch_models.py). */
+model* model_new_on(tt_ctx* c, const char* net, int mode, const tt_device* device, int64_t batch);
 /* A forward or a whole training step (mha: backward too unless MODEL_FORWARD). 0 or -1. */
 int model_run(tt_ctx* c, model* m);
 /* The same as a compiled function of the model's input and target. */

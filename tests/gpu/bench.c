@@ -1,6 +1,7 @@
-/* bench LIBRARY SHARE: times of operators on a CUDA device as lines of JSON, {"name":
-   microseconds}. LIBRARY: a device library, or - for libtt_cuda.so. SHARE: elements are divided by
-   it (1 on a device; large on the emulation). torch_bench.py has the same names. */
+/* bench LIBRARY SHARE [GROUP...]: times of operators on a CUDA device as lines of JSON:
+   {"name": {"us": median, "group": ..., "bytes": moved at least, "flops": ...}}; null instead of
+   the object if the operator fails. LIBRARY: a device library, or - for libtt_cuda.so. SHARE: sizes
+   are divided by it (1 on a device; large on the emulation). torch_bench.py has the same names. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,187 +10,579 @@
 
 #include "tt.h"
 
-enum { kRounds = 21, kSets = 4, kTinyCalls = 2000 };
+enum {
+  kRounds = 21,
+  kSlowRounds = 9,
+  kSets = 4, /* operands take turns, so that caches hold none of them */
+  kOperands = 6,
+  kGradient = 5, /* the operand that is the gradient of the result */
+  kResults = 2,
+  kDims = 5,
+  kTinyCalls = 500 /* fewer than launches can wait, so that the host never waits for the device */
+};
+static const double kSlowRound = 20e3, kSlowCall = 300e3; /* microseconds */
 
 static tt_ctx* c;
 static const tt_device kDevice = {TT_CUDA, 0};
 static int64_t share = 1;
-static tt_tensor *a[kSets], *b[kSets]; /* operands take turns, so that caches hold none of them */
-static tt_optimizer* adam;
+static int sets = kSets, rounds = kRounds; /* fewer on the emulation */
 
-static void check(tt_status s, int line) {
-  if (!s) return;
-  fprintf(stderr, "bench.c:%d: %s: %s\n", line, tt_status_name(s), tt_ctx_error(c)->message);
-  exit(1);
+/* ---- rows ---- */
+
+typedef struct Row Row;
+typedef tt_status (*MakeFn)(const Row* row, tt_tensor** in);
+typedef tt_status (*RunFn)(const Row* row, tt_tensor* const* in, tt_tensor** out);
+struct Row {
+  const char *name, *group;
+  MakeFn make;
+  RunFn run;
+  tt_dtype dtype;
+  int64_t n[kDims]; /* sizes, as `make` reads them; 0 ends a shape */
+  double bytes, flops;
+  int n_grads; /* backward follows, to so many of the first operands */
+  int option;  /* dim, causal or padding */
+};
+
+#define TRY(call)                \
+  do {                           \
+    const tt_status s_ = (call); \
+    if (s_) return s_;           \
+  } while (0)
+
+static int64_t scaled(int64_t n) {
+  const int64_t small = (n > 1 << 20 ? n / share : n) / share / 16 * 16;
+  if (share == 1 || n <= 4) return n;
+  if (n <= 16) return 2;
+  return small > 16 ? small : 16;
 }
-#define OK(call) check(call, __LINE__)
-
-static int64_t scaled(int64_t n) { return n / share > 16 ? n / share / 16 * 16 : 16; }
-static tt_tensor* normal(int64_t rows, int64_t columns, tt_dtype d) {
-  const int64_t shape[2] = {rows, columns};
+/* The shape that n has up to its first 0. */
+static int shape_of(const int64_t* n, int64_t* shape) {
+  int ndim = 0;
+  for (; ndim < kDims && n[ndim]; ndim++) shape[ndim] = scaled(n[ndim]);
+  return ndim;
+}
+static tt_status randn(tt_dtype d, const int64_t* shape, int ndim, tt_tensor** out) {
   const tt_randn_opts o = {.set = TT_RANDN_DTYPE | TT_RANDN_DEVICE, .dtype = d, .device = kDevice};
-  tt_tensor* t;
-  OK(tt_randn(c, shape, 2, &o, &t));
-  return t;
+  return tt_randn(c, shape, ndim, &o, out);
 }
-static void fill(int64_t rows, int64_t columns, tt_dtype d) {
-  for (int k = 0; k < kSets; k++) {
-    a[k] = normal(rows, columns, d);
-    b[k] = normal(rows, columns, d);
-  }
+static tt_status normal(tt_dtype d, const int64_t* n, tt_tensor** out) {
+  int64_t shape[kDims];
+  const int ndim = shape_of(n, shape);
+  return randn(d, shape, ndim, out);
 }
-static void drop(void) {
-  for (int k = 0; k < kSets; k++) {
-    tt_tensor_release(a[k]);
-    tt_tensor_release(b[k]);
-  }
+/* Integers below `end`. */
+static tt_status below(int64_t end, const int64_t* n, tt_tensor** out) {
+  const tt_randint_opts o = {.set = TT_RANDINT_DEVICE, .device = kDevice};
+  int64_t shape[kDims];
+  const int ndim = shape_of(n, shape);
+  return tt_randint(c, 0, scaled(end), shape, ndim, &o, out);
+}
+#define SHAPE(...) ((const int64_t[kDims]){__VA_ARGS__})
+
+/* ---- operands ---- */
+
+static tt_status make_one(const Row* r, tt_tensor** in) { return normal(r->dtype, r->n, in); }
+static tt_status make_two(const Row* r, tt_tensor** in) {
+  TRY(normal(r->dtype, r->n, in));
+  return normal(r->dtype, r->n, in + 1);
+}
+static tt_status make_three(const Row* r, tt_tensor** in) {
+  TRY(make_two(r, in));
+  return normal(r->dtype, r->n, in + 2);
+}
+static tt_status make_bias(const Row* r, tt_tensor** in) {
+  TRY(normal(r->dtype, r->n, in));
+  return normal(r->dtype, SHAPE(r->n[1]), in + 1);
+}
+static tt_status make_classes(const Row* r, tt_tensor** in) {
+  TRY(normal(r->dtype, r->n, in));
+  return below(r->n[1], SHAPE(r->n[0]), in + 1);
+}
+static tt_status make_norm(const Row* r, tt_tensor** in) {
+  TRY(make_bias(r, in));
+  return normal(r->dtype, SHAPE(r->n[1]), in + 2);
+}
+static tt_status make_batch(const Row* r, tt_tensor** in) {
+  TRY(make_norm(r, in));
+  TRY(normal(TT_F32, SHAPE(r->n[1]), in + 3)); /* running statistics */
+  return normal(TT_F32, SHAPE(r->n[1]), in + 4);
+}
+/* n: rows, columns of the table, number of indices */
+static tt_status make_table(const Row* r, tt_tensor** in) {
+  TRY(normal(r->dtype, SHAPE(r->n[0], r->n[1]), in));
+  return below(r->n[0], SHAPE(r->n[2]), in + 1);
+}
+static tt_status make_gather(const Row* r, tt_tensor** in) {
+  TRY(normal(r->dtype, r->n, in));
+  TRY(below(r->n[1], r->n, in + 1));
+  return normal(r->dtype, r->n, in + 2);
+}
+/* n: m, n, k */
+static tt_status make_product(const Row* r, tt_tensor** in) {
+  TRY(normal(r->dtype, SHAPE(r->n[0], r->n[2]), in));
+  return normal(r->dtype, SHAPE(r->n[2], r->n[1]), in + 1);
+}
+static tt_status make_linear(const Row* r, tt_tensor** in) {
+  TRY(normal(r->dtype, SHAPE(r->n[0], r->n[2]), in));
+  TRY(normal(r->dtype, SHAPE(r->n[1], r->n[2]), in + 1));
+  return normal(r->dtype, SHAPE(r->n[1]), in + 2);
+}
+/* n: images, channels in, channels out, height and width, kernel */
+static tt_status make_conv(const Row* r, tt_tensor** in) {
+  TRY(normal(r->dtype, SHAPE(r->n[0], r->n[1], r->n[3], r->n[3]), in));
+  return normal(r->dtype, SHAPE(r->n[2], r->n[1], r->n[4], r->n[4]), in + 1);
+}
+/* x xᵀ / n + 1, and a right-hand side. n: matrices, size, size */
+static tt_status make_definite(const Row* r, tt_tensor** in) {
+  const tt_eye_opts o = {.set = TT_EYE_DEVICE, .device = kDevice};
+  tt_tensor *x, *one, *sum;
+  TRY(tt_scope_push(c));
+  TRY(normal(r->dtype, r->n, &x));
+  TRY(tt_transpose(c, x, 1, 2, &sum));
+  TRY(tt_bmm(c, x, sum, &sum));
+  TRY(tt_mul_f64(c, sum, 1.0 / (double)scaled(r->n[1]), &sum));
+  TRY(tt_eye(c, scaled(r->n[1]), &o, &one));
+  TRY(tt_add(c, sum, one, &sum));
+  TRY(tt_scope_pop(c, &sum, 1));
+  in[0] = sum;
+  return normal(r->dtype, SHAPE(r->n[0], r->n[1], 1), in + 1);
 }
 
-static void run_add(int k) {
-  tt_tensor* out;
-  OK(tt_add(c, a[k], b[k], &out));
-  tt_tensor_release(out);
+/* ---- operators ---- */
+
+#define RUN(name, call)                                                              \
+  static tt_status run_##name(const Row* r, tt_tensor* const* in, tt_tensor** out) { \
+    (void)r;                                                                         \
+    return call;                                                                     \
+  }
+RUN(add, tt_add(c, in[0], in[1], out))
+RUN(gelu, tt_gelu(c, in[0], NULL, out))
+RUN(dropout, tt_dropout(c, in[0], NULL, out))
+RUN(clone, tt_clone(c, in[0], NULL, out))
+RUN(sum, tt_sum(c, in[0], NULL, out))
+RUN(sum_dim, tt_sum_dim(c, in[0], SHAPE(r->option), 1, NULL, out))
+RUN(max_dim, tt_max_dim(c, in[0], r->option, NULL, out, out + 1))
+RUN(var, tt_var(c, in[0], SHAPE(r->option), 1, NULL, out))
+RUN(softmax, tt_softmax(c, in[0], -1, NULL, out))
+RUN(log_softmax, tt_log_softmax(c, in[0], -1, NULL, out))
+RUN(cross_entropy, tt_cross_entropy(c, in[0], in[1], NULL, out))
+RUN(embedding, tt_embedding(c, in[0], in[1], NULL, out))
+RUN(index_select, tt_index_select(c, in[0], 0, in[1], out))
+RUN(gather, tt_gather(c, in[0], 1, in[1], out))
+RUN(scatter_add, tt_scatter_add(c, in[0], 1, in[1], in[2], out))
+RUN(sort, tt_sort(c, in[0], NULL, out, out + 1))
+RUN(topk, tt_topk(c, in[0], scaled(64), NULL, out, out + 1))
+RUN(cumsum, tt_cumsum(c, in[0], -1, NULL, out))
+RUN(matmul, tt_matmul(c, in[0], in[1], out))
+RUN(linear, tt_linear(c, in[0], in[1], in[2], out))
+RUN(bmm, tt_bmm(c, in[0], in[1], out))
+RUN(fft, tt_fft_fft(c, in[0], NULL, out))
+RUN(rfft, tt_fft_rfft(c, in[0], NULL, out))
+RUN(cholesky, tt_linalg_cholesky(c, in[0], NULL, out))
+RUN(solve, tt_linalg_solve(c, in[0], in[1], NULL, out))
+
+static tt_status run_mul_(const Row* r, tt_tensor* const* in, tt_tensor** out) {
+  (void)r;
+  (void)out;
+  return tt_mul_(c, in[0], in[1]);
 }
-static void run_gelu(int k) {
-  tt_tensor* out;
-  OK(tt_gelu(c, a[k], NULL, &out));
-  tt_tensor_release(out);
+static tt_status run_transpose(const Row* r, tt_tensor* const* in, tt_tensor** out) {
+  tt_tensor* view;
+  (void)r;
+  TRY(tt_transpose(c, in[0], 0, 1, &view));
+  const tt_status s = tt_contiguous(c, view, out);
+  tt_tensor_release(view);
+  return s;
 }
-static void run_sum(int k) {
-  tt_tensor* out;
-  OK(tt_sum(c, a[k], NULL, &out));
-  tt_tensor_release(out);
+static tt_status run_cast(const Row* r, tt_tensor* const* in, tt_tensor** out) {
+  const tt_to_opts o = {.set = TT_TO_DTYPE, .dtype = TT_BF16};
+  (void)r;
+  return tt_to(c, in[0], &o, out);
 }
-static void run_softmax(int k) {
-  tt_tensor* out;
-  OK(tt_softmax(c, a[k], -1, NULL, &out));
-  tt_tensor_release(out);
+static tt_status run_argmax(const Row* r, tt_tensor* const* in, tt_tensor** out) {
+  const tt_argmax_opts o = {.set = TT_ARGMAX_DIM, .dim = r->option};
+  return tt_argmax(c, in[0], &o, out);
 }
-static void run_layer_norm(int k) {
-  const int64_t size = tt_tensor_shape(a[k])[1];
-  tt_tensor* out;
-  OK(tt_layer_norm(c, a[k], &size, 1, NULL, NULL, NULL, &out));
-  tt_tensor_release(out);
+static tt_status run_layer_norm(const Row* r, tt_tensor* const* in, tt_tensor** out) {
+  const int64_t size = tt_tensor_shape(in[0])[1];
+  (void)r;
+  return tt_layer_norm(c, in[0], &size, 1, in[1], in[2], NULL, out);
 }
-static void run_cumsum(int k) {
-  tt_tensor* out;
-  OK(tt_cumsum(c, a[k], -1, NULL, &out));
-  tt_tensor_release(out);
+static tt_status run_batch_norm(const Row* r, tt_tensor* const* in, tt_tensor** out) {
+  const tt_batch_norm_opts o = {.set = TT_BATCH_NORM_TRAINING, .training = 1};
+  (void)r;
+  return tt_batch_norm(c, in[0], in[3], in[4], in[1], in[2], &o, out);
 }
-static void run_matmul(int k) {
-  tt_tensor* out;
-  OK(tt_matmul(c, a[k], b[k], &out));
-  tt_tensor_release(out);
+static tt_status run_attention(const Row* r, tt_tensor* const* in, tt_tensor** out) {
+  const tt_scaled_dot_product_attention_opts o = {.set = TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL,
+                                                  .is_causal = r->option};
+  return tt_scaled_dot_product_attention(c, in[0], in[1], in[2], NULL, &o, out);
 }
-static void run_adam(int k) {
-  (void)k;
-  OK(tt_optim_step(c, adam));
+static tt_status run_conv2d(const Row* r, tt_tensor* const* in, tt_tensor** out) {
+  const int64_t padding = r->n[4] / 2;
+  const tt_conv2d_opts o = {.set = TT_CONV2D_PADDING, .padding = &padding, .n_padding = 1};
+  return tt_conv2d(c, in[0], in[1], NULL, &o, out);
 }
 
-static int by_value(const void* x, const void* y) {
-  const double d = *(const double*)x - *(const double*)y;
-  return (d > 0) - (d < 0);
-}
-static void print_median(const char* name, double* us, int n) {
-  qsort(us, (size_t)n, sizeof *us, by_value);
-  printf("{\"%s\": %.3f}\n", name, us[n / 2]);
-  fflush(stdout);
-}
-static void measure(const char* name, void (*run)(int)) {
-  double us[kRounds];
-  tt_event *start, *stop;
-  OK(tt_event_new(c, &kDevice, 1, &start));
-  OK(tt_event_new(c, &kDevice, 1, &stop));
-  for (int k = 0; k < kSets; k++) run(k);
-  for (int r = 0; r < kRounds; r++) {
-    double ms;
-    OK(tt_event_record(c, start, NULL));
-    for (int k = 0; k < kSets; k++) run(k);
-    OK(tt_event_record(c, stop, NULL));
-    OK(tt_event_synchronize(c, stop));
-    OK(tt_event_elapsed(c, start, stop, &ms));
-    us[r] = ms * 1000 / kSets;
-  }
-  tt_event_release(start);
-  tt_event_release(stop);
-  print_median(name, us, kRounds);
-}
+/* ---- the table ---- */
+
+#define M26 67108864.0  /* 2^26 */
+#define M28 268435456.0 /* 2^28 */
+#define BATCH (64.0 * 256 * 56 * 56)
+#define CUBE(n) (2.0 * (n) * (n) * (n))
+#define ATTENTION(d) (4.0 * 8 * 16 * 2048 * 2048 * (d))
+#define CONV(c_in, c_out, size, kernel) \
+  (2.0 * 128 * (size) * (size) * (c_in) * (c_out) * (kernel) * (kernel))
+/* Bytes: each operand is read once and each result written once; batch_norm reads its images twice.
+   Backward of a product takes two products, of attention two and a half times its forward. */
+#define SIZES(...) \
+  { __VA_ARGS__ }
+#define ROW(name, group, make, run, dtype, n, bytes, flops, n_grads, option) \
+  { name, group, make_##make, run_##run, TT_##dtype, n, bytes, flops, n_grads, option }
+static const Row kRows[] = {
+    ROW("add, 2^26 f32", "pointwise", two, add, F32, SIZES(8192, 8192), 12 * M26, 0, 0, 0),
+    ROW("add, 2^26 bf16", "pointwise", two, add, BF16, SIZES(8192, 8192), 6 * M26, 0, 0, 0),
+    ROW("mul_, 2^26 f32", "pointwise", two, mul_, F32, SIZES(8192, 8192), 12 * M26, 0, 0, 0),
+    ROW("add of a bias, 8192 x 8192 f32", "pointwise", bias, add, F32, SIZES(8192, 8192), 8 * M26,
+        0, 0, 0),
+    ROW("gelu, 2^26 f32", "pointwise", one, gelu, F32, SIZES(8192, 8192), 8 * M26, 0, 0, 0),
+    ROW("gelu, 2^26 bf16", "pointwise", one, gelu, BF16, SIZES(8192, 8192), 4 * M26, 0, 0, 0),
+    ROW("copy, 2^26 f32", "pointwise", one, clone, F32, SIZES(8192, 8192), 8 * M26, 0, 0, 0),
+    ROW("cast f32 to bf16, 2^26", "pointwise", one, cast, F32, SIZES(8192, 8192), 6 * M26, 0, 0, 0),
+    ROW("transpose, 8192 x 8192 f32", "copy", one, transpose, F32, SIZES(8192, 8192), 8 * M26, 0, 0,
+        0),
+    ROW("dropout, 2^26 f32", "random", one, dropout, F32, SIZES(8192, 8192), 8 * M26, 0, 0, 0),
+    ROW("sum, 2^26 f32", "reduction", one, sum, F32, SIZES(8192, 8192), 4 * M26, 0, 0, 0),
+    ROW("sum over dim 0, 8192 x 8192 f32", "reduction", one, sum_dim, F32, SIZES(8192, 8192),
+        4 * M26, 0, 0, 0),
+    ROW("sum over dim 1, 8192 x 8192 f32", "reduction", one, sum_dim, F32, SIZES(8192, 8192),
+        4 * M26, 0, 0, 1),
+    ROW("max over dim 1, 8192 x 8192 f32", "reduction", one, max_dim, F32, SIZES(8192, 8192),
+        4 * M26, 0, 0, 1),
+    ROW("argmax over dim 1, 8192 x 8192 f32", "reduction", one, argmax, F32, SIZES(8192, 8192),
+        4 * M26, 0, 0, 1),
+    ROW("var over dim 1, 8192 x 8192 f32", "reduction", one, var, F32, SIZES(8192, 8192), 4 * M26,
+        0, 0, 1),
+    ROW("softmax, 8192 x 8192 bf16", "rows", one, softmax, BF16, SIZES(8192, 8192), 4 * M26, 0, 0,
+        0),
+    ROW("softmax, 65536 x 512 f32", "rows", one, softmax, F32, SIZES(65536, 512), 4 * M26, 0, 0, 0),
+    ROW("log_softmax, 8192 x 8192 bf16", "rows", one, log_softmax, BF16, SIZES(8192, 8192), 4 * M26,
+        0, 0, 0),
+    ROW("cross_entropy, 8192 x 32768 bf16", "rows", classes, cross_entropy, BF16,
+        SIZES(8192, 32768), 2 * M28, 0, 0, 0),
+    ROW("cross_entropy, 8192 x 32768 bf16, with backward", "rows", classes, cross_entropy, BF16,
+        SIZES(8192, 32768), 6 * M28, 0, 1, 0),
+    ROW("layer_norm, 16384 x 4096 bf16", "rows", one, layer_norm, BF16, SIZES(16384, 4096), 4 * M26,
+        0, 0, 0),
+    ROW("layer_norm, 16384 x 4096 bf16, with backward", "rows", norm, layer_norm, BF16,
+        SIZES(16384, 4096), 10 * M26, 0, 3, 0),
+    ROW("batch_norm in training, 64 x 256 x 56 x 56 f32", "rows", batch, batch_norm, F32,
+        SIZES(64, 256, 56, 56), 12 * BATCH, 0, 0, 0),
+    ROW("batch_norm in training, 64 x 256 x 56 x 56 f32, with backward", "rows", batch, batch_norm,
+        F32, SIZES(64, 256, 56, 56), 32 * BATCH, 0, 3, 0),
+    ROW("matmul, 4096^3 bf16", "matmul", product, matmul, BF16, SIZES(4096, 4096, 4096), 0,
+        CUBE(4096), 0, 0),
+    ROW("matmul, 8192^3 bf16", "matmul", product, matmul, BF16, SIZES(8192, 8192, 8192), 0,
+        CUBE(8192), 0, 0),
+    ROW("matmul, 4096^3 f16", "matmul", product, matmul, F16, SIZES(4096, 4096, 4096), 0,
+        CUBE(4096), 0, 0),
+    ROW("matmul, 8192^3 f16", "matmul", product, matmul, F16, SIZES(8192, 8192, 8192), 0,
+        CUBE(8192), 0, 0),
+    ROW("linear with bias, 8192 x 4096 x 4096 bf16", "matmul", linear, linear, BF16,
+        SIZES(8192, 4096, 4096), 0, 2 * CUBE(4096), 0, 0),
+    ROW("bmm, 64 x 512^3 bf16", "matmul", two, bmm, BF16, SIZES(64, 512, 512), 0, 64 * CUBE(512), 0,
+        0),
+    ROW("matmul, 4096^3 f32", "matmul f32", product, matmul, F32, SIZES(4096, 4096, 4096), 0,
+        CUBE(4096), 0, 0),
+    ROW("matmul, 2048^3 f32", "matmul f32", product, matmul, F32, SIZES(2048, 2048, 2048), 0,
+        CUBE(2048), 0, 0),
+    ROW("attention, d 64 bf16", "attention", three, attention, BF16, SIZES(8, 16, 2048, 64), 0,
+        ATTENTION(64), 0, 0),
+    ROW("attention, d 64 bf16, with backward", "attention", three, attention, BF16,
+        SIZES(8, 16, 2048, 64), 0, ATTENTION(64) * 3.5, 3, 0),
+    ROW("attention, d 64 bf16, causal", "attention", three, attention, BF16, SIZES(8, 16, 2048, 64),
+        0, ATTENTION(64) / 2, 0, 1),
+    ROW("attention, d 64 bf16, causal, with backward", "attention", three, attention, BF16,
+        SIZES(8, 16, 2048, 64), 0, ATTENTION(64) * 1.75, 3, 1),
+    ROW("attention, d 128 bf16", "attention", three, attention, BF16, SIZES(8, 16, 2048, 128), 0,
+        ATTENTION(128), 0, 0),
+    ROW("attention, d 128 bf16, with backward", "attention", three, attention, BF16,
+        SIZES(8, 16, 2048, 128), 0, ATTENTION(128) * 3.5, 3, 0),
+    ROW("attention, d 128 bf16, causal", "attention", three, attention, BF16,
+        SIZES(8, 16, 2048, 128), 0, ATTENTION(128) / 2, 0, 1),
+    ROW("attention, d 128 bf16, causal, with backward", "attention", three, attention, BF16,
+        SIZES(8, 16, 2048, 128), 0, ATTENTION(128) * 1.75, 3, 1),
+    ROW("embedding, 65536 of 32768 x 1024 f32", "index", table, embedding, F32,
+        SIZES(32768, 1024, 65536), 8 * M26, 0, 0, 0),
+    ROW("index_select, 65536 of 32768 x 1024 f32", "index", table, index_select, F32,
+        SIZES(32768, 1024, 65536), 8 * M26, 0, 0, 0),
+    ROW("gather, 8192 x 8192 f32", "index", gather, gather, F32, SIZES(8192, 8192), 16 * M26, 0, 0,
+        0),
+    ROW("scatter_add, 4096 x 4096 f32", "index", gather, scatter_add, F32, SIZES(4096, 4096),
+        5 * M26, 0, 0, 0),
+    ROW("cumsum, 8192 x 8192 f32", "scan", one, cumsum, F32, SIZES(8192, 8192), 8 * M26, 0, 0, 0),
+    ROW("sort, 2^24 f32", "sort", one, sort, F32, SIZES(16777216), 4 * M26, 0, 0, 0),
+    ROW("sort, 8192 x 2048 f32", "sort", one, sort, F32, SIZES(8192, 2048), 4 * M26, 0, 0, 0),
+    ROW("topk 64, 8192 x 8192 f32", "sort", one, topk, F32, SIZES(8192, 8192), 4 * M26, 0, 0, 0),
+    ROW("conv2d, 64 to 64, 56 x 56, 3 x 3, bf16", "conv", conv, conv2d, BF16,
+        SIZES(128, 64, 64, 56, 3), 0, CONV(64, 64, 56, 3), 0, 0),
+    ROW("conv2d, 64 to 64, 56 x 56, 3 x 3, bf16, with backward", "conv", conv, conv2d, BF16,
+        SIZES(128, 64, 64, 56, 3), 0, CONV(64, 64, 56, 3) * 3, 2, 0),
+    ROW("conv2d, 256 to 256, 14 x 14, 3 x 3, bf16", "conv", conv, conv2d, BF16,
+        SIZES(128, 256, 256, 14, 3), 0, CONV(256, 256, 14, 3), 0, 0),
+    ROW("conv2d, 256 to 256, 14 x 14, 3 x 3, bf16, with backward", "conv", conv, conv2d, BF16,
+        SIZES(128, 256, 256, 14, 3), 0, CONV(256, 256, 14, 3) * 3, 2, 0),
+    ROW("conv2d, 256 to 64, 56 x 56, 1 x 1, bf16", "conv", conv, conv2d, BF16,
+        SIZES(128, 256, 64, 56, 1), 0, CONV(256, 64, 56, 1), 0, 0),
+    ROW("conv2d, 256 to 64, 56 x 56, 1 x 1, bf16, with backward", "conv", conv, conv2d, BF16,
+        SIZES(128, 256, 64, 56, 1), 0, CONV(256, 64, 56, 1) * 3, 2, 0),
+    ROW("conv2d, 64 to 64, 56 x 56, 3 x 3, f32", "conv f32", conv, conv2d, F32,
+        SIZES(128, 64, 64, 56, 3), 0, CONV(64, 64, 56, 3), 0, 0),
+    ROW("conv2d, 64 to 64, 56 x 56, 3 x 3, f32, with backward", "conv f32", conv, conv2d, F32,
+        SIZES(128, 64, 64, 56, 3), 0, CONV(64, 64, 56, 3) * 3, 2, 0),
+    ROW("conv2d, 256 to 256, 14 x 14, 3 x 3, f32", "conv f32", conv, conv2d, F32,
+        SIZES(128, 256, 256, 14, 3), 0, CONV(256, 256, 14, 3), 0, 0),
+    ROW("conv2d, 256 to 256, 14 x 14, 3 x 3, f32, with backward", "conv f32", conv, conv2d, F32,
+        SIZES(128, 256, 256, 14, 3), 0, CONV(256, 256, 14, 3) * 3, 2, 0),
+    ROW("conv2d, 256 to 64, 56 x 56, 1 x 1, f32", "conv f32", conv, conv2d, F32,
+        SIZES(128, 256, 64, 56, 1), 0, CONV(256, 64, 56, 1), 0, 0),
+    ROW("conv2d, 256 to 64, 56 x 56, 1 x 1, f32, with backward", "conv f32", conv, conv2d, F32,
+        SIZES(128, 256, 64, 56, 1), 0, CONV(256, 64, 56, 1) * 3, 2, 0),
+    ROW("fft, 16 x 2^20 c64", "fft", one, fft, C64, SIZES(16, 1048576), 4 * M26, 0, 0, 0),
+    ROW("rfft, 16 x 2^20 f32", "fft", one, rfft, F32, SIZES(16, 1048576), 2 * M26, 0, 0, 0),
+    ROW("cholesky, 4096 x 32 x 32 f32", "linalg", definite, cholesky, F32, SIZES(4096, 32, 32),
+        0.5 * M26, 0, 0, 0),
+    ROW("cholesky, 64 x 256 x 256 f32", "linalg", definite, cholesky, F32, SIZES(64, 256, 256),
+        0.5 * M26, 0, 0, 0),
+    ROW("solve, 4096 x 32 x 32 f32", "linalg", definite, solve, F32, SIZES(4096, 32, 32),
+        0.25 * M26, 0, 0, 0),
+};
+
+/* ---- measuring ---- */
 
 static double now_us(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
-/* The host's time of a small addition. */
-static void measure_tiny(void) {
-  const int calls = share > 1 ? 20 : kTinyCalls;
-  double us[kRounds];
-  tt_event* done;
-  OK(tt_event_new(c, &kDevice, 0, &done));
-  fill(4, 4, TT_F32);
-  for (int r = 0; r < kRounds; r++) {
-    const double begin = now_us();
-    for (int i = 0; i < calls; i++) run_add(0);
-    us[r] = (now_us() - begin) / calls;
-    OK(tt_event_record(c, done, NULL));
-    OK(tt_event_synchronize(c, done));
+static int by_value(const void* x, const void* y) {
+  const double d = *(const double*)x - *(const double*)y;
+  return (d > 0) - (d < 0);
+}
+static double median(double* us, int n) {
+  qsort(us, (size_t)n, sizeof *us, by_value);
+  return us[n / 2];
+}
+static void release(tt_tensor** list, int n) {
+  for (int i = 0; i < n; i++) {
+    tt_tensor_release(list[i]);
+    list[i] = NULL;
   }
-  drop();
-  tt_event_release(done);
-  print_median("host time of a tiny add", us, kRounds);
+}
+
+static tt_status call(const Row* r, tt_tensor** in) {
+  tt_tensor *out[kResults] = {NULL}, *grads[kOperands] = {NULL};
+  tt_status s = r->run(r, in, out);
+  if (!s && r->n_grads) {
+    const tt_grad_opts o = {.set = TT_GRAD_GRAD_OUTPUTS,
+                            .grad_outputs = (const tt_tensor* const*)&in[kGradient],
+                            .n_grad_outputs = 1};
+    s = tt_grad(c, (const tt_tensor* const*)out, 1, (const tt_tensor* const*)in, r->n_grads, &o,
+                grads);
+  }
+  release(out, kResults);
+  release(grads, kOperands);
+  return s;
+}
+static tt_status make(const Row* r, tt_tensor** in) {
+  tt_tensor* out[kResults] = {NULL};
+  TRY(r->make(r, in));
+  if (!r->n_grads) return TT_OK;
+  for (int i = 0; i < r->n_grads; i++) TRY(tt_requires_grad_(c, in[i], 1));
+  TRY(r->run(r, in, out));
+  int64_t shape[kDims] = {0};
+  const int ndim = (int)tt_tensor_ndim(out[0]);
+  for (int i = 0; i < ndim; i++) shape[i] = tt_tensor_size(out[0], i);
+  release(out, kResults);
+  return randn(r->dtype, shape, ndim, &in[kGradient]);
+}
+
+/* Microseconds of a call, with the device's work, by the clock of the host. */
+static tt_status once(const Row* r, tt_tensor** in, double* us) {
+  const double begin = now_us();
+  TRY(call(r, in));
+  TRY(tt_synchronize(c, &kDevice));
+  *us = now_us() - begin;
+  return TT_OK;
+}
+static tt_status measure(const Row* r, tt_tensor* in[kSets][kOperands], double* result) {
+  double us[kRounds], ms;
+  tt_event *start = NULL, *stop = NULL;
+  for (int k = 0; k < sets; k++) TRY(once(r, in[k], &us[k]));
+  *result = sets > 1 ? median(us + 1, sets - 1) : us[0];
+  if (*result > kSlowCall) return TT_OK;
+  const int n = *result * sets > kSlowRound && rounds > kSlowRounds ? kSlowRounds : rounds;
+  TRY(tt_event_new(c, &kDevice, 1, &start));
+  tt_status s = tt_event_new(c, &kDevice, 1, &stop);
+  for (int i = 0; !s && i < n; i++) {
+    s = tt_event_record(c, start, NULL);
+    for (int k = 0; !s && k < sets; k++) s = call(r, in[k]);
+    if (!s) s = tt_event_record(c, stop, NULL);
+    if (!s) s = tt_event_synchronize(c, stop);
+    if (!s) s = tt_event_elapsed(c, start, stop, &ms);
+    us[i] = ms * 1000 / sets;
+  }
+  tt_event_release(start);
+  tt_event_release(stop);
+  if (!s) *result = median(us, n);
+  return s;
+}
+
+static void print_row(const char* name, const char* group, double us, double bytes, double flops) {
+  printf("{\"%s\": {\"us\": %.3f, \"group\": \"%s\", \"bytes\": %.0f, \"flops\": %.0f}}\n", name,
+         us, group, bytes, flops);
+  fflush(stdout);
+}
+/* A failing row is null. The program ends if the device is lost. */
+static void print_failure(const char* name) {
+  fprintf(stderr, "bench: %s: %s\n", name, tt_ctx_error(c)->message);
+  printf("{\"%s\": null}\n", name);
+  fflush(stdout);
+  if (!tt_synchronize(c, &kDevice)) return;
+  if (!tt_synchronize(c, &kDevice)) return; /* the first one has reported a fault in values */
+  fprintf(stderr, "bench: the device is lost: %s\n", tt_ctx_error(c)->message);
+  exit(1);
+}
+
+static void measure_row(const Row* r) {
+  tt_tensor* in[kSets][kOperands] = {{NULL}};
+  double us = 0;
+  tt_status s = TT_OK;
+  for (int k = 0; !s && k < sets; k++) s = make(r, in[k]);
+  if (!s) s = measure(r, in, &us);
+  if (s) {
+    print_failure(r->name);
+  } else {
+    print_row(r->name, r->group, us, r->bytes, r->flops);
+  }
+  for (int k = 0; k < kSets; k++) release(in[k], kOperands);
+  tt_trim(c);
+}
+
+/* ---- Adam ---- */
+
+enum { kParams = 8 };
+static tt_optimizer* adam;
+static tt_status run_adam(const Row* r, tt_tensor* const* in, tt_tensor** out) {
+  (void)r;
+  (void)in;
+  (void)out;
+  return tt_optim_step(c, adam);
+}
+static const Row kAdam = {
+    "Adam, 8 x 4096 x 4096 f32", "Adam", NULL, run_adam, TT_F32, {4096, 4096}, 56 * M26, 0, 0, 0};
+static tt_status make_adam(tt_tensor** params) {
+  for (int k = 0; k < kParams; k++) {
+    tt_tensor* grad;
+    TRY(normal(TT_F32, kAdam.n, &params[k]));
+    TRY(tt_requires_grad_(c, params[k], 1));
+    TRY(normal(TT_F32, kAdam.n, &grad));
+    const tt_status s = tt_tensor_set_grad(c, params[k], grad);
+    tt_tensor_release(grad);
+    TRY(s);
+  }
+  return tt_optim_adam(c, params, kParams, NULL, &adam);
 }
 static void measure_adam(void) {
-  tt_tensor* params[8];
-  for (int k = 0; k < 8; k++) {
-    params[k] = normal(scaled(4096), 4096, TT_F32);
-    OK(tt_requires_grad_(c, params[k], 1));
-    tt_tensor* grad = normal(scaled(4096), 4096, TT_F32);
-    OK(tt_tensor_set_grad(c, params[k], grad));
-    tt_tensor_release(grad);
+  tt_tensor *params[kParams] = {NULL}, *none[kSets][kOperands] = {{NULL}};
+  double us = 0;
+  if (make_adam(params) || measure(&kAdam, none, &us)) {
+    print_failure(kAdam.name);
+  } else {
+    print_row(kAdam.name, kAdam.group, us, kAdam.bytes, 0);
   }
-  OK(tt_optim_adam(c, params, 8, NULL, &adam));
-  measure("Adam, 8 x 4096 x 4096 f32", run_adam);
   tt_optim_release(adam);
-  for (int k = 0; k < 8; k++) tt_tensor_release(params[k]);
+  release(params, kParams);
 }
 
-typedef struct Case {
-  const char* name;
-  int64_t rows, columns;
-  tt_dtype dtype;
-  void (*run)(int);
-} Case;
-static const Case kCases[] = {
-    {"add, 2^26 f32", 8192, 8192, TT_F32, run_add},
-    {"add, 2^26 bf16", 8192, 8192, TT_BF16, run_add},
-    {"gelu, 2^26 bf16", 8192, 8192, TT_BF16, run_gelu},
-    {"sum, 2^26 f32", 8192, 8192, TT_F32, run_sum},
-    {"softmax, 8192 x 8192 bf16", 8192, 8192, TT_BF16, run_softmax},
-    {"softmax, 65536 x 512 f32", 65536, 512, TT_F32, run_softmax},
-    {"layer_norm, 16384 x 4096 bf16", 16384, 4096, TT_BF16, run_layer_norm},
-    {"cumsum, 8192 x 8192 f32", 8192, 8192, TT_F32, run_cumsum},
-    {"matmul, 4096^3 bf16", 4096, 4096, TT_BF16, run_matmul},
-    {"matmul, 2048^3 f32", 2048, 2048, TT_F32, run_matmul},
-};
+/* ---- the host's time of small calls ---- */
 
+static tt_status run_add_(const Row* r, tt_tensor* const* in, tt_tensor** out) {
+  (void)r;
+  (void)out;
+  return tt_add_(c, in[0], in[1]);
+}
+static tt_status run_recorded_mul(const Row* r, tt_tensor* const* in, tt_tensor** out) {
+  (void)r;
+  return tt_mul(c, in[2], in[2], out);
+}
+/* Only the first one has a gate. */
+static const Row kTiny[] = {
+    {"host time of a tiny add", "tiny add", NULL, run_add, TT_F32, {4, 4}, 0, 0, 0, 0},
+    {"host time of a tiny add_", "host", NULL, run_add_, TT_F32, {4, 4}, 0, 0, 0, 0},
+    {"host time of a tiny recorded mul",
+     "host",
+     NULL,
+     run_recorded_mul,
+     TT_F32,
+     {4, 4},
+     0,
+     0,
+     0,
+     0},
+    {"host time of a tiny matmul", "host", NULL, run_matmul, TT_F32, {4, 4}, 0, 0, 0, 0},
+};
+static tt_status host_time(const Row* r, tt_tensor** in, double* result) {
+  const int calls = share > 1 ? 20 : kTinyCalls;
+  double us[kRounds];
+  TRY(make_three(r, in));
+  TRY(tt_requires_grad_(c, in[2], 1));
+  for (int i = 0; i < rounds; i++) {
+    TRY(tt_synchronize(c, &kDevice));
+    const double begin = now_us();
+    for (int k = 0; k < calls; k++) TRY(call(r, in));
+    us[i] = (now_us() - begin) / calls;
+  }
+  *result = median(us, rounds);
+  return TT_OK;
+}
+static void measure_tiny(const Row* r) {
+  tt_tensor* in[kOperands] = {NULL};
+  double us = 0;
+  if (host_time(r, in, &us)) {
+    print_failure(r->name);
+  } else {
+    print_row(r->name, r->group, us, 0, 0);
+  }
+  release(in, kOperands);
+}
+
+/* ---- */
+
+static int asked(const char* group, int n, char** groups) {
+  for (int i = 0; i < n; i++)
+    if (!strcmp(group, groups[i])) return 1;
+  return !n;
+}
 int main(int argc, char** argv) {
   if (argc < 3) {
-    fprintf(stderr, "usage: bench LIBRARY|- SHARE\n");
+    fprintf(stderr, "usage: bench LIBRARY|- SHARE [GROUP...]\n");
     return 2;
   }
   share = atoll(argv[2]);
   if (share < 1 || tt_ctx_new(NULL, &c)) return 1;
-  OK(tt_load_cuda(c, strcmp(argv[1], "-") ? argv[1] : NULL));
-  for (size_t i = 0; i < sizeof kCases / sizeof *kCases; i++) {
-    const Case* t = &kCases[i];
-    const int square = t->run == run_matmul;
-    const int64_t rows = scaled(t->rows);
-    fill(rows, square || share > 1 ? rows : t->columns, t->dtype);
-    measure(t->name, t->run);
-    drop();
+  if (share > 1) sets = rounds = 1;
+  if (tt_load_cuda(c, strcmp(argv[1], "-") ? argv[1] : NULL)) {
+    fprintf(stderr, "bench: %s\n", tt_ctx_error(c)->message);
+    return 1;
   }
-  measure_adam();
-  measure_tiny();
+  argc -= 3;
+  argv += 3;
+  for (size_t i = 0; i < sizeof kTiny / sizeof *kTiny; i++)
+    if (asked(kTiny[i].group, argc, argv)) measure_tiny(&kTiny[i]);
+  if (asked(kAdam.group, argc, argv)) measure_adam();
+  for (size_t i = 0; i < sizeof kRows / sizeof *kRows; i++)
+    if (asked(kRows[i].group, argc, argv)) measure_row(&kRows[i]);
   tt_ctx_release(c);
   return 0;
 }
