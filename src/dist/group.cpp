@@ -301,10 +301,15 @@ void call_when_done(Work& w, WorkFn fn, void* user, void (*drop)(void*)) {
 
 // ---- lanes ----
 
+static bool is_usable(Connection& c) noexcept {
+  Lock lock(c.mutex);
+  return !c.broken;
+}
+
 static void delete_group(Group* g) noexcept {
   for (Lane& l : g->lanes) {
-    if (!g->connection || g->connection->pid == os_pid())
-      for (NcclComm* c : l.comms) free_comm(c);
+    if (l.comms.size() && g->connection->pid == os_pid())
+      for (NcclComm* c : l.comms) free_comm(c, is_usable(*g->connection));
     if (l.ctx) Ref<Ctx>::adopt(l.ctx).reset();
   }
   Runtime* rt = g->rt;

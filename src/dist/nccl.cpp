@@ -29,9 +29,12 @@ NcclLibrary open_nccl(const char* path) {
       {"ncclGetVersion", &l.get_version},
       {"ncclGetUniqueId", &l.get_unique_id},
       {"ncclCommInitRankConfig", &l.init_rank},
+      {"ncclCommFinalize", &l.finalize},
+      {"ncclCommDestroy", &l.destroy},
       {"ncclCommAbort", &l.abort},
       {"ncclCommGetAsyncError", &l.async_error},
       {"ncclGetErrorString", &l.error_string},
+      {"ncclGetLastError", &l.last_error},
       {"ncclAllReduce", &l.all_reduce},
       {"ncclReduce", &l.reduce},
       {"ncclBroadcast", &l.broadcast},
@@ -99,9 +102,12 @@ NcclOp op_of(ReduceOp op, Dtype dtype) {
 
 void check_nccl(Group& g, NcclComm& c, int result) {
   if (result == kNcclSuccess || result == kNcclInProgress) return;
-  char text[300];
-  const FmtArg args[] = {c.library->error_string(result), g.peer(g.rank)};
-  format_to(text, int64_t(sizeof text), "NCCL fails with \"{}\" on rank {}", args);
+  char text[400];
+  const char* reason = c.library->last_error(c.handle);
+  if (!reason) reason = "";
+  const char* between = *reason ? ": " : "";
+  const FmtArg args[] = {c.library->error_string(result), g.peer(g.rank), between, reason};
+  format_to(text, int64_t(sizeof text), "NCCL fails with \"{}\" on rank {}{}{}", args);
   give_up(g, c, text);
 }
 
@@ -256,8 +262,21 @@ void check_nccl_reduce(ReduceOp op, Dtype dtype) {
     fail_arg(TT_DTYPE, "tensor", "NCCL has no reduction {} of {}", reduce_op_name(op), fmt(dtype));
 }
 
-void free_comm(NcclComm* c) noexcept {
-  if (c->handle) c->library->abort(c->handle);
+// Returns whether NCCL has finalized the communicator.
+static bool finalize(const NcclLibrary& l, void* handle) noexcept {
+  constexpr int64_t kPatienceNs = 5'000'000'000, kNapNs = 50'000;
+  const int64_t end = os_now_ns() + kPatienceNs;
+  int state = l.finalize(handle);
+  while (state == kNcclInProgress && os_now_ns() < end) {
+    os_sleep(kNapNs);
+    if (l.async_error(handle, &state)) return false;
+  }
+  return state == kNcclSuccess;
+}
+
+void free_comm(NcclComm* c, bool usable) noexcept {
+  if (c->handle && usable && finalize(*c->library, c->handle)) c->library->destroy(c->handle);
+  else if (c->handle) c->library->abort(c->handle);
   c->~NcclComm();
   mem_retire(c, sizeof *c);
 }

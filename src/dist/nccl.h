@@ -10,8 +10,9 @@ namespace TT_NS {
 // Fails with DTYPE or NOT_IMPLEMENTED where NCCL lacks the reduction.
 void check_nccl_reduce(ReduceOp op, Dtype dtype);
 
-// A lane's communicator: of all ranks, or of this rank and another one.
-void free_comm(NcclComm* c) noexcept;
+// A lane's communicator: of all ranks, or of this rank and another one. usable: nothing has failed,
+// so that other ranks may still receive what this one has sent; for a while this waits for them.
+void free_comm(NcclComm* c, bool usable) noexcept;
 
 // Runs a job, on whose call the ranks have agreed, and waits until the device has done it. The
 // application may go on as soon as w.result is there.

@@ -47,9 +47,12 @@ struct NcclLibrary {
   int (*get_version)(int* version);
   int (*get_unique_id)(NcclId* id);
   int (*init_rank)(void** comm, int ranks, NcclId id, int rank, NcclConfig* config);
-  int (*abort)(void* comm);  // frees the communicator, whatever it does
+  int (*finalize)(void* comm);  // sends what others have not received yet
+  int (*destroy)(void* comm);   // after finalize
+  int (*abort)(void* comm);     // frees the communicator, whatever it does
   int (*async_error)(void* comm, int* result);
   const char* (*error_string)(int result);
+  const char* (*last_error)(void* comm);  // what the library has logged last, of any communicator
   int (*all_reduce)(const void* in, void* out, size_t n, int type, int op, void* comm,
                     void* stream);
   int (*reduce)(const void* in, void* out, size_t n, int type, int op, int root, void* comm,

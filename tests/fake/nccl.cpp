@@ -8,16 +8,18 @@
 #include "dist/reduce.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -27,9 +29,9 @@ using namespace TT_NS;
 namespace {
 
 constexpr size_t kPiece = 4096;
-constexpr int kInProgressCalls = 3;              // questions that are answered so after each call
-constexpr int64_t kMaxTurns = int64_t(1) << 25;  // a minute or so
-constexpr int kInvalid = 4;                      // ncclInvalidArgument
+constexpr int kInProgressCalls = 3;  // questions that are answered so after each call
+constexpr double kMaxSeconds = 60;   // without any progress
+constexpr int kInvalid = 4;          // ncclInvalidArgument
 
 // The place of a message from one rank to another.
 struct Mailbox {
@@ -44,12 +46,18 @@ struct Shared {
 
 struct Comm {
   int rank, ranks;
-  Shared* shared;
   std::string path;
+  Shared* shared = nullptr;
   int in_progress = kInProgressCalls;
+  std::atomic<bool> aborted = false;
+  Comm(int rank_, int ranks_, const char* path_) : rank(rank_), ranks(ranks_), path(path_) {}
+  ~Comm() {
+    if (shared) munmap(shared, bytes());
+  }
   Mailbox& box(int from, int to) { return shared->boxes[from * ranks + to]; }
   size_t bytes() const { return sizeof(Shared) + sizeof(Mailbox) * size_t(ranks) * size_t(ranks); }
 };
+using CommRef = std::shared_ptr<Comm>;  // owned by its handle and by work that has not ended
 
 struct Transfer {
   int peer;
@@ -58,15 +66,23 @@ struct Transfer {
   bool sends;
 };
 
-// Moves all messages that are not empty, those of one direction and peer in order.
-void exchange(Comm& c, std::vector<Transfer> transfers) {
-  std::erase_if(transfers, [](const Transfer& t) { return t.bytes == 0; });
-  for (int64_t turn = 0; !transfers.empty(); turn++) {
-    if (turn > kMaxTurns) _exit(3);  // the other process has gone: no test leaves one behind
+double now_s() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return double(t.tv_sec) + double(t.tv_nsec) * 1e-9;
+}
+
+// Messages that are on their way, those of one direction and peer in order.
+struct Exchange {
+  std::vector<Transfer> transfers;
+  double last_s = now_s();  // when something has moved
+
+  // Moves what can be moved now. Returns whether all is done.
+  bool step(Comm& c) {
     std::vector<bool> busy(size_t(c.ranks) * 2, false);
     for (Transfer& t : transfers) {
       const size_t line = size_t(t.peer) * 2 + t.sends;
-      if (busy[line]) continue;
+      if (t.bytes == 0 || busy[line]) continue;
       busy[line] = true;
       Mailbox& box = t.sends ? c.box(c.rank, t.peer) : c.box(t.peer, c.rank);
       if (box.full.load(std::memory_order_acquire) != uint32_t(!t.sends)) continue;
@@ -76,11 +92,16 @@ void exchange(Comm& c, std::vector<Transfer> transfers) {
       box.full.store(t.sends, std::memory_order_release);
       t.data += n;
       t.bytes -= n;
+      last_s = now_s();
     }
     std::erase_if(transfers, [](const Transfer& t) { return t.bytes == 0; });
-    sched_yield();
+    if (transfers.empty() || now_s() - last_s < kMaxSeconds) return transfers.empty();
+    const Transfer& t = transfers[0];
+    fprintf(stderr, "fake NCCL: rank %d: %zu bytes %s rank %d do not move\n", c.rank, t.bytes,
+            t.sends ? "to" : "from", t.peer);
+    _exit(3);  // no test leaves a process behind
   }
-}
+};
 
 size_t size_of(int type) {
   switch (type) {
@@ -111,57 +132,67 @@ ReduceOp reduce_of(int op) {
   return kOps[op];
 }
 
-// Every rank gets the messages of all, one behind the other.
-std::vector<char> gather_all(Comm& c, const void* mine, size_t bytes) {
-  std::vector<char> all(bytes * size_t(c.ranks));
-  std::vector<Transfer> transfers;
-  memcpy(all.data() + bytes * size_t(c.rank), mine, bytes);
-  for (int r = 0; r < c.ranks && bytes; r++) {
-    if (r == c.rank) continue;
-    transfers.push_back({r, static_cast<char*>(const_cast<void*>(mine)), bytes, true});
-    transfers.push_back({r, all.data() + bytes * size_t(r), bytes, false});
-  }
-  exchange(c, std::move(transfers));
-  return all;
-}
-
-std::vector<char> reduce_all(Comm& c, const void* mine, size_t n, int type, int op) {
-  const size_t bytes = n * size_of(type);
-  std::vector<char> all = gather_all(c, mine, bytes);
-  for (int r = 1; r < c.ranks; r++)
-    reduce_into(reduce_of(op), dtype_of(type), all.data(), all.data() + size_t(r) * bytes,
-                int64_t(n));
-  if (op == kNcclMean) divide_by(dtype_of(type), all.data(), int64_t(n), c.ranks);
-  all.resize(bytes);
-  return all;
-}
-
 // Transfers between group_start and group_end, which run together.
 thread_local int t_depth = 0;
 thread_local std::vector<Transfer> t_group;
-thread_local Comm* t_comm = nullptr;
+thread_local void* t_comm = nullptr;
 thread_local void* t_stream = nullptr;
 
-// Runs body() on the stream. What the ranks' bodies exchange, they exchange in one order.
-template <class F> int run(Comm* c, void* stream, F body) {
+CommRef& comm_of(void* c) { return *static_cast<CommRef*>(c); }
+
+// Moves the transfers on the stream, then calls end().
+template <class F> int run(void* comm, void* stream, std::vector<Transfer> transfers, F end) {
+  const CommRef c = comm_of(comm);
   c->in_progress = kInProgressCalls;
-  fake::enqueue(0, static_cast<fake::Stream*>(stream), [=] {
+  auto exchange = std::make_shared<Exchange>(std::move(transfers));
+  fake::enqueue_steps(static_cast<fake::Stream*>(stream), [=] {
     fake::Access access;
-    body();
+    if (c->aborted) return true;
+    if (!exchange->step(*c)) return false;
+    end();
+    return true;
   });
   return kNcclInProgress;
 }
 
-int transfer(Comm* c, void* stream, Transfer t) {
-  if (t.peer < 0 || t.peer >= c->ranks) return kInvalid;
-  t_comm = c;
+// Every rank gets the messages of all, one behind the other, and calls end(their memory).
+template <class F> int gather_all(void* comm, void* stream, const void* mine, size_t bytes, F end) {
+  const CommRef c = comm_of(comm);
+  auto all = std::make_shared<std::vector<char>>(bytes * size_t(c->ranks));
+  char* from = static_cast<char*>(const_cast<void*>(mine));
+  std::vector<Transfer> transfers;
+  for (int r = 0; r < c->ranks; r++) {
+    if (r == c->rank) continue;
+    transfers.push_back({r, from, bytes, true});
+    transfers.push_back({r, all->data() + bytes * size_t(r), bytes, false});
+  }
+  return run(comm, stream, std::move(transfers), [=] {
+    memcpy(all->data() + bytes * size_t(c->rank), from, bytes);
+    end(all->data());
+  });
+}
+
+// The same with their reduction.
+template <class F>
+int reduce_all(void* comm, void* stream, const void* mine, size_t n, int type, int op, F end) {
+  const size_t bytes = n * size_of(type);
+  const int ranks = comm_of(comm)->ranks;
+  return gather_all(comm, stream, mine, bytes, [=](char* all) {
+    for (int r = 1; r < ranks; r++)
+      reduce_into(reduce_of(op), dtype_of(type), all, all + size_t(r) * bytes, int64_t(n));
+    if (op == kNcclMean) divide_by(dtype_of(type), all, int64_t(n), ranks);
+    end(all);
+  });
+}
+
+int transfer(void* comm, void* stream, Transfer t) {
+  if (t.peer < 0 || t.peer >= comm_of(comm)->ranks) return kInvalid;
+  t_comm = comm;
   t_stream = stream;
   t_group.push_back(t);
   if (t_depth) return kNcclSuccess;
-  return run(c, stream, [c, all = std::move(t_group)] { exchange(*c, all); });
+  return run(comm, stream, std::exchange(t_group, {}), [] {});
 }
-
-Comm* comm_of(void* c) { return static_cast<Comm*>(c); }
 
 }  // namespace
 
@@ -178,89 +209,86 @@ EXPORT int ncclGetUniqueId(NcclId* id) {
 }
 EXPORT int ncclCommInitRankConfig(void** out, int ranks, NcclId id, int rank, NcclConfig* config) {
   if (config->magic != 0xcafebeef || config->blocking || rank < 0 || rank >= ranks) return kInvalid;
-  auto* c = new Comm{rank, ranks, nullptr, id.bytes};
+  auto c = std::make_shared<Comm>(rank, ranks, id.bytes);
   const int file = open(id.bytes, O_RDWR);
   const bool fits = file >= 0 && ftruncate(file, off_t(c->bytes())) == 0;
   void* memory =
       fits ? mmap(nullptr, c->bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
   if (file >= 0) close(file);
-  if (memory == MAP_FAILED) {
-    delete c;
-    return 2;
-  }
+  if (memory == MAP_FAILED) return 2;
   c->shared = static_cast<Shared*>(memory);
-  *out = c;
+  *out = new CommRef(std::move(c));
   return kNcclInProgress;
 }
 EXPORT int ncclCommAbort(void* comm) {
-  Comm* c = comm_of(comm);
-  const bool last = ++c->shared->gone == c->ranks;
-  munmap(c->shared, c->bytes());
-  if (last) unlink(c->path.c_str());
-  delete c;
+  CommRef& c = comm_of(comm);
+  c->aborted = true;
+  if (++c->shared->gone == c->ranks) unlink(c->path.c_str());
+  delete &c;
   return kNcclSuccess;
 }
+EXPORT int ncclCommFinalize(void* comm) {
+  comm_of(comm)->in_progress = kInProgressCalls;
+  return kNcclInProgress;
+}
+EXPORT int ncclCommDestroy(void* comm) { return ncclCommAbort(comm); }
 EXPORT int ncclCommGetAsyncError(void* comm, int* result) {
   // TT_FAKE_NCCL: what a test wants of the communicators
   const char* wanted = getenv("TT_FAKE_NCCL");
-  Comm* c = comm_of(comm);
+  Comm* c = comm_of(comm).get();
   *result = c->in_progress > 0 ? kNcclInProgress : kNcclSuccess;
   if (wanted && !strcmp(wanted, "hang")) *result = kNcclInProgress;
-  if (wanted && !strcmp(wanted, "fail")) *result = 6;  // ncclRemoteError
+  if (wanted && !strcmp(wanted, "fail")) *result = 6;       // ncclRemoteError
+  if (wanted && !strcmp(wanted, "duplicate")) *result = 5;  // ncclInvalidUsage
   c->in_progress--;
   return kNcclSuccess;
 }
 EXPORT const char* ncclGetErrorString(int result) {
   if (result == 6) return "remote process exited or there was a network error";
+  if (result == 5) return "invalid usage (run with NCCL_DEBUG=WARN for details)";
   return result == kInvalid ? "invalid argument" : "unhandled system error";
+}
+EXPORT const char* ncclGetLastError(void*) {
+  const char* wanted = getenv("TT_FAKE_NCCL");
+  const bool refused = wanted && !strcmp(wanted, "duplicate");
+  return refused ? "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 19000" : "";
 }
 EXPORT int ncclAllReduce(const void* in, void* out, size_t n, int type, int op, void* comm,
                          void* stream) {
-  Comm* c = comm_of(comm);
-  return run(c, stream, [=] {
-    const std::vector<char> all = reduce_all(*c, in, n, type, op);
-    memcpy(out, all.data(), all.size());
-  });
+  return reduce_all(comm, stream, in, n, type, op,
+                    [=](const char* all) { memcpy(out, all, n * size_of(type)); });
 }
 EXPORT int ncclReduce(const void* in, void* out, size_t n, int type, int op, int root, void* comm,
                       void* stream) {
-  Comm* c = comm_of(comm);
-  return run(c, stream, [=] {
-    const std::vector<char> all = reduce_all(*c, in, n, type, op);
-    if (c->rank == root) memcpy(out, all.data(), all.size());
+  const bool is_root = comm_of(comm)->rank == root;
+  return reduce_all(comm, stream, in, n, type, op, [=](const char* all) {
+    if (is_root) memcpy(out, all, n * size_of(type));
   });
 }
 EXPORT int ncclBroadcast(const void* in, void* out, size_t n, int type, int root, void* comm,
                          void* stream) {
-  Comm* c = comm_of(comm);
-  return run(c, stream, [=] {
-    const size_t bytes = n * size_of(type);
-    const std::vector<char> all = gather_all(*c, in, bytes);
-    memmove(out, all.data() + bytes * size_t(root), bytes);
-  });
+  const size_t bytes = n * size_of(type);
+  return gather_all(comm, stream, in, bytes,
+                    [=](const char* all) { memmove(out, all + bytes * size_t(root), bytes); });
 }
 EXPORT int ncclAllGather(const void* in, void* out, size_t n, int type, void* comm, void* stream) {
-  Comm* c = comm_of(comm);
-  return run(c, stream, [=] {
-    const std::vector<char> all = gather_all(*c, in, n * size_of(type));
-    memcpy(out, all.data(), all.size());
-  });
+  const size_t bytes = n * size_of(type), ranks = size_t(comm_of(comm)->ranks);
+  return gather_all(comm, stream, in, bytes,
+                    [=](const char* all) { memcpy(out, all, bytes * ranks); });
 }
 EXPORT int ncclReduceScatter(const void* in, void* out, size_t n, int type, int op, void* comm,
                              void* stream) {
-  Comm* c = comm_of(comm);
-  return run(c, stream, [=] {
-    const std::vector<char> all = reduce_all(*c, in, n * size_t(c->ranks), type, op);
-    const size_t bytes = n * size_of(type);
-    memcpy(out, all.data() + bytes * size_t(c->rank), bytes);
-  });
+  const size_t bytes = n * size_of(type);
+  const auto ranks = size_t(comm_of(comm)->ranks), rank = size_t(comm_of(comm)->rank);
+  return reduce_all(comm, stream, in, n * ranks, type, op,
+                    [=](const char* all) { memcpy(out, all + bytes * rank, bytes); });
 }
 EXPORT int ncclSend(const void* in, size_t n, int type, int peer, void* comm, void* stream) {
   char* data = static_cast<char*>(const_cast<void*>(in));
-  return transfer(comm_of(comm), stream, {peer, data, n * size_of(type), true});
+  return transfer(comm, stream, {peer, data, n * size_of(type), true});
 }
 EXPORT int ncclRecv(void* out, size_t n, int type, int peer, void* comm, void* stream) {
-  return transfer(comm_of(comm), stream, {peer, static_cast<char*>(out), n * size_of(type), false});
+  return transfer(comm, stream, {peer, static_cast<char*>(out), n * size_of(type), false});
 }
 EXPORT int ncclGroupStart() {
   t_depth++;
@@ -268,6 +296,5 @@ EXPORT int ncclGroupStart() {
 }
 EXPORT int ncclGroupEnd() {
   if (--t_depth || t_group.empty()) return kNcclSuccess;
-  Comm* c = t_comm;
-  return run(c, t_stream, [c, all = std::move(t_group)] { exchange(*c, all); });
+  return run(t_comm, t_stream, std::exchange(t_group, {}), [] {});
 }

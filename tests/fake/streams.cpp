@@ -2,6 +2,7 @@
 
 #include "fake.h"
 
+#include <sched.h>
 #include <time.h>
 
 #include <deque>
@@ -22,8 +23,8 @@ struct Mark {  // one recording of an event
 using MarkRef = std::shared_ptr<Mark>;
 
 struct Job {
-  std::function<void()> body;
-  MarkRef before;  // not until this is done
+  std::function<bool()> body;  // returns whether it is done: else it is called again
+  MarkRef before;              // not until this is done
 };
 
 double now_ms() {
@@ -70,13 +71,16 @@ struct Scheduler {
   bool ready(const Stream& s) {
     return !s.jobs.empty() && (!s.jobs.front().before || s.jobs.front().before->done);
   }
-  void run_one(Stream& s) {
+  bool run_one(Stream& s) {
     Job job = std::move(s.jobs.front());
     s.jobs.pop_front();
-    if (job.body) job.body();
+    if (!job.body || job.body()) return true;
+    s.jobs.push_front(std::move(job));
+    return false;
   }
-  // Runs the next job of s, and before it what it waits for.
-  void advance(Stream& s) {
+  // Runs the next job of s, and before it what it waits for. Returns false if one of them waits for
+  // another thread or process.
+  bool advance(Stream& s) {
     if (order > 1) run_some();
     std::vector<Stream*> path{&s};
     while (!path.empty()) {
@@ -84,12 +88,13 @@ struct Scheduler {
       if (top.jobs.empty()) {
         path.pop_back();
       } else if (ready(top)) {
-        run_one(top);
+        if (!run_one(top)) return false;
         path.pop_back();
       } else {
         path.push_back(top.jobs.front().before->by);
       }
     }
+    return true;
   }
   // Runs jobs of streams that nobody waits for.
   void run_some() {
@@ -98,9 +103,17 @@ struct Scheduler {
       if (ready(s)) run_one(s);
     }
   }
-  void drain(Stream& s) {
-    while (!s.jobs.empty()) advance(s);
+  // Returns false as advance() does.
+  bool drain(Stream& s) {
+    while (!s.jobs.empty())
+      if (!advance(s)) return false;
     if (s.freed) forget(&s);
+    return true;
+  }
+  template <class F> bool drain_all(const F& chosen) {
+    for (Stream* s : std::vector<Stream*>(streams))
+      if (chosen(*s) && !drain(*s)) return false;
+    return true;
   }
   void forget(Stream* s) {
     for (size_t i = 0; i < streams.size(); i++)
@@ -114,15 +127,29 @@ Scheduler& scheduler() {
 }
 using Guard = std::lock_guard<std::recursive_mutex>;
 
+// Calls done() until it returns true. Other threads get the lock between: what a stream waits for
+// may be theirs to enqueue.
+template <class F> void repeat(const F& done) {
+  for (;;) {
+    {
+      Guard l(scheduler().lock);
+      if (done()) return;
+    }
+    sched_yield();
+  }
+}
+
 Stream& stream_or_own(int32_t device, Stream* s) { return s ? *s : *default_stream(device); }
 
 }  // namespace
 
 void set_late(uint64_t order) {
   Scheduler& q = scheduler();
-  Guard l(q.lock);
-  for (Stream* s : std::vector<Stream*>(q.streams)) q.drain(*s);
-  q.order = order;
+  repeat([&] {
+    const bool done = q.drain_all([](const Stream&) { return true; });
+    if (done) q.order = order;
+    return done;
+  });
 }
 bool is_late() {
   Guard l(scheduler().lock);
@@ -154,8 +181,23 @@ void enqueue(int32_t device, Stream* s, std::function<void()> body) {
   Stream& stream = stream_or_own(device, s);
   if (stream.captures) return stream.captured.push_back(std::move(body));
   if (!q.order) return body();
-  stream.jobs.push_back({std::move(body), nullptr});
+  const auto at_once = [body = std::move(body)] {
+    body();
+    return true;
+  };
+  stream.jobs.push_back({at_once, nullptr});
   if (q.order > 1) q.run_some();
+}
+void enqueue_steps(Stream* s, std::function<bool()> step) {
+  Scheduler& q = scheduler();
+  bool late;
+  {
+    Guard l(q.lock);
+    late = q.order != 0;
+    if (late) s->jobs.push_back({step, nullptr});
+    if (q.order > 1) q.run_some();
+  }
+  if (!late) repeat(step);
 }
 bool is_later(Stream* s) {
   Scheduler& q = scheduler();
@@ -169,16 +211,16 @@ bool is_done(int32_t device, Stream* s) {
 }
 void wait(int32_t device, Stream* s) {
   Scheduler& q = scheduler();
-  Guard l(q.lock);
-  stream_or_own(device, s).spoilt = true;
-  if (q.order) q.drain(stream_or_own(device, s));
+  repeat([&] {
+    Stream& stream = stream_or_own(device, s);
+    stream.spoilt = true;
+    return !q.order || q.drain(stream);
+  });
 }
 void wait_device(int32_t device) {
   Scheduler& q = scheduler();
-  Guard l(q.lock);
-  if (!q.order) return;
-  for (Stream* s : std::vector<Stream*>(q.streams))
-    if (s->device == device) q.drain(*s);
+  repeat(
+      [&] { return !q.order || q.drain_all([=](const Stream& s) { return s.device == device; }); });
 }
 
 Event* new_event() {
@@ -219,8 +261,11 @@ bool has_happened(Event* e) {
 }
 void wait(Event* e) {
   Scheduler& q = scheduler();
-  Guard l(q.lock);
-  while (e->mark->by && !e->mark->done) q.advance(*e->mark->by);
+  repeat([&] {
+    while (e->mark->by && !e->mark->done)
+      if (!q.advance(*e->mark->by)) return false;
+    return true;
+  });
 }
 double time_of(Event* e) {
   Guard l(scheduler().lock);

@@ -21,6 +21,9 @@ void free_stream(Stream* s);  // work that it has is done later
 Stream* default_stream(int32_t device);
 // Runs body() after what the stream has to do so far. NULL: the device's default stream.
 void enqueue(int32_t device, Stream* s, std::function<void()> body);
+// The same for work that waits for other threads or processes: step() is called until it returns
+// true, and other work of this process goes on meanwhile, as on the streams of a device.
+void enqueue_steps(Stream* s, std::function<bool()> step);
 // Whether work of the stream runs later than it is enqueued.
 bool is_later(Stream* s);
 int32_t device_of(Stream* s);

@@ -3,6 +3,7 @@ and its argument, is the program of each process. tests/fake/nccl.cpp takes the 
 library."""
 import ctypes
 import os
+import subprocess
 import sys
 import time
 from datetime import timedelta
@@ -75,17 +76,14 @@ def on_devices(order):
     dist.gather(mine, found, dst=1)
     assert found is None or all(tt.equal(a.cpu(), b.cpu()) for a, b in zip(found, items))
     above, below = (rank + 1) % size, (rank - 1) % size
-    mine, into = tt.full((5000,), float(rank), device="cuda"), tt.zeros(5000, device="cuda")
-    if order == "0":
+    for n in (3, 50_000):  # all send at once, more than waits on its way
+        mine, into = tt.full((n,), float(rank), device="cuda"), tt.zeros(n, device="cuda")
         sent = dist.isend(mine, above, tag=3)
-        dist.irecv(into, below, tag=3).wait()
+        received = dist.irecv(into, below, tag=3)
+        tt.cuda.synchronize()
+        received.wait()
         sent.wait()
-    else:  # late work runs one job at a time: two ranks that send at once would wait for ever
-        for sends in (rank % 2 == 0, rank % 2 == 1):
-            work = dist.isend(mine, above, tag=3) if sends else dist.irecv(into, below, tag=3)
-            work.wait()
-            tt.cuda.synchronize()
-    assert into[4999].item() == below
+        assert into[n - 1].item() == below
     works = [dist.all_reduce(tt.ones(9, device="cuda"), async_op=True) for _ in range(5)]
     assert all(w.wait() for w in works)
     side = tt.cuda.Stream()
@@ -171,6 +169,16 @@ def test_tensors_on_devices(order):
 def test_a_silent_or_failing_nccl_ends_in_time(kind, monkeypatch):
     monkeypatch.setenv("TT_FAKE_NCCL", kind)
     launched("without_answer", kind, 2)
+
+
+@t.needs("gloo")
+def test_the_program_for_a_gpu():
+    """tests/gpu/nccl_test.py, which is for NVIDIA's library, on the fake devices."""
+    program = Path(__file__).parents[2] / "gpu/nccl_test.py"
+    args = ["--device", fake_library(), "--nccl", fake_library(), "--only", "direct,pair,refused"]
+    ran = subprocess.run([sys.executable, program, *args], capture_output=True, text=True)
+    assert ran.returncode == 0 and "FAIL" not in ran.stdout, ran.stdout + ran.stderr
+    assert "on rank 1: Duplicate GPU detected : rank 0 and rank 1" in ran.stdout
 
 
 def test_a_missing_or_foreign_nccl_is_named(monkeypatch):
