@@ -1,18 +1,115 @@
-// x and y are described by their strides: channels last, padded rows of x, or y with channels
-// first. cuDNN takes weights [co][ci][taps] and [co][taps][ci].
+// All operands of cuDNN have channels last, for which its fastest kernels are: x and y are
+// described by their strides, which rows of x with padding have; a weight in another order than
+// [co][taps][ci], and a result with channels first, are moved.
+//
+//   workspace   [scratch of the library][weight][result]
 #include "kernels/cuda/conv/cudnn.h"
 
 #include <string.h>
 
+#include "kernels/cuda/conv/conv.h"
 #include "kernels/cuda/library.h"
-#include "plan/conv_build.h"
+#include "kernels/cuda/row.h"
 
-namespace TT_NS::cuda::cudnn {
+namespace TT_NS {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kSide = 32;  // of a tile of pixels by channels
+constexpr int kTileRows = 8;
+
+// A weight of any strides, elements.
+struct WeightOrder {
+  int64_t co, ci, k[kConvDims];  // sizes; co through all groups
+  int64_t w_co, w_ci, w_k[kConvDims];
+  int64_t elements() const { return co * ci * k[0] * k[1] * k[2]; }
+};
+template <class Plan> WeightOrder weight_order(const Plan& p) {
+  const ConvShape& s = p.s;
+  return {s.groups * s.co, s.ci,   {s.k[0], s.k[1], s.k[2]},
+          p.w_co,          p.w_ci, {p.w_k[0], p.w_k[1], p.w_k[2]}};
+}
+// Whether it is [co][taps][ci].
+bool is_packed(const WeightOrder& w) {
+  const auto fits = [](int64_t size, int64_t stride, int64_t wanted) {
+    return size == 1 || stride == wanted;
+  };
+  const int64_t row = w.k[2] * w.ci;
+  return fits(w.ci, w.w_ci, 1) && fits(w.k[2], w.w_k[2], w.ci) && fits(w.k[1], w.w_k[1], row) &&
+         fits(w.k[0], w.w_k[0], w.k[1] * row) && fits(w.co, w.w_co, w.k[0] * w.k[1] * row);
+}
+
+// Between a weight and packed [co][taps][ci].
+template <class E, bool kPacks> __global__ void __launch_bounds__(kThreads)
+    move_weight(const __grid_constant__ WeightOrder w, E* weight, E* packed, int64_t n) {
+  for (int64_t i = first_item(); i < n; i += item_step()) {
+    int64_t rest = quotient(i, w.ci);
+    int64_t at = (i - rest * w.ci) * w.w_ci;
+#pragma unroll
+    for (int d = kConvDims - 1; d >= 0; d--) {
+      const int64_t above = quotient(rest, w.k[d]);
+      at += (rest - above * w.k[d]) * w.w_k[d];
+      rest = above;
+    }
+    at += rest * w.w_co;
+    if constexpr (kPacks) packed[i] = weight[at];
+    else weight[at] = packed[i];
+  }
+}
+// to[image][channel][pixel] = from[image][pixel][channel] + bias[channel], tile by tile.
+template <class S> __global__ void __launch_bounds__(kSide* kTileRows)
+    move_planes(const S* from, S* to, const S* bias, int64_t images, int64_t pixels,
+                int64_t channels) {
+  TT_SHARED(S, tile, kSide * (kSide + 1));
+  const int x = int(threadIdx.x);
+  const int y = int(threadIdx.y);
+  const int64_t across = (channels + kSide - 1) / kSide;
+  const int64_t down = (pixels + kSide - 1) / kSide;
+  for (int64_t t = blockIdx.x; t < images * down * across; t += gridDim.x) {
+    const int64_t rest = quotient(t, across);
+    const int64_t image = quotient(rest, down);
+    const int64_t pixel = (rest - image * down) * kSide;
+    const int64_t channel = (t - rest * across) * kSide;
+#pragma unroll
+    for (int r = 0; r < kSide; r += kTileRows) {
+      const int64_t p = pixel + r + y;
+      if (p < pixels && channel + x < channels)
+        tile[(r + y) * (kSide + 1) + x] = from[(image * pixels + p) * channels + channel + x];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < kSide; r += kTileRows) {
+      const int64_t c = channel + r + y;
+      if (c >= channels || pixel + x >= pixels) continue;
+      S value = tile[x * (kSide + 1) + r + y];
+      if (bias) value = narrowed<S>(sum_of(widened(value), widened(bias[c])));
+      to[(image * channels + c) * pixels + pixel + x] = value;
+    }
+    __syncthreads();
+  }
+}
+
+template <bool kPacks> int32_t launch_move(const WeightOrder& w, const char* weight, char* packed,
+                                           int64_t item, void* stream) {
+  const int64_t n = w.elements();
+  const auto launch = [&](auto e) {
+    using E = decltype(e);
+    return device::launch(move_weight<E, kPacks>, grid_of(n, kThreads), kThreads, 0, stream, w,
+                          reinterpret_cast<E*>(const_cast<char*>(weight)),
+                          reinterpret_cast<E*>(packed), n);
+  };
+  if (item == 2) return launch(uint16_t{});
+  return item == 4 ? launch(uint32_t{}) : launch(uint64_t{});
+}
+
+}  // namespace
+
+namespace cuda::cudnn {
 namespace {
 
 // The part of cudnn.h that is used here. Descriptors and handles are pointers; enums are ints.
 enum DataType : int32_t { kFloat = 0, kDouble = 1, kHalf = 2, kBfloat16 = 9 };
-enum Format : int32_t { kChannelsFirst = 0, kChannelsLast = 1 };
+constexpr int32_t kChannelsLast = 1;
 enum MathType : int32_t { kDefault = 0, kTensorOp = 1, kFma = 3 };
 constexpr int32_t kCrossCorrelation = 1;
 constexpr int32_t kDeterministic = 1;
@@ -84,8 +181,7 @@ constinit OptionalLibrary g_file(kNames, find_all);
 struct Geometry {
   ConvShape s;
   int64_t row, pixel;  // of x, elements
-  int32_t dtype, task, device, format;
-  bool planes;  // the result has channels first
+  int32_t dtype, task, device;
 };
 struct Entry {
   Geometry geometry;
@@ -108,21 +204,6 @@ int32_t data_type(int32_t dtype) {
   }
 }
 
-// The format of a weight; -1: cuDNN has none for its strides.
-int32_t format_of(const ConvShape& s, int64_t w_co, int64_t w_ci, const int64_t* w_k) {
-  const int64_t of_taps[2] = {1, s.ci};  // the stride of the last tap
-  const int64_t of_channels[2] = {s.taps(), 1};
-  for (int32_t format = kChannelsFirst; format <= kChannelsLast; format++) {
-    const int64_t last = of_taps[format];
-    const bool inner =
-        (s.ci == 1 || w_ci == of_channels[format]) && (s.k[2] == 1 || w_k[2] == last);
-    const bool outer = (s.k[1] == 1 || w_k[1] == last * s.k[2]) &&
-                       (s.k[0] == 1 || w_k[0] == last * s.k[2] * s.k[1]);
-    if (inner && outer && (s.groups * s.co == 1 || w_co == s.ci * s.taps())) return format;
-  }
-  return -1;
-}
-
 Geometry geometry_of(const ConvPlan& p) {
   Geometry g;
   memset(static_cast<void*>(&g), 0, sizeof g);
@@ -133,8 +214,6 @@ Geometry geometry_of(const ConvPlan& p) {
   g.pixel = gather.pixel;
   g.dtype = p.dtype;
   g.task = forward ? kForward : kData;
-  g.format = format_of(p.s, p.w_co, p.w_ci, p.w_k);
-  g.planes = p.path == kConvPlanes;
   g.device = library_device();
   return g;
 }
@@ -146,7 +225,6 @@ Geometry geometry_of(const ConvWeightPlan& p) {
   g.pixel = p.gather.pixel;
   g.dtype = p.dtype;
   g.task = kWeight;
-  g.format = format_of(p.s, p.w_co, p.w_ci, p.w_k);
   g.device = library_device();
   return g;
 }
@@ -178,21 +256,13 @@ bool set_image(void* shape, const Geometry& g, bool is_x) {
   const ConvShape& s = g.s;
   const int64_t* spatial = is_x ? s.x : s.y;
   const int64_t channels = s.groups * (is_x ? s.ci : s.co);
-  const bool result = is_x == (g.task == kData) && g.task != kWeight;
-  int64_t pixel = is_x ? g.pixel : channels;
-  int64_t row = is_x ? g.row : spatial[2] * channels;
-  int64_t channel = 1;
-  int64_t image = spatial[0] * spatial[1] * row;
-  if (result && g.planes) {
-    pixel = 1;
-    row = spatial[2];
-    channel = spatial[0] * spatial[1] * spatial[2];
-    image = channels * channel;
-  }
+  const int64_t pixel = is_x ? g.pixel : channels;
+  const int64_t row = is_x ? g.row : spatial[2] * channels;
+  const int64_t image = spatial[0] * spatial[1] * row;
   if (s.n * image > kMostInt) return false;
   const int64_t strides[kConvDims] = {spatial[1] * row, row, pixel};
   const Sizes size = sizes_of(s, s.n, channels, spatial);
-  const Sizes stride = sizes_of(s, image, channel, strides);
+  const Sizes stride = sizes_of(s, image, 1, strides);
   return g_library.set_tensor(shape, data_type(g.dtype), size.n, size.of, stride.of) == 0;
 }
 bool set_all(Entry* e) {
@@ -213,7 +283,7 @@ bool set_all(Entry* e) {
   const Library& lib = g_library;
   return set_image(e->x, g, true) && set_image(e->y, g, false) &&
          lib.set_tensor(e->bias, data_type(g.dtype), bias.n, bias.of, bias_stride.of) == 0 &&
-         lib.set_filter(e->weight, data_type(g.dtype), g.format, weight.n, weight.of) == 0 &&
+         lib.set_filter(e->weight, data_type(g.dtype), kChannelsLast, weight.n, weight.of) == 0 &&
          lib.set_convolution(e->convolution, at.n, at.of, step.of, dilation.of, kCrossCorrelation,
                              wide ? kDouble : kFloat) == 0 &&
          lib.set_groups(e->convolution, int32_t(s.groups)) == 0 &&
@@ -264,7 +334,7 @@ void drop(Entry* e) {
 }
 bool make(Entry* e) {
   const Geometry& g = e->geometry;
-  if (g.device < 0 || g.format < 0) return false;
+  if (g.device < 0) return false;
   void* const handle = handle_of(g.device);
   const Library& lib = g_library;
   return handle && lib.new_tensor(&e->x) == 0 && lib.new_tensor(&e->y) == 0 &&
@@ -304,9 +374,31 @@ template <class Plan> bool serves_plan(const Plan& p) {
   const LaunchLock lock(&g_busy);
   return entry_of(geometry_of(p)).ready;
 }
+// The parts of the workspace; NULL: what it would hold is where it shall be.
+struct Parts {
+  char *weight, *result;
+  int64_t bytes;
+};
+template <class Plan> Parts parts_of(const Plan& p, const Entry& e, char* workspace) {
+  Parts r = {nullptr, nullptr, round_up(int64_t(e.algorithm.memory), int64_t(256))};
+  const auto take = [&](int64_t elements) {
+    char* const part = workspace + r.bytes;
+    r.bytes += round_up(elements * kItemSize[p.dtype], int64_t(256));
+    return part;
+  };
+  const WeightOrder w = weight_order(p);
+  if (!is_packed(w)) r.weight = take(w.elements());
+  if constexpr (__is_same(Plan, ConvPlan)) {
+    const bool forward = p.mode == kConvForward;
+    if (p.path == kConvPlanes)
+      r.result =
+          take(conv_pixels(p.s, forward ? p.s.y : p.s.x) * p.s.groups * conv_cols(p.s, p.mode));
+  }
+  return r;
+}
 template <class Plan> size_t bytes_of_plan(const Plan& p) {
   const LaunchLock lock(&g_busy);
-  return entry_of(geometry_of(p)).algorithm.memory;
+  return size_t(parts_of(p, entry_of(geometry_of(p)), nullptr).bytes);
 }
 
 struct Scalar {  // of the type that is summed in
@@ -337,6 +429,19 @@ int32_t compute(const Entry& e, void* handle, const char* x, const char* y, cons
       e.algorithm.number, workspace, e.algorithm.memory, kZero.of(dtype), o[2].shape, result);
 }
 
+// The result with channels first, and the bias.
+int32_t planes_from(const ConvPlan& p, const char* result, void* stream) {
+  const int64_t channels = p.s.groups * conv_cols(p.s, p.mode);
+  const int64_t pixels = conv_pixels(p.s, p.mode == kConvForward ? p.s.y : p.s.x) / p.s.n;
+  const int64_t tiles = p.s.n * ceil_div(pixels, kSide) * ceil_div(channels, kSide);
+  return with_floating(p.dtype, [&](auto s) {
+    using S = decltype(s);
+    return device::launch(move_planes<S>, grid_of(tiles, 1), dim3(kSide, kTileRows), 0, stream,
+                          reinterpret_cast<const S*>(result), reinterpret_cast<S*>(p.dst),
+                          reinterpret_cast<const S*>(p.bias), p.s.n, pixels, channels);
+  });
+}
+
 }  // namespace
 
 void use_library(const char* path) {
@@ -355,11 +460,20 @@ int32_t run(const ConvPlan& p, void* stream, void* workspace) {
   const Entry& e = entry_of(geometry_of(p));
   void* const handle = e.ready ? handle_of(e.geometry.device) : nullptr;
   if (!handle || g_library.set_stream(handle, stream) != 0) return TT_INTERNAL;
+  const Parts parts = parts_of(p, e, static_cast<char*>(workspace));
+  const int64_t item = kItemSize[p.dtype];
+  int32_t status = TT_OK;
+  if (parts.weight)
+    status = launch_move<true>(weight_order(p), p.weight, parts.weight, item, stream);
+  if (status != TT_OK) return status;
   const bool forward = p.mode == kConvForward;
-  const int64_t lead = forward ? lead_of(p.gather, p.s) * p.gather.pixel * kItemSize[p.dtype] : 0;
+  const int64_t lead = forward ? lead_of(p.gather, p.s) * p.gather.pixel * item : 0;
   const char* x = forward ? p.src + lead : nullptr;
   const char* y = forward ? nullptr : p.src;
-  if (compute(e, handle, x, y, p.weight, p.dst, workspace) != 0) return TT_INTERNAL;
+  const char* weight = parts.weight ? parts.weight : p.weight;
+  if (compute(e, handle, x, y, weight, parts.result ? parts.result : p.dst, workspace) != 0)
+    return TT_INTERNAL;
+  if (parts.result) return planes_from(p, parts.result, stream);
   if (!p.bias) return TT_OK;
   const void* one = kOne.of(p.dtype);
   void* const result = forward ? e.y : e.x;
@@ -370,9 +484,14 @@ int32_t run(const ConvWeightPlan& p, void* stream, void* workspace) {
   const Entry& e = entry_of(geometry_of(p));
   void* const handle = e.ready ? handle_of(e.geometry.device) : nullptr;
   if (!handle || g_library.set_stream(handle, stream) != 0) return TT_INTERNAL;
-  const char* x = p.src + lead_of(p.gather, p.s) * p.gather.pixel * kItemSize[p.dtype];
-  const int32_t error = compute(e, handle, x, p.y, nullptr, p.dst, workspace);
-  return error == 0 ? TT_OK : TT_INTERNAL;
+  const Parts parts = parts_of(p, e, static_cast<char*>(workspace));
+  const int64_t item = kItemSize[p.dtype];
+  const char* x = p.src + lead_of(p.gather, p.s) * p.gather.pixel * item;
+  char* const result = parts.weight ? parts.weight : p.dst;
+  if (compute(e, handle, x, p.y, nullptr, result, workspace) != 0) return TT_INTERNAL;
+  if (!parts.weight) return TT_OK;
+  return launch_move<false>(weight_order(p), p.dst, parts.weight, item, stream);
 }
 
-}  // namespace TT_NS::cuda::cudnn
+}  // namespace cuda::cudnn
+}  // namespace TT_NS

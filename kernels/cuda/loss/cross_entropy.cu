@@ -55,10 +55,8 @@ template <class S> __global__ void __launch_bounds__(kRowThreads)
   for_rows(a.g, [&](const Row& r) {
     const S* const x = reinterpret_cast<const S*>(a.p.x) + r.at;
     OnlineSum<T> part = OnlineSum<T>::empty();
-    read_row(r, Rows<S, 1>{{x}, a.g.inner, {nullptr}}, [&]<int kN>(int64_t, const T(&v)[1][kN]) {
-#pragma unroll
-      for (int j = 0; j < kN; j++) part.add(v[0][j]);
-    });
+    read_row(r, Rows<S, 1>{{x}, a.g.inner, {nullptr}},
+             [&]<int kN>(int64_t, const T(&v)[1][kN]) { part.add(v[0]); });
     const OnlineSum<T> all = online_total(r, part, shared);
     if (!r.leads()) return;
     const T lse = all.top + math::log(all.sum);

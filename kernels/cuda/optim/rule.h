@@ -16,21 +16,46 @@ __device__ __forceinline__ void update(const OptimItem& item, int64_t from, int6
   const R rule(item);
   S* const param = reinterpret_cast<S*>(item.param);
   const S* const grad = reinterpret_cast<const S*>(item.grad);
-  for (int64_t i = from + threadIdx.x; i < to; i += kItemThreads) {
-    T p = number_of(param[i]);
-    const T g = number_of(grad[i]);
-    T s[kOptimStates];
+  // All loads of kN neighbours come before the stores.
+  const auto step = [&]<int kN>(int64_t i) {
+    using Numbers = Pack<S, kN>;
+    Numbers p = *reinterpret_cast<const Numbers*>(param + i);
+    const Numbers g = *reinterpret_cast<const Numbers*>(grad + i);
+    Numbers s[kOptimStates];
 #pragma unroll
     for (int k = 0; k < kOptimStates; k++) {
-      const bool read = rule.has[k] && !rule.fresh[k];
-      s[k] = read ? T(number_of(reinterpret_cast<const S*>(item.state[k])[i])) : T(0);
+      s[k] = Numbers{};
+      if (rule.has[k] && !rule.fresh[k])
+        s[k] = *reinterpret_cast<const Numbers*>(reinterpret_cast<const S*>(item.state[k]) + i);
     }
-    rule(Run<T>{&p, &g, {&s[0], &s[1], &s[2]}});
-    param[i] = stored_as<S>(p);
+#pragma unroll
+    for (int j = 0; j < kN; j++) {
+      T p1 = number_of(p.v[j]);
+      const T g1 = number_of(g.v[j]);
+      T s1[kOptimStates];
+#pragma unroll
+      for (int k = 0; k < kOptimStates; k++) s1[k] = number_of(s[k].v[j]);
+      rule(Run<T>{&p1, &g1, {&s1[0], &s1[1], &s1[2]}});
+      p.v[j] = stored_as<S>(p1);
+#pragma unroll
+      for (int k = 0; k < kOptimStates; k++) s[k].v[j] = stored_as<S>(s1[k]);
+    }
+    *reinterpret_cast<Numbers*>(param + i) = p;
 #pragma unroll
     for (int k = 0; k < kOptimStates; k++)
-      if (rule.has[k]) reinterpret_cast<S*>(item.state[k])[i] = stored_as<S>(s[k]);
-  }
+      if (rule.has[k]) *reinterpret_cast<Numbers*>(reinterpret_cast<S*>(item.state[k]) + i) = s[k];
+  };
+  constexpr int kN = sizeof(S) == 8 ? 2 : 4;
+  uint64_t all =
+      uint64_t(reinterpret_cast<uintptr_t>(param)) | uint64_t(reinterpret_cast<uintptr_t>(grad));
+#pragma unroll
+  for (int k = 0; k < kOptimStates; k++)
+    all |= uint64_t(reinterpret_cast<uintptr_t>(item.state[k]));
+  int64_t packed = from;  // the end of whole packs
+  if (all % (kN * sizeof(S)) == 0) packed += (to - from) / kN * kN;
+  for (int64_t i = from + int64_t(threadIdx.x) * kN; i < packed; i += kItemThreads * kN)
+    step.template operator()<kN>(i);
+  for (int64_t i = packed + threadIdx.x; i < to; i += kItemThreads) step.template operator()<1>(i);
 }
 template <template <class> class R>
 __device__ __forceinline__ void update_item(const OptimItem& item, int64_t from, int64_t to) {

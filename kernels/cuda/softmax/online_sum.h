@@ -13,14 +13,22 @@ template <class T> struct alignas(2 * sizeof(T)) OnlineSum {
 
   static __device__ __forceinline__ T none() { return T(-__builtin_inf()); }
   static __device__ __forceinline__ OnlineSum empty() { return {none(), T(0)}; }
-  // A nan is skipped by top and counts in sum; infinity makes the sum nan.
-  __device__ __forceinline__ void add(T x) {
-    if (x > top) {
-      sum = sum * math::exp(top - x) + (T(1) + (x - x));
-      top = x;
-    } else {
-      sum += math::exp(x - (top == none() ? T(0) : top));
+  // Adds kN elements, for which the sum is rescaled once. A nan is skipped by top and counts in
+  // sum; infinity makes the sum nan.
+  template <int kN> __device__ __forceinline__ void add(const T (&x)[kN]) {
+    T high = none();
+#pragma unroll
+    for (int j = 0; j < kN; j++)
+      if (x[j] > high) high = x[j];
+    if (high > top) {
+      sum = sum * math::exp(top - high);
+      top = high;
     }
+    const T shift = top == none() ? T(0) : top;
+    T more = 0;
+#pragma unroll
+    for (int j = 0; j < kN; j++) more += math::exp(x[j] - shift);
+    sum += more;
   }
   __device__ __forceinline__ OnlineSum joined(const OnlineSum& other) const {
     const T high = other.top > top ? other.top : top;

@@ -25,10 +25,8 @@ template <class S, bool kLog> __global__ void __launch_bounds__(kRowThreads)
     S* const out = reinterpret_cast<S*>(a.out) + r.at;
     S* const kept = r.kept<S>(kept_rows);
     OnlineSum<T> part = OnlineSum<T>::empty();
-    read_row(r, Rows<S, 1>{{x}, a.g.inner, {kept}}, [&]<int kN>(int64_t, const T(&v)[1][kN]) {
-#pragma unroll
-      for (int j = 0; j < kN; j++) part.add(v[0][j]);
-    });
+    read_row(r, Rows<S, 1>{{x}, a.g.inner, {kept}},
+             [&]<int kN>(int64_t, const T(&v)[1][kN]) { part.add(v[0]); });
     const OnlineSum<T> all = online_total(r, part, shared);
     const T last = kLog ? math::log(all.sum) : T(1) / all.sum;
     const Rows<S, 1> again = {{kept ? kept : x}, kept ? 1 : a.g.inner, {nullptr}};
