@@ -6,10 +6,10 @@
 //   columns   inner > 1: threads of one threadIdx.x; rows beside each other in memory are
 //             neighbouring columns of the block
 //
-// Where inner is 1 and rows are aligned, a thread reads 16 bytes at once. A row may be kept in
-// shared memory as it is read (Row::kept): later passes then read it from there, each thread its
-// own elements, so that memory is read once. Teams depend on the shape alone, and so do all
-// results.
+// Where inner is 1 and rows are aligned, a thread reads 16 bytes at once. Memory is read once where
+// a row fits in registers (RowGeometry::held, HeldRow), or in shared memory, where it is kept as it
+// is read (Row::kept): later passes read it from there, each thread its own elements. Teams depend
+// on the shape alone, and so do all results.
 #pragma once
 
 #include "kernels/cuda/convert.h"
@@ -23,6 +23,9 @@ constexpr int kRowThreads = 512;    // of a block, at most
 constexpr int kRowShared = 256;     // partial results of a block in shared memory, at most
 constexpr int64_t kWarpRow = 1024;  // longest row of a warp
 constexpr size_t kMaxKept = device::kAskedShared;  // bytes of rows kept in shared memory
+constexpr int kHeldPacks = 4;                      // of each thread, of a row in registers
+// Blocks of a multiprocessor, at least, whose threads hold rows: memory is what they wait for.
+template <class S> constexpr int kHeldBlocks = sizeof(S) == 8 ? 1 : 2;
 constexpr int64_t kMaxRowGrid = int64_t(1) << 30;
 
 // ---- numbers ----
@@ -40,6 +43,11 @@ template <class S> __device__ __forceinline__ S stored_as(Compute<S> v) {
   else if constexpr (__is_same(S, BF16)) return narrow_bf16(v);
   else return v;
 }
+template <class S> constexpr int32_t kStoredDtype = TT_F32;
+template <> inline constexpr int32_t kStoredDtype<F16> = TT_F16;
+template <> inline constexpr int32_t kStoredDtype<BF16> = TT_BF16;
+template <> inline constexpr int32_t kStoredDtype<double> = TT_F64;
+
 // Calls f(S{}) with the stored type of a floating dtype.
 template <class F> int32_t with_floating(int32_t dtype, const F& f) {
   switch (dtype) {
@@ -53,34 +61,43 @@ template <class F> int32_t with_floating(int32_t dtype, const F& f) {
 template <class S> constexpr int kPackOf = int(16 / sizeof(S));
 template <class S, int kN> struct alignas(sizeof(S) * kN) Pack { S v[kN]; };
 
-// v = kN elements of any floating dtype from element i on, aligned as a pack where kN > 1; `absent`
-// if p is NULL.
+// v = kN elements from element i on, aligned as a pack where kN > 1.
+template <class S, class T, int kN>
+__device__ __forceinline__ void load_stored(T (&v)[kN], const char* p, int64_t i) {
+  constexpr int kPart = kN < kPackOf<S> ? kN : kPackOf<S>;
+#pragma unroll
+  for (int k = 0; k < kN; k += kPart) {
+    const Pack<S, kPart> pack =
+        *reinterpret_cast<const Pack<S, kPart>*>(reinterpret_cast<const S*>(p) + i + k);
+#pragma unroll
+    for (int j = 0; j < kPart; j++) v[k + j] = T(number_of(pack.v[j]));
+  }
+}
+// The same for elements of any floating dtype; `absent` if p is NULL.
 template <class T, int kN> __device__ __forceinline__ void load_numbers(T (&v)[kN], const char* p,
                                                                         int32_t dtype, int64_t i,
                                                                         T absent) {
-  const auto load = [&](auto s) {
-    using S = decltype(s);
-    constexpr int kPart = kN < kPackOf<S> ? kN : kPackOf<S>;
-#pragma unroll
-    for (int k = 0; k < kN; k += kPart) {
-      const Pack<S, kPart> pack =
-          *reinterpret_cast<const Pack<S, kPart>*>(reinterpret_cast<const S*>(p) + i + k);
-#pragma unroll
-      for (int j = 0; j < kPart; j++) v[k + j] = T(number_of(pack.v[j]));
-    }
-    return 0;
-  };
   if (!p) {
 #pragma unroll
     for (int k = 0; k < kN; k++) v[k] = absent;
     return;
   }
   switch (dtype) {
-    case TT_F16: load(F16{}); return;
-    case TT_BF16: load(BF16{}); return;
-    case TT_F64: load(double{}); return;
-    default: load(float{}); return;
+    case TT_F16: load_stored<F16>(v, p, i); return;
+    case TT_BF16: load_stored<BF16>(v, p, i); return;
+    case TT_F64: load_stored<double>(v, p, i); return;
+    default: load_stored<float>(v, p, i); return;
   }
+}
+// The same where the dtype is known.
+template <class S, class T, int kN>
+__device__ __forceinline__ void load_known(T (&v)[kN], const char* p, int64_t i, T absent) {
+  if (p) {
+    load_stored<S>(v, p, i);
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < kN; k++) v[k] = absent;
 }
 
 // ---- geometry ----
@@ -90,6 +107,7 @@ struct RowGeometry {
   int64_t units;  // rows, or tiles of blockDim.x columns
   int64_t tiles;  // of one outer index
   bool columns, packs, warps;
+  bool held;     // at most kHeldPacks packs for each thread
   int32_t kept;  // rows in shared memory: bytes of one, or 0
 };
 
@@ -250,6 +268,42 @@ __device__ __forceinline__ void write_row(const Row& r, const Rows<S, kIn>& in, 
   });
 }
 
+// The packs of this thread of `kIn` rows in registers; of geometries that are held.
+template <class S, int kIn> struct HeldRow {
+  static constexpr int kN = kPackOf<S>;
+  using T = Compute<S>;
+  Loaded<S, kIn, kN> all[kHeldPacks];
+  int64_t first, step, n;  // elements
+
+  __device__ __forceinline__ HeldRow(const Row& r, const S* const (&in)[kIn])
+      : first(int64_t(r.part) * kN), step(int64_t(r.parts) * kN), n(r.dim) {
+#pragma unroll
+    for (int u = 0; u < kHeldPacks; u++)
+      if (first + u * step < n) all[u] = load_packs<S, kN, kIn>(in, first + u * step);
+  }
+  // Calls f(u, i, x): pack u has the elements i to i + kN.
+  template <class F> __device__ __forceinline__ void each(const F& f) const {
+#pragma unroll
+    for (int u = 0; u < kHeldPacks; u++) {
+      if (first + u * step >= n) break;
+      T x[kIn][kN];
+      to_numbers<S, kN, kIn>(x, all[u]);
+      f(u, first + u * step, x);
+    }
+  }
+  // The same with a result: f(u, i, x, y) sets y[j], which becomes element i + j of the row at out.
+  template <class F> __device__ __forceinline__ void write(S* out, const F& f) const {
+    each([&](int u, int64_t i, const T(&x)[kIn][kN]) {
+      T y[kN];
+      f(u, i, x, y);
+      Pack<S, kN> pack;
+#pragma unroll
+      for (int j = 0; j < kN; j++) pack.v[j] = stored_as<S>(y[j]);
+      *reinterpret_cast<Pack<S, kN>*>(out + i) = pack;
+    });
+  }
+};
+
 // ---- on the host ----
 
 inline bool is_aligned(const void* p) { return (reinterpret_cast<uintptr_t>(p) & 15) == 0; }
@@ -261,7 +315,7 @@ struct RowLaunch {
 };
 
 // Rows of elements of `item` bytes; aligned: all arrays begin at multiples of 16 bytes; kept: the
-// number of arrays whose rows are kept in shared memory, where they fit.
+// number of arrays whose rows are kept in shared memory, where they fit there but not in registers.
 inline RowLaunch row_launch(int64_t outer, int64_t dim, int64_t inner, int64_t item, bool aligned,
                             int kept) {
   RowLaunch l = {};
@@ -293,6 +347,8 @@ inline RowLaunch row_launch(int64_t outer, int64_t dim, int64_t inner, int64_t i
     l.block = dim3(dim <= 2048 ? 128u : most);
   }
   l.grid = unsigned(min(ceil_div(outer, rows), kMaxRowGrid));
+  g.held = g.packs && dim * item <= int64_t(l.block.x) * kHeldPacks * 16;
+  if (g.held) return l;
   const int64_t bytes = round_up(dim * item, 16) * kept;
   if (bytes * rows > int64_t(kMaxKept)) return l;
   g.kept = int32_t(bytes);

@@ -12,7 +12,8 @@ namespace {
 struct Shape {
   int64_t outer, dim, inner;
 };
-constexpr Shape kShapes[] = {{1, 1, 1}, {3, 40, 1}, {2, 5000, 1}, {2, 9, 40}, {1, 700, 3}};
+constexpr Shape kShapes[] = {{1, 1, 1},      {3, 40, 1}, {2, 5000, 1}, {2, 4104, 1},
+                             {512, 2052, 1}, {2, 9, 40}, {1, 700, 3}};
 
 template <class F> void each_row(const Shape& s, const F& f) {
   for (int64_t r = 0; r < s.outer * s.inner; r++)

@@ -3,7 +3,7 @@
 # the table of ratios to PyTorch. `./dev gpu pack` stages it with everything that it needs in .gpu.
 # Each step has a time limit and a log in OUT; a step that cannot run says why, and the next one
 # follows. The result is OUT/report.md. TT_GPU_PROBE=no: lib/libtt_cuda.so is the emulation, which
-# has no ceilings (./dev gpu rehearse).
+# has no ceilings (./dev gpu rehearse). TT_GPU_STEPS: the names of the only steps to take.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-${OUT:-$here/out}}
@@ -22,6 +22,7 @@ note() {  # STEP WORDS
 step() {  # NAME SECONDS COMMAND…
   local name=$1 limit=$2 start=$SECONDS status
   shift 2
+  case " ${TT_GPU_STEPS:-$name} " in *" $name "*) ;; *) return 0 ;; esac
   timeout "$limit" "$@" >"$out/$name.log" 2>&1
   status=$?
   case $status in
@@ -33,7 +34,10 @@ step() {  # NAME SECONDS COMMAND…
   return "$status"
 }
 lines() {  # NAME SECONDS COMMAND…: a step whose output is measurements
-  step "$@" && grep '^{' "$out/$1.log" >"$out/$1.json"
+  step "$@"
+  local status=$?
+  if [ -f "$out/$1.log" ]; then grep '^{' "$out/$1.log" >"$out/$1.json"; fi
+  return "$status"
 }
 equal_training() {  # two trainings give the same bits
   local run
@@ -64,9 +68,18 @@ peer() {
     echo "PyTorch with CUDA is not installed"
     return 3
   }
-  python3 "$here/torch_bench.py"
+  python3 "$here/torch_bench.py" "$@"
 }
-export -f equal_training one_sanitized sanitizer peer
+kernel_times() {  # the kernels of a network's steps, by their time
+  command -v ncu >/dev/null || {
+    echo "ncu is not installed"
+    return 3
+  }
+  ncu --csv --print-units base --clock-control none --kill yes \
+    --metrics gpu__time_duration.sum -s 400 -c 400 "$here/bin/steps" - 1 gpt |
+    python3 "$here/kernel_times.py"
+}
+export -f equal_training one_sanitized sanitizer peer kernel_times
 export here out
 
 operators=(add sum softmax cumsum layer_norm cross_entropy sort matmul index_put conv2d
@@ -74,16 +87,21 @@ operators=(add sum softmax cumsum layer_norm cross_entropy sort matmul index_put
 if [ "${TT_GPU_PROBE:-yes}" = yes ] && ! lines probe 60 "$here/bin/probe"; then
   note all "nothing else can run without a device"
 else
-  step conformance 170 python3 "$here/conformance.py" "$here" "$out" 150
+  step conformance 150 python3 "$here/conformance.py" "$here" "$out" 130
   step training 60 bash -c equal_training
   # of those that failed, the first ones
   mapfile -t broken < <(sed -n '/_test/d;s/\t(.*//p' "$out/operators.txt" | head -n 12)
   step memcheck 60 bash -c "sanitizer memcheck ${operators[*]} ${broken[*]}"
   step racecheck 60 bash -c "sanitizer racecheck ${operators[*]}"
   step synccheck 60 bash -c "sanitizer synccheck ${operators[*]}"
-  lines bench 120 "$here/bin/bench" - "${TT_GPU_SHARE:-1}"
-  lines torch 120 bash -c peer
+  lines bench 90 "$here/bin/bench" - "${TT_GPU_SHARE:-1}"
+  lines torch 90 bash -c 'peer rows'
+  lines steps 60 "$here/bin/steps" - "${TT_GPU_SHARE:-1}" ${TT_GPU_NETS:-}
+  lines torch_steps 60 bash -c 'peer steps'
+  step kernel_times 40 bash -c kernel_times
+  lines torch_compiled 150 bash -c 'peer compiled'
 fi
+mkdir -p "$out/failed"
 tar -C "$out" -czf "$out/failed.tgz" failed && rm -rf "$out/failed"
 python3 "$here/report.py" "$out" >"$out/report.md"
 cat "$out/report.md"

@@ -18,6 +18,45 @@ struct LayerNormArguments {
   LayerNormPlan p;
 };
 
+template <class T>
+__device__ __forceinline__ void put_stats(const LayerNormPlan& p, const Row& r, T mean, T rstd) {
+  if (!r.leads()) return;
+  const int64_t at = r.index * item_size(p.stat_dtype);
+  store_element(p.mean + at, p.stat_dtype, mean);
+  store_element(p.rstd + at, p.stat_dtype, rstd);
+}
+// W: the stored type of the weight and the bias.
+template <class S, class W> __global__ void __launch_bounds__(kRowThreads, kHeldBlocks<S>)
+    normalize_held(const __grid_constant__ LayerNormArguments a) {
+  using T = Compute<S>;
+  constexpr int kN = kPackOf<S>;
+  TT_SHARED(T, shared, kRowShared);
+  const LayerNormPlan& p = a.p;
+  const auto plus = [](T u, T v) { return u + v; };
+  for_rows(a.g, [&](const Row& r) {
+    const HeldRow<S, 1> row(r, {reinterpret_cast<const S*>(p.x) + r.at});
+    T part = 0;
+    row.each([&](int, int64_t, const T(&v)[1][kN]) {
+#pragma unroll
+      for (int j = 0; j < kN; j++) part += v[0][j];
+    });
+    const T mean = r.combined(part, shared, plus) / T(p.n);
+    part = 0;
+    row.each([&](int, int64_t, const T(&v)[1][kN]) {
+#pragma unroll
+      for (int j = 0; j < kN; j++) part += (v[0][j] - mean) * (v[0][j] - mean);
+    });
+    const T rstd = T(1) / math::sqrt(r.combined(part, shared, plus) / T(p.n) + T(p.eps));
+    row.write(reinterpret_cast<S*>(p.y) + r.at, [&](int, int64_t i, const T(&v)[1][kN], T(&d)[kN]) {
+      T weight[kN], bias[kN];
+      load_known<W>(weight, p.weight, i, T(1));
+      load_known<W>(bias, p.bias, i, T(0));
+#pragma unroll
+      for (int j = 0; j < kN; j++) d[j] = (v[0][j] - mean) * rstd * weight[j] + bias[j];
+    });
+    put_stats(p, r, mean, rstd);
+  });
+}
 template <class S> __global__ void __launch_bounds__(kRowThreads)
     normalize(const __grid_constant__ LayerNormArguments a) {
   using T = Compute<S>;
@@ -49,10 +88,7 @@ template <class S> __global__ void __launch_bounds__(kRowThreads)
 #pragma unroll
       for (int j = 0; j < kN; j++) d[j] = (v[0][j] - mean) * rstd * weight[j] + bias[j];
     });
-    if (!r.leads()) return;
-    const int64_t at = r.index * item_size(p.stat_dtype);
-    store_element(p.mean + at, p.stat_dtype, mean);
-    store_element(p.rstd + at, p.stat_dtype, rstd);
+    put_stats(p, r, mean, rstd);
   });
 }
 
@@ -71,6 +107,61 @@ template <class T> struct RowStats {
         rstd(load_element<T>(p.rstd + row * item_size(p.stat_dtype), p.stat_dtype)) {}
 };
 
+// The sums of u and u h over kN elements; v: of g and x.
+template <class T, int kN>
+__device__ __forceinline__ TwoSums<T> gradient_sums(const RowStats<T>& s, const T (&weight)[kN],
+                                                    const T (&v)[2][kN]) {
+  TwoSums<T> part = {0, 0};
+#pragma unroll
+  for (int j = 0; j < kN; j++) {
+    const T u = v[0][j] * weight[j];
+    part.a += u;
+    part.b += u * ((v[1][j] - s.mean) * s.rstd);
+  }
+  return part;
+}
+template <class T> struct RowSlope {
+  T mean_u, slope;
+  __device__ __forceinline__ RowSlope(const LayerNormBackwardPlan& p, const RowStats<T>& s,
+                                      const TwoSums<T>& sums)
+      : mean_u(sums.a / T(p.n)), slope(s.rstd * s.rstd * (sums.b / T(p.n))) {}
+  // d = dx of kN elements.
+  template <int kN> __device__ __forceinline__ void apply(const RowStats<T>& s,
+                                                          const T (&weight)[kN],
+                                                          const T (&v)[2][kN], T (&d)[kN]) const {
+#pragma unroll
+    for (int j = 0; j < kN; j++)  // exactly 0 if n is 1
+      d[j] = (s.mean - v[1][j]) * slope + (v[0][j] * weight[j] - mean_u) * s.rstd;
+  }
+};
+
+template <class S, class W> __global__ void __launch_bounds__(kRowThreads, kHeldBlocks<S>)
+    row_gradients_held(const __grid_constant__ LayerNormBackwardArguments a) {
+  using T = Compute<S>;
+  constexpr int kN = kPackOf<S>;
+  TT_SHARED(TwoSums<T>, shared, kRowShared);
+  const LayerNormBackwardPlan& p = a.p;
+  for_rows(a.g, [&](const Row& r) {
+    const RowStats<T> s(p, r.index);
+    const HeldRow<S, 2> row(
+        r, {reinterpret_cast<const S*>(p.g) + r.at, reinterpret_cast<const S*>(p.x) + r.at});
+    TwoSums<T> part = {0, 0};
+    row.each([&](int, int64_t i, const T(&v)[2][kN]) {
+      T weight[kN];
+      load_known<W>(weight, p.weight, i, T(1));
+      part = part + gradient_sums(s, weight, v);
+    });
+    const TwoSums<T> sums =
+        r.combined(part, shared, [](const TwoSums<T>& u, const TwoSums<T>& v) { return u + v; });
+    const RowSlope<T> slope(p, s, sums);
+    row.write(reinterpret_cast<S*>(p.dx) + r.at,
+              [&](int, int64_t i, const T(&v)[2][kN], T(&d)[kN]) {
+                T weight[kN];
+                load_known<W>(weight, p.weight, i, T(1));
+                slope.apply(s, weight, v, d);
+              });
+  });
+}
 template <class S> __global__ void __launch_bounds__(kRowThreads)
     row_gradients(const __grid_constant__ LayerNormBackwardArguments a) {
   using T = Compute<S>;
@@ -86,26 +177,18 @@ template <class S> __global__ void __launch_bounds__(kRowThreads)
     TwoSums<T> part = {0, 0};
     read_row(r, Rows<S, 2>{{g, x}, 1, {kept, kept_x}}, [&]<int kN>(int64_t i, const T(&v)[2][kN]) {
       T weight[kN];
-      load_numbers<T, kN>(weight, p.weight, p.weight_dtype, i, T(1));
-#pragma unroll
-      for (int j = 0; j < kN; j++) {
-        const T u = v[0][j] * weight[j];
-        part.a += u;
-        part.b += u * ((v[1][j] - s.mean) * s.rstd);
-      }
+      load_numbers(weight, p.weight, p.weight_dtype, i, T(1));
+      part = part + gradient_sums(s, weight, v);
     });
     const TwoSums<T> sums =
         r.combined(part, shared, [](const TwoSums<T>& u, const TwoSums<T>& v) { return u + v; });
-    const T mean_u = sums.a / T(p.n);
-    const T slope = s.rstd * s.rstd * (sums.b / T(p.n));
+    const RowSlope<T> slope(p, s, sums);
     const Rows<S, 2> again = {{kept ? kept : g, kept ? kept_x : x}, 1, {nullptr, nullptr}};
     write_row(r, again, reinterpret_cast<S*>(p.dx) + r.at, 1,
               [&]<int kN>(int64_t i, const T(&v)[2][kN], T(&d)[kN]) {
                 T weight[kN];
-                load_numbers<T, kN>(weight, p.weight, p.weight_dtype, i, T(1));
-#pragma unroll
-                for (int j = 0; j < kN; j++)  // exactly 0 if n is 1
-                  d[j] = (s.mean - v[1][j]) * slope + (v[0][j] * weight[j] - mean_u) * s.rstd;
+                load_numbers(weight, p.weight, p.weight_dtype, i, T(1));
+                slope.apply(s, weight, v, d);
               });
   });
 }
@@ -168,6 +251,13 @@ int32_t run_weights(const LayerNormBackwardPlan& p, void* stream, void* workspac
   return device::launch(join, blocks_for(p.n, kThreads, 1), kThreads, 0, stream, a);
 }
 
+template <class W> bool weights_are(const LayerNormPlan& p) {
+  return (!p.weight && !p.bias) || p.weight_dtype == kStoredDtype<W>;
+}
+template <class W> bool weights_are(const LayerNormBackwardPlan& p) {
+  return !p.weight || p.weight_dtype == kStoredDtype<W>;
+}
+
 }  // namespace
 
 namespace cuda {
@@ -180,7 +270,13 @@ int32_t layer_norm(const void* plan, void* stream, void*) {
     const bool aligned =
         is_aligned(p.x) && is_aligned(p.y) && is_aligned(p.weight) && is_aligned(p.bias);
     const RowLaunch l = row_launch(p.rows, p.n, 1, sizeof(S), aligned, 1);
-    return device::launch(normalize<S>, l.grid, l.block, l.shared_bytes, stream,
+    auto kernel = normalize<S>;
+    if (l.g.held) {
+      if (weights_are<S>(p)) kernel = normalize_held<S, S>;
+      else if constexpr (kIsHalf<S>)
+        if (weights_are<float>(p)) kernel = normalize_held<S, float>;
+    }
+    return device::launch(kernel, l.grid, l.block, l.shared_bytes, stream,
                           LayerNormArguments{l.g, p});
   });
 }
@@ -194,7 +290,13 @@ int32_t layer_norm_backward(const void* plan, void* stream, void* workspace) {
       const bool aligned =
           is_aligned(p.x) && is_aligned(p.g) && is_aligned(p.dx) && is_aligned(p.weight);
       const RowLaunch l = row_launch(p.rows, p.n, 1, sizeof(S), aligned, 2);
-      return device::launch(row_gradients<S>, l.grid, l.block, l.shared_bytes, stream,
+      auto kernel = row_gradients<S>;
+      if (l.g.held) {
+        if (weights_are<S>(p)) kernel = row_gradients_held<S, S>;
+        else if constexpr (kIsHalf<S>)
+          if (weights_are<float>(p)) kernel = row_gradients_held<S, float>;
+      }
+      return device::launch(kernel, l.grid, l.block, l.shared_bytes, stream,
                             LayerNormBackwardArguments{l.g, p});
     });
   if (status != TT_OK || !(p.dweight || p.dbias) || p.n == 0) return status;

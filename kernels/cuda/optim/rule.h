@@ -9,53 +9,56 @@ namespace TT_NS {
 namespace {
 
 using OptimItems = ItemList<OptimItem>;
+constexpr int kStepBlocks = 4;  // of a multiprocessor, at least: memory is what a step waits for
 
-template <class S, class R>
-__device__ __forceinline__ void update(const OptimItem& item, int64_t from, int64_t to) {
+// Elements i to i + kN, which each array has in one aligned pack.
+template <class S, int kN, class R>
+__device__ __forceinline__ void update_pack(const OptimItem& item, const R& rule, int64_t i) {
   using T = Compute<S>;
-  const R rule(item);
-  S* const param = reinterpret_cast<S*>(item.param);
-  const S* const grad = reinterpret_cast<const S*>(item.grad);
-  // All loads of kN neighbours come before the stores.
-  const auto step = [&]<int kN>(int64_t i) {
-    using Numbers = Pack<S, kN>;
-    Numbers p = *reinterpret_cast<const Numbers*>(param + i);
-    const Numbers g = *reinterpret_cast<const Numbers*>(grad + i);
-    Numbers s[kOptimStates];
-#pragma unroll
-    for (int k = 0; k < kOptimStates; k++) {
-      s[k] = Numbers{};
-      if (rule.has[k] && !rule.fresh[k])
-        s[k] = *reinterpret_cast<const Numbers*>(reinterpret_cast<const S*>(item.state[k]) + i);
-    }
-#pragma unroll
-    for (int j = 0; j < kN; j++) {
-      T p1 = number_of(p.v[j]);
-      const T g1 = number_of(g.v[j]);
-      T s1[kOptimStates];
-#pragma unroll
-      for (int k = 0; k < kOptimStates; k++) s1[k] = number_of(s[k].v[j]);
-      rule(Run<T>{&p1, &g1, {&s1[0], &s1[1], &s1[2]}});
-      p.v[j] = stored_as<S>(p1);
-#pragma unroll
-      for (int k = 0; k < kOptimStates; k++) s[k].v[j] = stored_as<S>(s1[k]);
-    }
-    *reinterpret_cast<Numbers*>(param + i) = p;
-#pragma unroll
-    for (int k = 0; k < kOptimStates; k++)
-      if (rule.has[k]) *reinterpret_cast<Numbers*>(reinterpret_cast<S*>(item.state[k]) + i) = s[k];
-  };
-  constexpr int kN = sizeof(S) == 8 ? 2 : 4;
-  uint64_t all =
-      uint64_t(reinterpret_cast<uintptr_t>(param)) | uint64_t(reinterpret_cast<uintptr_t>(grad));
+  using All = Pack<S, kN>;
+  const auto at = [i](char* p) { return reinterpret_cast<All*>(p) + i / kN; };
+  All param = *at(item.param);
+  const All grad = reinterpret_cast<const All*>(item.grad)[i / kN];
+  All state[kOptimStates];
 #pragma unroll
   for (int k = 0; k < kOptimStates; k++)
-    all |= uint64_t(reinterpret_cast<uintptr_t>(item.state[k]));
-  int64_t packed = from;  // the end of whole packs
-  if (all % (kN * sizeof(S)) == 0) packed += (to - from) / kN * kN;
-  for (int64_t i = from + int64_t(threadIdx.x) * kN; i < packed; i += kItemThreads * kN)
-    step.template operator()<kN>(i);
-  for (int64_t i = packed + threadIdx.x; i < to; i += kItemThreads) step.template operator()<1>(i);
+    if (rule.has[k] && !rule.fresh[k]) state[k] = *at(item.state[k]);
+#pragma unroll
+  for (int j = 0; j < kN; j++) {
+    T p = number_of(param.v[j]);
+    const T g = number_of(grad.v[j]);
+    T s[kOptimStates];
+#pragma unroll
+    for (int k = 0; k < kOptimStates; k++)
+      s[k] = rule.has[k] && !rule.fresh[k] ? T(number_of(state[k].v[j])) : T(0);
+    rule(Run<T>{&p, &g, {&s[0], &s[1], &s[2]}});
+    param.v[j] = stored_as<S>(p);
+#pragma unroll
+    for (int k = 0; k < kOptimStates; k++) state[k].v[j] = stored_as<S>(s[k]);
+  }
+  *at(item.param) = param;
+#pragma unroll
+  for (int k = 0; k < kOptimStates; k++)
+    if (rule.has[k]) *at(item.state[k]) = state[k];
+}
+inline __device__ bool is_in_packs(const OptimItem& item) {
+  uintptr_t all = reinterpret_cast<uintptr_t>(item.param) | reinterpret_cast<uintptr_t>(item.grad);
+#pragma unroll
+  for (int k = 0; k < kOptimStates; k++) all |= reinterpret_cast<uintptr_t>(item.state[k]);
+  return (all & 15) == 0;
+}
+// `from` is a multiple of kItemPiece, so that packs begin there, too.
+template <class S, class R>
+__device__ __forceinline__ void update(const OptimItem& item, int64_t from, int64_t to) {
+  constexpr int kN = sizeof(S) == 8 ? 2 : 4;
+  const R rule(item);
+  int64_t rest = from;
+  if (is_in_packs(item)) {
+    rest = from + (to - from) / kN * kN;
+    for (int64_t i = from + int64_t(threadIdx.x) * kN; i < rest; i += kItemThreads * kN)
+      update_pack<S, kN>(item, rule, i);
+  }
+  for (int64_t i = rest + threadIdx.x; i < to; i += kItemThreads) update_pack<S, 1>(item, rule, i);
 }
 template <template <class> class R>
 __device__ __forceinline__ void update_item(const OptimItem& item, int64_t from, int64_t to) {
@@ -66,7 +69,7 @@ __device__ __forceinline__ void update_item(const OptimItem& item, int64_t from,
     default: return update<float, R<float>>(item, from, to);
   }
 }
-template <template <class> class R> __global__ void __launch_bounds__(kItemThreads)
+template <template <class> class R> __global__ void __launch_bounds__(kItemThreads, kStepBlocks)
     step_of(const __grid_constant__ OptimItems list) {
   for_item(list, [&](const OptimItem& item, int64_t from, int64_t to, int64_t) {
     update_item<R>(item, from, to);

@@ -14,6 +14,7 @@ template <class T> struct alignas(16) Best {
 template <class T, bool kSmallest> struct Extreme {
   using V = T;
   using P = Best<T>;
+  using R = int64_t;
   static __device__ __forceinline__ P empty() { return {T(0), -1}; }
   static __device__ __forceinline__ P of(V x, int64_t i) { return {x, i}; }
   static __device__ __forceinline__ P joined(const P& x, const P& y) {
@@ -23,9 +24,7 @@ template <class T, bool kSmallest> struct Extreme {
     const bool replaces = reaches ? x.value == x.value : y.value != y.value;
     return replaces ? y : x;
   }
-  static __device__ __forceinline__ void put(const ScanArguments& a, int64_t at, const P& best) {
-    reinterpret_cast<int64_t*>(a.out)[at] = best.index;
-  }
+  static __device__ __forceinline__ R result(const P& best) { return best.index; }
 };
 
 // The sum is sum * exp(top).
@@ -35,6 +34,7 @@ struct alignas(16) Exponentials {
 template <class T> struct LogSum {
   using V = T;
   using P = Exponentials;
+  using R = T;
   static __device__ __forceinline__ P empty() { return {-__builtin_inf(), 0}; }
   static __device__ __forceinline__ P of(V x, int64_t) { return {double(x), 1}; }
   static __device__ __forceinline__ P joined(const P& x, const P& y) {
@@ -42,9 +42,7 @@ template <class T> struct LogSum {
     if (y.top < x.top) return {x.top, x.sum + y.sum * math::exp(y.top - x.top)};
     return {y.top, x.sum * math::exp(x.top - y.top) + y.sum};
   }
-  static __device__ __forceinline__ void put(const ScanArguments& a, int64_t at, const P& x) {
-    reinterpret_cast<T*>(a.out)[at] = T(x.top + math::log(x.sum));
-  }
+  static __device__ __forceinline__ R result(const P& x) { return T(x.top + math::log(x.sum)); }
 };
 
 template <class T> int32_t run_extreme(const CumExtremePlan& p, void* stream, void* workspace) {

@@ -9,12 +9,11 @@ namespace {
 template <class T, class Part> struct Sum {
   using V = T;
   using P = Part;
+  using R = T;
   static __device__ __forceinline__ P empty() { return 0; }
   static __device__ __forceinline__ P of(V x, int64_t) { return P(x); }
   static __device__ __forceinline__ P joined(P x, P y) { return x + y; }
-  static __device__ __forceinline__ void put(const ScanArguments& a, int64_t at, P sum) {
-    reinterpret_cast<V*>(a.out)[at] = V(sum);
-  }
+  static __device__ __forceinline__ R result(P sum) { return R(sum); }
 };
 
 // A sum and the sum of its rounding errors.
@@ -24,6 +23,7 @@ struct alignas(16) Compensated {
 struct CompensatedSum {
   using V = double;
   using P = Compensated;
+  using R = double;
   static __device__ __forceinline__ P empty() { return {0, 0}; }
   static __device__ __forceinline__ P of(V x, int64_t) { return {x, 0}; }
   static __device__ __forceinline__ P joined(P x, P y) {
@@ -33,9 +33,7 @@ struct CompensatedSum {
     if (next - next != 0) return {next, 0};  // infinite sums have no error
     return {next, x.lost + y.lost + error};
   }
-  static __device__ __forceinline__ void put(const ScanArguments& a, int64_t at, P x) {
-    reinterpret_cast<double*>(a.out)[at] = x.sum + x.lost;
-  }
+  static __device__ __forceinline__ R result(P x) { return x.sum + x.lost; }
 };
 
 }  // namespace

@@ -1,14 +1,15 @@
 // Cumulative operators along dim of [outer][dim][inner]. Rows are cut into chunks, by the shape
 // alone: a first kernel combines the elements of each chunk, a second one the chunks before each
-// chunk, a third one computes the results. A single chunk needs the third only.
+// chunk, a third one computes the results. A single chunk needs the third only, and so do many
+// rows, whose blocks take one chunk after the other.
 //
-//   rows      inner is 1: a block for each chunk of kScanChunk elements, kScanItems neighbouring
-//             ones a thread
+//   rows      inner is 1: a block for each chunk of kScanChunk elements, or for each row,
+//             kScanItems neighbouring ones a thread
 //   columns   else: a thread for each chunk of a column
 //
 // A scan S has
-//   V: stored type; P: partial, of whole words
-//   P empty(), P of(V, int64_t i), P joined(P before, P after), void put(ScanArguments, at, P)
+//   V: stored type; P: partial, of whole words; R: stored type of the result
+//   P empty(), P of(V, int64_t i), P joined(P before, P after), R result(P)
 #pragma once
 
 #include "kernels/cuda/row.h"
@@ -19,10 +20,13 @@ namespace {
 constexpr int kScanThreads = 256;
 constexpr int kScanItems = 8;
 constexpr int64_t kScanChunk = kScanThreads * kScanItems;
+constexpr int64_t kManyRows = 512;  // enough blocks for a device
 
 struct ScanArguments {
   int64_t outer, dim, inner;
   int64_t chunk, n_chunks;
+  bool whole_rows;  // a block takes all chunks of a row
+  bool packs;       // rows begin at multiples of 16 bytes
   const char* in;
   char* out;
   char* parts;  // [outer][n_chunks][inner] partials
@@ -55,33 +59,78 @@ template <class S> __device__ __forceinline__ typename S::P before_thread(typena
 
 // ---- rows ----
 
-template <class S> __device__ __forceinline__ typename S::P of_items(const typename S::V* in,
-                                                                     int64_t from, int64_t to) {
-  typename S::P part = S::empty();
+// kScanItems neighbouring elements of a row, of which those from `to` on are missing.
+template <class T> struct ScanItems {
+  static constexpr int kN = kPackOf<T> < kScanItems ? kPackOf<T> : kScanItems;
+  T v[kScanItems];
+
+  __device__ __forceinline__ void load(const T* row, int64_t from, int64_t to, bool packs) {
+    if (packs && from + kScanItems <= to) {
 #pragma unroll
-  for (int k = 0; k < kScanItems; k++)
-    if (from + k < to) part = S::joined(part, S::of(in[from + k], from + k));
-  return part;
-}
+      for (int k = 0; k < kScanItems; k += kN) {
+        const auto pack = *reinterpret_cast<const Pack<T, kN>*>(row + from + k);
+#pragma unroll
+        for (int j = 0; j < kN; j++) v[k + j] = pack.v[j];
+      }
+      return;
+    }
+#pragma unroll
+    for (int k = 0; k < kScanItems; k++)
+      if (from + k < to) v[k] = row[from + k];
+  }
+  __device__ __forceinline__ void store(T* row, int64_t from, int64_t to, bool packs) const {
+    if (packs && from + kScanItems <= to) {
+#pragma unroll
+      for (int k = 0; k < kScanItems; k += kN) {
+        Pack<T, kN> pack;
+#pragma unroll
+        for (int j = 0; j < kN; j++) pack.v[j] = v[k + j];
+        *reinterpret_cast<Pack<T, kN>*>(row + from + k) = pack;
+      }
+      return;
+    }
+#pragma unroll
+    for (int k = 0; k < kScanItems; k++)
+      if (from + k < to) row[from + k] = v[k];
+  }
+};
+
+// kResults: the results; else the total of each chunk.
 template <class S, bool kResults> __global__ void __launch_bounds__(kScanThreads)
     scan_rows(const __grid_constant__ ScanArguments a) {
   using P = typename S::P;
   TT_SHARED(P, shared, kScanThreads / kWarp);
-  for (int64_t u = blockIdx.x; u < a.outer * a.n_chunks; u += gridDim.x) {
-    const int64_t row = u / a.n_chunks;
-    const auto* in = reinterpret_cast<const typename S::V*>(a.in) + row * a.dim;
-    const int64_t from = (u - row * a.n_chunks) * kScanChunk + int64_t(threadIdx.x) * kScanItems;
-    P total;
-    P part = before_thread<S>(of_items<S>(in, from, a.dim), shared, &total);
-    if constexpr (!kResults) {
-      if (threadIdx.x == 0) reinterpret_cast<P*>(a.parts)[u] = total;
-    } else {
-      if (a.n_chunks > 1) part = S::joined(reinterpret_cast<const P*>(a.parts)[u], part);
+  const int64_t chunks = kResults && a.whole_rows ? a.n_chunks : 1;
+  const int64_t units = a.n_chunks / chunks;  // of a row
+  for (int64_t u = blockIdx.x; u < a.outer * units; u += gridDim.x) {
+    const int64_t row = u / units;
+    const auto* const in = reinterpret_cast<const typename S::V*>(a.in) + row * a.dim;
+    auto* const out = reinterpret_cast<typename S::R*>(a.out) + row * a.dim;
+    P carry = S::empty();
+    if (kResults && units > 1) carry = reinterpret_cast<const P*>(a.parts)[u];
+    const int64_t first = (u - row * units) * kScanChunk;
+    for (int64_t chunk = 0; chunk < chunks; chunk++) {
+      const int64_t from = first + chunk * kScanChunk + int64_t(threadIdx.x) * kScanItems;
+      ScanItems<typename S::V> items;
+      items.load(in, from, a.dim, a.packs);
+      P own = S::empty();
 #pragma unroll
-      for (int k = 0; k < kScanItems; k++) {
-        if (from + k >= a.dim) break;
-        part = S::joined(part, S::of(in[from + k], from + k));
-        S::put(a, row * a.dim + from + k, part);
+      for (int k = 0; k < kScanItems; k++)
+        if (from + k < a.dim) own = S::joined(own, S::of(items.v[k], from + k));
+      P total;
+      P part = S::joined(carry, before_thread<S>(own, shared, &total));
+      if constexpr (!kResults) {
+        if (threadIdx.x == 0) reinterpret_cast<P*>(a.parts)[u] = total;
+      } else {
+        ScanItems<typename S::R> results;
+#pragma unroll
+        for (int k = 0; k < kScanItems; k++) {
+          if (from + k >= a.dim) break;
+          part = S::joined(part, S::of(items.v[k], from + k));
+          results.v[k] = S::result(part);
+        }
+        results.store(out, from, a.dim, a.packs);
+        carry = S::joined(carry, total);
       }
     }
   }
@@ -136,7 +185,8 @@ template <class S, ScanStep kStep> __global__ void __launch_bounds__(kScanThread
   for (int64_t k = from; k < to; k++) {
     const int64_t at = (o * a.dim + k) * a.inner + i;
     part = S::joined(part, S::of(in[at], k));
-    if constexpr (kStep == kScanResults) S::put(a, at, part);
+    if constexpr (kStep == kScanResults)
+      reinterpret_cast<typename S::R*>(a.out)[at] = S::result(part);
   }
   if constexpr (kStep == kChunkTotals) parts[u] = part;
 }
@@ -154,11 +204,12 @@ inline ScanArguments scan_arguments(int64_t outer, int64_t dim, int64_t inner) {
     a.chunk = ceil_div(max<int64_t>(dim, 1), max<int64_t>(most, 1));
   }
   a.n_chunks = max<int64_t>(ceil_div(dim, a.chunk), 1);
+  a.whole_rows = inner == 1 && (a.n_chunks == 1 || outer >= kManyRows);
   return a;
 }
 inline size_t scan_workspace(int64_t outer, int64_t dim, int64_t inner) {
   const ScanArguments a = scan_arguments(outer, dim, inner);
-  return a.n_chunks > 1 ? size_t(outer * a.n_chunks * inner) * 16 : 0;
+  return a.n_chunks > 1 && !a.whole_rows ? size_t(outer * a.n_chunks * inner) * 16 : 0;
 }
 
 template <class S> int32_t launch_scan(int64_t outer, int64_t dim, int64_t inner, const char* in,
@@ -175,10 +226,11 @@ template <class S> int32_t launch_scan(int64_t outer, int64_t dim, int64_t inner
   };
   const int64_t chunks = outer * a.n_chunks;
   if (inner == 1) {
-    if (a.n_chunks > 1) {
-      if (const int32_t status = launch(scan_rows<S, false>, chunks)) return status;
-      if (const int32_t status = launch(scan_chunks<S>, outer)) return status;
-    }
+    a.packs = is_aligned(in) && is_aligned(out) && dim * int64_t(sizeof(typename S::V)) % 16 == 0 &&
+              dim * int64_t(sizeof(typename S::R)) % 16 == 0;
+    if (a.whole_rows) return launch(scan_rows<S, true>, outer);
+    if (const int32_t status = launch(scan_rows<S, false>, chunks)) return status;
+    if (const int32_t status = launch(scan_chunks<S>, outer)) return status;
     return launch(scan_rows<S, true>, chunks);
   }
   const int64_t blocks = ceil_div(chunks * inner, int64_t(kScanThreads));

@@ -1,6 +1,6 @@
 // softmax, log_softmax and their backwards, along any dimension of a contiguous array.
 //   a, b, out: (outer, dim, inner). Forward: a is x; backward: a is the gradient, b is y
-// A row is read once where it fits in shared memory, else twice.
+// A row is read once where it fits in registers or shared memory, else twice.
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/softmax/online_sum.h"
 #include "plan/softmax_plan.h"
@@ -15,6 +15,39 @@ struct SoftmaxArguments {
   char* out;
 };
 
+// A nan is skipped by the largest element and counts in the sum.
+template <class S, bool kLog> __global__ void __launch_bounds__(kRowThreads, kHeldBlocks<S>)
+    softmax_held(const __grid_constant__ SoftmaxArguments a) {
+  using T = Compute<S>;
+  constexpr int kN = kPackOf<S>;
+  TT_SHARED(T, shared, kRowShared);
+  for_rows(a.g, [&](const Row& r) {
+    const HeldRow<S, 1> row(r, {reinterpret_cast<const S*>(a.a) + r.at});
+    T top = OnlineSum<T>::none();
+    row.each([&](int, int64_t, const T(&v)[1][kN]) {
+#pragma unroll
+      for (int j = 0; j < kN; j++) top = v[0][j] > top ? v[0][j] : top;
+    });
+    top = r.combined(top, shared, [](T u, T v) { return u > v ? u : v; });
+    T power[kHeldPacks][kN];
+    T part = 0;
+    row.each([&](int u, int64_t, const T(&v)[1][kN]) {
+#pragma unroll
+      for (int j = 0; j < kN; j++) {
+        power[u][j] = math::exp(v[0][j] - top);
+        part += power[u][j];
+      }
+    });
+    const T sum = r.combined(part, shared, [](T u, T v) { return u + v; });
+    const T last = kLog ? math::log(sum) : T(1) / sum;
+    row.write(reinterpret_cast<S*>(a.out) + r.at,
+              [&](int u, int64_t, const T(&v)[1][kN], T(&y)[kN]) {
+#pragma unroll
+                for (int j = 0; j < kN; j++)
+                  y[j] = kLog ? v[0][j] - top - last : power[u][j] * last;
+              });
+  });
+}
 template <class S, bool kLog> __global__ void __launch_bounds__(kRowThreads)
     softmax_forward(const __grid_constant__ SoftmaxArguments a) {
   using T = Compute<S>;
@@ -41,6 +74,28 @@ template <class S, bool kLog> __global__ void __launch_bounds__(kRowThreads)
 }
 
 // softmax: dx = y (g - sum(g y)); log_softmax: dx = g - exp(y) sum(g).
+template <class S, bool kLog> __global__ void __launch_bounds__(kRowThreads, kHeldBlocks<S>)
+    softmax_backwards_held(const __grid_constant__ SoftmaxArguments a) {
+  using T = Compute<S>;
+  constexpr int kN = kPackOf<S>;
+  TT_SHARED(T, shared, kRowShared);
+  for_rows(a.g, [&](const Row& r) {
+    const HeldRow<S, 2> row(
+        r, {reinterpret_cast<const S*>(a.a) + r.at, reinterpret_cast<const S*>(a.b) + r.at});
+    T part = 0;
+    row.each([&](int, int64_t, const T(&v)[2][kN]) {
+#pragma unroll
+      for (int j = 0; j < kN; j++) part += kLog ? v[0][j] : v[0][j] * v[1][j];
+    });
+    const T sum = r.combined(part, shared, [](T p, T q) { return p + q; });
+    row.write(reinterpret_cast<S*>(a.out) + r.at,
+              [&](int, int64_t, const T(&v)[2][kN], T(&dx)[kN]) {
+#pragma unroll
+                for (int j = 0; j < kN; j++)
+                  dx[j] = kLog ? v[0][j] - math::exp(v[1][j]) * sum : v[1][j] * (v[0][j] - sum);
+              });
+  });
+}
 template <class S, bool kLog> __global__ void __launch_bounds__(kRowThreads)
     softmax_backwards(const __grid_constant__ SoftmaxArguments a) {
   using T = Compute<S>;
@@ -77,7 +132,9 @@ template <bool kLog, bool kBackward> int32_t run_softmax(const void* plan, void*
     const bool aligned = is_aligned(p.a) && is_aligned(p.b) && is_aligned(p.out);
     const RowLaunch l = row_launch(p.outer, p.dim, p.inner, sizeof(S), aligned, kBackward ? 2 : 1);
     const SoftmaxArguments a = {l.g, p.a, p.b, p.out};
-    const auto kernel = kBackward ? softmax_backwards<S, kLog> : softmax_forward<S, kLog>;
+    const auto held = kBackward ? softmax_backwards_held<S, kLog> : softmax_held<S, kLog>;
+    const auto again = kBackward ? softmax_backwards<S, kLog> : softmax_forward<S, kLog>;
+    const auto kernel = l.g.held ? held : again;
     return device::launch(kernel, l.grid, l.block, l.shared_bytes, stream, a);
   });
 }
