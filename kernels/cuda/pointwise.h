@@ -5,6 +5,8 @@
 //   group of kVector elements along dimension 0 -> Walk -> place in each operand
 //   an operand with unit stride there loads its group at once (16 bytes), one with stride 0 repeats
 //
+// Operands without gaps, which lie in one dimension, have a kernel of their own (pointwise_runs).
+//
 // Operands of other dtypes than S, and plans of more than kMaxWalkDims dimensions, are first copied
 // into the workspace (staging.h).
 #pragma once
@@ -18,6 +20,8 @@ namespace TT_NS {
 namespace {
 
 constexpr int kPointwiseThreads = 256;
+constexpr int64_t kRunGroups = 4;     // of each thread of operands without gaps
+constexpr int64_t kRunBlocks = 1024;  // unless the device would have less work than these
 
 template <class... Ts> struct Set {};
 struct SetAll {};
@@ -111,15 +115,11 @@ template <class F, class T, class S, int kArity, uint32_t kBools> struct Pointwi
     else return a.number[k];
   }
 
-  static __device__ __forceinline__ void run_group(const Arguments& a, int64_t group) {
-    int64_t at[kArity + 1];
-    a.walk.find(group, at);
-    Value<1> x[kGroup];
-    Value<2> y[kGroup];
-    Value<3> z[kGroup];
-    if constexpr (kArity >= 1) load<1>(a, a.ptr[1] + at[1], x);
-    if constexpr (kArity >= 2) load<2>(a, a.ptr[2] + at[2], y);
-    if constexpr (kArity >= 3) load<3>(a, a.ptr[3] + at[3], z);
+  // F of the numbers of one group.
+  static __device__ __forceinline__ Pack<Stored<0>, kGroup> results(const Arguments& a,
+                                                                    const Value<1> (&x)[kGroup],
+                                                                    const Value<2> (&y)[kGroup],
+                                                                    const Value<3> (&z)[kGroup]) {
     Pack<Stored<0>, kGroup> out;
 #pragma unroll
     for (int j = 0; j < kGroup; j++) {
@@ -128,13 +128,23 @@ template <class F, class T, class S, int kArity, uint32_t kBools> struct Pointwi
       else if constexpr (kArity == 2) out.v[j] = stored_as(F::op(x[j], y[j], a.param));
       else out.v[j] = stored_as(F::op(x[j], y[j], z[j], a.param));
     }
-    *reinterpret_cast<Pack<Stored<0>, kGroup>*>(a.ptr[0] + at[0]) = out;
+    return out;
+  }
+  // at: the place of the group in each operand.
+  static __device__ __forceinline__ void run_group(const Arguments& a,
+                                                   const int64_t (&at)[kArity + 1]) {
+    Value<1> x[kGroup];
+    Value<2> y[kGroup];
+    Value<3> z[kGroup];
+    if constexpr (kArity >= 1) load<1>(a, a.ptr[1] + at[1], x);
+    if constexpr (kArity >= 2) load<2>(a, a.ptr[2] + at[2], y);
+    if constexpr (kArity >= 3) load<3>(a, a.ptr[3] + at[3], z);
+    *reinterpret_cast<Pack<Stored<0>, kGroup>*>(a.ptr[0] + at[0]) = results(a, x, y, z);
   }
 
-  // within: position behind the place that Walk finds, along dimension 0.
-  static __device__ __forceinline__ void run_one(const Arguments& a, int64_t i, int64_t within) {
-    int64_t at[kArity + 1];
-    a.walk.find(i, at);
+  // The element `within` behind `at` along dimension 0.
+  static __device__ __forceinline__ void run_one(const Arguments& a,
+                                                 const int64_t (&at)[kArity + 1], int64_t within) {
     const auto place = [&](int k, int64_t bytes) {
       return a.ptr[k] + at[k] + (a.repeats[k] ? 0 : within * bytes);
     };
@@ -161,16 +171,83 @@ __global__ void __launch_bounds__(kPointwiseThreads)
   using Body = Pointwise<F, T, S, kArity, kBools>;
   const int64_t i = int64_t(blockIdx.x) * kPointwiseThreads + threadIdx.x;
   if (i >= a.groups) return;
-  if (!a.in_groups) {
-    Body::run_one(a, i, 0);
+  int64_t at[kArity + 1];
+  a.walk.find(i, at);
+  const int64_t left = a.in_groups ? a.n - i * Body::kGroup : 1;
+  if (left >= Body::kGroup && a.in_groups) {
+    Body::run_group(a, at);
     return;
   }
-  const int64_t left = a.n - i * Body::kGroup;
-  if (left >= Body::kGroup) {
-    Body::run_group(a, i);
-    return;
+  for (int64_t j = 0; j < left; j++) Body::run_one(a, at, j);
+}
+
+// ---- operands without gaps ----
+
+// Operand k of such a plan: a run of groups, or one number.
+template <class Body, int k> struct Run {
+  using Stored = typename Body::template Stored<k>;
+  using Value = typename Body::template Value<k>;
+  using Group = Pack<Stored, Body::kGroup>;
+  const Group* groups;  // NULL: one number
+  Value number;
+  Group next;
+
+  __device__ __forceinline__ explicit Run(const typename Body::Arguments& a)
+      : groups(a.repeats[k] ? nullptr : reinterpret_cast<const Group*>(a.ptr[k])), number{} {
+    if (!groups) number = Body::template load_one<k>(a, a.ptr[k]);
   }
-  for (int64_t j = 0; j < left; j++) Body::run_one(a, i, j);
+  __device__ __forceinline__ void fetch(int64_t i) {
+    if (groups) next = groups[i];
+  }
+  __device__ __forceinline__ void values(Value (&x)[Body::kGroup]) const {
+    if (groups) {
+#pragma unroll
+      for (int j = 0; j < Body::kGroup; j++) x[j] = Body::template value_of<k>(next.v[j]);
+    } else {
+#pragma unroll
+      for (int j = 0; j < Body::kGroup; j++) x[j] = number;
+    }
+  }
+};
+template <class Body> struct NoRun {
+  __device__ __forceinline__ explicit NoRun(const typename Body::Arguments&) {}
+  __device__ __forceinline__ void fetch(int64_t) {}
+  template <class X> __device__ __forceinline__ void values(X&) const {}
+};
+
+// A thread fetches its next group before it computes one.
+template <class F, class T, class S, int kArity, uint32_t kBools>
+__global__ void __launch_bounds__(kPointwiseThreads)
+    pointwise_runs(const __grid_constant__ PointwiseArguments<T, kArity> a) {
+  using Body = Pointwise<F, T, S, kArity, kBools>;
+  constexpr int kGroup = Body::kGroup;
+  using Out = Pack<typename Body::template Stored<0>, kGroup>;
+  typename Choose<(kArity >= 1), Run<Body, 1>, NoRun<Body>>::type first(a);
+  typename Choose<(kArity >= 2), Run<Body, 2>, NoRun<Body>>::type second(a);
+  typename Choose<(kArity >= 3), Run<Body, 3>, NoRun<Body>>::type third(a);
+  const auto fetch = [&](int64_t i) {
+    first.fetch(i);
+    second.fetch(i);
+    third.fetch(i);
+  };
+  const int64_t thread = int64_t(blockIdx.x) * kPointwiseThreads + threadIdx.x;
+  const int64_t step = int64_t(gridDim.x) * kPointwiseThreads;
+  const int64_t whole = a.n / kGroup;
+  if (thread < whole) fetch(thread);
+  for (int64_t i = thread; i < whole; i += step) {
+    typename Body::template Value<1> x[kGroup];
+    typename Body::template Value<2> y[kGroup];
+    typename Body::template Value<3> z[kGroup];
+    first.values(x);
+    second.values(y);
+    third.values(z);
+    if (i + step < whole) fetch(i + step);
+    reinterpret_cast<Out*>(a.ptr[0])[i] = Body::results(a, x, y, z);
+  }
+  const int64_t last = whole * kGroup + thread;
+  if (last >= a.n) return;
+  const int64_t starts[kArity + 1] = {};
+  Body::run_one(a, starts, last);
 }
 
 // ---- on the host ----
@@ -224,6 +301,13 @@ int32_t launch_pointwise(const ElementPlan& p, const Param<T>& param, const T* n
     a.number[k] = number[k];
     a.flag[k] = flag[k];
     a.repeats[k] = p.stride[k][0] == 0;
+  }
+  if (a.in_groups && p.ndim <= 1 && !a.repeats[0]) {
+    const int64_t blocks = (a.groups + kPointwiseThreads - 1) / kPointwiseThreads;
+    const int64_t most = (a.groups + kRunGroups - 1) / kRunGroups / kPointwiseThreads;
+    const unsigned grid = unsigned(min(blocks, max(most, kRunBlocks)));
+    return device::launch(pointwise_runs<F, T, S, kArity, kBools>, grid, kPointwiseThreads, 0,
+                          stream, a);
   }
   a.walk.set(p, unit);
   return device::launch(pointwise<F, T, S, kArity, kBools>,
