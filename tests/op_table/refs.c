@@ -42,6 +42,7 @@ void scratch_clear(void) {
 #pragma GCC diagnostic ignored \
     "-Wmissing-field-initializers" /* functions that a row leaves out are NULL */
 #include "refs/arrays.h"
+#include "wide.h"
 
 #include "refs/activation.h"
 #include "refs/arith.h"

@@ -43,6 +43,7 @@ static long double normal_tail(long double x) {
   const long double root = 0x1.6a09e667f3bcdp-1; /* sqrt(1/2) */
   const long double root_rest = -0x1.bdd3413b26456p-55;
   const long double u = -x * root;
+  if (isinf(x)) return erfcl(u);
   const long double rest = fmal(-x, root, -u) - x * root_rest;
   return erfcl(u) - rest * 2 / sqrtl(acosl(-1)) * expl(-u * u);
 }
@@ -89,10 +90,15 @@ static double ref_softshrink(const Inputs* in, const double* x) {
   return x[0] > 0 ? x[0] - lambd : x[0] + lambd;
 }
 static double ref_tanhshrink(double x) {
-  const long double y = x;
-  const long double z = y * y;
-  if (fabs(x) > 0.05) return (double)(y - tanhl(y));
-  return (double)(y * z * (1 / 3.0L - z * (2 / 15.0L - z * (17 / 315.0L - z * 62 / 2835.0L))));
+  const double y = fabs(x);
+  if (y > 0.05 && y < 300) { /* y - (1 - e) / (1 + e), e = exp(-2 y) */
+    const Wide e = wide_exp(wide(-2 * y));
+    const Wide tangent = wide_over(wide_subtract(wide(1), e), wide_add(wide(1), e));
+    return copysign(narrow(wide_subtract(wide(y), tangent)), x);
+  }
+  if (y > 1) return x - copysign(1, x);
+  const long double z = (long double)x * x;
+  return (double)(x * z * (1 / 3.0L - z * (2 / 15.0L - z * (17 / 315.0L - z * 62 / 2835.0L))));
 }
 static double ref_threshold(const Inputs* in, const double* x) {
   return x[0] <= number_arg(in, "threshold", 0) ? number_arg(in, "value", 0) : x[0];

@@ -748,38 +748,39 @@ static int ref_matrix_power(const Inputs* in, Array* outs) {
   for (int64_t k = 0; k < int_arg(in, "n", 0); k++) outs[0] = times(&outs[0], x);
   return 1;
 }
-static void multiply_long(const long double* a, const long double* b, int64_t n, long double* out) {
+static void multiply_wide(const Wide* a, const Wide* b, int64_t n, Wide* out) {
   for (int64_t i = 0; i < n * n; i++) {
-    out[i] = 0;
-    for (int64_t k = 0; k < n; k++) out[i] += a[i / n * n + k] * b[k * n + i % n];
+    out[i] = wide(0);
+    for (int64_t k = 0; k < n; k++)
+      out[i] = wide_add(out[i], wide_times(a[i / n * n + k], b[k * n + i % n]));
   }
 }
 /* Taylor's series of X / 64, squared six times. */
 static int ref_matrix_exp(const Inputs* in, Array* outs) {
   const Array* x = tensor(in, "self");
   const int64_t n = rows_of(x);
-  long double* m = scratch((size_t)(4 * n * n) * sizeof *m);
-  long double* term = m + n * n;
-  long double* sum = term + n * n;
-  long double* next = sum + n * n;
+  Wide* m = scratch((size_t)(4 * n * n) * sizeof *m);
+  Wide* term = m + n * n;
+  Wide* sum = term + n * n;
+  Wide* next = sum + n * n;
   outs[0] = batch_zeros(x, 2, n, n);
   for (int64_t b = 0; b < batch_count(x); b++) {
     for (int64_t i = 0; i < n * n; i++) {
-      m[i] = matrix_at(x, b)[i] / 64.0L;
-      term[i] = sum[i] = i / n == i % n;
+      m[i] = wide(matrix_at(x, b)[i] / 64);
+      term[i] = sum[i] = wide(i / n == i % n);
     }
     for (int k = 1; k < 30; k++) {
-      multiply_long(term, m, n, next);
+      multiply_wide(term, m, n, next);
       for (int64_t i = 0; i < n * n; i++) {
-        term[i] = next[i] / k;
-        sum[i] += term[i];
+        term[i] = wide_over(next[i], wide(k));
+        sum[i] = wide_add(sum[i], term[i]);
       }
     }
     for (int k = 0; k < 6; k++) {
-      multiply_long(sum, sum, n, next);
+      multiply_wide(sum, sum, n, next);
       memcpy(sum, next, (size_t)(n * n) * sizeof *sum);
     }
-    for (int64_t i = 0; i < n * n; i++) matrix_at(&outs[0], b)[i] = (double)sum[i];
+    for (int64_t i = 0; i < n * n; i++) matrix_at(&outs[0], b)[i] = narrow(sum[i]);
   }
   return 1;
 }

@@ -1,4 +1,4 @@
-/* References of special functions: sums and bisections in long double. */
+/* References of special functions: sums and bisections, in more digits than double has. */
 
 static const long double kPiL = 3.14159265358979323846264338327950288L;
 
@@ -68,48 +68,57 @@ static double ref_erfinv(double y) {
   return y == 0 ? 0 : copysign(inverse(erfl, fabsl(y), 0, 10), y);
 }
 static double ref_erfcx(double x) {
-  const long double y = x;
-  if (y > 100) return (double)((1 - 0.5L / (y * y)) / (y * sqrtl(kPiL)));
-  return (double)(expl(y * y) * erfcl(y));
+  const Wide square = wide_product(x, x);
+  double fraction = x;
+  if (!(x > 2)) return isinf(x) ? INFINITY : narrow(wide_exp(square)) * erfc(x);
+  for (int k = 200; k > 0; k--) fraction = x + 0.5 * k / fraction;
+  return 1 / (fraction * sqrt((double)kPiL));
 }
-static long double normal(long double x) { return 0.5L * erfcl(-x / sqrtl(2)); }
+static long double normal(long double x) { return 0.5L * normal_tail(x); }
 static double ref_ndtr(double x) { return (double)normal(x); }
 static double ref_log_ndtr(double x) {
-  const long double y = x;
-  if (y > -100) return (double)(y > 5 ? log1pl(-normal(-y)) : logl(normal(y)));
-  return (double)(-y * y / 2 - logl(-y) - logl(2 * kPiL) / 2);
+  if (x > 0) return (double)log1pl(-normal(-x));
+  if (x > -5 || isnan(x)) return (double)logl(normal(x));
+  return -x * x / 2 + log(ref_erfcx(-x / sqrt(2)) / 2);
 }
 static double ref_ndtri(double p) {
   if (!(p >= 0 && p <= 1)) return NAN;
   if (p == 0 || p == 1) return p == 0 ? -INFINITY : INFINITY;
   if (p == 0.5) return 0;
-  return inverse(normal, p, -150, 150);
+  if (fabs(p - 0.5) < 0.25) return copysign(sqrt(2), p - 0.5) * ref_erfinv(fabs(2 * p - 1));
+  return p < 0.5 ? inverse(normal, p, -150, 150) : -inverse(normal, 1 - p, -150, 150);
 }
 
-/* I of an order, times e^-|x|. */
-static long double scaled_bessel(int order, double x) {
-  const long double a = fabs(x);
-  if (isinf(x)) return 0;
-  if (a > 1000) {
-    const long double r = order == 0 ? 1 + 1 / (8 * a) : 1 - 3 / (8 * a);
-    return r / sqrtl(2 * kPiL * a);
+/* I of an order, times e^-|x|: the power series, or the asymptotic one. */
+static Wide scaled_bessel(int order, double x) {
+  const double a = fabs(x);
+  Wide term = wide(order == 0 || a > 40 ? 1 : a / 2);
+  Wide sum = term;
+  if (isinf(x)) return wide(0);
+  if (a > 40) {
+    for (int k = 1; k < 40; k++) {
+      const double odd = 2 * k - 1;
+      const Wide factor = wide_over(wide(odd * odd - 4 * order), wide_product(8 * a, k));
+      term = wide_times(term, factor);
+      sum = wide_add(sum, term);
+    }
+    return wide(narrow(sum) / sqrt(2 * (double)kPiL * a));
   }
-  long double term = order == 0 ? 1 : a / 2;
-  long double sum = term;
-  for (int k = 1; k < 3000; k++) {
-    term *= a * a / 4 / ((long double)k * (k + order));
-    sum += term;
+  for (int k = 1; k < 200; k++) {
+    term = wide_over(wide_times(term, wide_product(a / 2, a / 2)), wide((double)k * (k + order)));
+    sum = wide_add(sum, term);
   }
-  return sum * expl(-a);
+  return wide_times(sum, wide_exp(wide(-a)));
 }
 static double unscaled_bessel(int order, double x) {
+  const Wide half = wide_exp(wide(fabs(x) / 2));
   if (isinf(x)) return INFINITY;
-  return (double)(scaled_bessel(order, x) * expl(fabsl(x)));
+  return narrow(wide_times(wide_times(scaled_bessel(order, x), half), half));
 }
 static double ref_i0(double x) { return isnan(x) ? x : unscaled_bessel(0, x); }
 static double ref_i1(double x) { return isnan(x) ? x : copysign(unscaled_bessel(1, x), x); }
-static double ref_i0e(double x) { return isnan(x) ? x : (double)scaled_bessel(0, x); }
-static double ref_i1e(double x) { return isnan(x) ? x : copysign((double)scaled_bessel(1, x), x); }
+static double ref_i0e(double x) { return isnan(x) ? x : narrow(scaled_bessel(0, x)); }
+static double ref_i1e(double x) { return isnan(x) ? x : copysign(narrow(scaled_bessel(1, x)), x); }
 
 static double ref_sinc(double x) {
   long double part = fmodl(x, 2); /* exact */
@@ -125,12 +134,30 @@ static double ref_entr(double x) {
 static double ref_xlogy(double a, double b) { return a == 0 && !isnan(b) ? 0 : a * log(b); }
 static double ref_xlog1py(double a, double b) { return a == 0 && !isnan(b) ? 0 : a * log1p(b); }
 
-static long double lower_gamma(double a, double x) { /* the power series of P(a, x) */
-  long double term = expl(a * logl(x) - x - lgammal(a + 1.0L));
-  long double sum = 0;
+/* log(gamma(z)) by Stirling's series, from 40 on. */
+static Wide wide_lgamma(Wide z) {
+  static const double kBernoulli[][2] = {{1, 12},   {-1, 360},      {1, 1260}, {-1, 1680},
+                                         {1, 1188}, {-691, 360360}, {1, 156},  {-3617, 122400}};
+  const Wide half_log_of_2_pi = {0x1.d67f1c864beb5p-1, -0x1.65b5a1b7ff5dfp-55};
+  Wide product = wide(1);
+  for (; z.high < 40; z = wide_add(z, wide(1))) product = wide_times(product, z);
+  Wide sum = wide_subtract(half_log_of_2_pi, z);
+  sum = wide_add(sum, wide_times(wide_subtract(z, wide(0.5)), wide_log(z)));
+  Wide power = z;
+  for (int k = 0; k < 8; k++) {
+    const Wide divisor = wide_times(power, wide(kBernoulli[k][1]));
+    sum = wide_add(sum, wide_over(wide(kBernoulli[k][0]), divisor));
+    power = wide_times(power, wide_times(z, z));
+  }
+  return wide_subtract(sum, wide_log(product));
+}
+static Wide lower_gamma(double a, double x) { /* the power series of P(a, x) */
+  const Wide exponent = wide_subtract(wide_times(wide(a), wide_log(wide(x))), wide(x));
+  Wide term = wide_exp(wide_subtract(exponent, wide_lgamma(wide_sum(a, 1))));
+  Wide sum = wide(0);
   for (int k = 1; k < 2000; k++) {
-    sum += term;
-    term *= x / (a + (long double)k);
+    sum = wide_add(sum, term);
+    term = wide_over(wide_times(term, wide(x)), wide_sum(a, k));
   }
   return sum;
 }
@@ -138,12 +165,12 @@ static double ref_igamma(double a, double x) {
   if (a == INFINITY && !isinf(x) && !(x < 0)) return 0;
   if (!(a >= 0) || !(x >= 0) || isinf(a) || (a == 0 && x == 0)) return NAN;
   if (a == 0 || isinf(x)) return 1;
-  return x == 0 ? 0 : (double)lower_gamma(a, x);
+  return x == 0 ? 0 : narrow(lower_gamma(a, x));
 }
 static double ref_igammac(double a, double x) {
   const double p = ref_igamma(a, x);
   if (isnan(p) || p == 0 || p == 1) return isnan(p) ? p : 1 - p;
-  return (double)(1 - lower_gamma(a, x));
+  return narrow(wide_subtract(wide(1), lower_gamma(a, x)));
 }
 
 static const Reference kSpecial[] = {
