@@ -139,7 +139,13 @@ class Body:
         self.checked = set()  # locals that are known to be tensors
 
     def lines(self):
-        out = self.layout() + self.gather() + self.move() + self.take_reserved()
+        out = (
+            self.layout()
+            + self.default_device()
+            + self.gather()
+            + self.move()
+            + self.take_reserved()
+        )
         out += self.take_self()
         out += self.inplace() + self.bools() + self.further_names() + self.first_alone()
         for p in self.positional:
@@ -155,6 +161,14 @@ class Body:
         if not self.function.leaf:
             return []
         return ["if layout is not None:", f'    check_layout("{self.name}", layout)']
+
+    def default_device(self):
+        """The default device, for a function that makes tensors of no others."""
+        takes_device = any(p.name == "device" for p in self.function.keywords)
+        if not takes_device or any(p.of_types(TENSOR) for p in self.positional):
+            return []
+        absent = "device is None and out is None" if self.function.takes_out else "device is None"
+        return [f"if {absent}:", "    device = local.device"]
 
     def gather(self):
         """A list that may be given as several arguments."""
@@ -357,10 +371,13 @@ class Body:
         ]
 
     def call_without_out(self):
-        """A call with the same arguments, but without out. Its dtype is out's by default."""
+        """A call with the same arguments, but without out. Its dtype and its device are out's by
+        default."""
         given = self.same_arguments()
         if "dtype=dtype" in given and len(self.forms[0].op.outs) == 1:
             given[given.index("dtype=dtype")] = "dtype=dtype or out.dtype"
+        if "device=device" in given:
+            given[given.index("device=device")] = "device=device or out.device"
         return f"{self.name}({', '.join(given)})"
 
     def read_lists(self, form):

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from . import serialization as serialization
     from . import special as special
     from . import sparse as sparse
+    from . import storage as storage
     from . import testing as testing
     from . import utils as utils
     from . import version as version
@@ -154,6 +155,8 @@ if TYPE_CHECKING:
     from .sparse import sparse_coo_tensor as sparse_coo_tensor
     from .sparse import sparse_csr_tensor as sparse_csr_tensor
     from .sparse import spmm as spmm
+    from .storage import TypedStorage as TypedStorage
+    from .storage import UntypedStorage as UntypedStorage
     from ._ops.functions import *  # noqa: F403
     from ._ops.functions import _int_mm as _int_mm
     from ._torch_functions import split as split  # type: ignore[no-redef]
@@ -162,7 +165,7 @@ __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
     "accelerator amp ao array_api autograd backends compiler cpu cuda distributed distributions "
     "errors export fft files func futures fx hub jit library linalg mps multiprocessing nn onnx "
-    "optim profiler random runtime safetensors serialization sparse special testing utils "
+    "optim profiler random runtime safetensors serialization sparse special storage testing utils "
     "version xpu"
 )
 # module -> names of it that users find here
@@ -202,6 +205,7 @@ ELSEWHERE = {
     ),
     "serialization": "load save",
     "_torch_functions": "split",
+    "storage": "TypedStorage UntypedStorage",
     "sparse": "sparse_coo_tensor sparse_csr_tensor spmm",
 }
 HOME = {name: module for module, names in ELSEWHERE.items() for name in names.split()}

@@ -84,6 +84,8 @@ def options(rows: Sequence[Row], values: Mapping[str, Any], op: str, keep: list[
     given, form, fields = 0, "Q", []
     for k, (arg, kind, _, _) in enumerate(rows):
         value = values[arg]
+        if value is None and kind == "Device?":
+            value = local.device
         given |= (value is not None) << k
         code, parts = field(kind, value, op, arg, keep)
         form += code

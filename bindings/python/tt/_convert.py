@@ -122,7 +122,7 @@ def operand(x: Any) -> Any:
     if type(x).__module__ == "numpy" and hasattr(x, "__array_interface__"):
         from ._create import as_tensor
 
-        return as_tensor(x)
+        return as_tensor(x, device="cpu")
     return NotImplemented
 
 

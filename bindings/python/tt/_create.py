@@ -48,9 +48,11 @@ def tensor(
     data: a number, nested lists of numbers, a NumPy array or a tensor.
     dtype: by default that of the array or tensor; for Python numbers bool, int64, and the default
         floating and complex dtypes (float32 and complex64; see set_default_dtype).
-    device: by default that of the tensor, else the CPU.
+    device: by default that of the tensor, else the CPU; or the default device, if there is one.
     Raises ValueError if nested lists have different lengths, TypeError for other data.
     """
+    if device is None:
+        device = local.device
     if dtype is None and type(data) is list:
         result = from_list(data)
         if result is not None and device is None:
@@ -74,6 +76,8 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Device | str | None
     A tensor is returned unchanged and a NumPy array shares its memory with the result, unless dtype
     or device require a copy. Anything else is passed to tensor().
     """
+    if device is None:
+        device = local.device
     if is_array(data) and data.ndim:
         data = from_numpy(data)
     if isinstance(data, Tensor):
@@ -148,6 +152,8 @@ def scalar_tensor(
     ignored."""
     code = dtype_code(dtype or Defaults.float, "scalar_tensor", "dtype")
     t = tensor_result("tt_scalar_tensor", scalar(s, "scalar_tensor", "s"), c_int32(code))
+    if device is None:
+        device = local.device
     if device is None and not requires_grad:
         return t
     return t.to(device).requires_grad_(requires_grad)

@@ -1,6 +1,8 @@
 """Layouts, and Tensor attributes for layouts and devices that tt lacks."""
 from __future__ import annotations
 
+from math import prod
+
 from . import errors
 from ._types import Named
 
@@ -115,6 +117,13 @@ class TensorLayout:
             raise TypeError("apply_: self must be on the CPU and require no gradient")
         return mapped(self, callable, self)
 
+    def map2_(self: Any, x: Any, y: Any, callable: _Function) -> Tensor:
+        """Replaces each element a by callable(a, b, c) with b from x and c from y. Slow. Returns
+        self."""
+        if not self.is_cpu or any(t.requires_grad for t in (self, x, y)):
+            raise TypeError("map2_: the tensors must be on the CPU and require no gradient")
+        return mapped(self, callable, self, x.expand(self.shape), y.expand(self.shape))
+
     def map_(self: Any, tensor: Any, callable: _Function) -> Tensor:
         """Replaces each element x by callable(x, y) with y from tensor. Slow. Returns self."""
         if not self.is_cpu or self.requires_grad or tensor.requires_grad:
@@ -123,11 +132,29 @@ class TensorLayout:
 
     # ---- other memory ----
 
-    def set_(self: Any, source: Any = None) -> Tensor:
+    def set_(
+        self: Any, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None
+    ) -> Tensor:
         """Gives self the memory, shape and strides of source; without source, makes it empty.
-        Returns self."""
+        Returns self.
+
+        source: a tensor or a storage, whose elements are those of self's dtype.
+        storage_offset, size, stride: the place of self in the memory of source.
+        """
+        from .storage import Storage
+
         if source is None:
             source = self.new_empty(0)
+        if isinstance(source, Storage):
+            source = source.elements
+            if source.dtype is not self.dtype:
+                source = source.view(self.dtype)
+            source = source[storage_offset:] if size is None else source
+        if size is not None:
+            size = tuple(size)
+            if stride is None:
+                stride = [prod(size[i + 1 :]) for i in range(len(size))]
+            source = source.as_strided(size, stride, storage_offset)
         if source.dtype is not self.dtype:
             raise errors.DtypeError(
                 f"set_: source is {source.dtype}: must be of self's dtype, {self.dtype}"
@@ -145,9 +172,7 @@ class TensorLayout:
             raise errors.AutogradError("resize_: self requires a gradient: detach() it first")
         if tuple(self.shape) == size:
             return self
-        n = 1
-        for length in size:
-            n *= length
+        n = prod(size)
         offset = self.storage_offset()
         available = self._storage_bytes() // self.itemsize
         if offset + n > available:

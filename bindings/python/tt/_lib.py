@@ -258,9 +258,12 @@ class Local(threading.local):
 
     ctx: its tt_ctx, in the form that is fastest for ctypes.
     raised: the exception of a Python callback of the running call, or None.
+    device: the default device; None: the CPU. devices: the former ones, within `with device(…):`.
     """
 
     raised: BaseException | None
+    device: Any
+    devices: list[Any]
 
     def __init__(self) -> None:
         self.owner = Ctx()
@@ -268,6 +271,7 @@ class Local(threading.local):
             raise errors.TtError("tt_ctx_new failed")
         self.ctx = c_void_p.from_param(self.owner._address)
         self.raised = None
+        self.device, self.devices = None, []
         for name, values in settings.items():
             getattr(lib, name)(self.ctx, *values)
         if threading.current_thread() is threading.main_thread():  # which runs signal handlers

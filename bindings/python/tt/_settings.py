@@ -10,12 +10,12 @@ from importlib import import_module
 
 from ._convert import instance
 from ._index import INT_MAX
-from ._lib import call, settings
+from ._lib import call, local, settings
 from ._tensor import Tensor, named_type
 from ._types import Defaults, Size
 from ._types import device as device_class
 from ._types import dtype as dtype_class
-from .errors import ShapeError, UnimplementedError
+from .errors import ShapeError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,17 +54,16 @@ def set_default_tensor_type(t: Any) -> None:
 
 
 def get_default_device() -> device:
-    """Returns the default device: the CPU."""
-    return device_class("cpu")
+    """Returns the default device of this thread: the CPU, unless set_default_device or a block
+    `with tt.device(…):` has changed it."""
+    return local.device or device_class("cpu")
 
 
 def set_default_device(device: Any) -> None:
-    """Accepts the CPU, which is always the default device."""
-    if device is not None and device_class(device).type != "cpu":
-        raise UnimplementedError(
-            f"set_default_device: device is {device}: tensors are made on the CPU by default; "
-            "give device= to the functions that make them, or move a model by .to(device)"
-        )
+    """Sets the default device of this thread, where functions that take no tensors, and layers,
+    make tensors; None: the CPU. Tensors over other memory, as of from_numpy, stay where they
+    are."""
+    local.device = None if device is None else device_class(device)
 
 
 def is_inference_mode_enabled() -> bool:
@@ -154,8 +153,10 @@ def is_inference(input: Tensor) -> bool:
 
 
 def is_storage(obj: Any) -> bool:
-    """Returns False: tt has no storage objects."""
-    return False
+    """Returns whether obj is a storage."""
+    from .storage import Storage
+
+    return isinstance(obj, Storage)
 
 
 def typename(obj: Any) -> str:

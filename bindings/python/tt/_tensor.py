@@ -9,7 +9,6 @@ import copy
 import weakref
 from ctypes import byref, c_char, c_int32, c_int64, c_void_p, create_string_buffer
 from struct import Struct
-from types import SimpleNamespace
 
 from ._kinds import kind_name
 from . import _ops as ops
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from ._types import dtype as _dtype
     from ._types import memory_format as _memory_format
     from .autograd.graph import Node
+    from .storage import TypedStorage, UntypedStorage
 
     SomeTensor = TypeVar("SomeTensor", bound="Tensor")
 
@@ -48,7 +48,8 @@ SCALAR = Struct("iiqdd")  # tt_scalar: kind, pad, i, re, im
 tensor_select = lib.tt_select
 tensor_index_get, tensor_index_set = lib.tt_index_get, lib.tt_index_set
 new_scalar = lib.tt_scalar_tensor
-CPU = device("cpu").code
+CPU_DEVICE = device("cpu")
+CPU = CPU_DEVICE.code
 DTYPE_CLASS = dtype
 SMALL = tuple(map(c_int64, range(65)))
 FIRST_DIM = SMALL[0]
@@ -69,8 +70,8 @@ def number(kind: int, i: int, re: float, im: float) -> Any:
 class Tensor(Arithmetic, TensorLayout):
     """An n-dimensional array with automatic differentiation.
 
-    Tensor(2, 3) is uninitialised float32 of this shape. Tensor(data) has the values of data as
-    float32. Tensor(tensor) is an alias, for subclasses.
+    Tensor(2, 3) and Tensor(x.shape) are uninitialised float32. Tensor(data) has the values of data
+    as float32. Tensor(tensor) is an alias, for subclasses.
 
     Functions, methods and operators on a subclass return the subclass, unless it is defined with
     plain_results=True, as Parameter is.
@@ -81,14 +82,18 @@ class Tensor(Arithmetic, TensorLayout):
     _kept_grad: weakref.ref[Tensor] | None
     __array_priority__ = 1000  # NumPy leaves mixed operations to __radd__ and the like
 
-    def __new__(cls, *data: Any) -> Self:
+    def __new__(cls, *data: Any, device: _device | str | None = None) -> Self:
         if len(data) == 1 and isinstance(data[0], Tensor):
-            return data[0].detach().as_subclass(cls)
+            return data[0].detach().to(device=device).as_subclass(cls)
+        if len(data) == 1 and isinstance(data[0], Size):
+            data = tuple(data[0])
         if all(type(x) is int for x in data):
-            return ops.empty(data or (0,)).as_subclass(cls)
+            return ops.empty(data or (0,), device=device).as_subclass(cls)
+        if len(data) != 1 or isinstance(data[0], (bool, float, complex)):
+            raise TypeError("Tensor() takes sizes or one sequence; tt.tensor() takes a number")
         from ._create import tensor
 
-        return tensor(*data, dtype=FLOAT32).as_subclass(cls)
+        return tensor(data[0], dtype=FLOAT32, device=device).as_subclass(cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
@@ -144,15 +149,31 @@ class Tensor(Arithmetic, TensorLayout):
         """Number of bytes of all elements."""
         return self.numel() * self.itemsize
 
-    def untyped_storage(self) -> SimpleNamespace:
-        """Returns the memory that self and its views share. It has data_ptr(), nbytes(), size() and
-        is_shared()."""
-        return SimpleNamespace(
-            data_ptr=self._storage_data,
-            nbytes=self._storage_bytes,
-            size=self._storage_bytes,
-            is_shared=self.is_shared,
-        )
+    def untyped_storage(self) -> UntypedStorage:
+        """Returns the memory that self and its views share, as bytes."""
+        from .storage import untyped_storage
+
+        return untyped_storage(self)
+
+    def storage(self) -> TypedStorage:
+        """Returns the memory that self and its views share, as elements."""
+        from .storage import TypedStorage, whole
+
+        return TypedStorage(whole(self))
+
+    def const_data_ptr(self) -> _int:
+        """Returns data_ptr(), which may not be written through."""
+        return self.data_ptr()
+
+    @property
+    def name(self) -> None:
+        """None: tensors have no names."""
+        return None
+
+    def dim_order(self) -> tuple[_int, ...]:
+        """Returns the dimensions from the outermost in memory to the innermost."""
+        strides = self.stride()
+        return tuple(sorted(range(self.ndim), key=lambda d: (-strides[d], d)))
 
     def is_contiguous(self, memory_format: _memory_format = contiguous_format) -> _bool:
         """Returns whether the elements are in the order of memory_format, without gaps."""
@@ -713,8 +734,8 @@ class Tensor(Arithmetic, TensorLayout):
             from ._create import as_tensor, scalar_tensor
 
             if isinstance(value, (bool, int, float, complex)):
-                return scalar_tensor(value, dtype=self.dtype)
-            return as_tensor(value, dtype=self.dtype)
+                return scalar_tensor(value, dtype=self.dtype, device=CPU_DEVICE)
+            return as_tensor(value, dtype=self.dtype, device=CPU_DEVICE)
         h = TensorHandle()
         dtype = self.dtype
         if dtype.itemsize == 2 and kind is float:

@@ -20,12 +20,13 @@ from ._lib import Status
 from ._tensor import Tensor
 from .autograd import no_grad
 from .nn.parameter import Buffer, Parameter
+from .storage import TypedStorage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-    Relocate = Callable[["Storage", str], Any]
+    Relocate = Callable[["TypedStorage", str], Any]
 
 if TYPE_CHECKING:
     PythonPickler: Any = object
@@ -195,38 +196,11 @@ def write_archive(obj: Any, file: Any, protocol: int) -> None:
 # ---- reading ----
 
 
-class Storage:
-    """The elements that tensors of a file share. A function as map_location receives it.
-
-    It returns this storage or one on another device.
-    """
-
-    def __init__(self, elements: Tensor) -> None:
-        self.elements = elements
-
-    @property
-    def device(self) -> Any:
-        return self.elements.device
-
-    @property
-    def dtype(self) -> Any:
-        return self.elements.dtype
-
-    def __len__(self) -> int:
-        return self.elements.numel()
-
-    def cpu(self) -> Storage:
-        return Storage(self.elements.cpu())
-
-    def cuda(self, device: int = 0, non_blocking: bool = False) -> Storage:
-        return Storage(self.elements.cuda(device))
-
-
 def relocation(map_location: Any) -> Relocate:
     """Returns a function of (storage, location) that moves the storage as map_location says."""
 
-    def to(storage: Storage, device: Any) -> Storage:
-        return storage if device is None else Storage(storage.elements.to(device))
+    def to(storage: TypedStorage, device: Any) -> TypedStorage:
+        return storage if device is None else TypedStorage(storage.elements.to(device))
 
     if map_location is None:
         return lambda storage, location: storage
@@ -238,7 +212,7 @@ def relocation(map_location: Any) -> Relocate:
 
 
 def rebuild_tensor(
-    storage: Storage, offset: int, size: Any, stride: Any, requires_grad: bool, *rest: Any
+    storage: TypedStorage, offset: int, size: Any, stride: Any, requires_grad: bool, *rest: Any
 ) -> Tensor:
     """Implements PyTorch's _rebuild_tensor_v2."""
     with no_grad():
@@ -247,7 +221,7 @@ def rebuild_tensor(
 
 
 def rebuild_typed_tensor(
-    storage: Storage,
+    storage: TypedStorage,
     offset: int,
     size: Any,
     stride: Any,
@@ -257,7 +231,7 @@ def rebuild_typed_tensor(
     *rest: Any,
 ) -> Tensor:
     """Implements PyTorch's _rebuild_tensor_v3, over a storage of bytes."""
-    typed = Storage(storage.elements.view(dtype))
+    typed = TypedStorage(storage.elements.view(dtype))
     return rebuild_tensor(typed, offset, size, stride, requires_grad)
 
 
@@ -391,7 +365,7 @@ def unpickle(text: Any, weights_only: bool, load_storage: Any) -> Any:
 def read_archive(path: Any, map_location: Any, weights_only: bool) -> Any:
     """Loads the object of a zip archive of torch.save."""
     relocate = relocation(map_location)
-    kept: dict[str, Storage] = {}
+    kept: dict[str, TypedStorage] = {}
     with zipfile.ZipFile(path) as archive:
         root = next(
             (n[: -len("data.pkl")] for n in archive.namelist() if n.endswith("data.pkl")), None
@@ -404,7 +378,7 @@ def read_archive(path: Any, map_location: Any, weights_only: bool) -> Any:
         if order not in (b"little", b"big"):
             raise malformed(f"load: the byteorder is {order!r}: must be little or big")
 
-        def load_storage(dtype_name: Any, key: str, location: str, n: int) -> Storage:
+        def load_storage(dtype_name: Any, key: str, location: str, n: int) -> TypedStorage:
             if key not in kept:
                 dtype = _types.BY_NAME[dtype_name]
                 data = archive.read(f"{root}data/{key}")
@@ -415,7 +389,7 @@ def read_archive(path: Any, map_location: Any, weights_only: bool) -> Any:
                     )
                 if order == b"big":
                     data = swapped(data, dtype)
-                kept[key] = relocate(Storage(from_bytes(data, dtype, (n,))), location)
+                kept[key] = relocate(TypedStorage(from_bytes(data, dtype, (n,))), location)
             return kept[key]
 
         text = io.BytesIO(archive.read(root + "data.pkl"))
@@ -435,15 +409,17 @@ def swapped(data: bytes, dtype: Any) -> bytes:
 def read_legacy(path: Any, map_location: Any, weights_only: bool) -> Any:
     """Loads the object of a file that PyTorch before 1.6 wrote."""
     relocate = relocation(map_location)
-    waiting: dict[str, tuple[Storage, Tensor]] = {}
+    waiting: dict[str, tuple[TypedStorage, Tensor]] = {}
 
-    def load_storage(dtype_name: Any, key: str, location: str, n: int, view: Any = None) -> Storage:
+    def load_storage(
+        dtype_name: Any, key: str, location: str, n: int, view: Any = None
+    ) -> TypedStorage:
         dtype = _types.BY_NAME[dtype_name]
         if n * dtype.itemsize > os.path.getsize(path):
             raise malformed(f"load: {path} is too short for {n} elements of {dtype.name}")
         if key not in waiting:
             elements = from_bytes(bytes(n * dtype.itemsize), dtype, (n,))
-            waiting[key] = relocate(Storage(elements), location), elements
+            waiting[key] = relocate(TypedStorage(elements), location), elements
         return waiting[key][0]
 
     with open(path, "rb") as file:

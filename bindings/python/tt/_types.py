@@ -75,6 +75,12 @@ class dtype(Named):
         """Returns the complex dtype of this precision: complex128 for float64, else complex64."""
         return BY_NAME["complex128" if self.name == "float64" else "complex64"]
 
+    def to_real(self) -> dtype:
+        """Returns the dtype of the parts of a complex dtype; of others, self."""
+        if not self.is_complex:
+            return self
+        return BY_NAME["float64" if self.name == "complex128" else "float32"]
+
 
 class memory_format(Named):
     """The order of a tensor's elements in memory. ndim: dimensions of its tensors, 0 for any."""
@@ -112,20 +118,23 @@ class Defaults:
 
 
 class device:
-    """The device of a tensor's memory: device("cpu"), device("cuda:1"), device("cuda", 1),
-    device("meta").
+    """The device of a tensor's memory: device("cpu"), device("meta"), device("cuda:1"),
+    device("cuda", 1) or device(1).
 
     type: "cpu", "cuda", "meta" or "ext" (of the application). index: an int; None for cpu and meta.
-    Raises DeviceError for any other name.
+    Raises DeviceError for any other name. `with device(…):` makes it the default device of this
+    thread.
     """
 
     __slots__ = ("type", "index")
     type: str
     index: int | None
 
-    def __new__(cls, type: str | device, index: int | None = None) -> device:
+    def __new__(cls, type: str | device | int, index: int | None = None) -> device:
         if isinstance(type, device):
             return type
+        if isinstance(type, int) and not isinstance(type, bool) and index is None:
+            return cls.of(_tables.DEVICES["cuda"], type)
         if not isinstance(type, str):
             raise TypeError(
                 f"device(): argument 'type' must be str or device, not {type.__class__.__name__}"
@@ -145,6 +154,19 @@ class device:
         instance.type = DEVICE_TYPES[code]
         instance.index = index if instance.type in ("cuda", "ext") else None
         return instance
+
+    def __enter__(self) -> device:
+        """Makes this the default device of the thread within the block."""
+        from ._lib import local
+
+        local.devices.append(local.device)
+        local.device = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        from ._lib import local
+
+        local.device = local.devices.pop()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)

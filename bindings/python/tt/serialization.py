@@ -15,11 +15,12 @@ from contextlib import contextmanager
 from . import _types
 from ._handles import StateDictHandle, torch_load, torch_save
 from ._tensor import Tensor
-from ._torch_files import ADVICE, LEGACY_START, Storage, malformed, read_archive, read_legacy
+from ._torch_files import ADVICE, LEGACY_START, malformed, read_archive, read_legacy
 from ._torch_files import relocation, safe, write_archive
 from .errors import FileError, FormatError
 from .nn.parameter import Parameter
 from .safetensors import safe_open, save_file
+from .storage import TypedStorage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -317,7 +318,7 @@ def arranged(tensors: dict[str, Tensor], structure: str | None, map_location: An
     if map_location is not None:
         relocate = relocation(map_location)
         for name, t in tensors.items():
-            moved = relocate(Storage(t.detach()), "cpu").elements
+            moved = relocate(TypedStorage(t.detach()), "cpu").elements
             tensors[name] = moved.requires_grad_(t.requires_grad)
     return tensors if structure is None else unpack(json.loads(structure), tensors)
 

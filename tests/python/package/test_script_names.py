@@ -51,8 +51,9 @@ def test_backends():
 def test_settings():
     tt.set_default_device("cpu")
     assert tt.get_default_device() == tt.device("cpu")
-    with pytest.raises(NotImplementedError, match="set_default_device: device is cuda"):
-        tt.set_default_device("cuda")
+    with pytest.raises(RuntimeError, match="'gpu' is no device"):
+        tt.set_default_device("gpu")
+    tt.set_default_device(None)
     tt.set_default_tensor_type(tt.FloatTensor)
     tt.set_default_tensor_type("torch.FloatTensor")
     tt.use_deterministic_algorithms(True)

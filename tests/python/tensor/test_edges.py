@@ -2,6 +2,7 @@
 values are PyTorch's."""
 import inspect
 import math
+from threading import Thread
 
 import numpy
 import pytest
@@ -390,3 +391,81 @@ def test_signs_of_determinants_are_exact():
     negative = tt.linalg.det(x) < 0
     assert set(tt.linalg.slogdet(x).sign.tolist()) == {1.0, -1.0}
     assert tt.equal(tt.isnan(tt.logdet(x)), negative)
+
+
+def test_storages():
+    x = tt.arange(6).view(2, 3)
+    typed, untyped = x[1:].storage(), x[1:].untyped_storage()
+    assert typed.data_ptr() == untyped.data_ptr() == x.data_ptr() and tt.is_storage(typed)
+    assert (len(typed), typed.size(), typed.nbytes(), len(untyped)) == (6, 6, 48, 48)
+    assert (typed.element_size(), untyped.element_size(), typed.dtype) == (8, 1, tt.int64)
+    assert list(typed) == typed.tolist() == [0, 1, 2, 3, 4, 5] and typed[-1] == 5
+    typed[1] = 9
+    typed[4:].fill_(7)
+    assert x.tolist() == [[0, 9, 2], [3, 7, 7]] and typed.untyped()[8] == 9
+    assert typed.clone().copy_(tt.ones(6, dtype=tt.int64).storage()).tolist() == [1] * 6
+    assert typed.type() == "tt.LongStorage" and typed.cpu() is typed and not typed.is_shared()
+    for i in (6, -7):
+        with pytest.raises(IndexError, match="out of range for a storage of size 6"):
+            typed[i]
+    assert untyped.resize_(48) is untyped
+    with pytest.raises(NotImplementedError, match="tt cannot change that to 0"):
+        untyped.resize_(0)
+    y = tt.empty(0, dtype=tt.int64)
+    assert y.set_(untyped, 1, (2, 2), (3, 1)).tolist() == [[9, 2], [7, 7]]
+    assert y.set_(typed).tolist() == x.reshape(-1).tolist() and y.set_(x).shape == (2, 3)
+    with pytest.raises(RuntimeError, match="must be of self's dtype"):
+        tt.empty(0).set_(x)
+    own = tt.UntypedStorage(8).fill_(0)
+    assert tt.empty(0).set_(own, 0, (2,)).tolist() == [0, 0]
+
+
+def test_default_device():
+    assert tt.get_default_device() == tt.device("cpu")
+    with tt.device("meta") as meta:
+        made = [tt.ones(2), tt.randn(2), tt.tensor([1.0]), tt.arange(3), tt.fft.fftfreq(4)]
+        assert all(t.is_meta for t in made) and tt.get_default_device() is meta
+        layer = tt.nn.Sequential(tt.nn.Linear(2, 3), tt.nn.BatchNorm1d(3))
+        assert all(t.is_meta for t in layer.state_dict().values())
+        x = tt.zeros(3, device="cpu")
+        x[0], x[1:] = 1, [2.0, 3.0]
+        assert (x + 1).tolist() == [2, 3, 4] and tt.ones_like(x).is_cpu
+        tt.arange(3, out=x)
+        assert x.tolist() == [0, 1, 2]
+        with tt.device("cpu"):
+            assert tt.ones(2).is_cpu
+        assert tt.ones(2).is_meta
+        seen = []
+        thread = Thread(target=lambda: seen.append(tt.ones(2).is_cpu))
+        thread.start()
+        thread.join()
+        assert seen == [True]
+    tt.set_default_device("meta")
+    try:
+        assert tt.ones(2).is_meta
+    finally:
+        tt.set_default_device(None)
+    assert tt.ones(2).is_cpu
+
+
+def test_small_attributes():
+    assert tt.Tensor(tt.Size([2, 3])).shape == (2, 3) and tt.Tensor([1], device="meta").is_meta
+    with pytest.raises(TypeError, match="tt.tensor.. takes a number"):
+        tt.Tensor(3.5)
+    x = tt.ones(2, 3, 4)
+    assert x.permute(2, 0, 1).dim_order() == (1, 2, 0) and x.name is None
+    assert x.const_data_ptr() == x.data_ptr()
+    y = tt.ones(2).map2_(tt.zeros(2), tt.full((2,), 5.0), lambda a, b, c: a + b * c)
+    assert y.tolist() == [1, 1]
+    dtypes = (tt.complex128, tt.complex64, tt.float64, tt.bfloat16, tt.int64)
+    reals = [tt.float64, tt.float32, tt.float64, tt.bfloat16, tt.int64]
+    assert [d.to_real() for d in dtypes] == reals
+    assert tt.device(1) == tt.device("cuda:1")
+    version = x._version
+    tt.autograd.graph.increment_version([x, x])
+    assert x._version == version + 2
+    w = tt.ones(2, requires_grad=True)
+    e = w.exp()
+    tt.autograd.graph.increment_version(e)
+    with pytest.raises(RuntimeError, match="written in place"):
+        e.sum().backward()

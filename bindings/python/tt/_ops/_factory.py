@@ -73,10 +73,13 @@ def empty(*args: Any, dtype: dtype | None = None, device: device | str | None = 
     """
     if layout is not None:
         check_layout("empty", layout)
+    if device is None and out is None:
+        device = local.device
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "empty",
         "size")
     if out is not None:
-        return written(empty(size, dtype=dtype or out.dtype, device=device), out, "empty")
+        return (written(empty(size, dtype=dtype or out.dtype, device=device or out.device), out,
+                        "empty"))
     size_c, size_n = int_list(size, "empty", "size")
     opts = None
     if dtype is not None or device is not None:
@@ -115,9 +118,11 @@ def empty_strided(size: int | Sequence[int], stride: int | Sequence[int], *,
     """
     if layout is not None:
         check_layout("empty_strided", layout)
+    if device is None and out is None:
+        device = local.device
     if out is not None:
-        return (written(empty_strided(size, stride, dtype=dtype or out.dtype, device=device), out,
-                        "empty_strided"))
+        return (written(empty_strided(size, stride, dtype=dtype or out.dtype,
+                                      device=device or out.device), out, "empty_strided"))
     size_c, size_n = int_list(size, "empty_strided", "size")
     stride_c, stride_n = int_list(stride, "empty_strided", "stride")
     opts = None
@@ -153,10 +158,13 @@ def zeros(*args: Any, dtype: dtype | None = None, device: device | str | None = 
     """
     if layout is not None:
         check_layout("zeros", layout)
+    if device is None and out is None:
+        device = local.device
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "zeros",
         "size")
     if out is not None:
-        return written(zeros(size, dtype=dtype or out.dtype, device=device), out, "zeros")
+        return (written(zeros(size, dtype=dtype or out.dtype, device=device or out.device), out,
+                        "zeros"))
     size_c, size_n = int_list(size, "zeros", "size")
     opts = None
     if dtype is not None or device is not None:
@@ -190,10 +198,13 @@ def ones(*args: Any, dtype: dtype | None = None, device: device | str | None = N
     """
     if layout is not None:
         check_layout("ones", layout)
+    if device is None and out is None:
+        device = local.device
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "ones",
         "size")
     if out is not None:
-        return written(ones(size, dtype=dtype or out.dtype, device=device), out, "ones")
+        return (written(ones(size, dtype=dtype or out.dtype, device=device or out.device), out,
+                        "ones"))
     size_c, size_n = int_list(size, "ones", "size")
     opts = None
     if dtype is not None or device is not None:
@@ -227,8 +238,11 @@ def full(size: int | Sequence[int], fill_value: complex, *, dtype: dtype | None 
     """
     if layout is not None:
         check_layout("full", layout)
+    if device is None and out is None:
+        device = local.device
     if out is not None:
-        return written(full(size, fill_value, dtype=dtype or out.dtype, device=device), out, "full")
+        return (written(full(size, fill_value, dtype=dtype or out.dtype,
+                             device=device or out.device), out, "full"))
     size_c, size_n = int_list(size, "full", "size")
     opts = None
     if dtype is not None or device is not None:
@@ -268,10 +282,12 @@ def arange(start: complex | None = None, end: complex | None = None, step: compl
     """
     if layout is not None:
         check_layout("arange", layout)
+    if device is None and out is None:
+        device = local.device
     start, end = left_out(0, start, end)
     if out is not None:
-        return (written(arange(start, end, step, dtype=dtype or out.dtype, device=device), out,
-                        "arange"))
+        return (written(arange(start, end, step, dtype=dtype or out.dtype,
+                               device=device or out.device), out, "arange"))
     opts = None
     if step != 1 or type(step) is not int or dtype is not None or device is not None:
         opts = _o_arange(1 | (dtype is not None) << 1 | (device is not None) << 2,
@@ -306,8 +322,8 @@ def empty_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
         if not isinstance(input, Tensor):
             raise wrong_kind("empty_like", "input", "Tensor", input)
     if out is not None:
-        return (written(empty_like(input, dtype=dtype or out.dtype, device=device), out,
-                        "empty_like"))
+        return (written(empty_like(input, dtype=dtype or out.dtype, device=device or out.device),
+                        out, "empty_like"))
     opts = None
     if dtype is not None or device is not None:
         opts = _o_empty_like((dtype is not None) | (device is not None) << 1,
@@ -342,8 +358,8 @@ def zeros_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
         if not isinstance(input, Tensor):
             raise wrong_kind("zeros_like", "input", "Tensor", input)
     if out is not None:
-        return (written(zeros_like(input, dtype=dtype or out.dtype, device=device), out,
-                        "zeros_like"))
+        return (written(zeros_like(input, dtype=dtype or out.dtype, device=device or out.device),
+                        out, "zeros_like"))
     opts = None
     if dtype is not None or device is not None:
         opts = _o_zeros_like((dtype is not None) | (device is not None) << 1,
@@ -378,7 +394,8 @@ def ones_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
         if not isinstance(input, Tensor):
             raise wrong_kind("ones_like", "input", "Tensor", input)
     if out is not None:
-        return written(ones_like(input, dtype=dtype or out.dtype, device=device), out, "ones_like")
+        return (written(ones_like(input, dtype=dtype or out.dtype, device=device or out.device),
+                        out, "ones_like"))
     opts = None
     if dtype is not None or device is not None:
         opts = _o_ones_like((dtype is not None) | (device is not None) << 1,
@@ -415,8 +432,8 @@ def full_like(input: Tensor, fill_value: complex, *, dtype: dtype | None = None,
         if not isinstance(input, Tensor):
             raise wrong_kind("full_like", "input", "Tensor", input)
     if out is not None:
-        return (written(full_like(input, fill_value, dtype=dtype or out.dtype, device=device), out,
-                        "full_like"))
+        return (written(full_like(input, fill_value, dtype=dtype or out.dtype,
+                                  device=device or out.device), out, "full_like"))
     opts = None
     if dtype is not None or device is not None:
         opts = _o_full_like((dtype is not None) | (device is not None) << 1,
@@ -447,8 +464,10 @@ def eye(n: int, m: int | None = None, *, dtype: dtype | None = None,
     """
     if layout is not None:
         check_layout("eye", layout)
+    if device is None and out is None:
+        device = local.device
     if out is not None:
-        return written(eye(n, m, dtype=dtype or out.dtype, device=device), out, "eye")
+        return written(eye(n, m, dtype=dtype or out.dtype, device=device or out.device), out, "eye")
     opts = None
     if m is not None or dtype is not None or device is not None:
         opts = _o_eye((m is not None) | (dtype is not None) << 1 | (device is not None) << 2,
@@ -476,9 +495,11 @@ def linspace(start: complex, end: complex, steps: int, *, dtype: dtype | None = 
     """
     if layout is not None:
         check_layout("linspace", layout)
+    if device is None and out is None:
+        device = local.device
     if out is not None:
-        return (written(linspace(start, end, steps, dtype=dtype or out.dtype, device=device), out,
-                        "linspace"))
+        return (written(linspace(start, end, steps, dtype=dtype or out.dtype,
+                                 device=device or out.device), out, "linspace"))
     opts = None
     if dtype is not None or device is not None:
         opts = _o_linspace((dtype is not None) | (device is not None) << 1,
@@ -505,6 +526,8 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = N
       dtype: int64 or int32; default: int64
       device: device of the result; default: CPU
     """
+    if device is None:
+        device = local.device
     opts = None
     if dtype is not None or device is not None:
         opts = _o_tril_indices((dtype is not None) | (device is not None) << 1,
@@ -531,6 +554,8 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = N
       dtype: int64 or int32; default: int64
       device: device of the result; default: CPU
     """
+    if device is None:
+        device = local.device
     opts = None
     if dtype is not None or device is not None:
         opts = _o_triu_indices((dtype is not None) | (device is not None) << 1,
@@ -561,9 +586,11 @@ def logspace(start: complex, end: complex, steps: int, base: float = 10.0, *,
     """
     if layout is not None:
         check_layout("logspace", layout)
+    if device is None and out is None:
+        device = local.device
     if out is not None:
-        return (written(logspace(start, end, steps, base, dtype=dtype or out.dtype, device=device),
-                        out, "logspace"))
+        return (written(logspace(start, end, steps, base, dtype=dtype or out.dtype,
+                                 device=device or out.device), out, "logspace"))
     opts = None
     if base != 10.0 or type(base) is not float or dtype is not None or device is not None:
         opts = _o_logspace(1 | (dtype is not None) << 1 | (device is not None) << 2,
@@ -592,9 +619,11 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: dtype | Non
     """
     if layout is not None:
         check_layout("hann_window", layout)
+    if device is None and out is None:
+        device = local.device
     if out is not None:
         return (written(hann_window(window_length, periodic, dtype=dtype or out.dtype,
-                                    device=device), out, "hann_window"))
+                                    device=device or out.device), out, "hann_window"))
     opts = None
     if periodic is not True or dtype is not None or device is not None:
         opts = _o_hann_window(1 | (dtype is not None) << 1 | (device is not None) << 2,
@@ -628,9 +657,11 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
     """
     if layout is not None:
         check_layout("hamming_window", layout)
+    if device is None and out is None:
+        device = local.device
     if out is not None:
         return (written(hamming_window(window_length, periodic, alpha, beta,
-                                       dtype=dtype or out.dtype, device=device), out,
+                                       dtype=dtype or out.dtype, device=device or out.device), out,
                         "hamming_window"))
     opts = None
     if (periodic is not True or alpha != 0.54 or type(alpha) is not float or beta != 0.46
@@ -666,9 +697,11 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: dtype |
     """
     if layout is not None:
         check_layout("blackman_window", layout)
+    if device is None and out is None:
+        device = local.device
     if out is not None:
         return (written(blackman_window(window_length, periodic, dtype=dtype or out.dtype,
-                                        device=device), out, "blackman_window"))
+                                        device=device or out.device), out, "blackman_window"))
     opts = None
     if periodic is not True or dtype is not None or device is not None:
         opts = _o_blackman_window(1 | (dtype is not None) << 1 | (device is not None) << 2,
@@ -700,9 +733,11 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: dtype |
     """
     if layout is not None:
         check_layout("bartlett_window", layout)
+    if device is None and out is None:
+        device = local.device
     if out is not None:
         return (written(bartlett_window(window_length, periodic, dtype=dtype or out.dtype,
-                                        device=device), out, "bartlett_window"))
+                                        device=device or out.device), out, "bartlett_window"))
     opts = None
     if periodic is not True or dtype is not None or device is not None:
         opts = _o_bartlett_window(1 | (dtype is not None) << 1 | (device is not None) << 2,
@@ -735,9 +770,11 @@ def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0,
     """
     if layout is not None:
         check_layout("kaiser_window", layout)
+    if device is None and out is None:
+        device = local.device
     if out is not None:
         return (written(kaiser_window(window_length, periodic, beta, dtype=dtype or out.dtype,
-                                      device=device), out, "kaiser_window"))
+                                      device=device or out.device), out, "kaiser_window"))
     opts = None
     if (periodic is not True or beta != 12.0 or type(beta) is not float or dtype is not None
         or device is not None):

@@ -764,6 +764,8 @@ def fft_fftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None,
       dtype: dtype of the result; default: float32
       device: device of the result; default: CPU
     """
+    if device is None and out is None:
+        device = local.device
     opts = None
     if dtype is not None or device is not None:
         opts = _o_fft_fftfreq((dtype is not None) | (device is not None) << 1,
@@ -773,8 +775,8 @@ def fft_fftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None,
         instance(Tensor, out, "fft_fftfreq", "out")
         if tt_fft_fftfreq_into(local.ctx, c_int64(integer(n, "fft_fftfreq", "n")),
                                c_double(real(d, "fft_fftfreq", "d")), opts, out):
-            return (refit(out, lambda: fft_fftfreq(n, d, dtype=dtype or out.dtype, device=device),
-                          "fft_fftfreq"))
+            return (refit(out, lambda: fft_fftfreq(n, d, dtype=dtype or out.dtype,
+                                                   device=device or out.device), "fft_fftfreq"))
         return out
     h = TensorHandle()
     if tt_fft_fftfreq(local.ctx, c_int64(integer(n, "fft_fftfreq", "n")),
@@ -794,6 +796,8 @@ def fft_rfftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None,
       dtype: dtype of the result; default: float32
       device: device of the result; default: CPU
     """
+    if device is None and out is None:
+        device = local.device
     opts = None
     if dtype is not None or device is not None:
         opts = _o_fft_rfftfreq((dtype is not None) | (device is not None) << 1,
@@ -803,8 +807,8 @@ def fft_rfftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None,
         instance(Tensor, out, "fft_rfftfreq", "out")
         if tt_fft_rfftfreq_into(local.ctx, c_int64(integer(n, "fft_rfftfreq", "n")),
                                 c_double(real(d, "fft_rfftfreq", "d")), opts, out):
-            return (refit(out, lambda: fft_rfftfreq(n, d, dtype=dtype or out.dtype, device=device),
-                          "fft_rfftfreq"))
+            return (refit(out, lambda: fft_rfftfreq(n, d, dtype=dtype or out.dtype,
+                                                    device=device or out.device), "fft_rfftfreq"))
         return out
     h = TensorHandle()
     if tt_fft_rfftfreq(local.ctx, c_int64(integer(n, "fft_rfftfreq", "n")),

@@ -99,11 +99,13 @@ def rand(*args: Any, dtype: dtype | None = None, device: device | str | None = N
     """
     if layout is not None:
         check_layout("rand", layout)
+    if device is None and out is None:
+        device = local.device
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "rand",
         "size")
     if out is not None:
-        return (written(rand(size, dtype=dtype or out.dtype, device=device, generator=generator),
-                        out, "rand"))
+        return (written(rand(size, dtype=dtype or out.dtype, device=device or out.device,
+                             generator=generator), out, "rand"))
     size_c, size_n = int_list(size, "rand", "size")
     opts = None
     if dtype is not None or device is not None or generator is not None:
@@ -135,11 +137,13 @@ def randn(*args: Any, dtype: dtype | None = None, device: device | str | None = 
     """
     if layout is not None:
         check_layout("randn", layout)
+    if device is None and out is None:
+        device = local.device
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "randn",
         "size")
     if out is not None:
-        return (written(randn(size, dtype=dtype or out.dtype, device=device, generator=generator),
-                        out, "randn"))
+        return (written(randn(size, dtype=dtype or out.dtype, device=device or out.device,
+                              generator=generator), out, "randn"))
     size_c, size_n = int_list(size, "randn", "size")
     opts = None
     if dtype is not None or device is not None or generator is not None:
@@ -178,7 +182,7 @@ def rand_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
         if not isinstance(input, Tensor):
             raise wrong_kind("rand_like", "input", "Tensor", input)
     if out is not None:
-        return (written(rand_like(input, dtype=dtype or out.dtype, device=device,
+        return (written(rand_like(input, dtype=dtype or out.dtype, device=device or out.device,
                                   generator=generator), out, "rand_like"))
     opts = None
     if dtype is not None or device is not None or generator is not None:
@@ -219,7 +223,7 @@ def randn_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
         if not isinstance(input, Tensor):
             raise wrong_kind("randn_like", "input", "Tensor", input)
     if out is not None:
-        return (written(randn_like(input, dtype=dtype or out.dtype, device=device,
+        return (written(randn_like(input, dtype=dtype or out.dtype, device=device or out.device,
                                    generator=generator), out, "randn_like"))
     opts = None
     if dtype is not None or device is not None or generator is not None:
@@ -325,10 +329,12 @@ def randint(low: int | None = None, high: int | None = None,
     """
     if layout is not None:
         check_layout("randint", layout)
+    if device is None and out is None:
+        device = local.device
     low, high, size = left_out(0, low, high, size)
     if out is not None:
-        return (written(randint(low, high, size, dtype=dtype or out.dtype, device=device,
-                                generator=generator), out, "randint"))
+        return (written(randint(low, high, size, dtype=dtype or out.dtype,
+                                device=device or out.device, generator=generator), out, "randint"))
     size_c, size_n = int_list(size, "randint", "size")
     opts = None
     if dtype is not None or device is not None or generator is not None:
@@ -373,8 +379,9 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
         if not isinstance(input, Tensor):
             raise wrong_kind("randint_like", "input", "Tensor", input)
     if out is not None:
-        return (written(randint_like(input, low, high, dtype=dtype or out.dtype, device=device,
-                                     generator=generator), out, "randint_like"))
+        return (written(randint_like(input, low, high, dtype=dtype or out.dtype,
+                                     device=device or out.device, generator=generator), out,
+                        "randint_like"))
     opts = None
     if dtype is not None or device is not None or generator is not None:
         opts = _o_randint_like((dtype is not None) | (device is not None) << 1
@@ -441,6 +448,8 @@ def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence
     """
     if layout is not None:
         check_layout("normal", layout)
+    if device is None and out is None:
+        device = local.device
     if (isinstance(mean, Tensor) and isinstance(std, Tensor) and size is None and dtype is None
         and device is None):
         opts = None
@@ -452,8 +461,8 @@ def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence
             instance(Tensor, out, "normal", "out")
             if tt_normal_into(local.ctx, mean, std, opts, out):
                 return (refit(out, lambda: normal(mean, std, size, generator=generator,
-                                                  dtype=dtype or out.dtype, device=device),
-                              "normal"))
+                                                  dtype=dtype or out.dtype,
+                                                  device=device or out.device), "normal"))
             return out
         h = TensorHandle()
         if tt_normal(local.ctx, mean, std, opts, byref(h)):
@@ -472,8 +481,8 @@ def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence
             if tt_normal_mean_into(local.ctx, mean, c_double(real(std, "normal", "std")), opts,
                                    out):
                 return (refit(out, lambda: normal(mean, std, size, generator=generator,
-                                                  dtype=dtype or out.dtype, device=device),
-                              "normal"))
+                                                  dtype=dtype or out.dtype,
+                                                  device=device or out.device), "normal"))
             return out
         h = TensorHandle()
         if tt_normal_mean(local.ctx, mean, c_double(real(std, "normal", "std")), opts, byref(h)):
@@ -492,8 +501,8 @@ def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence
             if tt_normal_std_into(local.ctx, c_double(real(mean, "normal", "mean")), std, opts,
                                   out):
                 return (refit(out, lambda: normal(mean, std, size, generator=generator,
-                                                  dtype=dtype or out.dtype, device=device),
-                              "normal"))
+                                                  dtype=dtype or out.dtype,
+                                                  device=device or out.device), "normal"))
             return out
         h = TensorHandle()
         if tt_normal_std(local.ctx, c_double(real(mean, "normal", "mean")), std, opts, byref(h)):
@@ -503,7 +512,7 @@ def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence
     elif is_number(mean) and is_number(std) and isinstance(size, (tuple, list)):
         if out is not None:
             return (written(normal(mean, std, size, generator=generator, dtype=dtype or out.dtype,
-                                   device=device), out, "normal"))
+                                   device=device or out.device), out, "normal"))
         size_c, size_n = int_list(size, "normal", "size")
         opts = None
         if dtype is not None or device is not None or generator is not None:
@@ -723,9 +732,11 @@ def randperm(n: int, *, dtype: dtype | None = None, device: device | str | None 
     """
     if layout is not None:
         check_layout("randperm", layout)
+    if device is None and out is None:
+        device = local.device
     if out is not None:
-        return (written(randperm(n, dtype=dtype or out.dtype, device=device, generator=generator),
-                        out, "randperm"))
+        return (written(randperm(n, dtype=dtype or out.dtype, device=device or out.device,
+                                 generator=generator), out, "randperm"))
     opts = None
     if dtype is not None or device is not None or generator is not None:
         opts = _o_randperm((dtype is not None) | (device is not None) << 1

@@ -12,13 +12,14 @@ from ._saved import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Sequence
+    from typing import Any, Callable, Iterable, Sequence
 
     from .._tensor import Tensor
 
 __all__ = [
     "Node",
     "disable_saved_tensors_hooks",
+    "increment_version",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
@@ -54,6 +55,15 @@ class Node(NodeHandle):
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {self._address:#x}>"
+
+
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Counts a write to a tensor, or to several, that tt does not see: backward then refuses values
+    that were saved before it."""
+    from .._tensor import Tensor
+
+    for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        t.detach().as_strided((0,), (1,)).zero_()
 
 
 def register_multi_grad_hook(

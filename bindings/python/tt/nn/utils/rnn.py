@@ -114,7 +114,7 @@ def pack_padded_sequence(
     lengths: of the N sequences, each at least 1
     enforce_sorted: requires that lengths do not increase; otherwise sorts the sequences by length
     """
-    sizes = lengths if isinstance(lengths, Tensor) else tensor(lengths)
+    sizes = lengths if isinstance(lengths, Tensor) else tensor(lengths, device="cpu")
     if sizes.device.type != "cpu":
         raise RuntimeError(f"lengths is on {sizes.device}: must be on the CPU")
     if sizes.ndim != 1 or sizes.dtype.is_floating_point:

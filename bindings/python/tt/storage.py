@@ -1,0 +1,149 @@
+"""Storages: the memory that a tensor and its views share, as in torch.storage."""
+from __future__ import annotations
+
+from ._tensor import Tensor
+from .errors import UnimplementedError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
+
+    from typing_extensions import Self
+
+    from ._types import device as Device
+    from ._types import dtype as DType
+
+__all__ = ["TypedStorage", "UntypedStorage"]
+
+
+class Storage:
+    """The base of storages. elements: all memory, as a tensor of one dimension."""
+
+    def __init__(self, elements: Tensor) -> None:
+        self.elements = elements.detach()
+
+    @property
+    def device(self) -> Device:
+        return self.elements.device
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.elements.is_cuda
+
+    def data_ptr(self) -> int:
+        """Returns the address of the memory."""
+        return self.elements._storage_data()
+
+    def nbytes(self) -> int:
+        """Returns the number of bytes."""
+        return self.elements.nbytes
+
+    def size(self) -> int:
+        """Returns the number of elements."""
+        return self.elements.numel()
+
+    __len__ = size
+
+    def element_size(self) -> int:
+        """Returns the number of bytes of an element."""
+        return self.elements.itemsize
+
+    def is_shared(self) -> bool:
+        """Returns whether the memory is shared between processes."""
+        return self.elements.is_shared()
+
+    def is_pinned(self, device: Device | str | None = None) -> bool:
+        """Returns whether the memory is pinned."""
+        return self.elements.is_pinned()
+
+    def tolist(self) -> list[Any]:
+        """Returns the elements as a list."""
+        return self.elements.tolist()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def __getitem__(self, i: int | slice) -> Any:
+        """Returns an element as a number, or a part as a storage over the same memory."""
+        if isinstance(i, slice):
+            return type(self)(self.elements[i])
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"index {i} is out of range for a storage of size {len(self)}")
+        return self.elements[i].item()
+
+    def __setitem__(self, i: int | slice, value: Any) -> None:
+        self.elements[i] = value
+
+    def fill_(self, value: Any) -> Self:
+        """Writes a number to all elements. Returns self."""
+        self.elements.fill_(value)
+        return self
+
+    def copy_(self, source: Storage, non_blocking: bool = False) -> Self:
+        """Copies the elements of another storage of the same size. Returns self."""
+        self.elements.copy_(source.elements)
+        return self
+
+    def resize_(self, size: int) -> Self:
+        """Accepts the present size: the memory of tensors keeps its size."""
+        if size != len(self):
+            raise UnimplementedError(
+                f"resize_: the storage has {len(self)} elements: tt cannot change that to {size}"
+            )
+        return self
+
+    def clone(self) -> Self:
+        """Returns a copy."""
+        return type(self)(self.elements.clone())
+
+    def cpu(self) -> Self:
+        """Returns a storage on the CPU: self if it is there."""
+        return self if self.elements.is_cpu else type(self)(self.elements.cpu())
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Self:
+        """Returns a copy on a CUDA device."""
+        return type(self)(self.elements.cuda(device))
+
+    def __repr__(self) -> str:
+        return f"<tt.storage.{type(self).__name__} of {len(self)} elements on {self.device}>"
+
+
+class UntypedStorage(Storage):
+    """The bytes of a storage. UntypedStorage(n) has n bytes of memory of its own."""
+
+    def __init__(self, size: int | Tensor = 0, *, device: Device | str | None = None) -> None:
+        from ._ops import empty
+        from ._types import BY_NAME
+
+        if isinstance(size, Tensor):
+            super().__init__(size)
+        else:
+            super().__init__(empty(size, dtype=BY_NAME["uint8"], device=device))
+
+
+class TypedStorage(Storage):
+    """The elements of a storage."""
+
+    @property
+    def dtype(self) -> DType:
+        return self.elements.dtype
+
+    def untyped(self) -> UntypedStorage:
+        """Returns the same memory as bytes."""
+        return untyped_storage(self.elements)
+
+    def type(self) -> str:
+        """Returns a name such as "tt.FloatStorage"."""
+        return f"tt.{self.dtype.shown}Storage"
+
+
+def whole(t: Tensor) -> Tensor:
+    """Returns the complete elements of a tensor's storage as a tensor of one dimension."""
+    return t.detach().as_strided((t._storage_bytes() // t.itemsize,), (1,), 0)
+
+
+def untyped_storage(t: Tensor) -> UntypedStorage:
+    """Returns the memory of a tensor as bytes."""
+    from ._types import BY_NAME
+
+    return UntypedStorage(whole(t).view(BY_NAME["uint8"]))
