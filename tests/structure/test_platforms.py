@@ -51,3 +51,15 @@ def test_vector_unit_is_named_in_the_vector_layer_only(path):
 
 def test_sources_compile_for_other_processors():
     subprocess.run(["./dev", "cross", "sample"], check=True, cwd=ROOT)
+
+
+def test_big_endian_targets_are_refused():
+    header = ROOT / "src/base/platform.h"
+    for target, refused in (("s390x-linux-gnu", True), ("riscv64-linux-gnu", False)):
+        done = subprocess.run(
+            ["clang++", f"--target={target}", "-ffreestanding", "-fsyntax-only", "-xc++", header],
+            capture_output=True,
+            text=True,
+        )
+        assert ("tt needs a little-endian target" in done.stderr) == refused
+        assert bool(done.returncode) == refused, done.stderr
