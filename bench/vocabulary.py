@@ -368,7 +368,6 @@ LIMITS = {
     "cholesky": LAPACK,
     "svd 512": "LAPACK's divide and conquer, by OpenBLAS 0.3.21's kernels for SSE3",
     "eigh": "LAPACK's divide and conquer, by OpenBLAS 0.3.21's kernels for SSE3",
-    "svd 1000": "Jacobi's rotations in double precision",
     "scatter_reduce": "indices are checked in a pass of their own",
     "embedding_bag": "memory: rows at random places",
     "ctc_loss": "logarithms in double precision",

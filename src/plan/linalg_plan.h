@@ -1,12 +1,15 @@
 // Plans of matrix decompositions. POD, also device code.
 #pragma once
 
+#include "plan/rooms.h"
 #include "plan/stages.h"
 
 namespace TT_NS {
 
 // A = U diag(s) V^H for each of `batch` matrices A of m rows and n <= m columns, in f64 or, as
-// pairs of doubles, c128. If A has nan or inf, the results are all nan. Units: matrices.
+// pairs of doubles, c128. If A has nan or inf, the results are all nan. Units: matrices. With
+// rooms, of svd_room_bytes(), the CPU decomposes real matrices in groups of up to kSvdGroup; the
+// grain is a multiple of it, so that groups do not depend on the number of threads.
 struct SvdPlan {
   Stages run;
   bool complex;
@@ -14,7 +17,16 @@ struct SvdPlan {
   double* w;  // [batch][n][m]: columns of A, replaced by those of U
   double* v;  // [batch][n][n]: columns of V
   double* s;  // [batch][n]: not negative, in descending order
+  Rooms rooms;
 };
+constexpr int64_t kSvdGroup = 8;
+constexpr int64_t kSvdFewest = 3;  // in a group: of fewer, each is decomposed by itself
+// 0 where groups do not pay.
+inline int64_t svd_room_bytes(const SvdPlan& p, int64_t batch) {
+  constexpr int64_t kMost = 256 << 10;
+  const int64_t bytes = kSvdGroup * int64_t(sizeof(double)) * p.n * (p.m + p.n);
+  return !p.complex && batch >= kSvdFewest && p.m <= kMost && bytes <= kMost ? bytes : 0;
+}
 
 // One dense algorithm on each of `batch` matrices, in f64 or, as pairs of doubles, c128. Matrices
 // are row-major and dense, so that the rows of a matrix of n columns are n elements apart. What the

@@ -5,9 +5,14 @@
 //
 //   w: (n, m), the columns of A; in the end those of U    v: (n, n), the columns of V    s: (n)
 //
-// A complex number is two doubles.
+// A complex number is two doubles. Groups of real matrices are rotated together, one per lane of a
+// vector, if the plan has rooms:
+//
+//   room: (n, m + n, lanes), the columns of w and behind each that of v
 #include "kernels/cpu/linalg/svd.h"
 
+#include "kernels/cpu/simd/room.h"
+#include "kernels/cpu/simd/vec.h"
 #include "plan/linalg_plan.h"
 
 TT_ISA_BEGIN
@@ -160,22 +165,30 @@ template <bool kComplex> struct Jacobi {
     }
   }
 
-  void run() {
+  double close() const { return 0x1p-50 * __builtin_sqrt(double(m)); }
+
+  // Makes V the identity and the largest element about 1. Returns the factor.
+  double prepare() {
     const double by = scale();
-    const double close = 0x1p-50 * __builtin_sqrt(double(m));
     fill(v, n * width, 0);
     for (int64_t i = 0; i < n; i++) v[i * width + i * kParts] = 1;
+    multiply(w, n * length, by >= 0 ? by : 0);
+    return by;
+  }
+  void sweep() {
+    bool more = true;
+    for (int count = 0; more && count < kMaxSweeps; count++) {
+      more = false;
+      for (int64_t i = 0; i < n; i++)
+        for (int64_t k = i + 1; k < n; k++) more |= orthogonal_pair(i, k, close());
+    }
+  }
+  // Splits W into U and the singular values, in order.
+  void finish(double by) {
     if (!(by >= 0)) {
       fill(w, n * length, by);
       fill(v, n * width, by);
       return fill(s, n, by);
-    }
-    multiply(w, n * length, by);
-    bool more = true;
-    for (int sweep = 0; more && sweep < kMaxSweeps; sweep++) {
-      more = false;
-      for (int64_t i = 0; i < n; i++)
-        for (int64_t k = i + 1; k < n; k++) more |= orthogonal_pair(i, k, close);
     }
     for (int64_t i = 0; i < n; i++)
       s[i] = __builtin_sqrt(dots<false>(w + i * length, w + i * length, length).pp);
@@ -192,14 +205,109 @@ template <bool kComplex> struct Jacobi {
   }
 };
 
-template <bool kComplex> TT_INLINE void decompose(const SvdPlan& p, int64_t i) {
+template <bool kComplex> TT_INLINE Jacobi<kComplex> matrix(const SvdPlan& p, int64_t i) {
   constexpr int64_t kParts = kComplex ? 2 : 1;
   const int64_t length = kParts * p.m;
   const int64_t width = kParts * p.n;
-  Jacobi<kComplex>{
-      p.w + i * p.n * length, p.v + i * p.n * width, p.s + i * p.n, p.m, p.n, length, width}
-      .run();
+  return {p.w + i * p.n * length, p.v + i * p.n * width, p.s + i * p.n, p.m, p.n, length, width};
 }
+template <bool kComplex> TT_INLINE void decompose(const SvdPlan& p, int64_t i) {
+  Jacobi<kComplex> jacobi = matrix<kComplex>(p, i);
+  const double by = jacobi.prepare();
+  jacobi.sweep();
+  jacobi.finish(by);
+}
+
+// ---- one matrix per lane ----
+
+#if TT_VEC_BYTES > 16
+constexpr int64_t L = kLanes<double>;
+using F64v = Vec<double>;
+
+struct LaneJacobi {
+  double* room;
+  int64_t m, n;
+
+  double* column(int64_t k) const { return room + k * (m + n) * L; }
+
+  // Reads, or writes, matrix j.w and j.v as lane `lane`.
+  void exchange(const Jacobi<false>& j, int64_t lane, bool writes) const {
+    for (int64_t k = 0; k < n; k++)
+      for (int64_t i = 0; i < m + n; i++) {
+        double& element = i < m ? j.w[k * m + i] : j.v[k * n + i - m];
+        double& copy = column(k)[i * L + lane];
+        if (writes) element = copy;
+        else copy = element;
+      }
+  }
+
+  // As Jacobi::orthogonal_pair, in each lane.
+  TT_INLINE bool orthogonal_pair(double* p, double* q, F64v close) const {
+    F64v pp[2] = {}, qq[2] = {}, pq[2] = {};
+    for (int64_t i = 0; i < m; i += 2) {
+      TT_UNROLL for (int64_t j = 0; j < 2; j++) {
+        if (i + j >= m) break;
+        const F64v x = load(p + (i + j) * L);
+        const F64v y = load(q + (i + j) * L);
+        pp[j] = fma(x, x, pp[j]);
+        qq[j] = fma(y, y, qq[j]);
+        pq[j] = fma(x, y, pq[j]);
+      }
+    }
+    const F64v one = splat(1.0);
+    const F64v dot = pq[0] + pq[1];
+    const F64v a = pp[0] + pp[1];
+    const F64v b = qq[0] + qq[1];
+    const auto turns = vmax(dot, -dot) > close * vsqrt(a) * vsqrt(b);
+    if (!sign_bits(turns)) return false;
+    const F64v z = (b - a) / (turns ? dot + dot : one);
+    const F64v size = one / (vmax(z, -z) + vsqrt(fma(z, z, one)));
+    const F64v t = turns ? (z < 0 ? -size : size) : F64v{};
+    const F64v c = one / vsqrt(fma(t, t, one));
+    const F64v s = c * t;
+    for (int64_t i = 0; i < (m + n) * L; i += L) {
+      const F64v x = load(p + i);
+      const F64v y = load(q + i);
+      store(p + i, fma(c, x, -(s * y)));
+      store(q + i, fma(s, x, c * y));
+    }
+    return true;
+  }
+  TT_NOINLINE void sweep(double close) const {
+    bool more = true;
+    for (int count = 0; more && count < kMaxSweeps; count++) {
+      more = false;
+      for (int64_t i = 0; i < n; i++)
+        for (int64_t k = i + 1; k < n; k++)
+          more |= orthogonal_pair(column(i), column(k), splat(close));
+    }
+  }
+};
+
+TT_INLINE bool pays(int64_t count) { return count >= kSvdFewest; }
+// Matrices [first, first + count), count <= L.
+TT_NOINLINE void decompose_group(const SvdPlan& p, int64_t first, int64_t count) {
+  const Room room(p.rooms);
+  const LaneJacobi lanes = {room.as<double>(), p.m, p.n};
+  double by[L];
+  for (int64_t i = 0; i < (p.m + p.n) * p.n * L; i += L) store(room.as<double>() + i, F64v{});
+  for (int64_t l = 0; l < count; l++) {
+    Jacobi<false> jacobi = matrix<false>(p, first + l);
+    by[l] = jacobi.prepare();
+    lanes.exchange(jacobi, l, false);
+  }
+  lanes.sweep(matrix<false>(p, first).close());
+  for (int64_t l = 0; l < count; l++) {
+    Jacobi<false> jacobi = matrix<false>(p, first + l);
+    lanes.exchange(jacobi, l, true);
+    jacobi.finish(by[l]);
+  }
+}
+#else
+constexpr int64_t L = 1;
+TT_INLINE bool pays(int64_t) { return false; }
+TT_INLINE void decompose_group(const SvdPlan&, int64_t, int64_t) {}
+#endif
 
 TT_ISA_END
 
@@ -207,7 +315,9 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(svd)(const void* plan, int64_t begin, int64_t end) noexcept {
   const SvdPlan& p = *static_cast<const SvdPlan*>(plan);
-  for (int64_t i = begin; i < end; i++) {
+  int64_t i = begin;
+  for (; p.rooms.bytes && pays(end - i); i += L) decompose_group(p, i, min(L, end - i));
+  for (; i < end; i++) {
     if (p.complex) decompose<true>(p, i);
     else decompose<false>(p, i);
   }

@@ -52,11 +52,14 @@ TensorTriple native_svd(Call, const Tensor& self) {
   if (!is_differentiable(self.dtype))
     fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating or complex",
              fmt(self.dtype));
-  if (self.dtype != Dtype::kF16 && self.dtype != Dtype::kBF16 && uses_lapack(self, 24) &&
+  const bool complex = is_complex(self.dtype);
+  const int64_t batch = numel_of(batch_of(self));
+  // Jacobi's rotations are slower than LAPACK but for tiny matrices and where vectors have several.
+  const int64_t most = !complex && batch >= kSvdFewest ? 24 : 8;
+  if (self.dtype != Dtype::kF16 && self.dtype != Dtype::kBF16 && uses_lapack(self, most) &&
       all_finite(self))
     return svd_large(self);
   const bool wide = self.size(-2) < self.size(-1);
-  const bool complex = is_complex(self.dtype);
   const int64_t m = self.size(wide ? -1 : -2);
   const int64_t n = self.size(wide ? -2 : -1);
   Shape shape(self.sizes());
@@ -70,13 +73,17 @@ TensorTriple native_svd(Call, const Tensor& self) {
   TensorRef s = new_tensor(Ints(shape).slice(0, self.ndim - 1), Dtype::kF64, self.device);
   if (s->numel) {
     SvdPlan plan;
-    one_stage(&plan.run, s->numel / n, row_grain(16 * m * n * n));
+    one_stage(&plan.run, batch, round_up(row_grain(16 * m * n * n), kSvdGroup));
     plan.complex = complex;
     plan.m = m;
     plan.n = n;
     plan.w = reinterpret_cast<double*>(w->data);
     plan.v = reinterpret_cast<double*>(v->data);
     plan.s = s->as<double>();
+    Workspace rooms(
+        build_rooms(&plan.rooms, svd_room_bytes(plan, batch), pool_threads(ctx().rt->pool)),
+        self.device);
+    plan.rooms.memory = rooms.data();
     launch_stages(kernel_svd, self.device, &plan.run);
   }
   TensorRef columns = op::transpose(wide ? *v : *w, -2, -1);

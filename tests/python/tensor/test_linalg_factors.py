@@ -302,3 +302,32 @@ def test_large_factors(shape, dtype):
     singular = tt.zeros(*shape, dtype=getattr(tt, dtype))
     assert int(linalg.lu_factor_ex(singular)[2]) == 1
     assert np.isnan(linalg.qr(singular + float("nan")).R.numpy()).any()
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 7, 8, 11, 16, 19])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (5, 5), (12, 7), (7, 16), (20, 20), (200, 4)])
+def test_singular_values_of_batches(shape, batch):
+    """Several real matrices share vectors, one per lane."""
+    a = drawn((batch, *shape), "float64", 11)
+    a[batch // 2] *= 1e-200
+    a[-1, :, 0] = 0
+    if batch > 2:
+        a[1] = 0
+        a[2] *= 1e250
+    u, s, vh = (t.numpy() for t in linalg.svd(of(a), full_matrices=False))
+    orthonormal(u)
+    orthonormal(adjoint(vh))
+    for k in range(batch):
+        scale = np.abs(a[k]).max() or 1
+        close((u[k] * (s[k] / scale)) @ vh[k], a[k] / scale)
+        close(s[k] / scale, np.linalg.svd(a[k] / scale, compute_uv=False))
+    assert (s >= 0).all() and (np.diff(s, axis=-1) <= 0).all()
+
+
+def test_a_matrix_of_a_batch_that_is_not_finite():
+    a = drawn((9, 4, 4), "float64", 12)
+    a[3, 1, 1] = np.nan
+    norms = tt.nuclear_norm(of(a), (1, 2)).numpy()
+    assert np.isnan(norms[3]) and np.isfinite(np.delete(norms, 3)).all()
+    with pytest.raises(linalg.LinAlgError):
+        linalg.svd(of(a))
