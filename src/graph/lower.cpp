@@ -332,7 +332,7 @@ DeviceCheck Lowering::named(const DeviceCheck& check) const {
 // ---- on a device ----
 
 // The first lowering computes nothing: addresses only have to differ.
-constexpr uintptr_t kNowhere = uintptr_t(1) << 40;
+constexpr uintptr_t kNowhere = uintptr_t(1) << (sizeof(uintptr_t) == 8 ? 40 : 12);
 
 char* Lowering::take_on_device(PlanDevice& d, int64_t bytes) {
   const int64_t i = n_placed_on_device_++;

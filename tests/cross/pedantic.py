@@ -33,17 +33,23 @@ def check(compiler, entry):
     return done.stderr if done.returncode else ""
 
 
+def sources(build):
+    """Compilations of the library, each kernel for the last instruction set alone."""
+    by_file = {}
+    for entry in json.loads((Path(build) / "compile_commands.json").read_text()):
+        path = Path(entry["file"])
+        if path.suffix == ".cpp" and path.relative_to(ROOT).parts[0] in ("src", "kernels"):
+            by_file[path] = entry
+    return list(by_file.values())
+
+
 def main(build, *compilers):
-    entries = [
-        entry
-        for entry in json.loads((Path(build) / "compile_commands.json").read_text())
-        if Path(entry["file"]).relative_to(ROOT).parts[0] in ("src", "kernels")
-    ]
+    entries = sources(build)
     failed = False
     for compiler in compilers:
         with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("TT_JOBS", 2))) as pool:
             texts = [t for t in pool.map(lambda e: check(compiler, e), entries) if t]
-        print(f"{compiler}: {len(entries)} compilations, {len(texts)} with a warning or an error")
+        print(f"{compiler}: {len(entries)} sources, {len(texts)} with a warning or an error")
         print(*texts, sep="\n", end="")
         failed |= bool(texts)
     return int(failed)

@@ -16,6 +16,8 @@ PROCESSOR = re.compile(
     re.M,
 )
 INTRINSIC = re.compile(r"\b_mm(?:256|512)?_\w+|\b__m(?:128|256|512)[id]?\b|\bv\w+q_[fsu]\d+\b")
+# More than the bits of an address on 32-bit targets.
+WIDE_SHIFT = re.compile(r"\b(?:size_t|uintptr_t|ptrdiff_t)\(\w+\) *<< *(?:3[2-9]|[4-9]\d)")
 # Sockets and processes of the communication between machines, which src/base does not wrap yet.
 SYSTEM_CALLERS = "src/dist/engines/"
 HOME = ("src/base/", "kernels/cpu/simd/", "kernels/cuda/")
@@ -47,6 +49,11 @@ def test_vector_unit_is_named_in_the_vector_layer_only(path):
     assert not found, f"{path} asks for {found and found.group(1)}"
     used = INTRINSIC.search(path.read_text())
     assert not used, f"{path} uses {used and used.group(0)}"
+
+
+@per_file(sources("src", "kernels"))
+def test_addresses_may_have_32_bits(path):
+    assert not WIDE_SHIFT.search(path.read_text())
 
 
 def test_sources_compile_for_other_processors():
