@@ -1,6 +1,7 @@
 """Checks the syntax of the library's sources and kernels under -std=c++20 -pedantic, with every
-warning an error: pedantic.py BUILD COMPILER…, such as clang++ or "zig c++". BUILD is configured;
-its flags are used, but those that only gcc knows."""
+warning an error: pedantic.py BUILD COMPILER…. BUILD is configured; its flags are used, but those
+that only gcc knows. A COMPILER is a command such as g++, clang++ or, for the clang in zig's
+folder Z, "zig clang --driver-mode=g++ -resource-dir Z/lib"."""
 import concurrent.futures
 import json
 import os
@@ -10,7 +11,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-GCC_ONLY = ("-mmemset-strategy", "-mmemcpy-strategy", "-fno-semantic-interposition")
+GCC_ONLY = ("-mmemset-strategy", "-mmemcpy-strategy", "-fno-semantic", "-fvect-cost-model")
 CHECK = "-std=c++20 -pedantic -fsyntax-only -Wall -Wextra -Werror".split()
 
 
@@ -50,7 +51,7 @@ def main(build, *compilers):
         with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("TT_JOBS", 2))) as pool:
             texts = [t for t in pool.map(lambda e: check(compiler, e), entries) if t]
         print(f"{compiler}: {len(entries)} sources, {len(texts)} with a warning or an error")
-        print(*texts, sep="\n", end="")
+        print(*texts[:3], sep="\n", end="")
         failed |= bool(texts)
     return int(failed)
 
