@@ -52,15 +52,18 @@ if TYPE_CHECKING:
     from . import nn as nn
     from . import onnx as onnx
     from . import optim as optim
+    from . import overrides as overrides
     from . import profiler as profiler
     from . import random as random
     from . import runtime as runtime
     from . import safetensors as safetensors
     from . import serialization as serialization
+    from . import signal as signal
     from . import special as special
     from . import sparse as sparse
     from . import storage as storage
     from . import testing as testing
+    from . import types as types
     from . import utils as utils
     from . import version as version
     from . import xpu as xpu
@@ -165,8 +168,8 @@ __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
     "accelerator amp ao array_api autograd backends compiler cpu cuda distributed distributions "
     "errors export fft files func futures fx hub jit library linalg mps multiprocessing nn onnx "
-    "optim profiler random runtime safetensors serialization sparse special storage testing utils "
-    "version xpu"
+    "optim overrides profiler random runtime safetensors serialization signal sparse special storage "
+    "testing types utils version xpu"
 )
 # module -> names of it that users find here
 ELSEWHERE = {

@@ -3,13 +3,16 @@ arguments, and view copies. tt.__getattr__ looks them up by name."""
 from __future__ import annotations
 
 import builtins
+import math
+from contextlib import contextmanager
+from importlib import import_module
 
 from . import _ops as ops
 from ._tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Sequence
+    from typing import Any, Callable, Iterator, Sequence
 
     from .random import Generator
 
@@ -276,11 +279,137 @@ def split(
     return ops.split(tensor, split_size_or_sections, dim, axis=axis)
 
 
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Draws from Poisson distributions with the rates input, in its dtype."""
+    from .autograd import no_grad
+    from .distributions._gamma import poisson as draw
+
+    with no_grad(), drawing_from(generator):
+        return draw(input.detach())
+
+
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """Draws the numbers of successes in `count` trials with the probability prob."""
+    from .autograd import no_grad
+    from .distributions._gamma import binomial as draw
+
+    with no_grad(), drawing_from(generator):
+        return draw(*ops.broadcast_tensors(count.detach(), prob.detach()))
+
+
+@contextmanager
+def drawing_from(generator: Generator | None) -> Iterator[None]:
+    """Makes the functions of the block draw from a generator, by default the thread's."""
+    from .random import thread_generator
+
+    if generator is None:
+        yield
+        return
+    own = thread_generator()
+    state = own.get_state()
+    own.set_state(generator.get_state())
+    try:
+        yield
+    finally:
+        generator.set_state(own.get_state())
+        own.set_state(state)
+
+
+# ---- numbers of captured graphs in PyTorch, which are Python's here ----
+
+
+class SymInt:
+    """An int of unknown value in PyTorch. No object is one."""
+
+    def __init__(self) -> None:
+        raise TypeError(f"{type(self).__name__}: tt captures graphs with Python's numbers")
+
+
+class SymFloat(SymInt):
+    """A float of unknown value in PyTorch. No object is one."""
+
+
+class SymBool(SymInt):
+    """A bool of unknown value in PyTorch. No object is one."""
+
+
+def sym_int(a: Any) -> int:
+    """Returns int(a)."""
+    return int(a)
+
+
+def sym_float(a: Any) -> float:
+    """Returns float(a)."""
+    return float(a)
+
+
+def sym_max(a: Any, b: Any) -> Any:
+    """Returns the larger number: a float if one of them is."""
+    largest = builtins.max(a, b)
+    return float(largest) if isinstance(a, float) or isinstance(b, float) else largest
+
+
+def sym_min(a: Any, b: Any) -> Any:
+    """Returns the smaller number: a float if one of them is."""
+    smallest = builtins.min(a, b)
+    return float(smallest) if isinstance(a, float) or isinstance(b, float) else smallest
+
+
+def sym_not(a: Any) -> bool:
+    """Returns not a."""
+    return not a
+
+
+def sym_ite(b: bool, t: Any, f: Any) -> Any:
+    """Returns t if b, else f."""
+    return t if b else f
+
+
+def sym_sum(args: Sequence[Any]) -> Any:
+    """Returns the sum of numbers."""
+    return builtins.sum(args)
+
+
+def sym_sqrt(a: float) -> float:
+    """Returns the square root of a number."""
+    return math.sqrt(a)
+
+
+# ---- control flow ----
+
+
+def cond(
+    pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()
+) -> Any:
+    """Returns true_fn(*operands) if pred, a bool or a tensor of one element, else
+    false_fn(*operands)."""
+    return (true_fn if pred else false_fn)(*operands)
+
+
+def while_loop(
+    cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any
+) -> tuple[Any, ...]:
+    """Repeats values = body_fn(*values) while cond_fn(*values). Returns the values."""
+    values = tuple(carried_inputs)
+    while cond_fn(*values):
+        result = body_fn(*values)
+        values = result if isinstance(result, tuple) else (result,)
+    return values
+
+
 OWN = (
-    "affine_grid_generator alpha_dropout ctc_loss dropout dropout_ embedding "
-    "feature_alpha_dropout feature_dropout frobenius_norm grid_sampler instance_norm layer_norm "
-    "norm_except_dim pca_lowrank range svd_lowrank"
+    "SymBool SymFloat SymInt affine_grid_generator alpha_dropout binomial cond ctc_loss dropout "
+    "dropout_ embedding feature_alpha_dropout feature_dropout frobenius_norm grid_sampler "
+    "instance_norm layer_norm norm_except_dim pca_lowrank poisson range svd_lowrank sym_float "
+    "sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum while_loop"
 ).split()
+# module -> names of it that are found here, too
+ELSEWHERE = {
+    "amp": "GradScaler",
+    "cuda": "Event OutOfMemoryError Stream",
+    "utils.dlpack": "to_dlpack",
+}
+HOME = {name: module for module, names in ELSEWHERE.items() for name in names.split()}
 
 
 def find(name: str) -> Any:
@@ -295,8 +424,6 @@ def find(name: str) -> Any:
         return loss(name)
     if name.endswith("_copy") and name[: -len("_copy")] in COPIES:
         return view_copy(name[: -len("_copy")])
-    if name == "GradScaler":
-        from .amp import GradScaler
-
-        return GradScaler
+    if name in HOME:
+        return getattr(import_module("." + HOME[name], __package__), name)
     return None

@@ -14,7 +14,14 @@ __all__ = [
     "device_count",
     "device_index",
     "empty_cache",
+    "get_memory_info",
     "is_available",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "reset_peak_memory_stats",
     "set_device_index",
     "synchronize",
 ]
@@ -25,6 +32,10 @@ empty_cache = cuda.empty_cache
 current_device_index = cuda.current_device
 set_device_index = cuda.set_device
 device_index = cuda.device
+get_memory_info = cuda.mem_get_info
+memory_allocated, memory_reserved = cuda.memory_allocated, cuda.memory_reserved
+max_memory_allocated, max_memory_reserved = cuda.max_memory_allocated, cuda.max_memory_reserved
+memory_stats, reset_peak_memory_stats = cuda.memory_stats, cuda.reset_peak_memory_stats
 
 
 def current_accelerator(check_available: bool = False) -> Any:

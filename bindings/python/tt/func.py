@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "functional_call",
+    "functionalize",
     "grad",
     "grad_and_value",
     "hessian",
@@ -36,6 +37,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",
@@ -641,6 +643,23 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[s
         stack = ops.stack([p.detach() for p in parts])
         stacked[name] = stack.requires_grad_(parts[0].requires_grad)
     return stacked, {name: ops.stack([b[name] for b in buffers]) for name in buffers[0]}
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Removes the running statistics of all batch normalizations, in place: they use those of each
+    batch then. Returns root."""
+    for m in root.modules():
+        if type(m).__name__.startswith(("BatchNorm", "SyncBatchNorm")):
+            m.running_mean = m.running_var = m.num_batches_tracked = None
+            m.track_running_stats = False
+    return root
+
+
+def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
+    """Returns func: transforms of tt take functions that write in place."""
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(f"functionalize: remove is {remove!r}: must be 'mutations'")
+    return func
 
 
 def __dir__() -> list[str]:

@@ -87,6 +87,30 @@ class Generator(GeneratorHandle):
             raise TypeError(f"set_state(): the state must be a Tensor of {STATE.size} bytes")
         super().set_state(STATE.unpack(new_state._bytes()))
 
+    def clone_state(self) -> Generator:
+        """Returns a generator that draws the same numbers from now on."""
+        clone = Generator(device=self.device)
+        clone.set_state(self.get_state())
+        return clone
+
+    def get_offset(self) -> int:
+        """Returns how many numbers have been drawn, rounded up to a multiple of 4."""
+        return 4 * super().get_state()[1]
+
+    def set_offset(self, offset: int) -> None:
+        """Continues after so many numbers, a multiple of 4, since the seed was set."""
+        if offset < 0 or offset % 4:
+            raise ValueError(
+                f"set_offset: offset is {offset}: must be a multiple of 4, not below 0"
+            )
+        super().set_state((super().get_state()[0], offset // 4))
+
+    graphsafe_get_state = clone_state
+
+    def graphsafe_set_state(self, state: Generator) -> None:
+        """Continues where another generator is."""
+        self.set_state(state.get_state())
+
 
 def thread_generator() -> Generator:
     """Returns this thread's generator."""

@@ -1,11 +1,13 @@
-"""assert_close, as in torch.testing."""
+"""assert_close and make_tensor, as in torch.testing."""
 from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
 
+from . import _ops as ops
 from ._convert import is_number
 from ._create import as_tensor, is_array
+from ._limits import finfo
 from ._numbers import promote_types
 from ._tensor import Tensor
 from ._types import BY_NAME
@@ -14,7 +16,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-__all__ = ["assert_close"]
+    from ._types import device as Device
+    from ._types import dtype as DType
+
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]
 # dtype -> (rtol, atol); all others are compared exactly
 TOLERANCES = {
     "float16": (1e-3, 1e-5),
@@ -82,6 +87,65 @@ def assert_close(
     if msg is not None:
         message = msg(message) if callable(msg) else msg
     raise AssertionError(message)
+
+
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
+    """Calls assert_close without checks of dtype and device. Deprecated."""
+    assert_close(
+        actual,
+        expected,
+        rtol=rtol,
+        atol=atol,
+        equal_nan=equal_nan,
+        check_device=False,
+        check_dtype=False,
+        msg=msg or None,
+    )
+
+
+def make_tensor(
+    *shape: Any,
+    dtype: DType,
+    device: Device | str | None,
+    low: float | None = None,
+    high: float | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Returns a tensor of random values, at least low and below high, for tests.
+
+    low, high: by default -9 and 9; 0 and 9 for uint8, 0 and 2 for bool.
+    noncontiguous: leaves gaps in memory. exclude_zero: replaces 0 by the smallest positive number.
+    """
+    size = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    least, most = {"uint8": (0, 9), "bool": (0, 2)}.get(dtype.name, (-9, 9))
+    start, end = least if low is None else low, most if high is None else high
+    if start > end or start == end and dtype.kind in "fc":
+        raise ValueError(f"make_tensor: low is {start}, high is {end}: low must be below high")
+    wide = (*size[:-1], 2 * size[-1]) if noncontiguous and size else size
+    if dtype.kind in "ib":
+        result = ops.randint(int(start), max(int(end), int(start) + 1), wide, device=device)
+    else:
+        real = BY_NAME["float64" if dtype.name in ("float64", "complex128") else "float32"]
+        parts = ops.rand((2, *wide), dtype=real, device=device) * (end - start) + start
+        result = ops.complex(parts[0], parts[1]) if dtype.is_complex else parts[0]
+    result = result.to(dtype)
+    if noncontiguous and size:
+        result = result[..., ::2]
+    if exclude_zero:
+        result[result == 0] = 1 if dtype.kind in "ib" else float(finfo(dtype).tiny)
+    if memory_format is not None:
+        result = result.contiguous(memory_format=memory_format)
+    return result.requires_grad_(requires_grad)
 
 
 def difference(

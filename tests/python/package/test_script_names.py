@@ -406,3 +406,112 @@ def test_flags_that_pytorch_takes():
     assert tt.tensor([1, 2], pin_memory=False).tolist() == [1, 2]
     assert tt.scalar_tensor(2, pin_memory=False).item() == 2
     assert tt.tril_indices(2, 2, pin_memory=False).shape == tt.triu_indices(2, 2).shape
+
+
+# ---- more modules that scripts import ----
+
+
+def test_timers():
+    from tt.utils.benchmark import Compare, Measurement, Timer
+
+    x = tt.ones(4)
+    options = {"globals": {"x": x}, "label": "add", "sub_label": "4"}
+    found = [
+        Timer("x + x", description=str(n), num_threads=n, **options).timeit(20) for n in (1, 2)
+    ]
+    found.append(Timer(lambda: x + x).blocked_autorange(min_run_time=0.01))
+    found.append(Timer("x * x", globals={"x": x}).adaptive_autorange(min_run_time=0.001))
+    assert all(isinstance(m, Measurement) and 0 < m.median < 1 and m.iqr >= 0 for m in found)
+    assert "add: 4" in repr(found[0]) and "2 threads" in repr(found[1])
+    table = str(Compare(found[:2]))
+    assert "add: 4, 1 thr." in table and "Times are medians in" in table
+    with pytest.raises(ValueError, match="language"):
+        Timer(language="cpp")
+
+
+def test_hooks_of_optimizers():
+    w, seen = tt.ones(2, requires_grad=True), []
+    optimizer = tt.optim.adam.Adam([w])
+    optimizer.register_state_dict_pre_hook(lambda o: seen.append("before"))
+    optimizer.register_state_dict_pre_hook(lambda o: seen.append("first"), prepend=True)
+    optimizer.register_state_dict_post_hook(lambda o, state: {**state, "more": 1})
+    optimizer.register_load_state_dict_pre_hook(lambda o, state: state.pop("more") and None)
+    optimizer.register_load_state_dict_post_hook(lambda o: seen.append("loaded"))
+    state = optimizer.state_dict()
+    optimizer.load_state_dict(state)
+    assert seen == ["first", "before", "loaded"] and state["more"] == 1
+
+
+def test_parts_for_devices():
+    from tt.nn import parallel
+
+    inputs = (tt.arange(4), {"a": tt.ones(2)}, 3)
+    parts = parallel.scatter(inputs, ["cpu", "cpu"])
+    assert parts[1][0].tolist() == [2, 3] and parts[0][1]["a"].tolist() == [1] and parts[1][2] == 3
+    model = nn.Linear(2, 1)
+    copies = parallel.replicate(model, ["cpu", "cpu"])
+    assert copies[0] is model and copies[1] is not model
+    rows = parallel.parallel_apply(copies, [tt.ones(1, 2), (tt.ones(1, 2),)])
+    assert parallel.gather(rows, "cpu").shape == (2, 1)
+    assert parallel.gather([{"a": tt.ones(())}] * 2, "cpu")["a"].tolist() == [1, 1]
+
+
+def test_gradients_of_convolutions():
+    x, w = tt.randn(2, 3, 8, requires_grad=True), tt.randn(4, 3, 3, requires_grad=True)
+    y = nn.functional.conv1d(x, w, None, 2, 1)
+    g = tt.randn(y.shape)
+    y.backward(g)
+    tt.testing.assert_close(nn.grad.conv1d_input(x.shape, w, g, 2, 1), x.grad)
+    tt.testing.assert_close(nn.grad.conv1d_weight(x, w.shape, g, 2, 1), w.grad)
+
+
+def test_windows():
+    from tt.signal import windows
+
+    assert [round(v, 4) for v in windows.hann(5).tolist()] == [0, 0.5, 1, 0.5, 0]
+    assert [round(v, 4) for v in windows.bartlett(4, sym=False).tolist()] == [0, 0.5, 1, 0.5]
+    for name in windows.__all__:
+        make = getattr(windows, name)
+        options = {"a": [0.5, 0.5]} if name == "general_cosine" else {}
+        assert [make(n, **options).shape[0] for n in (0, 1, 7)] == [0, 1, 7]
+        symmetric = make(8, dtype=tt.float64, **options)
+        tt.testing.assert_close(symmetric, symmetric.flip(0), rtol=0, atol=1e-12)
+        with pytest.raises(ValueError, match="non-negative"):
+            make(-1, **options)
+    assert windows.kaiser(5, beta=2.0).tolist()[0] == pytest.approx(0.4387, abs=1e-4)
+
+
+def test_small_functions_of_scripts():
+    assert tt.cond(tt.tensor(True), lambda x: x + 1, lambda x: x, (1,)) == 2
+    assert tt.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (0, 1)) == (3, 8)
+    assert tt.sym_max(1, 2.0) == 2.0 and tt.sym_min(3, 2) == 2 and tt.sym_sum([1, 2]) == 3
+    assert tt.sym_ite(tt.sym_not(False), 1, 2) == tt.sym_int(1.5) == 1
+    assert tt.sym_sqrt(tt.sym_float(4)) == 2 and not isinstance(3, tt.SymInt)
+    made = tt.testing.make_tensor((3, 4), dtype=tt.int8, device="cpu", low=2, high=5)
+    assert made.dtype is tt.int8 and bool(((made >= 2) & (made < 5)).all())
+    gaps = tt.testing.make_tensor(3, 4, dtype=tt.complex64, device=None, noncontiguous=True)
+    assert gaps.shape == (3, 4) and not gaps.is_contiguous()
+    tt.testing.assert_allclose(1.0, tt.ones(()))
+    with tt.nn.attention.sdpa_kernel([tt.nn.attention.SDPBackend.MATH]):
+        pass
+    with pytest.raises(TypeError, match="sdpa_kernel"):
+        with tt.nn.attention.sdpa_kernel("math"):
+            pass
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
+    tt.func.replace_all_batch_norm_modules_(model)
+    nn.utils.convert_conv2d_weight_memory_format(model, tt.channels_last)
+    assert model[0].weight.is_contiguous(memory_format=tt.channels_last)
+    assert not any("running" in name for name in model.state_dict())
+    assert model.eval()(tt.randn(3, 1, 4, 4)).mean().abs() < 1e-4
+    generator = tt.Generator().manual_seed(3)
+    twin = generator.clone_state()
+    drawn = tt.poisson(tt.full((99,), 4.0), generator)
+    assert tt.equal(drawn, tt.poisson(tt.full((99,), 4.0), twin)) and 3 < drawn.mean() < 5
+    assert generator.get_offset() == twin.get_offset() > 0
+    generator.set_offset(0)
+    assert tt.equal(drawn, tt.poisson(tt.full((99,), 4.0), generator))
+    assert 0 < tt.binomial(tt.full((99,), 10.0), tt.full((99,), 0.5)).mean() < 10
+    assert tt.OutOfMemoryError is tt.cuda.OutOfMemoryError and tt.cuda.memory_summary()
+    assert tt.overrides.is_tensor_like(tt.ones(1)) and not tt.overrides.has_torch_function(())
+    with tt.cuda.nvtx.range("step"):
+        tt.cuda.nvtx.range_push("a")

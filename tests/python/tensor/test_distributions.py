@@ -427,3 +427,60 @@ def test_forms_of_the_multivariate_normal():
     ):
         with pytest.raises(ValueError):
             wrong()
+
+
+MIXTURE = D.MixtureSameFamily(
+    D.Categorical(T64([0.3, 0.7])), D.Normal(T64([0.0, 1.0]), T64([1.0, 2.0]))
+)
+# log_prob of (0.3, 0.8), mean and variance, of PyTorch; of VonMises by quadrature
+OF_OTHERS = [
+    (
+        D.InverseGamma(T64([1.5, 3.0]), T64([2.0, 0.5])),
+        ([-2.496231647, -2.505014517], [4.0, 0.25], [inf, 0.0625]),
+    ),
+    (
+        D.FisherSnedecor(T64([1.5, 3.0]), T64([2.5, 6.0])),
+        ([-0.5181640087, -0.7840459834], [5.0, 1.5], [None, 5.25]),
+    ),
+    (
+        D.Kumaraswamy(T64([1.5, 3.0]), T64([2.0, 0.5])),
+        ([0.3171202406, 0.317897942], [0.45, 0.8413092632], [0.05464285714, 0.03137288344]),
+    ),
+    (
+        D.VonMises(T64([0.1, 2.0]), T64([0.5, 200.0])),
+        ([-1.40939349667, -125.798855525], [0.1, 2.0], [0.757500387419, 0.00250314074836]),
+    ),
+    (MIXTURE, ([-1.403438623, -1.487924698], [0.7], [3.31])),
+]
+
+
+@pytest.mark.parametrize("d, expected", OF_OTHERS, ids=lambda x: type(x).__name__)
+def test_distributions_of_others(d, expected):
+    found = d.log_prob(T64([0.3, 0.8])), d.mean, d.variance
+    for values, numbers in zip(found, expected):
+        for v, n in zip(values.reshape(-1).tolist(), numbers):
+            assert isnan(v) if n is None else v == pytest.approx(n, rel=1e-8)
+    tt.manual_seed(1)
+    drawn = d.expand((3, *d.batch_shape)).sample((4000,))
+    assert drawn.shape == (4000, 3, *d.batch_shape) and bool(d.support.check(drawn).all())
+    if type(d) is D.VonMises:
+        near(drawn.sin().mean((0, 1)), d.mean.sin() * (1 - d.variance), 0.03)
+    elif type(d) is not D.InverseGamma and type(d) is not D.FisherSnedecor:
+        near(drawn.mean((0, 1)), d.mean, 0.05)
+
+
+def test_mixtures_of_vectors():
+    parts = D.Independent(D.Normal(tt.zeros(2, 3) + T([[0.0], [5.0]]), tt.ones(2, 3)), 1)
+    d = D.MixtureSameFamily(D.Categorical(T([0.25, 0.75])), parts)
+    assert d.event_shape == (3,) and d.mean.tolist() == [3.75] * 3
+    assert d.log_prob(tt.zeros(4, 3)).shape == (4,) and d.sample((5,)).shape == (5, 3)
+    near(MIXTURE.cdf(T64(99.0)), T64(1.0))
+    logistic = D.LogisticNormal(T64([0.1, 0.2]), T64([1.0, 2.0]))
+    near(logistic.log_prob(T64([0.2, 0.3, 0.5])), T64(0.5978332919), 1e-8)
+    near(logistic.rsample((7,)).sum(-1), tt.ones(7, dtype=tt.float64))
+    for wrong in (
+        lambda: D.MixtureSameFamily(parts, parts),
+        lambda: D.MixtureSameFamily(D.Categorical(T([0.5, 0.25, 0.25])), parts),
+    ):
+        with pytest.raises(ValueError):
+            wrong()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from .._tensor import Tensor
     from . import amp as amp
+    from . import nvtx as nvtx
     from .devices import AnyDevice
 
 __all__ = [
@@ -55,19 +56,31 @@ __all__ = [
     "get_device_properties",
     "get_rng_state",
     "get_rng_state_all",
+    "get_arch_list",
     "init",
+    "initial_seed",
+    "ipc_collect",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "is_initialized",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
+    "max_memory_cached",
     "max_memory_reserved",
     "mem_get_info",
     "memory_allocated",
+    "memory_cached",
     "memory_reserved",
     "memory_stats",
+    "memory_summary",
+    "nvtx",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
     "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
     "set_device",
     "set_rng_state",
     "set_rng_state_all",
@@ -204,6 +217,20 @@ def manual_seed_all(seed: int) -> None:
     manual_seed(seed)
 
 
+def seed() -> None:
+    """Seeds this thread's generator from the system's entropy if there is a CUDA device."""
+    if is_available():
+        _random.seed()
+
+
+seed_all = seed
+
+
+def initial_seed() -> int:
+    """Returns the seed of this thread's generator."""
+    return _random.initial_seed()
+
+
 def get_rng_state(device: AnyDevice = "cuda") -> Tensor:
     """Returns the state of this thread's generator. Raises DeviceError without such a device."""
     required("get_rng_state", device)
@@ -278,6 +305,32 @@ def memory_stats(device: AnyDevice = None) -> dict[str, int]:
     }
 
 
+def memory_summary(device: AnyDevice = None, abbreviated: bool = False) -> str:
+    """Returns memory_stats as a table."""
+    stats = memory_stats(device)
+    width = max(map(len, stats))
+    return "\n".join(f"{name:<{width}} {value:>16,}" for name, value in stats.items())
+
+
+memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
+reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
+
+
+def ipc_collect() -> None:
+    """Does nothing: tensors on devices are not shared between processes."""
+
+
+def is_current_stream_capturing() -> bool:
+    """Returns False: tt.compile records steps without capturing streams."""
+    return False
+
+
+def get_arch_list() -> list[str]:
+    """Returns the architectures of the devices, such as ["sm_90"]."""
+    found = {get_device_capability(i) for i in range(device_count())}
+    return [f"sm_{major}{minor}" for major, minor in sorted(found)]
+
+
 def mem_get_info(device: AnyDevice = None) -> tuple[int, int]:
     """Returns the free and the total bytes of a device. Raises DeviceError if it does not exist."""
     required("mem_get_info", device)
@@ -288,9 +341,9 @@ def mem_get_info(device: AnyDevice = None) -> tuple[int, int]:
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        if name != "amp":
+        if name not in ("amp", "nvtx"):
             raise AttributeError(f"module 'tt.cuda' has no attribute '{name}'")
-        return import_module(".amp", __name__)
+        return import_module("." + name, __name__)
 
 
 def __dir__() -> list[str]:

@@ -18,7 +18,16 @@ from .one_hot import (
     RelaxedOneHotCategorical,
 )
 from .transformed import TransformedDistribution
+from .more import (
+    FisherSnedecor,
+    InverseGamma,
+    Kumaraswamy,
+    LogisticNormal,
+    MixtureSameFamily,
+    VonMises,
+)
 from .multivariate_normal import MultivariateNormal
+from .transforms import *  # noqa: F403
 from .uniform import Uniform
 
 __all__ = [
@@ -31,14 +40,19 @@ __all__ = [
     "Dirichlet",
     "Distribution",
     "Exponential",
+    "FisherSnedecor",
     "Gamma",
     "Geometric",
     "Gumbel",
     "HalfCauchy",
     "HalfNormal",
     "Independent",
+    "InverseGamma",
+    "Kumaraswamy",
     "Laplace",
     "LogNormal",
+    "LogisticNormal",
+    "MixtureSameFamily",
     "Multinomial",
     "MultivariateNormal",
     "NegativeBinomial",
@@ -52,12 +66,14 @@ __all__ = [
     "StudentT",
     "TransformedDistribution",
     "Uniform",
+    "VonMises",
     "Weibull",
     "constraints",
     "kl_divergence",
     "register_kl",
     "transforms",
 ]
+__all__ += transforms.__all__
 
 
 def __dir__() -> list[str]:

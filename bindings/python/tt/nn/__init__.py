@@ -28,6 +28,7 @@ from .transformer import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from . import grad as grad
     from . import modules as modules
     from . import parallel as parallel
     from .parallel import DataParallel as DataParallel
@@ -79,7 +80,7 @@ __all__ = [
     "utils",
 ]
 __all__ += _layers.__all__ + lazy.__all__
-LAZY = "DataParallel modules parallel"
+LAZY = "DataParallel grad modules parallel"
 __all__ += LAZY.split()
 
 if not TYPE_CHECKING:

@@ -1,7 +1,9 @@
-"""MultiheadAttention with the options of its forward."""
+"""MultiheadAttention with the options of its forward; PyTorch's choice of implementations."""
 from __future__ import annotations
 
+from contextlib import contextmanager
 from ctypes import byref
+from enum import Enum
 from struct import Struct
 
 from .._convert import instance, tensor_address
@@ -9,6 +11,10 @@ from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap
 from . import _layers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator
 
 OPTIONS = Struct("QPiPii")  # tt_nn_multihead_attention_forward_opts
 ALL_GIVEN = 31
@@ -63,3 +69,26 @@ class MultiheadAttention(_layers.MultiheadAttention):
         ):
             fail()
         return wrap(out), wrap(weights) if weights._address else None
+
+
+class SDPBackend(Enum):
+    """The implementations of scaled_dot_product_attention in PyTorch. tt has one."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextmanager
+def sdpa_kernel(
+    backends: SDPBackend | list[SDPBackend], set_priority: bool = False
+) -> Iterator[None]:
+    """Accepts the implementations that scaled_dot_product_attention may use in the block: tt has
+    one, which is always used."""
+    given = [backends] if isinstance(backends, SDPBackend) else list(backends)
+    if not given or not all(isinstance(backend, SDPBackend) for backend in given):
+        raise TypeError("sdpa_kernel: backends must be an SDPBackend or a list of them")
+    yield

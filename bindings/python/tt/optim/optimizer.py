@@ -52,6 +52,10 @@ class Optimizer:
     # hooks by key; an optimizer has dicts of its own once it has any
     _before_step: Mapping[object, Any] = MappingProxyType({})
     _after_step: Mapping[object, Any] = MappingProxyType({})
+    _before_state_dict: Mapping[object, Any] = MappingProxyType({})
+    _after_state_dict: Mapping[object, Any] = MappingProxyType({})
+    _before_load: Mapping[object, Any] = MappingProxyType({})
+    _after_load: Mapping[object, Any] = MappingProxyType({})
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -139,10 +143,41 @@ class Optimizer:
         """Calls hook(optimizer, args, kwargs) after each step."""
         return self._register("_after_step", hook)
 
-    def _register(self, when: str, hook: Callable[..., Any]) -> HookHandle:
+    def register_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> HookHandle:
+        """Calls hook(optimizer) before state_dict. prepend: before the hooks that are registered
+        already."""
+        return self._register("_before_state_dict", hook, prepend)
+
+    def register_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> HookHandle:
+        """Calls hook(optimizer, state_dict) after state_dict. A result other than None replaces
+        it."""
+        return self._register("_after_state_dict", hook, prepend)
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> HookHandle:
+        """Calls hook(optimizer, state_dict) before load_state_dict. A result other than None
+        replaces the state dict, of which hook receives a copy."""
+        return self._register("_before_load", hook, prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> HookHandle:
+        """Calls hook(optimizer) after load_state_dict."""
+        return self._register("_after_load", hook, prepend)
+
+    def _register(self, when: str, hook: Callable[..., Any], prepend: bool = False) -> HookHandle:
         hooks = vars(self).setdefault(when, {})
         key = object()
+        before = dict(hooks) if prepend else {}
+        if prepend:
+            hooks.clear()
         hooks[key] = hook
+        hooks.update(before)
         return HookHandle(lambda: hooks.pop(key, None))
 
     # ---- state ----
@@ -152,6 +187,8 @@ class Optimizer:
 
         Parameters are numbered across all groups. A group has their indices under "params".
         """
+        for hook in list(self._before_state_dict.values()):
+            hook(self)
         groups: list[dict[str, Any]] = []
         index: dict[int, int] = {}
         start = 0
@@ -162,13 +199,20 @@ class Optimizer:
             start += len(group["params"])
             groups.append(packed)
         state = {index.get(id(p), p): dict(s) for p, s in self.state.items()}
-        return {"state": state, "param_groups": groups}
+        result = {"state": state, "param_groups": groups}
+        for hook in list(self._after_state_dict.values()):
+            replaced = hook(self, result)
+            result = result if replaced is None else replaced
+        return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Loads the state and the groups' values of a state_dict().
 
         Raises ValueError if its groups have other sizes.
         """
+        state_dict = dict(state_dict)
+        for hook in list(self._before_load.values()):
+            state_dict = hook(self, state_dict) or state_dict
         saved = state_dict["param_groups"]
         if len(saved) != len(self.param_groups):
             raise ValueError("the loaded state dict has a different number of parameter groups")
@@ -181,6 +225,8 @@ class Optimizer:
             for key in [k for k in own if k not in given and k not in ("params", "param_names")]:
                 del own[key]
             own.update((k, deepcopy(v)) for k, v in given.items() if k != "params")
+        for hook in list(self._after_load.values()):
+            hook(self)
 
     def _load(self, states: dict[int, dict[str, Any]]) -> None:
         """Replaces the state by copies; states: {index of a parameter: its state}."""

@@ -1,16 +1,20 @@
-"""Training utilities: data loading, activation checkpointing, logs for TensorBoard. Modules are
-imported on first use."""
+"""Training utilities: data loading, activation checkpointing, timers, logs for TensorBoard. Modules
+are imported on first use."""
 from __future__ import annotations
 
 from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from . import benchmark as benchmark
     from . import checkpoint as checkpoint
     from . import data as data
+    from . import dlpack as dlpack
+    from . import hooks as hooks
+    from . import model_zoo as model_zoo
     from . import tensorboard as tensorboard
 
-__all__ = ["checkpoint", "data", "tensorboard"]
+__all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "model_zoo", "tensorboard"]
 
 if not TYPE_CHECKING:
 

@@ -23,14 +23,20 @@ from .skip import skip_init
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable, Union
+    from typing import Any, Iterable, TypeVar, Union
 
+    from ..module import Module
+
+    M = TypeVar("M", bound=Module)
     Tensors = Union[Tensor, Iterable[Tensor]]
 
 __all__ = [
+    "clip_grad_norm",
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",
+    "convert_conv2d_weight_memory_format",
+    "convert_conv3d_weight_memory_format",
     "fuse_conv_bn_eval",
     "fuse_conv_bn_weights",
     "fuse_linear_bn_eval",
@@ -79,6 +85,28 @@ def clip_grad_norm_(
         c_double(float(max_norm)),
         NORM_OPTIONS(BOTH_GIVEN, float(norm_type), bool(error_if_nonfinite)),
     )
+
+
+clip_grad_norm = clip_grad_norm_  # its former name
+
+
+def convert_conv2d_weight_memory_format(module: M, memory_format: Any) -> M:
+    """Converts the weights of convolutions of two dimensions to a memory format. Returns module."""
+    for m in module.modules():
+        weight = getattr(m, "weight", None)
+        if type(m).__name__ in ("Conv2d", "ConvTranspose2d") and weight is not None:
+            weight.data = weight.detach().clone().contiguous(memory_format=memory_format)
+    return module
+
+
+def convert_conv3d_weight_memory_format(module: M, memory_format: Any) -> M:
+    """Converts the weights of convolutions of three dimensions to a memory format. Returns
+    module."""
+    for m in module.modules():
+        weight = getattr(m, "weight", None)
+        if type(m).__name__ in ("Conv3d", "ConvTranspose3d") and weight is not None:
+            weight.data = weight.detach().clone().contiguous(memory_format=memory_format)
+    return module
 
 
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:

@@ -1,0 +1,4 @@
+"""AdamW, under the name of PyTorch's module."""
+from ._optimizers import AdamW
+
+__all__ = ["AdamW"]

@@ -1,0 +1,4 @@
+"""Signal processing, as in torch.signal."""
+from . import windows
+
+__all__ = ["windows"]
