@@ -6,6 +6,8 @@
 //   an operand with unit stride there loads its group at once (16 bytes), one with stride 0 repeats
 //
 // Operands without gaps, which lie in one dimension, have a kernel of their own (pointwise_runs).
+// Families whose arithmetic outweighs their memory have groups there only: TT_STRIDED_GROUPS is 0,
+// which halves their kernels.
 //
 // Operands of other dtypes than S, and plans of more than kMaxWalkDims dimensions, are first copied
 // into the workspace (staging.h).
@@ -16,9 +18,14 @@
 #include "kernels/cuda/strided.h"
 #include "kernels/functors/functor.h"
 
+#ifndef TT_STRIDED_GROUPS
+#define TT_STRIDED_GROUPS 1
+#endif
+
 namespace TT_NS {
 namespace {
 
+constexpr bool kStridedGroups = TT_STRIDED_GROUPS;
 constexpr int kPointwiseThreads = 256;
 constexpr int64_t kRunGroups = 4;     // of each thread of operands without gaps
 constexpr int64_t kRunBlocks = 1024;  // unless the device would have less work than these
@@ -173,12 +180,15 @@ __global__ void __launch_bounds__(kPointwiseThreads)
   if (i >= a.groups) return;
   int64_t at[kArity + 1];
   a.walk.find(i, at);
-  const int64_t left = a.in_groups ? a.n - i * Body::kGroup : 1;
-  if (left >= Body::kGroup && a.in_groups) {
-    Body::run_group(a, at);
-    return;
+  int64_t n = 1;
+  if constexpr (kStridedGroups) {
+    if (a.in_groups) n = a.n - i * Body::kGroup;
+    if (a.in_groups && n >= Body::kGroup) {
+      Body::run_group(a, at);
+      return;
+    }
   }
-  for (int64_t j = 0; j < left; j++) Body::run_one(a, at, j);
+  for (int64_t j = 0; j < n; j++) Body::run_one(a, at, j);
 }
 
 // ---- operands without gaps ----
@@ -190,7 +200,7 @@ template <class Body, int k> struct Run {
   using Group = Pack<Stored, Body::kGroup>;
   const Group* groups;  // NULL: one number
   Value number;
-  Group next;
+  Group next = {};
 
   __device__ __forceinline__ explicit Run(const typename Body::Arguments& a)
       : groups(a.repeats[k] ? nullptr : reinterpret_cast<const Group*>(a.ptr[k])), number{} {
@@ -270,12 +280,12 @@ template <class T, bool kMoves> T number_as(const ElementPlan& p, int k, int32_t
 }
 
 // Whether groups of kGroup elements are aligned runs, or single elements, of every operand.
-inline bool can_group(const ElementPlan& p, int n_operands, const int64_t* item, int group) {
+inline bool can_group(const ElementPlan& p, int n_operands, const int32_t* item, int group) {
   if (p.ndim > 1 && p.size[0] % group != 0) return false;
   for (int k = 0; k < n_operands; k++) {
     if (!p.ptr[k] || p.stride[k][0] == 0) continue;
     if (p.stride[k][0] != item[k]) return false;
-    const int64_t bytes = item[k] * group;
+    const int64_t bytes = int64_t(item[k]) * group;
     if (reinterpret_cast<uintptr_t>(p.ptr[k]) % uint64_t(bytes) != 0) return false;
     for (int d = 1; d < p.ndim; d++)
       if (p.stride[k][d] % bytes != 0) return false;
@@ -283,56 +293,40 @@ inline bool can_group(const ElementPlan& p, int n_operands, const int64_t* item,
   return true;
 }
 
+// The kernels of a functor for one stored type. Code of the host is per T and arity, since there
+// are a thousand of these.
+template <class T, int kArity> struct PointwiseKernels {
+  using Kernel = void (*)(PointwiseArguments<T, kArity>);
+  Kernel walk, runs;
+  int32_t group;
+  int32_t item[kArity + 1];  // bytes of an element of each operand
+};
 template <class F, class T, class S, int kArity, uint32_t kBools>
-int32_t launch_pointwise(const ElementPlan& p, const Param<T>& param, const T* number,
-                         const bool* flag, void* stream) {
+PointwiseKernels<T, kArity> kernels_stored() {
   using Body = Pointwise<F, T, S, kArity, kBools>;
-  PointwiseArguments<T, kArity> a;
-  const int64_t item[4] = {
-      sizeof(typename Body::template Stored<0>), sizeof(typename Body::template Stored<1>),
-      sizeof(typename Body::template Stored<2>), sizeof(typename Body::template Stored<3>)};
-  a.n = p.n;
-  a.param = param;
-  a.in_groups = Body::kGroup > 1 && can_group(p, kArity + 1, item, Body::kGroup);
-  const int64_t unit = a.in_groups ? Body::kGroup : 1;
-  a.groups = (p.n + unit - 1) / unit;
-  for (int k = 0; k <= kArity; k++) {
-    a.ptr[k] = p.ptr[k];
-    a.number[k] = number[k];
-    a.flag[k] = flag[k];
-    a.repeats[k] = p.stride[k][0] == 0;
-  }
-  if (a.in_groups && p.ndim <= 1 && !a.repeats[0]) {
-    const int64_t blocks = (a.groups + kPointwiseThreads - 1) / kPointwiseThreads;
-    const int64_t most = (a.groups + kRunGroups - 1) / kRunGroups / kPointwiseThreads;
-    const unsigned grid = unsigned(min(blocks, max(most, kRunBlocks)));
-    return device::launch(pointwise_runs<F, T, S, kArity, kBools>, grid, kPointwiseThreads, 0,
-                          stream, a);
-  }
-  a.walk.set(p, unit);
-  return device::launch(pointwise<F, T, S, kArity, kBools>,
-                        blocks_for(a.groups, kPointwiseThreads, 1), kPointwiseThreads, 0, stream,
-                        a);
+  PointwiseKernels<T, kArity> k = {pointwise<F, T, S, kArity, kBools>,
+                                   pointwise_runs<F, T, S, kArity, kBools>,
+                                   Body::kGroup,
+                                   {}};
+  k.item[0] = sizeof(typename Body::template Stored<0>);
+  if constexpr (kArity >= 1) k.item[1] = sizeof(typename Body::template Stored<1>);
+  if constexpr (kArity >= 2) k.item[2] = sizeof(typename Body::template Stored<2>);
+  if constexpr (kArity >= 3) k.item[3] = sizeof(typename Body::template Stored<3>);
+  return k;
 }
-
-template <class T> using Launcher = int32_t (*)(const ElementPlan&, const Param<T>&,
-                                                const T* number, const bool* flag, void* stream);
-
 template <class F, class T, int kArity, uint32_t kBools>
-Launcher<T> launcher_for([[maybe_unused]] int32_t stored) {
+PointwiseKernels<T, kArity> kernels_for([[maybe_unused]] int32_t stored) {
   if constexpr (__is_same(T, float)) {
-    if (stored == TT_F16) return launch_pointwise<F, T, F16, kArity, kBools>;
-    if (stored == TT_BF16) return launch_pointwise<F, T, BF16, kArity, kBools>;
+    if (stored == TT_F16) return kernels_stored<F, T, F16, kArity, kBools>();
+    if (stored == TT_BF16) return kernels_stored<F, T, BF16, kArity, kBools>();
   }
-  return launch_pointwise<F, T, T, kArity, kBools>;
+  return kernels_stored<F, T, T, kArity, kBools>();
 }
 
 // A functor picks the one that fits the numbers of the call; on the host, so that each is a kernel.
 template <class T, int kArity, uint32_t kBools> struct Picked {
-  Launcher<T> (**finder)(int32_t);
-  template <class G> TT_FN void operator()(G) const {
-    *finder = launcher_for<G, T, kArity, kBools>;
-  }
+  PointwiseKernels<T, kArity> (**finder)(int32_t);
+  template <class G> TT_FN void operator()(G) const { *finder = kernels_for<G, T, kArity, kBools>; }
 };
 template <class F, class T>
 concept Picks = requires(const Param<T>& p) {
@@ -342,9 +336,50 @@ template <class F, class T>
 concept Prepares = requires(Param<T>& p) {
   F::prepare(p);
 };
+// Prepares the parameters of F and finds its kernels.
+template <class F, class T, int kArity, uint32_t kBools>
+PointwiseKernels<T, kArity> choose_kernels(Param<T>& param, int32_t stored) {
+  if constexpr (Prepares<F, T>) F::prepare(param);
+  if constexpr (Picks<F, T>) {
+    PointwiseKernels<T, kArity> (*finder)(int32_t) = nullptr;
+    F::template pick<T>(param, Picked<T, kArity, kBools>{&finder});
+    return finder(stored);
+  } else {
+    return kernels_for<F, T, kArity, kBools>(stored);
+  }
+}
 
-template <class F, class T, int kArity, uint32_t kBools, bool kMoves>
-int32_t run_pointwise_as(const ElementPlan& given, void* stream, void* workspace) {
+template <class T, int kArity>
+int32_t launch_pointwise(const ElementPlan& p, const PointwiseKernels<T, kArity>& kernels,
+                         const Param<T>& param, const T* number, const bool* flag, void* stream) {
+  PointwiseArguments<T, kArity> a;
+  a.n = p.n;
+  a.param = param;
+  const bool runs = p.ndim <= 1 && p.stride[0][0] != 0;
+  a.in_groups = kernels.group > 1 && (kStridedGroups || runs) &&
+                can_group(p, kArity + 1, kernels.item, kernels.group);
+  const int64_t unit = a.in_groups ? kernels.group : 1;
+  a.groups = (p.n + unit - 1) / unit;
+  for (int k = 0; k <= kArity; k++) {
+    a.ptr[k] = p.ptr[k];
+    a.number[k] = number[k];
+    a.flag[k] = flag[k];
+    a.repeats[k] = p.stride[k][0] == 0;
+  }
+  const int64_t blocks = (a.groups + kPointwiseThreads - 1) / kPointwiseThreads;
+  if (a.in_groups && runs) {
+    const int64_t most = (a.groups + kRunGroups - 1) / kRunGroups / kPointwiseThreads;
+    const unsigned grid = unsigned(min(blocks, max(most, kRunBlocks)));
+    return device::launch(kernels.runs, grid, kPointwiseThreads, 0, stream, a);
+  }
+  a.walk.set(p, unit);
+  return device::launch(kernels.walk, unsigned(blocks), kPointwiseThreads, 0, stream, a);
+}
+
+template <class T, int kArity, uint32_t kBools, bool kMoves>
+int32_t run_chosen(const ElementPlan& given,
+                   PointwiseKernels<T, kArity> (*choose)(Param<T>&, int32_t), void* stream,
+                   void* workspace) {
   if (given.n == 0) return TT_OK;
   const Natives native = natives_of(given, kBools, kMoves);
   ElementPlan copy;
@@ -366,16 +401,17 @@ int32_t run_pointwise_as(const ElementPlan& given, void* stream, void* workspace
   } else {
     param = load_param<T>(p.param);
   }
-  if constexpr (Prepares<F, T>) F::prepare(param);
-  Launcher<T> (*finder)(int32_t) = nullptr;
-  if constexpr (Picks<F, T>) F::template pick<T>(param, Picked<T, kArity, kBools>{&finder});
-  else finder = launcher_for<F, T, kArity, kBools>;
-  const Launcher<T> run = finder(native.values);
-  if (&p == &given) return run(p, param, number, flag, stream);
+  const PointwiseKernels<T, kArity> kernels = choose(param, native.values);
+  if (&p == &given) return launch_pointwise(p, kernels, param, number, flag, stream);
   int32_t status = stage_inputs(given, native, &copy, workspace, stream);
-  if (status == TT_OK) status = run(copy, param, number, flag, stream);
+  if (status == TT_OK) status = launch_pointwise(copy, kernels, param, number, flag, stream);
   if (status == TT_OK) status = unstage_output(given, copy, stream);
   return status;
+}
+template <class F, class T, int kArity, uint32_t kBools, bool kMoves>
+int32_t run_pointwise_as(const ElementPlan& p, void* stream, void* workspace) {
+  return run_chosen<T, kArity, kBools, kMoves>(p, choose_kernels<F, T, kArity, kBools>, stream,
+                                               workspace);
 }
 
 template <class F, int kArity, OutKind kOut, class... Ts>

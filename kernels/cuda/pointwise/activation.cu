@@ -1,3 +1,5 @@
+#define TT_STRIDED_GROUPS 0
+
 #include "kernels/cuda/pointwise.h"
 #include "kernels/functors/all.h"
 
