@@ -44,6 +44,39 @@ __device__ __forceinline__ Join join_of(const ClipArguments& a) {
   return {a.norm_type == __builtin_inf()};
 }
 
+// Calls f(x) for the numbers of a piece, in packs of 16 bytes where they are aligned; kWrites: what
+// f makes of x is stored.
+template <bool kWrites, class S, class F>
+__device__ __forceinline__ void each_stored(char* grad, int64_t from, int64_t to, const F& f) {
+  const auto step = [&]<int kN>(int64_t i) {
+    auto* const at = reinterpret_cast<Pack<S, kN>*>(reinterpret_cast<S*>(grad) + i);
+    Pack<S, kN> pack = *at;
+#pragma unroll
+    for (int j = 0; j < kN; j++) {
+      Compute<S> x = number_of(pack.v[j]);
+      f(x);
+      if constexpr (kWrites) pack.v[j] = stored_as<S>(x);
+    }
+    if constexpr (kWrites) *at = pack;
+  };
+  constexpr int kN = kPackOf<S>;
+  int64_t rest = from;  // what packs do not hold
+  if (reinterpret_cast<uintptr_t>(grad) % 16 == 0) rest += (to - from) / kN * kN;
+  for (int64_t i = from + int64_t(threadIdx.x) * kN; i < rest; i += kItemThreads * kN)
+    step.template operator()<kN>(i);
+  for (int64_t i = rest + threadIdx.x; i < to; i += kItemThreads) step.template operator()<1>(i);
+}
+template <bool kWrites, class F>
+__device__ __forceinline__ void each_number(const ClipItem& item, int64_t from, int64_t to,
+                                            const F& f) {
+  switch (item.dtype) {
+    case TT_F16: return each_stored<kWrites, F16>(item.grad, from, to, f);
+    case TT_BF16: return each_stored<kWrites, BF16>(item.grad, from, to, f);
+    case TT_F64: return each_stored<kWrites, double>(item.grad, from, to, f);
+    default: return each_stored<kWrites, float>(item.grad, from, to, f);
+  }
+}
+
 __device__ __forceinline__ double power_of(double x, double p) {
   x = math::fabs(x);
   if (p == 2) return x * x;
@@ -55,10 +88,8 @@ __global__ void __launch_bounds__(kItemThreads)
   const Join join = join_of(a);
   for_item(list, [&](const ClipItem& item, int64_t from, int64_t to, int64_t unit) {
     double sum = 0;
-    for (int64_t i = from + threadIdx.x; i < to; i += kItemThreads) {
-      const double x = load_element<double>(item.grad + i * item_size(item.dtype), item.dtype);
-      sum = join(sum, power_of(x, a.norm_type));
-    }
+    each_number<false>(item, from, to,
+                       [&](auto x) { sum = join(sum, power_of(double(x), a.norm_type)); });
     sum = joined(sum, shared, join);
     if (threadIdx.x == 0) a.partial[unit * kPieces + blockIdx.x % kPieces] = sum;
   });
@@ -78,20 +109,16 @@ template <bool kUnscale> __global__ void __launch_bounds__(kItemThreads)
   store_element(a.total, a.total_dtype, all);
 }
 
-template <class T> __device__ __forceinline__ void scale_part(const ClipItem& item, double factor,
-                                                              int64_t from, int64_t to) {
-  for (int64_t i = from + threadIdx.x; i < to; i += kItemThreads) {
-    char* const at = item.grad + i * item_size(item.dtype);
-    store_element(at, item.dtype, load_element<T>(at, item.dtype) * T(factor));
-  }
+__device__ __forceinline__ void scale_part(const ClipItem& item, double factor, int64_t from,
+                                           int64_t to) {
+  each_number<true>(item, from, to, [&]<class T>(T& x) { x = x * T(factor); });
 }
 __global__ void __launch_bounds__(kItemThreads)
     scale_parts(const __grid_constant__ ClipItems list, const __grid_constant__ ClipArguments a) {
   const double factor = a.max_norm / (load_element<double>(a.total, a.total_dtype) + 1e-6);
   if (factor >= 1) return;
   for_item(list, [&](const ClipItem& item, int64_t from, int64_t to, int64_t) {
-    if (item.dtype == TT_F64) scale_part<double>(item, factor, from, to);
-    else scale_part<float>(item, factor, from, to);
+    scale_part(item, factor, from, to);
   });
 }
 __global__ void __launch_bounds__(kItemThreads)
@@ -99,14 +126,12 @@ __global__ void __launch_bounds__(kItemThreads)
   TT_SHARED(double, shared, kItemThreads / kWarp);
   for_item(list, [&](const ClipItem& item, int64_t from, int64_t to, int64_t unit) {
     double found = 0;
-    for (int64_t i = from + threadIdx.x; i < to; i += kItemThreads) {
-      const double x = load_element<double>(item.grad + i * item_size(item.dtype), item.dtype);
+    each_number<false>(item, from, to, [&](auto x) {
       if (x - x != 0) found = 1;
-    }
+    });
     found = joined(found, shared, Join{true});
     if (threadIdx.x == 0) a.partial[unit * kPieces + blockIdx.x % kPieces] = found;
-    if (item.dtype == TT_F64) scale_part<double>(item, a.max_norm, from, to);
-    else scale_part<float>(item, a.max_norm, from, to);
+    scale_part(item, a.max_norm, from, to);
   });
 }
 

@@ -24,6 +24,7 @@ namespace {
 
 constexpr int kReduceThreads = 256;
 constexpr int kReduceUnroll = 4;
+constexpr int kColumnLoads = 8;  // of a thread at once
 
 // What the kernels of one family do; each names those that it knows.
 enum class ReduceKind : int32_t { kSum, kProd, kMax, kMin };
@@ -180,19 +181,40 @@ template <class R> struct Reducer {
       acc[1] = combine(acc[1], one(p + j * item, j));
     return combine(combine(acc[0], acc[1]), combine(acc[2], acc[3]));
   }
-  // The same of a strided sequence.
-  __device__ __forceinline__ P walk(const char* p, int64_t from, int64_t to, int thread,
-                                    int threads) const {
-    P acc[2] = {R::identity(a), R::identity(a)};
-    int64_t i = from + thread;
-    for (; i + threads < to; i += 2 * threads) {
-      const P first = one(p + reduced_offset(i), i);
-      const P second = one(p + reduced_offset(i + threads), i + threads);
-      acc[0] = combine(acc[0], first);
-      acc[1] = combine(acc[1], second);
-    }
-    if (i < to) acc[0] = combine(acc[0], one(p + reduced_offset(i), i));
-    return combine(acc[0], acc[1]);
+  // The same of a strided sequence, in groups of loads.
+  template <int kLoads> __device__ __forceinline__ P walk(const char* p, int64_t from, int64_t to,
+                                                          int thread, int threads) const {
+    P result = R::identity(a);
+    with_stored<T>(a.dtype, [&](auto s) {
+      using S = decltype(s);
+      const bool even = a.n_red == 1;
+      const int64_t stride = even ? a.stride[a.n_kept] : 0;
+      const auto load = [&](int64_t i) {
+        return *reinterpret_cast<const S*>(p + (even ? i * stride : reduced_offset(i)));
+      };
+      constexpr int kChains = kLoads / 2;
+      P acc[kChains];
+#pragma unroll
+      for (int k = 0; k < kChains; k++) acc[k] = R::identity(a);
+      int64_t i = from + thread;
+      for (; i + (kLoads - 1) * threads < to; i += kLoads * threads) {
+        S x[kLoads];
+#pragma unroll
+        for (int k = 0; k < kLoads; k++) x[k] = load(i + k * threads);
+#pragma unroll
+        for (int k = 0; k < kLoads; k++)
+          acc[k % kChains] =
+              combine(acc[k % kChains], R::of(a, value_as<T>(x[k]), i + k * threads));
+      }
+      for (; i < to; i += threads) acc[0] = combine(acc[0], R::of(a, value_as<T>(load(i)), i));
+#pragma unroll
+      for (int width = kChains / 2; width > 0; width /= 2) {
+#pragma unroll
+        for (int k = 0; k < width; k++) acc[k] = combine(acc[k], acc[k + width]);
+      }
+      result = acc[0];
+    });
+    return result;
   }
 
   // A warp's or a block's value in its thread 0. shared: one partial for each warp.
@@ -242,7 +264,7 @@ template <class R> __global__ void __launch_bounds__(kReduceThreads)
     const int thread = int(threadIdx.x);
     const int threads = int(blockDim.x);
     P value = a.runs ? reducer.run(in, from, to, thread, threads)
-                     : reducer.walk(in, from, to, thread, threads);
+                     : reducer.template walk<2>(in, from, to, thread, threads);
     value = reducer.gather(value, shared);
     if (thread == 0) reducer.put(output, split, value);
   }
@@ -267,7 +289,7 @@ template <class R> __global__ void __launch_bounds__(kReduceThreads)
           a.in + column * a.stride[0] + reducer.offset_of(a.stride, 1, a.n_kept, other);
       const int64_t from = split * a.split_len;
       const int64_t to = smaller(a.length, from + a.split_len);
-      value = reducer.walk(in, from, to, int(threadIdx.y), int(blockDim.y));
+      value = reducer.template walk<kColumnLoads>(in, from, to, int(threadIdx.y), int(blockDim.y));
     }
     if (blockDim.y > 1) {
       shared[thread] = value;
