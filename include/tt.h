@@ -1586,9 +1586,12 @@ typedef struct tt_capture_opts {
   uint64_t set;
   int32_t allow_reads; /* 1: the application may read elements of tensors; what it decides by them
                           is frozen into the graph; default 0: such a read fails */
-  int32_t pad;
+  int32_t deferred;    /* 1: operators compute nothing but shapes, and optimizers do not step.
+                          Tensors that operators make and that are held at the end become state:
+                          each run of a plan writes them; default 0 */
 } tt_capture_opts;
 #define TT_CAPTURE_ALLOW_READS (UINT64_C(1) << 0)
+#define TT_CAPTURE_DEFERRED (UINT64_C(1) << 1)
 
 /* Begins a capture on the ctx. The inputs are the tensors that differ between runs of the graph.
    Other tensors that exist already are its state, if operators write them, or its constants.

@@ -1,8 +1,10 @@
 #include "graph/capture.h"
 
+#include "base/memory/blocks.h"
 #include "base/pointer_map.h"
 #include "core/graph_hooks.h"
 #include "dispatch/call.h"
+#include "graph/args.h"
 #include "ops/gen/ops.h"
 
 #include <string.h>
@@ -25,6 +27,12 @@ struct Capture : GraphHooks, WorkObserver {
   tt_status code = TT_OK;  // of the failure that ended the recording, and its message
   char reason[256] = {};
   SmallVec<Rng, 1> drawn;  // of each draw: its begin
+  // (CaptureOptions::deferred) generators as they were before the capture drew from them
+  struct Drawn {
+    Ref<Generator> generator;
+    Rng before;
+  };
+  SmallVec<Drawn, 1> generators;
 };
 
 // Lowerings have hooks, too; they place storages.
@@ -204,6 +212,20 @@ template <class T> class Restore {
   const T before_;
 };
 
+// ---- in place of a device, in a deferred capture ----
+
+int64_t* nowhere_to_check(GraphHooks&, Device) {
+  static int64_t found;
+  return &found;
+}
+constexpr DeviceHooks kIdleDevice = {
+    .workspace = [](GraphHooks&, Device, int64_t) {},
+    .launch = [](GraphHooks&, const Kernel&, Device, const void*) {},
+    .copy = [](GraphHooks&, char*, Device, const char*, Device, int64_t) {},
+    .check_place = nowhere_to_check,
+    .check = [](GraphHooks&, Device, int64_t*, DeviceCheck&&) {},
+};
+
 void record(Capture& c, Call call, const Value* args, TensorList& outs) {
   const OpSchema& schema = *call.op->schema;
   IrNode node;
@@ -216,6 +238,7 @@ void record(Capture& c, Call call, const Value* args, TensorList& outs) {
   {
     const MaskGuard quiet(bit(kKeyCapture));
     const Restore<bool> running(c.in_node, true);
+    const Restore<const DeviceHooks*> idle(c.device, c.options.deferred ? &kIdleDevice : nullptr);
     c.node_reads = false;
     call.op->call_boxed(call, args, outs);
   }
@@ -260,9 +283,16 @@ void capture_slot(Call call, const Value* args, TensorList& outs) {
 
 // ---- hooks ----
 
+void remember(Capture& c, Generator& g) {
+  for (const Capture::Drawn& d : c.generators)
+    if (d.generator.get() == &g) return;
+  c.generators.push_back({Ref<Generator>::share(&g), g.state()});
+}
+
 Rng draw_numbers(GraphHooks& hooks, Generator& g, uint64_t counters,
                  Rng (*reserve)(Generator&, uint64_t)) {
   auto& c = static_cast<Capture&>(hooks);
+  if (c.options.deferred) remember(c, g);
   const bool quiet = c.in_node || c.refused || !recorded(c, [&] {
                        c.drawn.reserve(c.drawn.size() + 1);
                        IrDraw draw;
@@ -311,12 +341,15 @@ int32_t launch_in_node(WorkObserver& w, const Kernel& k, const void* plan, int64
       fail(TT_NOT_IMPLEMENTED,
            "the kernel {} runs outside of operators: a capture cannot record it", k.name);
     });
+  if (c.in_node && c.options.deferred) return TT_OK;
   return run_kernel(k, plan, units, grain);
 }
 // What the application or a composite does next would be frozen into the graph.
 void note_read(WorkObserver& w, const Tensor&) {
   auto& c = static_cast<Capture&>(w);
   c.node_reads = true;
+  if (c.options.deferred && !c.refused)
+    fail(TT_INVALID_ARG, "elements of a tensor are read in a deferred capture: they do not exist");
   if (c.in_node || c.options.allow_reads || c.refused) return;
   recorded(c, [] {
     fail(TT_INVALID_ARG,
@@ -335,6 +368,56 @@ void note_changed(GraphHooks& hooks, const char* what) {
         "{} is set while a graph is captured: runs would not set it again (allow_reads permits it)",
         what);
   });
+}
+
+// ---- what a deferred capture leaves ----
+
+// A tensor for each storage that nodes have made and that is alive.
+void find_made(const Capture& c, SmallVec<TensorRef, 16>& found) {
+  found.resize(c.graph->storages.size());
+  const BlockMap map(ctx().rt->arena, ctx().heap);
+  map.each([&](const void* block, size_t bytes) {
+    const auto* t = static_cast<const Tensor*>(block);
+    if (bytes < sizeof *t || t->tag != kTagTensor || t->refs <= 0) return true;
+    if (!map.has(t->storage, sizeof(Storage)) || t->storage->reserved_[0] != c.mark) return true;
+    TensorRef& place = found[t->storage->reserved_[1]];
+    if (!place) place = TensorRef::share(t);
+    return true;
+  });
+}
+
+// The storage as state that the last node writes, as bytes.
+void keep_storage(Graph& g, int32_t made, const Tensor& t) {
+  const int64_t bytes = g.storages[made].bytes, one = 1;
+  if (!bytes) return;
+  int32_t last = g.storages[made].last_value;
+  for (int32_t i = last; i >= 0; i = g.values[i].previous)
+    if (g.values[i].version > g.values[last].version) last = i;
+  const auto byte_value = [&](int32_t storage, uint32_t version, int32_t node, int32_t out) {
+    return g.value(storage, version, Dtype::kU8, 0, Ints(&bytes, 1), Ints(&one, 1), node, out);
+  };
+  const auto at = int32_t(g.nodes.size());
+  const auto kept = int32_t(g.storages.size());
+  IrStorage state;
+  state.role = IrRole::kState;
+  state.device = g.storages[made].device;
+  state.bytes = bytes;
+  state.version = t.version();
+  state.tensor = new_alias(t, Ints(&bytes, 1), Ints(&one, 1), t.storage->data, Dtype::kU8);
+  g.storages.push_back(std::move(state));
+  IrNode n;
+  n.op = &op_copy_.info;
+  n.args.push_back(tensor_arg(byte_value(kept, t.version(), -1, -1)));
+  n.args.push_back(tensor_arg(byte_value(made, g.values[last].version, g.values[last].node, -1)));
+  n.outs.push_back(byte_value(kept, t.version() + 1, at, 0));
+  g.nodes.push_back(std::move(n));
+}
+
+void keep_made(Capture& c) {
+  SmallVec<TensorRef, 16> found;
+  find_made(c, found);
+  for (int32_t i = 0; i < found.size(); i++)
+    if (found[i]) keep_storage(*c.graph, i, *found[i]);
 }
 
 void destroy(CtxPart* part) noexcept {
@@ -358,9 +441,14 @@ void begin_capture(TensorSpan inputs, const CaptureOptions& options) {
   c->write = [](WorkObserver&, const Tensor&) {};
   // Outside of operators a check would not be part of the graph.
   c->check = [](WorkObserver& w, const Tensor& found, const DeviceCheck&) {
-    if (!static_cast<Capture&>(w).in_node) note_read(w, found);
-    return true;
+    const auto& c = static_cast<Capture&>(w);
+    if (!c.in_node) note_read(w, found);
+    return !c.options.deferred;
   };
+  if (options.deferred) {
+    c->call = [](WorkObserver&, Object&, HostFn, const Tensor&) {};
+    ctx.embedded_max = -1;  // each tensor has a storage of its own, which keep_made finds
+  }
   ctx.graph = c;
   ctx.work = static_cast<WorkObserver*>(c);
   ctx.watched |= kWatchWork;
@@ -390,6 +478,9 @@ void drop_capture(Ctx& c) noexcept {
   c.include &= ~bit(kKeyCapture);
   c.watched &= uint8_t(~kWatchWork);
   c.work = nullptr;
+  const Capture& capture = *of(c);
+  if (capture.options.deferred) c.embedded_max = kEmbeddedMax;
+  for (const Capture::Drawn& d : capture.generators) d.generator->set(d.before);
   if (GraphHooks* hooks = std::exchange(c.graph, nullptr)) hooks->destroy_fn(hooks);
 }
 
@@ -407,6 +498,7 @@ Ref<Graph> end_capture(TensorSpan outputs, Text* reason) {
     return {};
   }
   for (const Tensor* t : outputs) c->graph->outputs.push_back(read_value(*c, t));
+  if (c->options.deferred) keep_made(*c);
   verify_graph(*c->graph);
   return c->graph;
 }

@@ -11,6 +11,9 @@ struct CaptureOptions {
   bool allow_reads = false;
   // What cannot be recorded fails no call, but ends the recording (end_capture returns nothing).
   bool lenient = false;
+  // Operators compute nothing but shapes, and draw no random numbers. Tensors that they made and
+  // that are alive at the end become state, which each run of a plan writes.
+  bool deferred = false;
   CaptureVisitor* visitor = nullptr;  // must outlive the capture
 };
 

@@ -7,6 +7,7 @@
 #include "graph/node_call.h"
 #include "graph/plan.h"
 #include "graph/prepack.h"
+#include "graph/rewrite.h"
 #include "graph/share_layouts.h"
 #include "graph/tiles.h"
 #include "plan/elementwise_plan.h"
@@ -88,6 +89,7 @@ class Lowering : public GraphHooks {
 
   void prepare_storages();
   void find_last_uses();
+  void find_direct();
   TensorRef tensor_of(int32_t value);
   void run_node(int32_t i);
   void run_host_node(int32_t i);
@@ -123,6 +125,8 @@ class Lowering : public GraphHooks {
   SmallVec<TensorRef, 16> storages_;  // bytes of each storage that exists
   SmallVec<int64_t, 16> begins_;      // of each storage: where these begin
   SmallVec<int32_t, 16> last_use_;    // the node that reads or writes a storage last
+  SmallVec<int32_t, 16> direct_;      // of each storage: the storage that it is made in, or -1
+  SmallVec<bool, 16> is_left_out_;    // of each node
 
   // restored at the end
   Ctx& ctx_;
@@ -344,7 +348,8 @@ char* Lowering::take_on_device(PlanDevice& d, int64_t bytes) {
   }
   if (i >= d.placements.size() || d.placements[i].bytes != bytes)
     fail(TT_INTERNAL, "lowering a graph twice took different memory of {}", fmt(d.device));
-  return d.arena->data + d.placements[i].offset;
+  const Placement& placement = d.placements[i];
+  return placement.at ? placement.at : d.arena->data + placement.offset;
 }
 void Lowering::on_place_on_device(GraphHooks& h, Storage& s) {
   auto& l = static_cast<Lowering&>(h);
@@ -512,6 +517,48 @@ void Lowering::find_last_uses() {
   for (const int32_t v : g_.outputs) last_use_[g_.values[v].storage] = end;
 }
 
+bool is_all_bytes(const IrValue& v, const IrStorage& s) {
+  return s.bytes && v.dtype == Dtype::kU8 && v.ndim() == 1 && !v.offset && v.sizes[0] == s.bytes;
+}
+
+// Memory of a device that a node makes and copy_ moves whole into state that nothing else uses, as
+// deferred captures do, is made there at once.
+void Lowering::find_direct() {
+  direct_.resize(g_.storages.size(), -1);
+  is_left_out_.resize(g_.nodes.size(), false);
+  SmallVec<int32_t, 16> uses;
+  uses.resize(g_.storages.size(), 0);
+  const auto use = [&](int32_t v) { uses[g_.values[v].storage]++; };
+  for (const IrNode& n : g_.nodes) {
+    for_each_value(n, use);
+    for (const int32_t v : n.outs)
+      if (v >= 0) use(v);
+  }
+  SmallVec<bool, 16> is_output;
+  is_output.resize(g_.storages.size(), false);
+  for (const int32_t v : g_.outputs) is_output[g_.values[v].storage] = true;
+  for (int32_t i = 0; i < g_.nodes.size(); i++) {
+    const IrNode& n = g_.nodes[i];
+    if (!is_op(n, "copy_")) continue;
+    const IrValue& to = g_.values[n.args[0].values[0]];
+    const IrValue& from = g_.values[n.args[1].values[0]];
+    const IrStorage& state = g_.storages[to.storage];
+    const IrStorage& made = g_.storages[from.storage];
+    if (state.role != IrRole::kState || made.role != IrRole::kMade) continue;
+    if (made.device.type != TT_CUDA || !(made.device == state.device)) continue;
+    if (!is_all_bytes(to, state) || !is_all_bytes(from, made)) continue;
+    constexpr int32_t kOfCopy = 2;  // it reads the state and writes it
+    if (uses[to.storage] != kOfCopy || is_output[to.storage]) continue;
+    if (is_output[from.storage] || direct_[from.storage] >= 0) continue;
+    bool is_last = true;
+    for (int32_t v = made.last_value; v >= 0; v = g_.values[v].previous)
+      is_last = is_last && g_.values[v].version <= from.version;
+    if (!is_last) continue;
+    direct_[from.storage] = to.storage;
+    is_left_out_[i] = true;
+  }
+}
+
 TensorRef Lowering::tensor_of(int32_t value) {
   const IrValue& v = g_.values[value];
   const Tensor& all = *storages_[v.storage];
@@ -537,6 +584,10 @@ void Lowering::take_results(int32_t i, const TensorList& outs) {
     if (storage) continue;
     const int64_t bytes = t.storage->bytes;
     storage = new_alias(t, Ints(&bytes, 1), {}, t.storage->data, Dtype::kU8);
+    if (final_ || direct_[v.storage] < 0 || t.storage->reserved_[0] != id_) continue;
+    Placement& placement = p_.device->placements[t.storage->reserved_[1]];
+    placement.shared = true;
+    placement.at = g_.storages[direct_[v.storage]].tensor->storage->data;
   }
 }
 
@@ -583,6 +634,7 @@ void Lowering::run_node(int32_t i) {
   const IrNode& n = g_.nodes[i];
   node_ = i;
   add_draws_before(i);
+  if (is_left_out_[i]) return end_of_storages(i);
   if (!n.op->n_slots) return run_host_node(i);
   {
     NodeCall call;
@@ -619,6 +671,7 @@ void Lowering::keep_addresses() {
 void Lowering::run() {
   prepare_storages();
   find_last_uses();
+  find_direct();
   for (int32_t i = 0; i < g_.nodes.size(); i++) run_node(i);
   add_draws_before(int32_t(g_.nodes.size()));
   if (final_) return keep_addresses();

@@ -63,8 +63,9 @@ struct Placement {
   int64_t bytes = 0;
   int64_t birth = 0, death = INT64_MAX;
   int64_t offset = 0;
-  // It is in the memory of another placement, whose life includes its own.
+  // It is in the memory of another placement, whose life includes its own, or at `at`.
   bool shared = false;
+  char* at = nullptr;  // memory of state; NULL: in the arena
 };
 // Sets the offsets of those that are not shared so that placements that exist at one time do not
 // overlap; the largest first. Returns the size of the arena.

@@ -2395,7 +2395,7 @@ int main(void) {
   S(tt_capture_opts);
   F(tt_capture_opts, set);
   F(tt_capture_opts, allow_reads);
-  F(tt_capture_opts, pad);
+  F(tt_capture_opts, deferred);
   S(tt_graph_info);
   F(tt_graph_info, n_nodes);
   F(tt_graph_info, n_values);
@@ -3863,6 +3863,7 @@ int main(void) {
   C(TT_LOADER_PREFETCH);
   C(TT_LOADER_DROP_LAST);
   C(TT_CAPTURE_ALLOW_READS);
+  C(TT_CAPTURE_DEFERRED);
   C(TT_GRAPH_INPUT);
   C(TT_GRAPH_STATE);
   C(TT_GRAPH_CONSTANT);

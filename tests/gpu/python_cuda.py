@@ -1179,6 +1179,86 @@ def compiled_forward():
     return f"logits differ by {difference:.1e} from PyTorch's"
 
 
+def graph_of_step(lib, graphs, model, optimizer, x, y):
+    """A CUDA graph of a training step, as PyTorch's documentation makes it. Returns what replays it
+    with the batch in x and y, and its loss."""
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = lib.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    side = graphs.Stream()
+    side.wait_stream(graphs.current_stream())
+    with graphs.stream(side):
+        for _ in range(3):
+            step()
+    graphs.current_stream().wait_stream(side)
+    g = graphs.CUDAGraph()
+    with graphs.graph(g):
+        loss = step()
+    return g, loss
+
+
+@case
+def graph_of_gpt():
+    """A captured step has the bits of the eager one, for new batches, too."""
+    peer()
+    data = batches(gpt, 5)
+    (model, reference), (eager, _) = pair(gpt), pair(gpt)
+    x, y = (ours(a) for a in data[0])
+    g, loss = graph_of_step(tt, cuda, model, adamw(tt, model), x, y)
+    optimizer = adamw(tt, eager)
+    losses = []
+    for k, batch in enumerate([data[0]] * 3 + data):
+        optimizer.zero_grad(set_to_none=True)
+        want = tt.nn.functional.cross_entropy(eager(ours(batch[0])), ours(batch[1]))
+        want.backward()
+        optimizer.step()
+        if k < 3:
+            continue
+        x.copy_(tt.from_numpy(numpy.ascontiguousarray(batch[0])))
+        y.copy_(tt.from_numpy(numpy.ascontiguousarray(batch[1])))
+        g.replay()
+        losses.append(loss.item())
+        assert losses[-1] == want.item(), f"step {k}: {losses[-1]}, eager {want.item()}"
+    for p, q in zip(model.parameters(), eager.parameters()):
+        assert tt.equal(p, q) and tt.equal(p.grad, q.grad)
+    if EMULATED or DEVICE_OF_PEER != "cuda":
+        return f"loss {losses[0]:.4f} to {losses[-1]:.4f}"
+    mine = milliseconds(cuda, g.replay, 30)
+    there = [theirs(a) for a in data[0]]
+    capturable = torch.optim.AdamW(
+        reference.parameters(), lr=1e-3, weight_decay=0.01, capturable=True
+    )
+    torch_graph, _ = graph_of_step(torch, torch.cuda, reference, capturable, *there)
+    yours = milliseconds(torch.cuda, torch_graph.replay, 30)
+    return (
+        f"replay {mine:.3f} ms, PyTorch's {yours:.3f} ms; loss {losses[0]:.4f} to {losses[-1]:.4f}"
+    )
+
+
+@case
+def graphed_callables():
+    peer()
+    (model, _), (eager, _) = pair(cnn), pair(cnn)
+    data = batches(cnn, 4)
+    graphed = cuda.make_graphed_callables(model, (ours(data[0][0]),), num_warmup_iters=0)
+    optimizers = [sgd(tt, m) for m in (model, eager)]
+    for x, y in data:
+        losses = []
+        for net, optimizer in zip((graphed, eager), optimizers):
+            optimizer.zero_grad()
+            loss = tt.nn.functional.cross_entropy(net(ours(x)), ours(y))
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        assert losses[0] == losses[1], losses
+    assert all(tt.equal(p, q) for p, q in zip(model.parameters(), eager.parameters()))
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] != ["--worker"]:
         sys.exit(main(sys.argv[1:]))

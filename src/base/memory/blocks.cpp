@@ -14,24 +14,27 @@ static int64_t count_runs(Arena* a) {
   return n;
 }
 
-BlockMap::BlockMap(Arena* a) : n_(0), cap_(count_runs(a) + 8) {  // the list itself may need a slab
+BlockMap::BlockMap(Arena* a, const Heap* only)
+    : n_(0), cap_(count_runs(a) + 8) {  // the list itself may need a slab
   at_ = static_cast<uintptr_t*>(mem_alloc(size_t(cap_) * sizeof *at_));
-  collect(a);
+  collect(a, only);
   std::sort(at_, at_ + n_);
 }
 
 BlockMap::~BlockMap() { mem_free(at_, size_t(cap_) * sizeof *at_); }
 
-void BlockMap::collect(Arena* a) {
+void BlockMap::collect(Arena* a, const Heap* only) {
   Lock l(a->lock);
   if (TT_HEAP_DIRECT) {
     for (const LargeBlock* b = a->large.oldest; b && n_ < cap_; b = b->age_next)
       at_[n_++] = reinterpret_cast<uintptr_t>(b);
     return;
   }
-  for (const Heap* h = a->heaps; h; h = h->next_of_arena)
+  for (const Heap* h = a->heaps; h; h = h->next_of_arena) {
+    if (only && h != only) continue;
     for (const Slab* s = h->slabs; s && n_ < cap_; s = s->next)
       at_[n_++] = reinterpret_cast<uintptr_t>(s);
+  }
 }
 
 BlockMap::Run BlockMap::run(uintptr_t at) {

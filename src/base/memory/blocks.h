@@ -10,7 +10,8 @@ namespace TT_NS {
 // word of a free block is NULL or the address of another block, a multiple of 64.
 class BlockMap {
  public:
-  explicit BlockMap(Arena* a);  // fails with OOM
+  // only: the blocks of one heap; NULL: of all. Fails with OOM.
+  explicit BlockMap(Arena* a, const Heap* only = nullptr);
   ~BlockMap();
   BlockMap(const BlockMap&) = delete;
 
@@ -34,7 +35,7 @@ class BlockMap {
     size_t bytes;
   };
   static Run run(uintptr_t at);
-  void collect(Arena* a);
+  void collect(Arena* a, const Heap* only);
 
   uintptr_t* at_;  // sorted addresses of slabs, or of direct blocks
   int64_t n_, cap_;

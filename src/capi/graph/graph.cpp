@@ -20,9 +20,10 @@ tt_status tt_capture_begin(tt_ctx* h, const tt_tensor* const* inputs, int64_t n,
                            const tt_capture_opts* opts) {
   return api_call(h, "capture_begin", [&](Ctx&) {
     const TensorSpan list = tensors_arg(inputs, n, "inputs", 1, false);
-    check_opts(opts, 1);
+    check_opts(opts, 2);
     CaptureOptions o;
     o.allow_reads = opts_has(opts, 0) && opts->allow_reads;
+    o.deferred = opts_has(opts, 1) && opts->deferred;
     begin_capture(list, o);
   });
 }

@@ -168,6 +168,83 @@ static void test_classes(void** state) {
   for (i = 0; i < kNumClasses; i++) check_class(i);
 }
 
+/* A deferred capture computes nothing: every step is a run, the first one too. Runs read and write
+   the tensors that the capture saw: the batch, the loss, gradients, parameters. */
+static void check_deferred(int i) {
+  const tt_capture_opts deferred = {.set = TT_CAPTURE_DEFERRED, .deferred = 1};
+  Model eager = new_model(kClasses[i].construct), replayed = new_model(kClasses[i].construct);
+  tt_tensor *x = batch(0), *drawn, *drawn_before, *out, *loss, *grad, *grad_before;
+  tt_graph* g = NULL;
+  tt_plan* p = NULL;
+  const int64_t before = graphs();
+  int k;
+  OK(tt_manual_seed(c, 9));
+  OK(tt_rand(c, SHAPE(4), NULL, &drawn_before));
+  OK(tt_manual_seed(c, 9));
+  OK(tt_capture_begin(c, NULL, 0, &deferred));
+  out = train(&replayed, x);
+  OK(tt_capture_end(c, NULL, 0, &g));
+  OK(tt_rand(c, SHAPE(4), NULL, &drawn));
+  same_bits("random numbers", drawn, drawn_before);
+  same_bits(kClasses[i].name, replayed.w, eager.w);
+  OK(tt_plan_new(c, g, NULL, &p));
+  for (k = 0; k < kDeviceSteps; k++) {
+    const tt_tensor* next = batch(k);
+    OK(tt_scope_push(c));
+    OK(tt_manual_seed(c, (uint64_t)k));
+    loss = train(&eager, next);
+    OK(tt_manual_seed(c, (uint64_t)k));
+    OK(tt_copy_(c, x, next));
+    OK(tt_plan_run(c, p));
+    same_bits(kClasses[i].name, out, loss);
+    same_bits(kClasses[i].name, replayed.w, eager.w);
+    same_bits(kClasses[i].name, replayed.v, eager.v);
+    OK(tt_tensor_grad(c, eager.w, &grad_before));
+    OK(tt_tensor_grad(c, replayed.w, &grad));
+    same_bits(kClasses[i].name, grad, grad_before);
+    OK(tt_scheduler_step(c, eager.schedule));
+    OK(tt_scheduler_step(c, replayed.schedule));
+    OK(tt_scope_pop(c, NULL, 0));
+  }
+  if (before >= 0) assert_true(graphs() - before >= kDeviceSteps - 2);
+  tt_plan_release(p);
+  tt_graph_release(g);
+  drop_model(&eager);
+  drop_model(&replayed);
+}
+
+static void test_deferred(void** state) {
+  static const int kSome[] = {1, 2, 8}; /* momentum, Adam, NAdam */
+  size_t i;
+  (void)state;
+  for (i = 0; i < sizeof kSome / sizeof kSome[0]; i++) check_deferred(kSome[i]);
+}
+
+/* Nothing may depend on elements, which do not exist yet. */
+static void test_reads_of_deferred(void** state) {
+  const tt_capture_opts deferred = {.set = TT_CAPTURE_DEFERRED, .deferred = 1};
+  tt_tensor *x = batch(0), *y;
+  tt_graph* g = NULL;
+  tt_plan* p;
+  float values[12];
+  (void)state;
+  OK(tt_capture_begin(c, NULL, 0, &deferred));
+  FAILS(tt_nonzero(c, x, &y), TT_INVALID_ARG,
+        "elements of a tensor are read in a deferred capture");
+  FAILS(tt_tensor_read(c, x, values, sizeof values), TT_INVALID_ARG, "deferred capture");
+  OK(tt_exp(c, x, &y));
+  OK(tt_capture_end(c, NULL, 0, &g));
+  OK(tt_plan_new(c, g, NULL, &p));
+  OK(tt_zero_(c, x));
+  OK(tt_plan_run(c, p));
+  OK(tt_tensor_read(c, y, values, sizeof values));
+  assert_true(values[0] == 1 && values[11] == 1);
+  tt_graph_release(g);
+  tt_plan_release(p);
+  OK(tt_tensor_read(c, y, values, sizeof values)); /* the memory is the tensor's */
+  assert_true(values[0] == 1 && values[11] == 1);
+}
+
 static tt_status run_and_read(tt_plan* p, tt_tensor* out, float* values, int64_t bytes) {
   const tt_status s = tt_plan_run(c, p);
   return s ? s : tt_tensor_read(c, out, values, bytes);
@@ -206,6 +283,7 @@ static void test_checked_indices(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_classes), SCOPED(test_checked_indices)};
+  const struct CMUnitTest tests[] = {SCOPED(test_classes), SCOPED(test_deferred),
+                                     SCOPED(test_reads_of_deferred), SCOPED(test_checked_indices)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,12 +97,173 @@ else:
 """
 
 
-def test_streams_events_and_memory():
+GRAPHS = """
+import copy
+import ctypes
+import os
+import tt
+from tt import nn, runtime
+
+runtime.load_cuda({fake!r})
+cuda = tt.cuda
+F = nn.functional
+
+
+def raises(kind, run, words):
+    try:
+        run()
+    except kind as e:
+        assert words in str(e), e
+    else:
+        assert False, words
+
+
+# a training step, as PyTorch's documentation captures it
+tt.manual_seed(1)
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(0.3), nn.Linear(8, 2)).to("cuda")
+eager = copy.deepcopy(model)
+data = [(tt.randn(3, 4).to("cuda"), tt.randn(3, 2).to("cuda")) for _ in range(6)]
+
+
+def step(model, optimizer, x, y):
+    optimizer.zero_grad(set_to_none=True)
+    prediction = model(x)
+    loss = F.mse_loss(prediction, y)
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+    optimizer.step()
+    return loss
+
+
+optimizers = [tt.optim.Adam(m.parameters(), lr=0.01) for m in (model, eager)]
+schedules = [tt.optim.lr_scheduler.StepLR(o, 2) for o in optimizers]
+static_x, static_y = (t.clone() for t in data[0])
+side = cuda.Stream()
+side.wait_stream(cuda.current_stream())
+with cuda.stream(side):
+    for _ in range(3):
+        tt.manual_seed(2)
+        step(model, optimizers[0], static_x, static_y)
+cuda.current_stream().wait_stream(side)
+for _ in range(3):
+    tt.manual_seed(2)
+    step(eager, optimizers[1], *data[0])
+
+g = cuda.CUDAGraph()
+assert not cuda.is_current_stream_capturing()
+state = tt.get_rng_state()
+with cuda.graph(g):
+    assert cuda.is_current_stream_capturing()
+    static_loss = step(model, optimizers[0], static_x, static_y)
+assert not cuda.is_current_stream_capturing() and tt.equal(tt.get_rng_state(), state)
+gradient = model[0].weight.grad
+for x, y in data:
+    assert all(tt.equal(p, q) for p, q in zip(model.parameters(), eager.parameters()))
+    static_x.copy_(x)
+    static_y.copy_(y)
+    tt.manual_seed(3)
+    g.replay()
+    tt.manual_seed(3)
+    loss = step(eager, optimizers[1], x, y)
+    assert static_loss.item() == loss.item()
+    assert model[0].weight.grad is gradient and tt.equal(gradient, eager[0].weight.grad)
+    for schedule in schedules:
+        schedule.step()
+with cuda.stream(side):
+    g.replay()
+path = os.path.join({folder!r}, "graph.dot")
+g.enable_debug_mode()
+g.debug_dump(path)
+assert "digraph" in open(path).read()
+raises(RuntimeError, lambda: g.capture_begin(), "call reset()")
+g.reset()
+raises(RuntimeError, g.replay, "nothing was recorded")
+
+# its parts by hand, and a graph that reads what another one has made
+first, second = cuda.CUDAGraph(), cuda.CUDAGraph()
+x = tt.ones(3, device="cuda")
+first.capture_begin(pool=cuda.graph_pool_handle())
+raises(tt.errors.InvalidArgumentError, second.capture_begin, "a capture is running")
+raises(RuntimeError, second.capture_end, "is not being recorded")
+made = x * 2
+part = made[1:]
+first.capture_end()
+with cuda.graph(second, pool=first.pool(), stream=side):
+    total = made.sum() + part
+for k in range(4):
+    x.fill_(k)
+    first.replay()
+    second.replay()
+    assert made.tolist() == [2 * k] * 3 and part.tolist() == [2 * k] * 2
+    assert total.tolist() == [8 * k] * 2
+launches = ctypes.CDLL({fake!r}).tt_fake_launches
+launches.restype = ctypes.c_int64
+before = launches()
+first.replay()
+assert launches() == before + 1  # the product is computed where it is kept
+del first, x
+second.replay()
+assert total.tolist() == [24] * 2 and made.tolist() == [6] * 3
+
+
+def read():
+    with cuda.graph(cuda.CUDAGraph()):
+        made.sum().item()
+
+
+raises(tt.errors.InvalidArgumentError, read, "elements of a tensor are read")
+assert not cuda.is_current_stream_capturing() and made.sum().item() == 18
+
+# callables
+tt.manual_seed(4)
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4)).to("cuda")
+eager = copy.deepcopy(model)
+sample = tt.randn(3, 4, device="cuda", requires_grad=True)
+
+
+def both(a, b):
+    return {{"sum": a + b, "product": (a * b).exp(), "order": a.detach().argsort(-1)}}
+
+
+graphed, fused = cuda.make_graphed_callables(
+    (model, both), ((sample,), (sample.clone().detach(), sample.detach().clone().requires_grad_()))
+)
+assert graphed is model
+for k in range(4):
+    x = tt.randn(3, 4, device="cuda")
+    results = []
+    for m, f in ((graphed, fused), (eager, both)):
+        given = x.clone().requires_grad_()
+        hidden = m(given)
+        out = f(x, hidden)
+        (out["sum"].sum() + out["product"].sum() + out["order"].sum()).backward()
+        results.append([hidden, *out.values(), given.grad] + [p.grad for p in m.parameters()])
+        for p in m.parameters():
+            p.data.sub_(p.grad * 0.01)
+    assert all(tt.allclose(p, q, rtol=1e-5, atol=1e-6) for p, q in zip(*results)), k
+    for p, q in zip(model.parameters(), eager.parameters()):
+        p.grad = q.grad = None
+graphed.eval()
+assert graphed(x[:2]).shape == (2, 4)
+raises(ValueError, lambda: fused(x[:2], x), "tensor 0 is")
+raises(ValueError, lambda: fused(x), "differ from the samples")
+"""
+
+
+def run_program(program, **values):
     fake = os.path.join(os.environ["TT_BUILD"], "tests/fake/libtt_fake.so")
     run = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(fake=fake)],
+        [sys.executable, "-c", program.format(fake=fake, **values)],
         env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)),
         capture_output=True,
         text=True,
     )
     assert run.returncode == 0, run.stderr
+
+
+def test_streams_events_and_memory():
+    run_program(PROGRAM)
+
+
+def test_graphs(tmp_path):
+    run_program(GRAPHS, folder=str(tmp_path))

@@ -645,7 +645,7 @@ struct tt_grad_scaler_new_opts; set::UInt64; init_scale::Float64; growth_factor:
     backoff_factor::Float64; growth_interval::Int64; disabled::Int32 end
 struct tt_loader_opts; set::UInt64; batch_size::Int64; workers::Int64; prefetch::Int64;
     drop_last::Int32; pad::Int32 end
-struct tt_capture_opts; set::UInt64; allow_reads::Int32; pad::Int32 end
+struct tt_capture_opts; set::UInt64; allow_reads::Int32; deferred::Int32 end
 struct tt_graph_info; n_nodes::Int64; n_values::Int64; n_storages::Int64; n_inputs::Int64;
     n_outputs::Int64; inputs::Ptr{Int32}; outputs::Ptr{Int32} end
 struct tt_graph_node; op::Ptr{Cvoid}; name::Ptr{UInt8}; schema::Ptr{UInt8}; n_args::Int64;
@@ -2017,6 +2017,7 @@ const TT_LOADER_WORKERS = UInt64(2)
 const TT_LOADER_PREFETCH = UInt64(4)
 const TT_LOADER_DROP_LAST = UInt64(8)
 const TT_CAPTURE_ALLOW_READS = UInt64(1)
+const TT_CAPTURE_DEFERRED = UInt64(2)
 const TT_GRAPH_INPUT = Int32(0)
 const TT_GRAPH_STATE = Int32(1)
 const TT_GRAPH_CONSTANT = Int32(2)

@@ -18,6 +18,11 @@ from ..errors import DeviceError
 from ..errors import OutOfMemoryError as OutOfMemoryError
 from .devices import device_count as device_count
 from .devices import required
+from .graphs import CUDAGraph as CUDAGraph
+from .graphs import graph as graph
+from .graphs import graph_pool_handle as graph_pool_handle
+from .graphs import is_current_stream_capturing as is_current_stream_capturing
+from .graphs import make_graphed_callables as make_graphed_callables
 from .streams import Event as Event
 from .streams import ExternalStream as ExternalStream
 from .streams import Stream as Stream
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "amp",
+    "CUDAGraph",
     "DeviceProperties",
     "Event",
     "ExternalStream",
@@ -51,12 +57,14 @@ __all__ = [
     "device",
     "device_count",
     "empty_cache",
+    "get_arch_list",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
     "get_rng_state",
     "get_rng_state_all",
-    "get_arch_list",
+    "graph",
+    "graph_pool_handle",
     "init",
     "initial_seed",
     "ipc_collect",
@@ -64,6 +72,7 @@ __all__ = [
     "is_bf16_supported",
     "is_current_stream_capturing",
     "is_initialized",
+    "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
@@ -318,11 +327,6 @@ reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
 
 def ipc_collect() -> None:
     """Does nothing: tensors on devices are not shared between processes."""
-
-
-def is_current_stream_capturing() -> bool:
-    """Returns False: tt.compile records steps without capturing streams."""
-    return False
 
 
 def get_arch_list() -> list[str]:

@@ -3804,7 +3804,7 @@ pub struct tt_loader_opts {
 pub struct tt_capture_opts {
     pub set: u64,
     pub allow_reads: i32,
-    pub pad: i32,
+    pub deferred: i32,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -5445,6 +5445,7 @@ pub const TT_LOADER_WORKERS: u64 = 2;
 pub const TT_LOADER_PREFETCH: u64 = 4;
 pub const TT_LOADER_DROP_LAST: u64 = 8;
 pub const TT_CAPTURE_ALLOW_READS: u64 = 1;
+pub const TT_CAPTURE_DEFERRED: u64 = 2;
 pub const TT_GRAPH_INPUT: i32 = 0;
 pub const TT_GRAPH_STATE: i32 = 1;
 pub const TT_GRAPH_CONSTANT: i32 = 2;

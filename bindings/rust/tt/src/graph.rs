@@ -78,7 +78,7 @@ pub fn capture_with(
     let opts = sys::tt_capture_opts {
         set: sys::TT_CAPTURE_ALLOW_READS,
         allow_reads: options.allow_reads.into(),
-        pad: 0,
+        deferred: 0,
     };
     let inputs: Vec<Tensor> = inputs.iter().map(|x| x.borrow().clone()).collect();
     let list = raw_list::<Tensor>(&inputs);

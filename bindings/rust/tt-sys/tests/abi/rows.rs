@@ -534,7 +534,7 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_grad_scaler_new_opts, set, init_scale, growth_factor, backoff_factor,
         growth_interval, disabled);
     layout!(out, tt_loader_opts, set, batch_size, workers, prefetch, drop_last, pad);
-    layout!(out, tt_capture_opts, set, allow_reads, pad);
+    layout!(out, tt_capture_opts, set, allow_reads, deferred);
     layout!(out, tt_graph_info, n_nodes, n_values, n_storages, n_inputs, n_outputs, inputs,
         outputs);
     layout!(out, tt_graph_node, op, name, schema, n_args, n_outs, n_results, outs, scope);
@@ -1899,6 +1899,7 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_LOADER_PREFETCH);
     constant!(out, TT_LOADER_DROP_LAST);
     constant!(out, TT_CAPTURE_ALLOW_READS);
+    constant!(out, TT_CAPTURE_DEFERRED);
     constant!(out, TT_GRAPH_INPUT);
     constant!(out, TT_GRAPH_STATE);
     constant!(out, TT_GRAPH_CONSTANT);

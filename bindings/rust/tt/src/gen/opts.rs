@@ -8111,6 +8111,14 @@ impl CaptureOpts {
         self.0.allow_reads = value as i32;
         self
     }
+    /// 1: operators compute nothing but shapes, and optimizers do not step. Tensors that operators
+    /// make and that are held at the end become state: each run of a plan writes them; default 0.
+    #[must_use]
+    pub fn deferred(mut self, value: bool) -> CaptureOpts {
+        self.0.set |= sys::TT_CAPTURE_DEFERRED;
+        self.0.deferred = value as i32;
+        self
+    }
 }
 
 /// Options of `graph_export_c`.
