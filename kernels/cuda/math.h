@@ -49,6 +49,18 @@ TT_DEVICE_MATH(copysign)
 #undef TT_DEVICE_MATH
 
 template <class T> TT_FN T sigmoid(T x) { return T(1) / (T(1) + exp(-x)); }
+
+// For results that are rounded to halves: relative errors up to 2^-18, and a quotient by more than
+// 2^126 is 0.
+#if defined(__CUDA_ARCH__)
+TT_FN float quick_exp(float x) { return __expf(x); }
+TT_FN float quick_quotient(float x, float y) { return __fdividef(x, y); }
+#else
+TT_FN float quick_exp(float x) { return ::expf(x); }
+TT_FN float quick_quotient(float x, float y) { return x / y; }
+#endif
+TT_FN float quick_sigmoid(float x) { return quick_quotient(1.0f, 1.0f + quick_exp(-x)); }
+
 template <class T> TT_FN bool is_hard_angle(T) { return false; }
 template <class T> TT_FN T sin_hard(T x) { return sin(x); }
 template <class T> TT_FN T cos_hard(T x) { return cos(x); }

@@ -99,6 +99,14 @@ template <class F, class T, class S, int kArity, uint32_t kBools> struct Pointwi
     else return Stored<0>(x);
   }
 
+  // F of numbers; where they are halves, by its shorter way if it has one (op_half).
+  template <class... V> static __device__ __forceinline__ auto applied(const Arguments& a, V... x) {
+    if constexpr (kArity == 0) return F::template op<T>(a.param);
+    else if constexpr (kIsHalf<S> && requires { F::op_half(x..., a.param); })
+      return F::op_half(x..., a.param);
+    else return F::op(x..., a.param);
+  }
+
   // The group of operand k at p as values.
   template <int k> static __device__ __forceinline__ void load(const Arguments& a, const char* p,
                                                                Value<k> (&out)[kGroup]) {
@@ -130,10 +138,10 @@ template <class F, class T, class S, int kArity, uint32_t kBools> struct Pointwi
     Pack<Stored<0>, kGroup> out;
 #pragma unroll
     for (int j = 0; j < kGroup; j++) {
-      if constexpr (kArity == 0) out.v[j] = stored_as(F::template op<T>(a.param));
-      else if constexpr (kArity == 1) out.v[j] = stored_as(F::op(x[j], a.param));
-      else if constexpr (kArity == 2) out.v[j] = stored_as(F::op(x[j], y[j], a.param));
-      else out.v[j] = stored_as(F::op(x[j], y[j], z[j], a.param));
+      if constexpr (kArity == 0) out.v[j] = stored_as(applied(a));
+      else if constexpr (kArity == 1) out.v[j] = stored_as(applied(a, x[j]));
+      else if constexpr (kArity == 2) out.v[j] = stored_as(applied(a, x[j], y[j]));
+      else out.v[j] = stored_as(applied(a, x[j], y[j], z[j]));
     }
     return out;
   }
@@ -157,16 +165,16 @@ template <class F, class T, class S, int kArity, uint32_t kBools> struct Pointwi
     };
     Stored<0> out;
     if constexpr (kArity == 0) {
-      out = stored_as(F::template op<T>(a.param));
+      out = stored_as(applied(a));
     } else if constexpr (kArity == 1) {
-      out = stored_as(F::op(load_one<1>(a, place(1, sizeof(Stored<1>))), a.param));
+      out = stored_as(applied(a, load_one<1>(a, place(1, sizeof(Stored<1>)))));
     } else if constexpr (kArity == 2) {
-      out = stored_as(F::op(load_one<1>(a, place(1, sizeof(Stored<1>))),
-                            load_one<2>(a, place(2, sizeof(Stored<2>))), a.param));
+      out = stored_as(applied(a, load_one<1>(a, place(1, sizeof(Stored<1>))),
+                              load_one<2>(a, place(2, sizeof(Stored<2>)))));
     } else {
-      out = stored_as(F::op(load_one<1>(a, place(1, sizeof(Stored<1>))),
-                            load_one<2>(a, place(2, sizeof(Stored<2>))),
-                            load_one<3>(a, place(3, sizeof(Stored<3>))), a.param));
+      out = stored_as(applied(a, load_one<1>(a, place(1, sizeof(Stored<1>))),
+                              load_one<2>(a, place(2, sizeof(Stored<2>))),
+                              load_one<3>(a, place(3, sizeof(Stored<3>)))));
     }
     *reinterpret_cast<Stored<0>*>(place(0, sizeof(Stored<0>))) = out;
   }

@@ -60,6 +60,9 @@ struct Tanh {
 struct Sigmoid {
   template <class V> static TT_FN V lanes(V a) { return math::sigmoid(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::sigmoid(a); }
+#if TT_ON_DEVICE
+  static TT_FN float op_half(float a, const Param<float>&) { return math::quick_sigmoid(a); }
+#endif
 };
 
 // A functor that is one function of namespace math; kVector: in double, SLEEF's.
