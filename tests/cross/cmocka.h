@@ -66,6 +66,9 @@ int cross_run(const struct CMUnitTest* tests, size_t n, CMFixtureFunction setup,
 #define assert_in_range(x, low, high) CROSS_CHECK((x) >= (low) && (x) <= (high), #x " in range")
 #define assert_memory_equal(a, b, n) CROSS_CHECK(memcmp(a, b, n) == 0, #a " == " #b)
 #define assert_memory_not_equal(a, b, n) CROSS_CHECK(memcmp(a, b, n) != 0, #a " != " #b)
+#define assert_float_equal(a, b, epsilon) \
+  CROSS_CHECK((a) - (b) <= (epsilon) && (b) - (a) <= (epsilon), #a " == " #b)
+#define assert_string_not_equal(a, b) CROSS_CHECK(strcmp(a, b) != 0, #a " != " #b)
 #define assert_string_equal(a, b) cross_strings((a), (b), __FILE__, __LINE__)
 #define _fail(file, line) cross_fail((file), (line))
 void _assert_int_equal(uint64_t a, uint64_t b, const char* file, int line);
