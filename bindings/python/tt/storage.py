@@ -147,3 +147,7 @@ def untyped_storage(t: Tensor) -> UntypedStorage:
     from ._types import BY_NAME
 
     return UntypedStorage(whole(t).view(BY_NAME["uint8"]))
+
+
+def __dir__() -> list[str]:
+    return __all__

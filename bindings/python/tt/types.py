@@ -21,3 +21,7 @@ Storage = Union[TypedStorage, UntypedStorage]
 FileLike = Any
 
 __all__ = ["Device", "FileLike", "Number", "Storage"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -172,6 +172,70 @@ def transfers_and_groups(rank, size):
     assert all(w.wait() and w.is_completed() for w in works)
 
 
+def fails(call, text):
+    try:
+        call()
+    except Exception as e:
+        assert text in str(e), e
+        return
+    raise AssertionError("no error")
+
+
+def meshes_and_stores(rank, size):
+    """Arrays of ranks, ranks inside of groups, lists of objects; of 4 processes."""
+    mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    assert mesh.get_coordinate() == [rank // 2, rank % 2] and mesh.shape == (2, 2)
+    assert mesh.get_local_rank("tp") == rank % 2 and mesh.size(0) == 2 and len(mesh) == 4
+    line = mesh["tp"]
+    assert line.mesh.tolist() == [rank // 2 * 2, rank // 2 * 2 + 1] and line.ndim == 1
+    for name, expected in (("dp", rank % 2 * 2 + 2), ("tp", rank // 2 * 4 + 1)):
+        dist.all_reduce(x := tt.tensor([float(rank)]), group=mesh.get_group(name))
+        assert x.item() == expected
+    flat = mesh["dp", "tp"]._flatten()
+    dist.all_reduce(x := tt.ones(1), group=flat.get_group())
+    assert x.item() == 4 and flat.mesh_dim_names == ("dp_tp",)
+    assert dist.DeviceMesh("cpu", [0, 1, 2, 3]).get_group() is dist.group.WORLD
+    part = dist.DeviceMesh("cpu", [3, 1])
+    assert part.get_coordinate() == {3: [0], 1: [1]}.get(rank)
+    if rank in (1, 3):
+        group = part.get_group()
+        dist.broadcast(x := tt.tensor([float(rank)]), group_src=0, group=group)
+        assert x.item() == 3
+        if rank == 3:
+            dist.send_object_list([{"a": 1}, "b"], group=group, group_dst=1)
+        else:
+            assert dist.recv_object_list(got := [None, None], 3, group) == 3
+            assert got == [{"a": 1}, "b"]
+        fails(lambda: dist.broadcast(x, 3, group, group_src=0), "either src or group_src")
+    fails(lambda: mesh.get_group(), "needs mesh_dim")
+    fails(lambda: dist.init_device_mesh("cpu", (8,)), "has 4 ranks")
+    fails(lambda: dist.DeviceMesh("cpu", [0, 0]), "must be different")
+    fails(lambda: dist.new_group([0], use_local_synchronization=True), "must call new_group")
+    mine, both = dist.new_subgroups(2)
+    assert dist.get_process_group_ranks(mine) == [rank // 2 * 2, rank // 2 * 2 + 1]
+    assert len(both) == 2 and dist.get_node_local_rank() == rank
+    place = os.environ["TT_TEST_PLACE"]
+    store = dist.FileStore(place + "/store", size)
+    port = store.get("port") if rank else None
+    tcp = dist.TCPStore("127.0.0.1", int(port or 0), None, rank == 0, timedelta(seconds=20))
+    store.set("port", str(tcp.port))
+    for shared in (store, dist.PrefixStore("a", tcp)):
+        shared.add("n", rank + 1)
+        shared.append("log", str(rank))
+        shared.set(f"rank{rank}", b"\x00\xff")
+        assert shared.multi_get([f"rank{r}" for r in range(size)]) == [b"\x00\xff"] * 4
+        dist.barrier()
+        assert shared.get("n") == b"10" and sorted(shared.get("log")) == [48, 49, 50, 51]
+        winner = shared.compare_set("winner", "", str(rank))
+        dist.barrier()
+        assert shared.get("winner") == winner
+    dist.destroy_process_group()
+    dist.init_process_group("gloo", store=dist.PrefixStore("b", tcp), rank=rank, world_size=size)
+    dist.all_reduce(x := tt.ones(1))
+    assert x.item() == 4
+    dist.barrier()
+
+
 def model_of(kind):
     nn = tt.nn
     tt.manual_seed(7)
@@ -723,6 +787,7 @@ SCENARIOS = [
     data_parallel, unused_parameters, ddp_options, collectives, transfers_and_groups,
     disagreements, killed, stopped, restarted, sharded_optimizer, sharded_parameters, remote_calls,
     survivors, accumulated_gpt, bucket_hooks, faulty_transfers, launched,
+    meshes_and_stores,
 ]  # fmt: skip
 
 
@@ -810,6 +875,23 @@ def test_collectives_over_mpi(backend):
 @needs("gloo")
 def test_transfers_and_groups():
     succeeds(launch("transfers_and_groups", 3), "transfers_and_groups", range(3))
+
+
+@needs("gloo")
+def test_meshes_and_stores(tmp_path, monkeypatch):
+    monkeypatch.setenv("TT_TEST_PLACE", str(tmp_path))
+    succeeds(launch("meshes_and_stores", 4), "meshes_and_stores", range(4))
+
+
+def test_a_store_of_threads():
+    store = dist.HashStore()
+    store.set_timeout(timedelta(seconds=0.05))
+    raises(lambda: store.get("a"), "no value for all of ['a']")
+    assert store.add("n", 2) == 2 and store.add("n", -3) == -1 and store.num_keys() == 1
+    assert store.compare_set("n", "-1", "x") == b"x" and store.compare_set("q", "a", "b") == b"a"
+    assert store.delete_key("n") and not store.delete_key("n") and not store.check(["n"])
+    store.multi_set(["a", "b"], ["1", b"2"])
+    assert store.multi_get(["b", "a"]) == [b"2", b"1"] and store.list_keys() == ["a", "b"]
 
 
 @needs("gloo")

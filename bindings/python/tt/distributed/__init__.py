@@ -13,27 +13,46 @@ from .. import _ops as ops
 from .._convert import instance, wrong_kind
 from .._create import tensor as tensor_of
 from .._tensor import Tensor
-from ..errors import DistributedError, InvalidArgumentError, ShapeError
+from .._types import BY_NAME
+from .._types import device as device_class
+from ..errors import DistributedError, InvalidArgumentError, ShapeError, UnimplementedError
 from ._bucket import GradBucket
-from ._group import Done, ProcessGroup, Work, bytes_of, connect, is_there, tensor_of_bytes
+from ._group import (
+    DEFAULT_TIMEOUT,
+    Done,
+    ProcessGroup,
+    Work,
+    bytes_of,
+    connect,
+    is_there,
+    tensor_of_bytes,
+)
+from ._store import FileStore, HashStore, PrefixStore, Store, TCPStore, rendezvous_of
 from .rendezvous import place_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-DistError = DistBackendError = DistNetworkError = DistributedError
+DistError = DistBackendError = DistNetworkError = DistStoreError = DistributedError
+default_pg_timeout = DEFAULT_TIMEOUT
 
 __all__ = [
     "Backend",
     "DistBackendError",
     "DistError",
     "DistNetworkError",
+    "DistStoreError",
+    "FileStore",
     "GradBucket",
     "GroupMember",
+    "HashStore",
     "P2POp",
+    "PrefixStore",
     "ProcessGroup",
     "ReduceOp",
+    "Store",
+    "TCPStore",
     "Work",
     "all_gather",
     "all_gather_into_tensor",
@@ -45,12 +64,15 @@ __all__ = [
     "batch_isend_irecv",
     "broadcast",
     "broadcast_object_list",
+    "default_pg_timeout",
     "destroy_process_group",
     "gather",
     "gather_object",
     "get_backend",
+    "get_default_backend_for_device",
     "get_global_rank",
     "get_group_rank",
+    "get_node_local_rank",
     "get_process_group_ranks",
     "get_rank",
     "get_world_size",
@@ -58,6 +80,7 @@ __all__ = [
     "init_process_group",
     "irecv",
     "is_available",
+    "is_backend_available",
     "is_gloo_available",
     "is_initialized",
     "is_mpi_available",
@@ -66,26 +89,32 @@ __all__ = [
     "isend",
     "monitored_barrier",
     "new_group",
+    "new_subgroups",
+    "new_subgroups_by_enumeration",
     "recv",
+    "recv_object_list",
     "reduce",
     "reduce_scatter",
     "reduce_scatter_tensor",
     "scatter",
     "scatter_object_list",
     "send",
+    "send_object_list",
 ]
 
 
 BACKENDS = ("gloo", "mpi", "mpich", "nccl")
-SUBMODULES = "algorithms checkpoint fsdp nn optim rpc".split()
+SUBMODULES = "algorithms checkpoint device_mesh fsdp nn optim rpc".split()
 
 
 def __getattr__(name: str) -> Any:
     """Imports submodules on first use."""
-    if name not in SUBMODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name in ("DeviceMesh", "init_device_mesh"):
+        return getattr(import_module(f"{__name__}.device_mesh"), name)
+    if name not in SUBMODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"{__name__}.{name}")
 
 
@@ -210,12 +239,18 @@ def init_process_group(
         "tcp://host:port" or "file:///path". MPI needs none.
     timeout: the limit of every wait for another process; by default 30 minutes.
     world_size, rank: by default WORLD_SIZE and RANK of the environment, else 1 and 0.
-    store, group_name, pg_options, device_id are accepted and ignored.
+    store: a store for the rendezvous, with world_size and rank, instead of init_method.
+    group_name, pg_options, device_id are accepted and ignored.
     """
     if is_initialized():
         raise InvalidArgumentError("init_process_group: the default process group exists already")
     name = backend_of(backend)
-    size, place, rendezvous = place_of(name, init_method, world_size, rank)
+    if store is not None and init_method is not None:
+        raise InvalidArgumentError("init_process_group: takes either store or init_method")
+    if store is None or name in ("mpi", "mpich"):
+        size, place, rendezvous = place_of(name, init_method, world_size, rank)
+    else:
+        size, place, rendezvous = rendezvous_of(store, rank, world_size)
     if size == 1 and name not in BACKENDS and not is_there(name):  # C opens no library for it
         raise InvalidArgumentError(
             f"init_process_group: backend is {backend!r}: must be gloo, mpi, nccl, or the NAME of a "
@@ -234,11 +269,24 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
 
 
 def new_group(
-    ranks: list[int] | None = None, timeout: timedelta | None = None, *args: Any, **kwargs: Any
+    ranks: list[int] | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    use_local_synchronization: bool = False,
+    group_desc: str | None = None,
+    device_id: Any = None,
 ) -> Any:
     """Creates a group of some ranks of the default group, by default all. All ranks must call it;
-    those that are not in the group get GroupMember.NON_GROUP_MEMBER. The timeout is that of the
-    default group."""
+    those that are not in the group get GroupMember.NON_GROUP_MEMBER. Timeout and backend are those
+    of the default group.
+
+    use_local_synchronization: must be False. The other arguments are ignored.
+    """
+    if use_local_synchronization:
+        raise UnimplementedError(
+            "new_group: use_local_synchronization is True: all ranks must call new_group"
+        )
     world = checked(None, "new_group")
     chosen = list(range(world.size())) if ranks is None else [int(r) for r in ranks]
     if len(set(chosen)) != len(chosen) or any(not 0 <= r < world.size() for r in chosen):
@@ -273,6 +321,17 @@ def place_in(g: ProcessGroup, rank: int | None, op: str, arg: str) -> int:
     return g.ranks.index(rank)
 
 
+def root_of(g: ProcessGroup, rank: int | None, inside: int | None, op: str, arg: str) -> int:
+    """Returns a rank of g that is given as a rank of the default group, or, as `inside`, of g."""
+    if inside is None:
+        return place_in(g, 0 if rank is None else rank, op, arg)
+    if rank is not None:
+        raise ValueError(f"{op}: takes either {arg} or group_{arg}")
+    if not 0 <= inside < g.size():
+        raise InvalidArgumentError(f"{op}: group_{arg} is {inside}: must be below {g.size()}")
+    return inside
+
+
 def get_rank(group: Any = None) -> int:
     """Returns the rank of this process; -1 if it is not in the group."""
     if group is GroupMember.NON_GROUP_MEMBER:
@@ -304,7 +363,69 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
     """Converts a rank of the group to a rank of the default group."""
-    return checked(group, "get_global_rank").ranks[group_rank]
+    g = checked(group, "get_global_rank")
+    return g.ranks[root_of(g, None, group_rank, "get_global_rank", "rank")]
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """Returns LOCAL_RANK of the environment, by default fallback_rank."""
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ["LOCAL_RANK"])
+    if fallback_rank is None:
+        raise RuntimeError(
+            "get_node_local_rank: the environment has no LOCAL_RANK: start the program by "
+            "tt.distributed.run, or give fallback_rank"
+        )
+    return int(fallback_rank)
+
+
+def is_backend_available(backend: str) -> bool:
+    """Returns whether the library of a backend can be loaded."""
+    available = {"gloo": is_gloo_available, "mpi": is_mpi_available, "nccl": is_nccl_available}
+    name = backend.lower()
+    return available[name]() if name in available else is_there(name)
+
+
+def get_default_backend_for_device(device: Any) -> str:
+    """Returns the backend for tensors on a device: "gloo" or "nccl"."""
+    return "nccl" if device_class(device).type == "cuda" else "gloo"
+
+
+def new_subgroups(
+    group_size: int | None = None,
+    group: Any = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
+    """Divides the ranks into groups of group_size neighbours, by default of one machine. Returns
+    (the group of this rank, all groups, of which others are NON_GROUP_MEMBER)."""
+    world = checked(None, "new_subgroups")
+    size = group_size or int(os.environ.get("LOCAL_WORLD_SIZE", world.size()))
+    if size < 1 or world.size() % size:
+        raise ValueError(
+            f"new_subgroups: group_size is {size}: must divide the world size, {world.size()}"
+        )
+    parts = [list(range(i, i + size)) for i in range(0, world.size(), size)]
+    return new_subgroups_by_enumeration(parts, timeout, backend, pg_options)
+
+
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list: list[list[int]],
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
+    """Creates a group of each list of ranks, which must be disjoint. Returns (the group of this
+    rank or None, all groups, of which others are NON_GROUP_MEMBER)."""
+    known = [rank for part in ranks_per_subgroup_list for rank in part]
+    if not known or len(set(known)) != len(known):
+        raise ValueError(f"new_subgroups_by_enumeration: the ranks are {known}: must be different")
+    groups = [new_group(part, timeout, backend) for part in ranks_per_subgroup_list]
+    mine = [g for g in groups if g is not GroupMember.NON_GROUP_MEMBER]
+    return mine[0] if mine else None, groups
 
 
 # ---- collective operators ----
@@ -320,23 +441,28 @@ def all_reduce(
 
 def reduce(
     tensor: Tensor,
-    dst: int = 0,
+    dst: int | None = None,
     op: ReduceOp = ReduceOp.SUM,
     group: Any = None,
     async_op: bool = False,
+    group_dst: int | None = None,
 ) -> Work | None:
     """Replaces tensor on rank dst by the reduction of the tensors of all ranks."""
     g = checked(group, "reduce")
-    root = place_in(g, dst, "reduce", "dst")
+    root = root_of(g, dst, group_dst, "reduce", "dst")
     return g.start("tt_group_reduce", (tensor,), code_of(op, "reduce"), root, wait=not async_op)
 
 
 def broadcast(
-    tensor: Tensor, src: int = 0, group: Any = None, async_op: bool = False
+    tensor: Tensor,
+    src: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_src: int | None = None,
 ) -> Work | None:
     """Replaces tensor on all ranks by the tensor of rank src."""
     g = checked(group, "broadcast")
-    root = place_in(g, src, "broadcast", "src")
+    root = root_of(g, src, group_src, "broadcast", "src")
     return g.start("tt_group_broadcast", (tensor,), root, wait=not async_op)
 
 
@@ -367,13 +493,14 @@ def all_gather(
 def gather(
     tensor: Tensor,
     gather_list: list[Tensor] | None = None,
-    dst: int = 0,
+    dst: int | None = None,
     group: Any = None,
     async_op: bool = False,
+    group_dst: int | None = None,
 ) -> Work | None:
     """Writes the tensors of all ranks to the items of gather_list on rank dst."""
     g = checked(group, "gather")
-    root = place_in(g, dst, "gather", "dst")
+    root = root_of(g, dst, group_dst, "gather", "dst")
     if g.rank() != root:
         return g.start("tt_group_gather", (tensor, None), root, wait=not async_op)
     items = check_length(gather_list, g, "gather", "gather_list")
@@ -391,13 +518,14 @@ def gather(
 def scatter(
     tensor: Tensor,
     scatter_list: list[Tensor] | None = None,
-    src: int = 0,
+    src: int | None = None,
     group: Any = None,
     async_op: bool = False,
+    group_src: int | None = None,
 ) -> Work | None:
     """Writes item r of scatter_list on rank src to the tensor of rank r."""
     g = checked(group, "scatter")
-    root = place_in(g, src, "scatter", "src")
+    root = root_of(g, src, group_src, "scatter", "src")
     whole = None
     if g.rank() == root:
         whole = ops.stack(check_length(scatter_list, g, "scatter", "scatter_list"))
@@ -532,30 +660,57 @@ def copy_parts(whole: Tensor, items: list[Tensor]) -> None:
 # ---- transfers ----
 
 
-def isend(tensor: Tensor, dst: int, group: Any = None, tag: int = 0) -> Work | None:
-    """Starts sending tensor to rank dst."""
+def isend(
+    tensor: Tensor,
+    dst: int | None = None,
+    group: Any = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Starts sending tensor to rank dst, or to rank group_dst of the group."""
     g = checked(group, "isend")
-    return g.start("tt_group_send", (tensor,), place_in(g, dst, "isend", "dst"), tag, wait=False)
+    root = root_of(g, dst, group_dst, "isend", "dst")
+    return g.start("tt_group_send", (tensor,), root, tag, wait=False)
 
 
-def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> Work | None:
-    """Starts receiving tensor from rank src; None: from the first rank that sends with this tag,
-    which source_rank() of the work returns."""
+def irecv(
+    tensor: Tensor,
+    src: int | None = None,
+    group: Any = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> Work | None:
+    """Starts receiving tensor from rank src, or from rank group_src of the group; None: from the
+    first rank that sends with this tag, which source_rank() of the work returns."""
     g = checked(group, "irecv")
-    place = -1 if src is None else place_in(g, src, "irecv", "src")
+    anyone = src is None and group_src is None
+    place = -1 if anyone else root_of(g, src, group_src, "irecv", "src")
     return g.start("tt_group_recv", (tensor,), place, tag, wait=False)
 
 
-def send(tensor: Tensor, dst: int, group: Any = None, tag: int = 0) -> None:
-    """Sends tensor to rank dst."""
+def send(
+    tensor: Tensor,
+    dst: int | None = None,
+    group: Any = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> None:
+    """Sends tensor to rank dst, or to rank group_dst of the group."""
     g = checked(group, "send")
-    g.start("tt_group_send", (tensor,), place_in(g, dst, "send", "dst"), tag, wait=True)
+    root = root_of(g, dst, group_dst, "send", "dst")
+    g.start("tt_group_send", (tensor,), root, tag, wait=True)
 
 
-def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> int:
-    """Receives tensor from rank src; None: from the first rank that sends with this tag. Returns
-    the rank that has sent."""
-    work: Any = irecv(tensor, src, group, tag)
+def recv(
+    tensor: Tensor,
+    src: int | None = None,
+    group: Any = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> int:
+    """Receives tensor from rank src, or from rank group_src of the group; None: from the first rank
+    that sends with this tag. Returns the rank that has sent."""
+    work: Any = irecv(tensor, src, group, tag, group_src)
     work.wait()
     return work.source_rank()
 
@@ -563,13 +718,24 @@ def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0
 class P2POp:
     """A transfer of batch_isend_irecv: op is isend or irecv."""
 
-    def __init__(self, op: Any, tensor: Tensor, peer: int, group: Any = None, tag: int = 0) -> None:
+    def __init__(
+        self,
+        op: Any,
+        tensor: Tensor,
+        peer: int | None = None,
+        group: Any = None,
+        tag: int = 0,
+        group_peer: int | None = None,
+    ) -> None:
+        if op not in (isend, irecv):
+            raise ValueError("P2POp: op must be tt.distributed.isend or irecv")
         self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
+        self.group_peer = group_peer
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Any]:
     """Starts several transfers and returns their works."""
-    return [p.op(p.tensor, p.peer, p.group, p.tag) for p in p2p_op_list]
+    return [p.op(p.tensor, p.peer, p.group, p.tag, p.group_peer) for p in p2p_op_list]
 
 
 # ---- pickled Python objects ----
@@ -612,23 +778,31 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
 
 
 def gather_object(
-    obj: Any, object_gather_list: list[Any] | None = None, dst: int = 0, group: Any = None
+    obj: Any,
+    object_gather_list: list[Any] | None = None,
+    dst: int | None = None,
+    group: Any = None,
+    group_dst: int | None = None,
 ) -> None:
     """Writes the objects of all ranks to object_gather_list on rank dst. They are pickled."""
     g = checked(group, "gather_object")
     objects = [None] * g.size()
     all_gather_object(objects, obj, group)
-    if g.rank() == place_in(g, dst, "gather_object", "dst"):
+    if g.rank() == root_of(g, dst, group_dst, "gather_object", "dst"):
         check_length(object_gather_list, g, "gather_object", "object_gather_list")
         object_gather_list[:] = objects  # type: ignore[index]
 
 
 def broadcast_object_list(
-    object_list: list[Any], src: int = 0, group: Any = None, device: Any = None
+    object_list: list[Any],
+    src: int | None = None,
+    group: Any = None,
+    device: Any = None,
+    group_src: int | None = None,
 ) -> None:
     """Replaces the objects on all ranks by those of rank src. They are pickled."""
     g = checked(group, "broadcast_object_list")
-    root = place_in(g, src, "broadcast_object_list", "src")
+    root = root_of(g, src, group_src, "broadcast_object_list", "src")
     mine = packed(list(object_list))
     length = tensor_of([len(mine)])
     g.start("tt_group_broadcast", (length,), root, wait=True)
@@ -641,15 +815,46 @@ def broadcast_object_list(
 def scatter_object_list(
     scatter_object_output_list: list[Any],
     scatter_object_input_list: list[Any] | None = None,
-    src: int = 0,
+    src: int | None = None,
     group: Any = None,
+    group_src: int | None = None,
 ) -> None:
     """Writes item r of the input list of rank src to the output list of rank r. It is pickled."""
     g = checked(group, "scatter_object_list")
     whole = list(scatter_object_input_list or [None] * g.size())
     check_length(whole, g, "scatter_object_list", "scatter_object_input_list")
-    broadcast_object_list(whole, src, group)
+    broadcast_object_list(whole, src, group, group_src=group_src)
     scatter_object_output_list[0] = whole[g.rank()]
+
+
+def send_object_list(
+    object_list: list[Any],
+    dst: int | None = None,
+    group: Any = None,
+    device: Any = None,
+    group_dst: int | None = None,
+) -> None:
+    """Sends objects to rank dst. They are pickled."""
+    data = packed(list(object_list))
+    send(tensor_of([len(data)], device="cpu"), dst, group, group_dst=group_dst)
+    send(data, dst, group, group_dst=group_dst)
+
+
+def recv_object_list(
+    object_list: list[Any],
+    src: int | None = None,
+    group: Any = None,
+    device: Any = None,
+    group_src: int | None = None,
+) -> int:
+    """Replaces objects by those that rank src sends; None: the first rank that sends. They are
+    unpickled: trust it. Returns the rank that has sent."""
+    length = tensor_of([0], device="cpu")
+    sender = recv(length, src, group, group_src=group_src)
+    data = ops.empty(int(length), dtype=BY_NAME["uint8"], device="cpu")
+    recv(data, sender, group)
+    object_list[:] = unpacked(data, len(data))
+    return sender
 
 
 def __dir__() -> list[str]:

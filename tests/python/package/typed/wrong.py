@@ -25,5 +25,5 @@ nn.Module().load_state_dict(3)  # error: arg-type
 nn.init.normal_(x, "wide")  # error: arg-type
 tt.manual_seed("seed")  # error: arg-type
 tt.tensor([1], dtype="float32")  # error: arg-type
-tt.device(3)  # error: arg-type
+tt.device(3.5)  # error: arg-type
 F.cross_entropy(x, x, reduction="median")  # error: arg-type

@@ -17,6 +17,7 @@ from ...func import functional_call
 from ...nn.module import Module
 from ...nn.parameter import Parameter
 from .. import ReduceOp, all_gather_into_tensor, all_reduce, checked, reduce_scatter_tensor
+from ...errors import UnimplementedError
 from ..checkpoint import Shard, entries_of, load, save
 
 TYPE_CHECKING = False
@@ -68,6 +69,8 @@ class FullyShardedDataParallel(Module):
 
     auto_wrap_policy: a function of (module, recurse, nonwrapped_numel); submodules for which it
         returns True become units too.
+    device_mesh: a mesh of one dimension, instead of process_group.
+    The other arguments are accepted and change nothing; those that would are errors.
     """
 
     def __init__(
@@ -75,9 +78,31 @@ class FullyShardedDataParallel(Module):
         module: Module,
         process_group: Any = None,
         sharding_strategy: ShardingStrategy | None = None,
+        cpu_offload: Any = None,
         auto_wrap_policy: Callable[..., bool] | None = None,
-        **kwargs: Any,
+        backward_prefetch: Any = None,
+        mixed_precision: Any = None,
+        ignored_modules: Any = None,
+        param_init_fn: Any = None,
+        device_id: Any = None,
+        sync_module_states: bool = False,
+        forward_prefetch: bool = False,
+        limit_all_gathers: bool = True,
+        use_orig_params: bool = False,
+        ignored_states: Any = None,
+        device_mesh: Any = None,
     ) -> None:
+        for name, value in (
+            ("cpu_offload", getattr(cpu_offload, "offload_params", cpu_offload)),
+            ("mixed_precision", mixed_precision),
+            ("ignored_modules", ignored_modules),
+            ("param_init_fn", param_init_fn),
+            ("ignored_states", ignored_states),
+        ):
+            if value:
+                raise UnimplementedError(f"FullyShardedDataParallel: tt has no {name}")
+        if device_mesh is not None:
+            process_group = device_mesh.get_group()
         super().__init__()
         self.process_group = checked(process_group, "FullyShardedDataParallel")
         self.sharding_strategy = sharding_strategy or ShardingStrategy.FULL_SHARD

@@ -7,6 +7,7 @@ from ctypes import byref, c_int32, c_void_p
 from ..._layouts import struct
 from ..._lib import Handle, call, drop, finalizer, keep, quick
 from ..._types import bfloat16, float16
+from ...errors import UnimplementedError
 from ...distributed._bucket import FINISH, START, BucketHook
 from ...distributed.algorithms.ddp_comm_hooks.default_hooks import (
     allreduce_hook,
@@ -47,6 +48,8 @@ class DistributedDataParallel(Wrapper):
         fills a bucket is its last one.
     find_unused_parameters: False: backward raises AutogradError if a parameter has no gradient.
         True: missing gradients count as zeros, unless they are missing on all ranks.
+    device_mesh: a mesh of one dimension, instead of process_group.
+    The other arguments are accepted and change nothing; those that would are errors.
     """
 
     def __init__(
@@ -56,13 +59,41 @@ class DistributedDataParallel(Wrapper):
         output_device: Any = None,
         dim: int = 0,
         broadcast_buffers: bool = True,
+        init_sync: bool = True,
         process_group: Any = None,
         bucket_cap_mb: float | None = None,
         find_unused_parameters: bool = False,
-        **kwargs: Any,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = True,
+        static_graph: bool = False,
+        delay_all_reduce_named_params: Any = None,
+        param_to_hook_all_reduce: Any = None,
+        mixed_precision: Any = None,
+        device_mesh: Any = None,
+        skip_all_reduce_unused_params: bool = False,
+        bucket_cap_mb_list: list[int] | None = None,
+        batched_grad_copy: bool = False,
+        forward_sync_buffers: bool | None = None,
+        lazy_bucket_allocation: bool = False,
     ) -> None:
         from ... import distributed
 
+        for name, value in (
+            ("init_sync=False", not init_sync),
+            ("delay_all_reduce_named_params", delay_all_reduce_named_params),
+            ("param_to_hook_all_reduce", param_to_hook_all_reduce),
+            ("mixed_precision: use tt.autocast", mixed_precision),
+        ):
+            if value:
+                raise UnimplementedError(f"DistributedDataParallel: tt has no {name}")
+        if forward_sync_buffers is not None:
+            broadcast_buffers = forward_sync_buffers
+        if device_mesh is not None:
+            if process_group is not None:
+                raise RuntimeError(
+                    "DistributedDataParallel: takes either process_group or device_mesh"
+                )
+            process_group = device_mesh.get_group()
         super().__init__(module)
         self.process_group = distributed.checked(process_group, "DistributedDataParallel")
         if not any(p.requires_grad for p in module.parameters()):
