@@ -1513,6 +1513,12 @@ tt_status tt_sampler_weighted(tt_ctx *c, const double *weights, int64_t n, int64
 tt_status tt_sampler_subset(tt_ctx *c, const int64_t *indices, int64_t n, int32_t shuffle,
                             int64_t seed, tt_sampler **out);
 
+/* Makes the sampler of one of `size` processes: of an order of the indices below n that is the same
+   in all of them, or permuted in each epoch if shuffle is set, the numbers rank, rank + size, ….
+   All processes have as many indices: the last ones are dropped, or else the first repeated. */
+tt_status tt_sampler_distributed(tt_ctx *c, int64_t n, int32_t rank, int32_t size, int32_t shuffle,
+                                 int32_t drop_last, int64_t seed, tt_sampler **out);
+
 /* Returns the number of indices of an epoch. */
 int64_t tt_sampler_length(const tt_sampler *s);
 

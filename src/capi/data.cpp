@@ -150,6 +150,14 @@ tt_status tt_sampler_subset(tt_ctx* h, const int64_t* indices, int64_t n, int32_
     *out = handle_of(subset_sampler(list, shuffle != 0, seed));
   });
 }
+tt_status tt_sampler_distributed(tt_ctx* h, int64_t n, int32_t rank, int32_t size, int32_t shuffle,
+                                 int32_t drop_last, int64_t seed, tt_sampler** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "sampler_distributed", [&](Ctx&) {
+    out_arg(out, "out", 7);
+    *out = handle_of(distributed_sampler(n, rank, size, shuffle != 0, drop_last != 0, seed));
+  });
+}
 int64_t tt_sampler_length(const tt_sampler* h) { return sampler_of(h) ? sampler_of(h)->length : 0; }
 tt_status tt_sampler_next(tt_ctx* h, tt_sampler* s, int64_t* indices, int64_t cap, int64_t* n) {
   if (n) *n = 0;

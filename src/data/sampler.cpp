@@ -68,14 +68,27 @@ Ref<Sampler> subset_sampler(Ints indices, bool shuffle, int64_t seed) {
   return s;
 }
 
+Ref<Sampler> distributed_sampler(int64_t n, int32_t rank, int32_t size, bool shuffle,
+                                 bool drop_last, int64_t seed) {
+  if (size < 1) fail_arg(TT_INVALID_ARG, "size", "size is {}: must be positive", size);
+  if (rank < 0 || rank >= size)
+    fail_arg(TT_INVALID_ARG, "rank", "rank is {}: must be 0 to {}", rank, size - 1);
+  const int64_t whole = n / size, length = whole + (!drop_last && n % size > 0);
+  Ref<Sampler> s = new_sampler(SamplerKind::kDistributed, n, length, seed);
+  s->shuffle = shuffle;
+  s->rank = rank;
+  s->size = size;
+  return s;
+}
+
 static void append_values(SmallVec<int64_t, 1>& to, const Tensor& t) {
   to.append({t.as<const int64_t>(), t.numel});
 }
 
 // Draws the order of the epoch. The caller holds the mutex.
 static void draw(Sampler& s) {
-  const bool in_order =
-      s.kind == SamplerKind::kSequential || (s.kind == SamplerKind::kSubset && !s.shuffle);
+  const bool may_shuffle = s.kind == SamplerKind::kSubset || s.kind == SamplerKind::kDistributed;
+  const bool in_order = s.kind == SamplerKind::kSequential || (may_shuffle && !s.shuffle);
   if (s.drawn_epoch == s.state.epoch) return;
   MaskGuard quiet(bit(kKeyAutograd));
   Ref<Generator> g = new_generator(uint64_t(s.state.seed));
@@ -86,6 +99,8 @@ static void draw(Sampler& s) {
     // no order is stored
   } else if (s.kind == SamplerKind::kWeighted) {
     append_values(order, *op::multinomial(*s.weights, s.length, s.replacement, g.get()));
+  } else if (s.kind == SamplerKind::kDistributed) {
+    append_values(order, *op::randperm(s.n, Dtype::kI64, cpu, g.get()));
   } else if (s.replacement) {
     const Ints length{&s.length, 1};
     append_values(order, *op::randint(0, s.n, length, Dtype::kI64, cpu, g.get()));
@@ -107,7 +122,8 @@ int64_t sampler_next(Sampler& s, int64_t* out, int64_t n) {
   }
   draw(s);
   for (int64_t i = 0; i < count; i++) {
-    const int64_t at = s.state.position + i;
+    int64_t at = s.state.position + i;
+    if (s.kind == SamplerKind::kDistributed) at = (s.rank + at * s.size) % s.n;
     const int64_t chosen = s.order.empty() ? at : s.order[at];
     out[i] = s.kind == SamplerKind::kSubset ? s.indices[chosen] : chosen;
   }

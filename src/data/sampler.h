@@ -8,10 +8,11 @@
 namespace TT_NS {
 
 enum class SamplerKind : int32_t {
-  kSequential,  // 0, 1, …
-  kRandom,      // permutations; with replacement independent draws
-  kWeighted,    // drawn by weights
-  kSubset,      // of given indices, in their order or permuted
+  kSequential,   // 0, 1, …
+  kRandom,       // permutations; with replacement independent draws
+  kWeighted,     // drawn by weights
+  kSubset,       // of given indices, in their order or permuted
+  kDistributed,  // those of one process, of an order of all indices
 };
 
 // Where a sampler is: the next index is number `position` of the epoch.
@@ -24,7 +25,8 @@ struct Sampler {
   RefCount refs;
   SamplerKind kind;
   bool replacement;
-  bool shuffle;                  // (kSubset)
+  bool shuffle;                  // (kSubset, kDistributed)
+  int32_t rank, size;            // (kDistributed)
   int64_t n;                     // samples to choose from
   int64_t length;                // indices of an epoch
   TensorRef weights;             // (kWeighted) float64
@@ -43,6 +45,8 @@ Ref<Sampler> random_sampler(int64_t n, bool replacement, int64_t length, int64_t
 Ref<Sampler> weighted_sampler(Span<const double> weights, int64_t length, bool replacement,
                               int64_t seed);
 Ref<Sampler> subset_sampler(Ints indices, bool shuffle, int64_t seed);
+Ref<Sampler> distributed_sampler(int64_t n, int32_t rank, int32_t size, bool shuffle,
+                                 bool drop_last, int64_t seed);
 
 // Writes the next indices, at most n, and returns their number. 0: the epoch has ended, and the
 // next one begins.

@@ -27,20 +27,26 @@ subset(d::Dataset, indices) = own(Dataset, handle_out(o -> C.tt_dataset_subset(
     TT.Sampler(n, :random; seed, replacement=false, length=n)
     TT.Sampler(weights, :weighted; seed, replacement=true, length)
     TT.Sampler(indices, :subset; seed=0, shuffle=false)
+    TT.Sampler(n, :distributed; rank, size, seed=0, shuffle=false, drop_last=false)
 
-An order of samples. `TT.next!(s, n)` is the next at most n indices, none at the end of an epoch.
-`TT.get_state(s)` is `(seed, epoch, position)`, and `TT.set_state!(s, state)` continues there.
+An order of samples. `:distributed` is that of the process `rank` of `size`, from 0: every size-th
+index of an order that is the same in all of them. `TT.next!(s, n)` is the next at most n indices,
+none at the end of an epoch. `TT.get_state(s)` is `(seed, epoch, position)`, and
+`TT.set_state!(s, state)` continues there.
 """
 Sampler(n::Integer) = own(Sampler, handle_out(o -> C.tt_sampler_sequential(ctx(), n, o)))
 function Sampler(of, kind::Symbol; seed::Integer=0, replacement::Bool=kind == :weighted,
-        length::Integer=-1, shuffle::Bool=false)
+        length::Integer=-1, shuffle::Bool=false, rank::Integer=0, size::Integer=1,
+        drop_last::Bool=false)
     kind == :random && return own(Sampler, handle_out(o -> C.tt_sampler_random(
         ctx(), of, replacement, length, seed, o)))
     kind == :weighted && return own(Sampler, handle_out(o -> C.tt_sampler_weighted(
         ctx(), Float64[w for w in of], Base.length(of), length, replacement, seed, o)))
     kind == :subset && return own(Sampler, handle_out(o -> C.tt_sampler_subset(
         ctx(), Int64[i - 1 for i in of], Base.length(of), shuffle, seed, o)))
-    throw(ArgumentError("kind is :$kind: must be :random, :weighted or :subset"))
+    kind == :distributed && return own(Sampler, handle_out(o -> C.tt_sampler_distributed(
+        ctx(), of, rank, size, shuffle, drop_last, seed, o)))
+    throw(ArgumentError("kind is :$kind: must be :random, :weighted, :subset or :distributed"))
 end
 Base.length(s::Sampler) = Int(C.tt_sampler_length(s))
 function next!(s::Sampler, n::Integer)

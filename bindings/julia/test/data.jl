@@ -23,4 +23,5 @@
     @test length(s) == 3 && TT.next!(s, 5) == [2, 2, 2] && isempty(TT.next!(s, 5))
     @test TT.next!(TT.Sampler(3), 2) == [1, 2]
     @test sort(TT.next!(TT.Sampler([7, 2], :subset; shuffle=true), 9)) == [2, 7]
+    @test TT.next!(TT.Sampler(5, :distributed; rank=1, size=2), 9) == [2, 4, 1]
 end

@@ -195,6 +195,62 @@ static void test_samplers(void** state) {
   FAILS(TT_INVALID_ARG, tt_sampler_weighted(c, bad, 2, 1, 0, 5, &s));
 }
 
+enum { kProcesses = 3, kShared = 10, kMostEach = 4 };
+
+/* What each process gets in an epoch, and how often each index is among it. */
+static void share_epoch(tt_ctx* c, int64_t epoch, int shuffle, int drop_last,
+                        int64_t got[kProcesses][kMostEach], int times[kShared]) {
+  const int64_t at[3] = {5, epoch, 0}, each = drop_last ? kShared / kProcesses : kMostEach;
+  int64_t n = 0, none[1];
+  for (int rank = 0; rank < kProcesses; rank++) {
+    tt_sampler* s = NULL;
+    OK(tt_sampler_distributed(c, kShared, rank, kProcesses, shuffle, drop_last, 5, &s));
+    assert_int_equal(tt_sampler_length(s), each);
+    OK(tt_sampler_set_state(c, s, at));
+    OK(tt_sampler_next(c, s, got[rank], kMostEach, &n));
+    assert_int_equal(n, each);
+    for (int64_t i = 0; i < n; i++) times[got[rank][i]]++;
+    OK(tt_sampler_next(c, s, none, 1, &n)); /* the next epoch begins */
+    assert_int_equal(n, 0);
+    tt_sampler_release(s);
+  }
+}
+
+/* Processes share the indices of an epoch; what is over is repeated or dropped. */
+static void test_samplers_of_processes(void** state) {
+  CTX;
+  for (int how = 0; how < 4; how++) {
+    const int shuffle = how & 1, drop_last = how >> 1;
+    int64_t first[kProcesses][kMostEach], second[kProcesses][kMostEach];
+    int times[kShared] = {0}, again[kShared] = {0}, used = 0;
+    share_epoch(c, 0, shuffle, drop_last, first, times);
+    share_epoch(c, 1, shuffle, drop_last, second, again);
+    for (int i = 0; i < kShared; i++) {
+      assert_true(times[i] <= (drop_last ? 1 : 2));
+      used += times[i] > 0;
+    }
+    assert_int_equal(used, drop_last ? kShared / kProcesses * kProcesses : kShared);
+    if (shuffle) assert_memory_not_equal(first[0], second[0], 3 * sizeof first[0][0]);
+    else assert_true(first[1][0] == 1 && first[1][2] == 7 && second[2][1] == 5);
+    if (!shuffle && !drop_last) assert_true(first[0][3] == 9 && first[1][3] == 0);
+  }
+  tt_sampler* s = NULL;
+  int64_t got[4], n = 0;
+  OK(tt_sampler_distributed(c, 1, 2, 3, 1, 0, 0, &s)); /* fewer samples than processes */
+  OK(tt_sampler_next(c, s, got, 4, &n));
+  assert_true(n == 1 && got[0] == 0);
+  tt_sampler_release(s);
+  OK(tt_sampler_distributed(c, 0, 0, 2, 1, 0, 0, &s));
+  OK(tt_sampler_next(c, s, got, 4, &n));
+  assert_int_equal(n, 0);
+  tt_sampler_release(s);
+  FAILS(TT_INVALID_ARG, tt_sampler_distributed(c, -1, 0, 2, 0, 0, 0, &s));
+  FAILS(TT_INVALID_ARG, tt_sampler_distributed(c, 4, 2, 2, 0, 0, 0, &s));
+  FAILS(TT_INVALID_ARG, tt_sampler_distributed(c, 4, -1, 2, 0, 0, 0, &s));
+  FAILS(TT_INVALID_ARG, tt_sampler_distributed(c, 4, 0, 0, 0, 0, 0, &s));
+  assert_null(s);
+}
+
 /* Concatenations and subsets have the samples of their datasets. */
 static void test_datasets(void** state) {
   CTX;
@@ -466,13 +522,10 @@ static void test_bad_arguments(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(test_order),
-                                     TEST(test_state),
-                                     TEST(test_samplers),
-                                     TEST(test_datasets),
-                                     TEST(test_callbacks),
-                                     TEST(test_reentrancy),
-                                     TEST(test_threads_of_the_application),
+  const struct CMUnitTest tests[] = {TEST(test_order),        TEST(test_state),
+                                     TEST(test_samplers),     TEST(test_samplers_of_processes),
+                                     TEST(test_datasets),     TEST(test_callbacks),
+                                     TEST(test_reentrancy),   TEST(test_threads_of_the_application),
                                      TEST(test_bad_arguments)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8705,6 +8705,8 @@ extern "C" {
         replacement: i32, seed: i64, out: *mut *mut tt_sampler) -> tt_status;
     pub fn tt_sampler_subset(c: *mut tt_ctx, indices: *const i64, n: i64, shuffle: i32, seed: i64,
         out: *mut *mut tt_sampler) -> tt_status;
+    pub fn tt_sampler_distributed(c: *mut tt_ctx, n: i64, rank: i32, size: i32, shuffle: i32,
+        drop_last: i32, seed: i64, out: *mut *mut tt_sampler) -> tt_status;
     pub fn tt_sampler_length(s: *const tt_sampler) -> i64;
     pub fn tt_sampler_next(c: *mut tt_ctx, s: *mut tt_sampler, indices: *mut i64, cap: i64,
         n: *mut i64) -> tt_status;

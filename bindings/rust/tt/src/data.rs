@@ -157,6 +157,26 @@ impl Sampler {
         unsafe { call1(|c, out| sys::tt_sampler_subset(c, list, n, shuffle as i32, seed, out)) }
     }
 
+    /// Returns the sampler of one of `size` processes: indices rank, rank + size, … of an order
+    /// of 0 … n - 1 that is the same in all of them, permuted in each epoch if `shuffle` is set.
+    /// All have as many: the last indices are dropped or, without `drop_last`, the first repeated.
+    pub fn distributed(
+        n: i64,
+        rank: i32,
+        size: i32,
+        shuffle: bool,
+        drop_last: bool,
+        seed: i64,
+    ) -> Result<Sampler> {
+        let (shuffle, drop_last) = (shuffle as i32, drop_last as i32);
+        // SAFETY: takes numbers.
+        unsafe {
+            call1(|c, out| {
+                sys::tt_sampler_distributed(c, n, rank, size, shuffle, drop_last, seed, out)
+            })
+        }
+    }
+
     /// Returns the number of indices of an epoch.
     pub fn epoch_length(&self) -> i64 {
         // SAFETY: the handle is live.

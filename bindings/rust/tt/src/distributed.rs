@@ -126,6 +126,12 @@ impl Group {
         // SAFETY: the handle is live.
         unsafe { call(|c| sys::tt_group_barrier(c, self.raw(), ptr::null_mut())) }
     }
+
+    /// Starts [`Group::barrier`].
+    pub fn start_barrier(&self) -> Result<Work> {
+        // SAFETY: the handle is live.
+        unsafe { call1(|c, out| sys::tt_group_barrier(c, self.raw(), out)) }
+    }
 }
 
 /// # Collectives
@@ -226,6 +232,16 @@ impl Group {
         unsafe { call(|c| sys::tt_group_reduce(c, self.raw(), t, op as i32, root, wait)) }
     }
 
+    /// Starts [`Group::reduce_`].
+    ///
+    /// # Safety
+    /// As for [`Group::start_all_reduce_`].
+    pub unsafe fn start_reduce_(&self, tensor: &Tensor, op: ReduceOp, root: i32) -> Result<Work> {
+        let t = tensor.raw();
+        // SAFETY: the handles are live; C keeps the tensors.
+        unsafe { call1(|c, out| sys::tt_group_reduce(c, self.raw(), t, op as i32, root, out)) }
+    }
+
     /// Replaces the contents of the tensor, on all ranks, with those of rank `root`.
     ///
     /// # Safety
@@ -236,6 +252,16 @@ impl Group {
         unsafe { call(|c| sys::tt_group_broadcast(c, self.raw(), t, root, wait)) }
     }
 
+    /// Starts [`Group::broadcast_`].
+    ///
+    /// # Safety
+    /// As for [`Group::start_all_reduce_`].
+    pub unsafe fn start_broadcast_(&self, tensor: &Tensor, root: i32) -> Result<Work> {
+        let t = tensor.raw();
+        // SAFETY: the handles are live; C keeps the tensors.
+        unsafe { call1(|c, out| sys::tt_group_broadcast(c, self.raw(), t, root, out)) }
+    }
+
     /// Writes the concatenated inputs of all ranks to the output.
     ///
     /// # Safety
@@ -244,6 +270,16 @@ impl Group {
         let (i, o, wait) = (input.raw(), output.raw(), ptr::null_mut());
         // SAFETY: the handles are live.
         unsafe { call(|c| sys::tt_group_all_gather(c, self.raw(), i, o, wait)) }
+    }
+
+    /// Starts [`Group::all_gather_into`].
+    ///
+    /// # Safety
+    /// As for [`Group::start_all_reduce_`], for both tensors.
+    pub unsafe fn start_all_gather_into(&self, input: &Tensor, output: &Tensor) -> Result<Work> {
+        let (i, o) = (input.raw(), output.raw());
+        // SAFETY: the handles are live; C keeps the tensors.
+        unsafe { call1(|c, out| sys::tt_group_all_gather(c, self.raw(), i, o, out)) }
     }
 
     /// Reduces the inputs of all ranks, and writes part r of the result to the output of rank r.
@@ -261,6 +297,21 @@ impl Group {
         unsafe { call(|c| sys::tt_group_reduce_scatter(c, self.raw(), i, o, op as i32, wait)) }
     }
 
+    /// Starts [`Group::reduce_scatter_into`].
+    ///
+    /// # Safety
+    /// As for [`Group::start_all_reduce_`], for both tensors.
+    pub unsafe fn start_reduce_scatter_into(
+        &self,
+        input: &Tensor,
+        output: &Tensor,
+        op: ReduceOp,
+    ) -> Result<Work> {
+        let (i, o) = (input.raw(), output.raw());
+        // SAFETY: the handles are live; C keeps the tensors.
+        unsafe { call1(|c, out| sys::tt_group_reduce_scatter(c, self.raw(), i, o, op as i32, out)) }
+    }
+
     /// Sends part r of the input to rank r; part r of the output comes from rank r.
     ///
     /// # Safety
@@ -269,6 +320,16 @@ impl Group {
         let (i, o, wait) = (input.raw(), output.raw(), ptr::null_mut());
         // SAFETY: the handles are live.
         unsafe { call(|c| sys::tt_group_all_to_all(c, self.raw(), i, o, wait)) }
+    }
+
+    /// Starts [`Group::all_to_all_into`].
+    ///
+    /// # Safety
+    /// As for [`Group::start_all_reduce_`], for both tensors.
+    pub unsafe fn start_all_to_all_into(&self, input: &Tensor, output: &Tensor) -> Result<Work> {
+        let (i, o) = (input.raw(), output.raw());
+        // SAFETY: the handles are live; C keeps the tensors.
+        unsafe { call1(|c, out| sys::tt_group_all_to_all(c, self.raw(), i, o, out)) }
     }
 
     /// Writes the concatenated inputs of all ranks to the output of rank `root`; others have none.
@@ -286,6 +347,21 @@ impl Group {
         unsafe { call(|c| sys::tt_group_gather(c, self.raw(), i, o, root, wait)) }
     }
 
+    /// Starts [`Group::gather_into`].
+    ///
+    /// # Safety
+    /// As for [`Group::start_all_reduce_`], for both tensors.
+    pub unsafe fn start_gather_into(
+        &self,
+        input: &Tensor,
+        output: Option<&Tensor>,
+        root: i32,
+    ) -> Result<Work> {
+        let (i, o) = (input.raw(), opt_raw(output));
+        // SAFETY: the handles are live; C keeps the tensors.
+        unsafe { call1(|c, out| sys::tt_group_gather(c, self.raw(), i, o, root, out)) }
+    }
+
     /// Writes part r of the input of rank `root` to the output of rank r.
     ///
     /// # Safety
@@ -299,6 +375,21 @@ impl Group {
         let (i, o, wait) = (opt_raw(input), output.raw(), ptr::null_mut());
         // SAFETY: the handles are live.
         unsafe { call(|c| sys::tt_group_scatter(c, self.raw(), i, o, root, wait)) }
+    }
+
+    /// Starts [`Group::scatter_into`].
+    ///
+    /// # Safety
+    /// As for [`Group::start_all_reduce_`], for both tensors.
+    pub unsafe fn start_scatter_into(
+        &self,
+        input: Option<&Tensor>,
+        output: &Tensor,
+        root: i32,
+    ) -> Result<Work> {
+        let (i, o) = (opt_raw(input), output.raw());
+        // SAFETY: the handles are live; C keeps the tensors.
+        unsafe { call1(|c, out| sys::tt_group_scatter(c, self.raw(), i, o, root, out)) }
     }
 
     /// Lets the batch normalizations in a module use the statistics of the batches of all ranks.

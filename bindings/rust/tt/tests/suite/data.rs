@@ -66,5 +66,9 @@ fn samplers() -> Result<()> {
     let mut chosen = Sampler::subset(&[7, 1], true, 0)?.next_indices(2)?;
     chosen.sort();
     assert_eq!(chosen, [1, 7]);
+    let shared = |rank, drop_last| Sampler::distributed(5, rank, 2, false, drop_last, 0);
+    assert_eq!(shared(1, false)?.next_indices(9)?, [1, 3, 0]);
+    assert_eq!(shared(1, true)?.next_indices(9)?, [1, 3]);
+    assert!(shared(2, false).is_err());
     Ok(())
 }

@@ -36,6 +36,20 @@ fn collectives_return_new_tensors() -> Result<()> {
         group.gather_into(&x, Some(&y), 0)?;
         group.reduce_scatter_into(&x, &y, ReduceOp::Sum)?;
         assert_eq!(values(&y)?, [1.0, 2.0]);
+        let works = [
+            group.start_reduce_(&y, ReduceOp::Sum, 0)?,
+            group.start_broadcast_(&y, 0)?,
+            group.start_all_gather_into(&x, &y)?,
+            group.start_reduce_scatter_into(&x, &y, ReduceOp::Max)?,
+            group.start_all_to_all_into(&x, &y)?,
+            group.start_gather_into(&x, Some(&y), 0)?,
+            group.start_scatter_into(Some(&x), &y, 0)?,
+            group.start_barrier()?,
+        ];
+        for work in works {
+            work.wait()?;
+        }
+        assert_eq!(values(&y)?, [1.0, 2.0]);
     }
     assert!(group.split(-1, 0)?.is_none() && group.split(3, 0)?.unwrap().size() == 1);
     Ok(())
