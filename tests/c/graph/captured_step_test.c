@@ -1,14 +1,12 @@
 /* Captured steps of optimizers and schedulers: every class, replayed beside the same steps of
    operators, and from a file. */
-#include "harness.h"
+#include "optimizers.h"
 
 #include <unistd.h>
 
 enum { kSteps = 50, kSaved = 20, kRows = 4, kIn = 3, kOut = 5 };
 static char path[512];
 
-/* What a model is made with. */
-typedef tt_status (*Construct)(tt_tensor* const* params, int64_t n, tt_optimizer** out);
 typedef void (*Schedule)(tt_optimizer* o, tt_scheduler** out);
 
 typedef struct Model {
@@ -16,48 +14,6 @@ typedef struct Model {
   tt_optimizer* optimizer;
   tt_scheduler* schedule;
 } Model;
-
-static tt_status sgd(tt_tensor* const* params, int64_t n, tt_optimizer** out) {
-  const tt_optim_sgd_opts o = {.set = TT_OPTIM_SGD_LR, .lr = 0.05};
-  return tt_optim_sgd(c, params, n, &o, out);
-}
-/* Its first step differs from the others. */
-static tt_status momentum(tt_tensor* const* params, int64_t n, tt_optimizer** out) {
-  const tt_optim_sgd_opts o = {.set = TT_OPTIM_SGD_LR | TT_OPTIM_SGD_MOMENTUM |
-                                      TT_OPTIM_SGD_DAMPENING | TT_OPTIM_SGD_WEIGHT_DECAY,
-                               .lr = 0.05,
-                               .momentum = 0.9,
-                               .dampening = 0.5,
-                               .weight_decay = 0.01};
-  return tt_optim_sgd(c, params, n, &o, out);
-}
-static tt_status adam(tt_tensor* const* params, int64_t n, tt_optimizer** out) {
-  const tt_optim_adam_opts o = {.set = TT_OPTIM_ADAM_AMSGRAD, .amsgrad = 1};
-  return tt_optim_adam(c, params, n, &o, out);
-}
-#define WITH_DEFAULTS(name, construct)                                             \
-  static tt_status name(tt_tensor* const* params, int64_t n, tt_optimizer** out) { \
-    return construct(c, params, n, NULL, out);                                     \
-  }
-WITH_DEFAULTS(adamw, tt_optim_adamw)
-WITH_DEFAULTS(rmsprop, tt_optim_rmsprop)
-WITH_DEFAULTS(adagrad, tt_optim_adagrad)
-WITH_DEFAULTS(adadelta, tt_optim_adadelta)
-WITH_DEFAULTS(adamax, tt_optim_adamax)
-WITH_DEFAULTS(nadam, tt_optim_nadam)
-WITH_DEFAULTS(radam, tt_optim_radam)
-WITH_DEFAULTS(asgd, tt_optim_asgd)
-WITH_DEFAULTS(rprop, tt_optim_rprop)
-WITH_DEFAULTS(lion, tt_optim_lion)
-static const struct {
-  const char* name;
-  Construct construct;
-} kClasses[] = {{"SGD", sgd},           {"momentum", momentum}, {"Adam", adam},
-                {"AdamW", adamw},       {"RMSprop", rmsprop},   {"Adagrad", adagrad},
-                {"Adadelta", adadelta}, {"Adamax", adamax},     {"NAdam", nadam},
-                {"RAdam", radam},       {"ASGD", asgd},         {"Rprop", rprop},
-                {"Lion", lion}};
-enum { kNumClasses = sizeof kClasses / sizeof kClasses[0] };
 
 /* ---- schedules ---- */
 
@@ -258,8 +214,8 @@ static void check_steps(const char* name, Construct construct, Schedule schedule
 static void test_classes(void** state) {
   int i;
   (void)state;
-  for (i = 0; i < kNumClasses; i++)
-    check_steps(kClasses[i].name, kClasses[i].construct, by_steps, 1);
+  for (i = 0; i < kNumOptimizers; i++)
+    check_steps(kOptimizers[i].name, kOptimizers[i].construct, by_steps, 1);
 }
 /* A schedule outside of the graph moves the captured step, too. */
 static void check_outside(void) {

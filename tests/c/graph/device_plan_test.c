@@ -1,7 +1,7 @@
 /* Plans where the tensors are: on a device, launches that do not change are replayed as graphs of
    it. Steps of every optimizer, with a schedule, dropout and clipping, beside the same steps of
    operators. */
-#include "harness.h"
+#include "optimizers.h"
 
 #include <dlfcn.h>
 
@@ -22,48 +22,6 @@ typedef struct Model {
   tt_optimizer* optimizer;
   tt_scheduler* schedule;
 } Model;
-
-typedef tt_status (*Construct)(tt_tensor* const* params, int64_t n, tt_optimizer** out);
-
-static tt_status sgd(tt_tensor* const* params, int64_t n, tt_optimizer** out) {
-  const tt_optim_sgd_opts o = {.set = TT_OPTIM_SGD_LR, .lr = 0.05};
-  return tt_optim_sgd(c, params, n, &o, out);
-}
-/* Its first step differs from the others. */
-static tt_status momentum(tt_tensor* const* params, int64_t n, tt_optimizer** out) {
-  const tt_optim_sgd_opts o = {.set = TT_OPTIM_SGD_LR | TT_OPTIM_SGD_MOMENTUM |
-                                      TT_OPTIM_SGD_DAMPENING | TT_OPTIM_SGD_WEIGHT_DECAY,
-                               .lr = 0.05,
-                               .momentum = 0.9,
-                               .dampening = 0.5,
-                               .weight_decay = 0.01};
-  return tt_optim_sgd(c, params, n, &o, out);
-}
-static tt_status adam(tt_tensor* const* params, int64_t n, tt_optimizer** out) {
-  const tt_optim_adam_opts o = {.set = TT_OPTIM_ADAM_AMSGRAD, .amsgrad = 1};
-  return tt_optim_adam(c, params, n, &o, out);
-}
-#define WITH_DEFAULTS(name, construct)                                             \
-  static tt_status name(tt_tensor* const* params, int64_t n, tt_optimizer** out) { \
-    return construct(c, params, n, NULL, out);                                     \
-  }
-WITH_DEFAULTS(adamw, tt_optim_adamw)
-WITH_DEFAULTS(rmsprop, tt_optim_rmsprop)
-WITH_DEFAULTS(adagrad, tt_optim_adagrad)
-WITH_DEFAULTS(adadelta, tt_optim_adadelta)
-WITH_DEFAULTS(adamax, tt_optim_adamax)
-WITH_DEFAULTS(nadam, tt_optim_nadam)
-WITH_DEFAULTS(radam, tt_optim_radam)
-WITH_DEFAULTS(asgd, tt_optim_asgd)
-WITH_DEFAULTS(rprop, tt_optim_rprop)
-static const struct {
-  const char* name;
-  Construct construct;
-} kClasses[] = {{"SGD", sgd},           {"momentum", momentum}, {"Adam", adam},
-                {"AdamW", adamw},       {"RMSprop", rmsprop},   {"Adagrad", adagrad},
-                {"Adadelta", adadelta}, {"Adamax", adamax},     {"NAdam", nadam},
-                {"RAdam", radam},       {"ASGD", asgd},         {"Rprop", rprop}};
-enum { kNumClasses = sizeof kClasses / sizeof kClasses[0] };
 
 static tt_tensor* leaf_of(tt_tensor* t) {
   OK(tt_requires_grad_(c, t, 1));
@@ -121,7 +79,7 @@ static void same_bits(const char* what, const tt_tensor* a, const tt_tensor* b) 
 /* The first step is captured while it runs; the others are replayed. Learning rates change, and so
    do Adam's bias corrections. */
 static void check_class(int i) {
-  Model eager = new_model(kClasses[i].construct), replayed = new_model(kClasses[i].construct);
+  Model eager = new_model(kOptimizers[i].construct), replayed = new_model(kOptimizers[i].construct);
   tt_graph* g = NULL;
   tt_plan* p = NULL;
   tt_tensor *in, *out, *loss;
@@ -148,9 +106,9 @@ static void check_class(int i) {
       OK(tt_plan_run(c, p));
       assert_int_equal(host.calls, calls);
     }
-    same_bits(kClasses[i].name, out, loss);
-    same_bits(kClasses[i].name, replayed.w, eager.w);
-    same_bits(kClasses[i].name, replayed.v, eager.v);
+    same_bits(kOptimizers[i].name, out, loss);
+    same_bits(kOptimizers[i].name, replayed.w, eager.w);
+    same_bits(kOptimizers[i].name, replayed.v, eager.v);
     OK(tt_scheduler_step(c, eager.schedule));
     OK(tt_scheduler_step(c, replayed.schedule));
     OK(tt_scope_pop(c, NULL, 0));
@@ -165,14 +123,14 @@ static void check_class(int i) {
 static void test_classes(void** state) {
   int i;
   (void)state;
-  for (i = 0; i < kNumClasses; i++) check_class(i);
+  for (i = 0; i < kNumOptimizers; i++) check_class(i);
 }
 
 /* A deferred capture computes nothing: every step is a run, the first one too. Runs read and write
    the tensors that the capture saw: the batch, the loss, gradients, parameters. */
 static void check_deferred(int i) {
   const tt_capture_opts deferred = {.set = TT_CAPTURE_DEFERRED, .deferred = 1};
-  Model eager = new_model(kClasses[i].construct), replayed = new_model(kClasses[i].construct);
+  Model eager = new_model(kOptimizers[i].construct), replayed = new_model(kOptimizers[i].construct);
   tt_tensor *x = batch(0), *drawn, *drawn_before, *out, *loss, *grad, *grad_before;
   tt_graph* g = NULL;
   tt_plan* p = NULL;
@@ -186,7 +144,7 @@ static void check_deferred(int i) {
   OK(tt_capture_end(c, NULL, 0, &g));
   OK(tt_rand(c, SHAPE(4), NULL, &drawn));
   same_bits("random numbers", drawn, drawn_before);
-  same_bits(kClasses[i].name, replayed.w, eager.w);
+  same_bits(kOptimizers[i].name, replayed.w, eager.w);
   OK(tt_plan_new(c, g, NULL, &p));
   for (k = 0; k < kDeviceSteps; k++) {
     const tt_tensor* next = batch(k);
@@ -196,12 +154,12 @@ static void check_deferred(int i) {
     OK(tt_manual_seed(c, (uint64_t)k));
     OK(tt_copy_(c, x, next));
     OK(tt_plan_run(c, p));
-    same_bits(kClasses[i].name, out, loss);
-    same_bits(kClasses[i].name, replayed.w, eager.w);
-    same_bits(kClasses[i].name, replayed.v, eager.v);
+    same_bits(kOptimizers[i].name, out, loss);
+    same_bits(kOptimizers[i].name, replayed.w, eager.w);
+    same_bits(kOptimizers[i].name, replayed.v, eager.v);
     OK(tt_tensor_grad(c, eager.w, &grad_before));
     OK(tt_tensor_grad(c, replayed.w, &grad));
-    same_bits(kClasses[i].name, grad, grad_before);
+    same_bits(kOptimizers[i].name, grad, grad_before);
     OK(tt_scheduler_step(c, eager.schedule));
     OK(tt_scheduler_step(c, replayed.schedule));
     OK(tt_scope_pop(c, NULL, 0));
