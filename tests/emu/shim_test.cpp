@@ -11,6 +11,7 @@
 #include <string>
 
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/matmul/async.h"
 
 #ifndef EMU_TSAN
 #define EMU_TSAN 0
@@ -85,7 +86,74 @@ __global__ void multiply(const uint16_t* a, const uint16_t* b, float* out) {
   for (int r = 0; r < 4; r++) out[(group + 8 * (r >> 1)) * 8 + 2 * pair + (r & 1)] = d[r];
 }
 
+// The same by ldmatrix, from copies; b's columns are in its transposed matrices.
+struct alignas(16) Halves {
+  uint16_t row[16][16];
+};
+__global__ void multiply_copies(const uint16_t* a, const uint16_t* b, float* out) {
+  TT_SHARED(Halves, shared, 2);
+  const int lane = int(threadIdx.x);
+  const int row = lane / 2;
+  const int half = lane % 2;
+  device::copy_async(&shared[0].row[row][8 * half], a + row * 16 + half * 8, true);
+  device::commit_copies();
+  device::copy_async(&shared[1].row[row][8 * half], b + row * 8, half == 0);
+  device::commit_copies();
+  device::wait_for_copies<1>();
+  __syncwarp();
+  uint32_t fa[4], fb[4];
+  const int offset = lane % 16 * 32 + lane / 16 * 16;
+  device::ldmatrix(fa, &shared[0], offset);
+  device::wait_for_copies<0>();
+  __syncwarp();
+  device::ldmatrix_transposed(fb, &shared[1], offset);
+  const uint32_t first[2] = {fb[0], fb[1]};
+  float d[4] = {};
+  device::mma_bf16(d, fa, first);
+  const bool padded = fb[2] == 0 && fb[3] == 0;
+  for (int r = 0; r < 4; r++) {
+    const int at = (lane / 4 + 8 * (r >> 1)) * 8 + 2 * (lane % 4) + (r & 1);
+    out[at] = padded ? d[r] : -1.0f;
+  }
+}
+
 // ---- planted faults ----
+
+struct alignas(16) Four {
+  int item[4];
+};
+// A thread reads what its copy has not brought yet; what another thread's copy brings, without a
+// barrier; and copies to where another thread still reads.
+__global__ void no_wait_before_read(int* out, const Four* in) {
+  TT_SHARED(Four, all, kThreads);
+  device::copy_async(&all[threadIdx.x], in + threadIdx.x, true);
+  device::commit_copies();
+  device::wait_for_copies<1>();
+  __syncthreads();
+  out[threadIdx.x] = all[threadIdx.x].item[0];
+}
+__global__ void no_barrier_after_wait(int* out, const Four* in) {
+  TT_SHARED(Four, all, kThreads);
+  device::copy_async(&all[threadIdx.x], in + threadIdx.x, true);
+  device::commit_copies();
+  device::wait_for_copies<0>();
+  out[threadIdx.x] = all[(threadIdx.x + 1) % kThreads].item[0];
+}
+__global__ void no_barrier_before_copy(int* out, const Four* in) {
+  TT_SHARED(Four, all, kThreads);
+  all[threadIdx.x] = in[threadIdx.x];
+  __syncthreads();
+  const int v = all[(threadIdx.x + 1) % kThreads].item[0];
+  device::copy_async(&all[threadIdx.x], in + threadIdx.x, true);
+  device::commit_copies();
+  __syncthreads();
+  device::wait_for_copies<0>();
+  out[threadIdx.x] = v;
+}
+__global__ void copies_from_an_odd_place(int* out) {
+  TT_SHARED(Four, all, kThreads);
+  device::copy_async(&all[threadIdx.x], out + threadIdx.x + 1, true);
+}
 
 __global__ void no_barrier_before_read(int* out) {
   TT_SHARED(int, all, kThreads);
@@ -158,11 +226,14 @@ int run_right() {
     for (int& i : ones) i = 1;
     if (launch(last_block, 4, kThreads, 0, nullptr, ones, parts, &finished, &total)) return 5;
     if (total != 4 * kThreads) return 6;
-    uint16_t a[256], b[128];
+    alignas(16) uint16_t a[256], b[128];
     float product[128];
     for (int i = 0; i < 256; i++) a[i] = uint16_t(0x3f80 + (i % 7) * 16);
     for (int i = 0; i < 128; i++) b[i] = uint16_t(0x4000 + (i % 5) * 16);
     if (launch(multiply, 1, 32, 0, nullptr, a, b, product)) return 7;
+    float again[128];
+    if (launch(multiply_copies, 1, 32, 0, nullptr, a, b, again)) return 9;
+    if (memcmp(product, again, sizeof again)) return 10;
     for (int i = 0; i < 128; i++) {
       float want = 0;
       for (int k = 0; k < 16; k++) {
@@ -186,6 +257,12 @@ struct Case {
   const char *plain, *asan, *tsan;
 };
 
+template <class Kernel> int32_t launch_copies(Kernel* kernel, int* out) {
+  static Four in[kThreads];
+  for (int i = 0; i < kThreads; i++) in[i] = {{i, i, i, i}};
+  return launch(kernel, 1, kThreads, 0, nullptr, out, in);
+}
+
 const char kRace[] = "ThreadSanitizer: data race";
 const char kFine[] = "status 0";
 
@@ -200,6 +277,15 @@ const Case kCases[] = {
     {"blocks_share_a_word",
      [](int* out) { return launch(blocks_share_a_word, 2, 32, 0, nullptr, out); }, kFine, kFine,
      kRace},
+    {"no_wait_before_read", [](int* out) { return launch_copies(no_wait_before_read, out); },
+     "values: -1 -1", "values: -1 -1", "values: -1 -1"},
+    {"no_barrier_after_wait", [](int* out) { return launch_copies(no_barrier_after_wait, out); },
+     nullptr, nullptr, kRace},
+    {"no_barrier_before_copy", [](int* out) { return launch_copies(no_barrier_before_copy, out); },
+     kFine, kFine, kRace},
+    {"copies_from_an_odd_place",
+     [](int* out) { return launch(copies_from_an_odd_place, 1, 32, 0, nullptr, out); },
+     "16 aligned bytes", "16 aligned bytes", "16 aligned bytes"},
     {"overrun", [](int* out) { return launch(overrun, 1, kThreads, 0, nullptr, out, 1); },
      "wrote behind a shared array", "use-after-poison", "wrote behind a shared array"},
     {"half_at_barrier", [](int* out) { return launch(half_at_barrier, 1, 32, 0, nullptr, out); },

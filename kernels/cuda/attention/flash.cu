@@ -1,261 +1,381 @@
-// Attention of f16 and bf16 by tensor cores (Dao, "FlashAttention-2", ICLR 2024): a warp computes
-// 16 queries of a block of kSide, by blocks of kSide keys.
+// Attention of f16 and bf16 by tensor cores (Dao, "FlashAttention-2", ICLR 2024): a block has
+// kFlashQueries queries of a head, each warp 32 of them, and goes through the keys by kSide.
 //
-//   keys     [key][kWidth], then values, transposed: [column][key]; in shared memory
-//   query    the warp's 16 queries: fragments of mma.sync.m16n8k16, in registers
-//   score    [16 queries][kSide keys]: tile j of 8 keys is a result of mma; two neighbouring tiles,
+//   queries  [kFlashQueries][kWidth], at last the results; in shared memory (tile.h)
+//   keys     [2][kSide][kWidth], values [2][kSide][kWidth]: while one is read, the next is copied
+//   score    [32 queries][kSide keys] of a warp, in registers: two neighbouring tiles of 8 keys,
 //            rounded to halves, are the left operand of the product with the values
-//   acc      [16 queries][kWidth columns of the values]
-//
-// Thread (group, pair) of a warp has rows group and group + 8 of a tile, columns 2 pair and
-// 2 pair + 1; r counts them.
+//   acc      [32 queries][kWidth columns of the values] of a warp, in registers
 #include "kernels/cuda/attention/flash.h"
 
-#include "kernels/cuda/attention/attention.h"
-#include "kernels/cuda/matmul/mma.h"
+#include "kernels/cuda/attention/tile.h"
 
 namespace TT_NS {
 namespace {
 
-constexpr int kFlashThreads = kSide / 16 * kWarp;
+constexpr int kFlashQueries = 128;
+constexpr int kRowTiles = kWarpRows / 16;
 constexpr int kKeyTiles = kSide / 8;
+using Scores = float[kRowTiles][kKeyTiles][4];
 
-template <int kWidth> struct alignas(16) FlashKeys { uint16_t row[kSide][kWidth + kPack]; };
-template <int kWidth> struct alignas(16) FlashValues { uint16_t row[kWidth][kSide + kPack]; };
+template <int kWidth> struct FlashShape {
+  static constexpr int kTileBytes = kSide * kWidth * 2;
+  static constexpr int kQueryBytes = kFlashQueries * kWidth * 2;
+  static constexpr int kBytes = kQueryBytes + 4 * kTileBytes;
+  static constexpr int kBlocks = kWidth == 64 ? 3 : 2;  // of a multiprocessor
+};
 
-// kPack halves from column d of row i; zeros outside.
-template <class S>
-__device__ __forceinline__ uint4 pack_of(const Rows<S>& r, bool packs, int i, int d) {
-  uint4 pack = {0, 0, 0, 0};
-  if (i >= r.n || d >= r.width) return pack;
-  const char* at = r.p + i * r.step + d * int(sizeof(S));
-  if (packs && d + kPack <= r.width) return *reinterpret_cast<const uint4*>(at);
-  uint16_t item[kPack];
-#pragma unroll
-  for (int k = 0; k < kPack; k++)
-    item[k] = d + k < r.width ? reinterpret_cast<const uint16_t*>(at)[k] : uint16_t(0);
-  __builtin_memcpy(&pack, item, sizeof pack);
-  return pack;
-}
-template <class S> __device__ __forceinline__ bool has_packs(const Rows<S>& r) {
-  return (uint64_t(reinterpret_cast<uintptr_t>(r.p)) | uint64_t(r.step)) % 16 == 0;
-}
+struct FlashArguments {
+  AttentionPlan p;
+  int32_t blocks;  // of queries
+  float factor;    // weights are 2^(factor score - shift)
+  bool scaled;     // scores are multiplied by the scale first
+  bool q_packed, k_packed, v_packed, out_packed;
+};
 
-template <int kWidth, class S>
-__device__ __forceinline__ void load_keys(FlashKeys<kWidth>& shared, const Rows<S>& r) {
-  const bool packs = has_packs(r);
-#pragma unroll 4
-  for (int e = 0; e < kSide * kWidth / kPack / kFlashThreads; e++) {
-    const int item = e * kFlashThreads + int(threadIdx.x);
-    const int i = item / (kWidth / kPack);
-    const int d = item % (kWidth / kPack) * kPack;
-    *reinterpret_cast<uint4*>(&shared.row[i][d]) = pack_of(r, packs, i, d);
-  }
-}
-template <int kWidth, class S>
-__device__ __forceinline__ void load_values(FlashValues<kWidth>& shared, const Rows<S>& r) {
-  const bool packs = has_packs(r);
-#pragma unroll 2
-  for (int e = 0; e < kSide * kWidth / kPack / kFlashThreads; e++) {
-    const int item = e * kFlashThreads + int(threadIdx.x);
-    const int i = item % kSide;
-    const int d = item / kSide * kPack;
-    const uint4 pack = pack_of(r, packs, i, d);
-    uint16_t value[kPack];
-    __builtin_memcpy(value, &pack, sizeof pack);
-#pragma unroll
-    for (int k = 0; k < kPack; k++) shared.row[d + k][i] = value[k];
-  }
-}
+// 32 bits: registers are what limits the number of warps.
+struct FlashBlock {
+  int32_t batch, head;
+  int32_t query, key;  // the thread's first query, the first key
+};
 
-template <class S> __device__ __forceinline__ uint32_t halves_of(float low, float high) {
-  return uint32_t(narrowed<S>(low).bits) | uint32_t(narrowed<S>(high).bits) << 16;
-}
-__device__ __forceinline__ float quad_sum(float x) {
-  x += __shfl_xor_sync(kAllLanes, x, 1);
-  return x + __shfl_xor_sync(kAllLanes, x, 2);
-}
-__device__ __forceinline__ float quad_max(float x) {
-#pragma unroll
-  for (int other = 1; other <= 2; other *= 2) {
-    const float y = __shfl_xor_sync(kAllLanes, x, other);
-    x = y > x || y != y ? y : x;
-  }
-  return x;
-}
-
-// The maximum and the sum of exp(score - shift) so far, of a thread's two rows; each thread of four
-// has a part of the sum.
+// The maximum so far, and the thread's part of the sum of weights so far.
 struct FlashRow {
   float maximum, sum;
 };
 
-// Replaces the scores of a row by exp(score - shift); returns what the earlier sums are multiplied
-// with. half: the row's place in a tile, 0 or 1.
-__device__ __forceinline__ float exponentials(float (&score)[kKeyTiles][4], int half,
-                                              FlashRow* row) {
-  float maximum = score[0][2 * half];
+// score = q k^T.
+template <class S, int kWidth> __device__ __forceinline__ void multiply_keys(const char* queries,
+                                                                             const char* keys,
+                                                                             Scores& score) {
+  const int left = fragment_place<kWidth>(true);
+  const int right = fragment_place<kWidth>(false);
 #pragma unroll
-  for (int j = 0; j < kKeyTiles; j++) {
+  for (int i = 0; i < kRowTiles; i++) {
 #pragma unroll
-    for (int c = 0; c < 2; c++) {
-      const float x = score[j][2 * half + c];
-      maximum = x > maximum || x != x ? x : maximum;
+    for (int j = 0; j < kKeyTiles; j++) {
+#pragma unroll
+      for (int r = 0; r < 4; r++) score[i][j][r] = 0;
     }
   }
+#pragma unroll
+  for (int k = 0; k < kWidth / 16; k++) {
+    uint32_t u[kRowTiles][4];
+#pragma unroll
+    for (int i = 0; i < kRowTiles; i++)
+      device::ldmatrix(u[i], queries, (left ^ 32 * k) + i * 16 * kWidth * 2);
+#pragma unroll
+    for (int j = 0; j < kKeyTiles; j += 2) {
+      uint32_t v[4];
+      device::ldmatrix(v, keys, (right ^ 32 * k) + j * 8 * kWidth * 2);
+      const uint32_t even[2] = {v[0], v[1]};
+      const uint32_t odd[2] = {v[2], v[3]};
+#pragma unroll
+      for (int i = 0; i < kRowTiles; i++) {
+        mma<S>(score[i][j], u[i], even);
+        mma<S>(score[i][j + 1], u[i], odd);
+      }
+    }
+  }
+}
+
+// acc += weights v.
+template <class S, int kWidth>
+__device__ __forceinline__ void add_values(const Scores& weight, const char* values,
+                                           float (&acc)[kRowTiles][kWidth / 8][4]) {
+  const int right = fragment_place<kWidth>(true);  // of transposed tiles
+#pragma unroll
+  for (int k = 0; k < kSide / 16; k++) {
+    uint32_t u[kRowTiles][4];
+#pragma unroll
+    for (int i = 0; i < kRowTiles; i++) {
+      const float(&low)[4] = weight[i][2 * k];
+      const float(&high)[4] = weight[i][2 * k + 1];
+      u[i][0] = two_halves<S>(low[0], low[1]);
+      u[i][1] = two_halves<S>(low[2], low[3]);
+      u[i][2] = two_halves<S>(high[0], high[1]);
+      u[i][3] = two_halves<S>(high[2], high[3]);
+    }
+#pragma unroll
+    for (int j = 0; j < kWidth / 8; j += 2) {
+      uint32_t v[4];
+      device::ldmatrix_transposed(v, values, (right ^ 16 * j) + k * 16 * kWidth * 2);
+      const uint32_t even[2] = {v[0], v[1]};
+      const uint32_t odd[2] = {v[2], v[3]};
+#pragma unroll
+      for (int i = 0; i < kRowTiles; i++) {
+        mma<S>(acc[i][j], u[i], even);
+        mma<S>(acc[i][j + 1], u[i], odd);
+      }
+    }
+  }
+}
+
+// Calls f(row tile, half of its rows, column, score) for the thread's scores.
+template <class F> __device__ __forceinline__ void each_score(Scores& score, const F& f) {
+  const int column = int(threadIdx.x) % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < kRowTiles; i++) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+#pragma unroll
+      for (int j = 0; j < kKeyTiles; j++) {
+#pragma unroll
+        for (int c = 0; c < 2; c++) f(i, half, j * 8 + column + c, score[i][j][2 * half + c]);
+      }
+    }
+  }
+}
+
+// Keys that are not there or come after the query.
+__device__ __forceinline__ void hide_scores(const AttentionPlan& p, const FlashBlock& b,
+                                            Scores& score) {
+  const int first = int(threadIdx.x) % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < kRowTiles; i++) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      int end = int(p.keys) - b.key;
+      if (p.causal) end = int(least(end, b.query + 16 * i + 8 * half + 1 - b.key));
+#pragma unroll
+      for (int j = 0; j < kKeyTiles; j++) {
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+          float& x = score[i][j][2 * half + c];
+          x = j * 8 + c < end - first ? x : kMinusInfinity<float>;
+        }
+      }
+    }
+  }
+}
+__device__ __forceinline__ void mask_scores(const AttentionPlan& p, const FlashBlock& b,
+                                            Scores& score) {
+  const int keys = int(p.keys) - b.key;
+  const char* const m = p.mask + b.batch * p.mask_batch + b.head * p.mask_head +
+                        b.query * p.mask_query + b.key * p.mask_key;
+  each_score(score, [&](int i, int half, int column, float& x) {
+    const int row = 16 * i + 8 * half;
+    if (b.query + row >= p.queries || column >= keys) return;
+    const char* const at = m + row * p.mask_query + column * p.mask_key;
+    if (p.mask_dtype != TT_BOOL) x += mask_at(at, p.mask_dtype);
+    else if (*at == 0) x = kMinusInfinity<float>;
+  });
+}
+
+// Drops weights. A block of random words serves four columns, 16 apart.
+__device__ __forceinline__ void drop_weights(const AttentionPlan& p, const FlashBlock& b,
+                                             Scores& weight) {
+  static_assert(kSide == 4 * kPhiloxGroup);
+  const int column = int(threadIdx.x) % 4 * 2;
+  const int64_t words = (p.keys + kSide - 1) / kSide * kSide;
+  const int64_t first = (int64_t(b.batch) * p.heads + b.head) * p.queries + b.query;
+#pragma unroll
+  for (int i = 0; i < kRowTiles; i++) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      const uint64_t word = uint64_t((first + 16 * i + 8 * half) * words) + uint64_t(b.key);
+      const uint64_t group = p.offset + word / kSide * kPhiloxGroup;
+#pragma unroll
+      for (int e = 0; e < 4; e++) {
+        const uint64_t counter = group + uint64_t(e / 2 * 8 + column + e % 2);
+        const PhiloxBlock random = philox({{uint32_t(counter), uint32_t(counter >> 32), 0, 0}},
+                                          uint32_t(p.seed), uint32_t(p.seed >> 32));
+#pragma unroll
+        for (int w = 0; w < 4; w++) {
+          const bool kept = int32_t(random.word[w] >> 8) < p.threshold;
+          weight[i][2 * w + e / 2][2 * half + e % 2] *= kept ? float(p.keep_scale) : 0.0f;
+        }
+      }
+    }
+  }
+}
+
+// Replaces the scores of a row by weights; returns what the earlier sums are multiplied with.
+__device__ __forceinline__ float weigh(float (&score)[kKeyTiles][4], int half, float factor,
+                                       FlashRow* row) {
+  float maximum = row->maximum;
+#pragma unroll
+  for (int j = 0; j < kKeyTiles; j++)
+    maximum = ::fmaxf(maximum, ::fmaxf(score[j][2 * half], score[j][2 * half + 1]));
   maximum = quad_max(maximum);
-  if (!(maximum > row->maximum) && maximum == maximum) maximum = row->maximum;
-  const float shift = maximum == kMinusInfinity<float> ? 0.0f : maximum;
-  const float rescale = math::exp(row->maximum - shift);
-  float sum = 0;
+  const float shift = maximum == kMinusInfinity<float> ? 0.0f : maximum * factor;
+  const float rescale = device::fast_exp2(row->maximum * factor - shift);
+  float sum[2] = {row->sum * rescale, 0};
 #pragma unroll
   for (int j = 0; j < kKeyTiles; j++) {
 #pragma unroll
     for (int c = 0; c < 2; c++) {
       float& x = score[j][2 * half + c];
-      x = math::exp(x - shift);
-      sum += x;
+      x = device::fast_exp2(multiply_add(x, factor, -shift));
+      sum[c] += x;
     }
   }
   row->maximum = maximum;
-  row->sum = row->sum * rescale + sum;
+  row->sum = sum[0] + sum[1];
   return rescale;
 }
 
-template <class S, int kWidth> __global__ void __launch_bounds__(kFlashThreads)
-    flash_forward(const __grid_constant__ AttentionPlan p, int64_t blocks) {
-  using Keys = FlashKeys<kWidth>;
-  using Values = FlashValues<kWidth>;
-  constexpr int kSteps = kWidth / 16;
-  constexpr int kTiles = kWidth / 8;
-  TT_SHARED(Keys, keys, 1);
-  TT_SHARED(Values, values, 1);
-  const int64_t head = quotient(blockIdx.x, blocks);
-  AttentionBlock b;
-  b.batch = quotient(head, p.heads);
-  b.head = head - b.batch * p.heads;
-  b.query = (blockIdx.x - head * blocks) * kSide;
-  const int64_t key_head = quotient(b.head, quotient(p.heads, p.key_heads));
-  const int64_t queries = least(kSide, p.queries - b.query);
-  const int64_t end = p.causal ? least(p.keys, b.query + queries) : p.keys;
+// The results of a warp, through the place of its queries.
+template <class S, int kWidth>
+__device__ __forceinline__ void store_results(const FlashArguments& a, const FlashBlock& b,
+                                              char* queries, const FlashRow (&row)[kRowTiles][2],
+                                              float (&acc)[kRowTiles][kWidth / 8][4]) {
+  const AttentionPlan& p = a.p;
   const int lane = int(threadIdx.x) % kWarp;
-  const int first = int(threadIdx.x) / kWarp * 16 + lane / 4;  // of the thread's rows
-  const int pair = lane % 4;
-
-  uint32_t query[kSteps][4];
-  load_keys<kWidth>(keys[0], Rows<S>(p.q, b.batch, b.head, b.query, p.queries, p.width));
-  __syncthreads();
+  const int64_t head = int64_t(b.batch) * p.heads + b.head;
+  const int first = b.query - lane / 4;  // of the warp
+  const int queries_left = int(p.queries) - first;
 #pragma unroll
-  for (int q = 0; q < kSteps; q++) {
-#pragma unroll
-    for (int r = 0; r < 4; r++)
-      query[q][r] = word_at(&keys[0].row[first + 8 * (r & 1)][q * 16 + 2 * pair + 8 * (r >> 1)]);
-  }
-  float acc[kTiles][4];
-#pragma unroll
-  for (int j = 0; j < kTiles; j++) {
-#pragma unroll
-    for (int r = 0; r < 4; r++) acc[j][r] = 0;
-  }
-  FlashRow row[2] = {{kMinusInfinity<float>, 0}, {kMinusInfinity<float>, 0}};
-
-  for (b.key = 0; b.key < end; b.key += kSide) {
-    __syncthreads();
-    load_keys<kWidth>(keys[0], Rows<S>(p.k, b.batch, key_head, b.key, p.keys, p.width));
-    load_values<kWidth>(values[0], Rows<S>(p.v, b.batch, key_head, b.key, p.keys, p.value_width));
-    __syncthreads();
-
-    float score[kKeyTiles][4];
-#pragma unroll
-    for (int j = 0; j < kKeyTiles; j++) {
-#pragma unroll
-      for (int r = 0; r < 4; r++) score[j][r] = 0;
-    }
-#pragma unroll
-    for (int q = 0; q < kSteps; q++) {
-#pragma unroll
-      for (int j = 0; j < kKeyTiles; j++) {
-        const uint16_t* at = &keys[0].row[j * 8 + lane / 4][q * 16 + 2 * pair];
-        const uint32_t v[2] = {word_at(at), word_at(at + 8)};
-        mma<S>(score[j], query[q], v);
-      }
-    }
-    const bool whole = b.key + kSide <= p.keys && b.query + kSide <= p.queries &&
-                       (!p.causal || b.key + kSide <= b.query + 1);
-    const bool plain = whole && !p.mask_dtype;
-#pragma unroll
-    for (int j = 0; j < kKeyTiles; j++) {
-#pragma unroll
-      for (int r = 0; r < 4; r++) {
-        const int column = j * 8 + 2 * pair + (r & 1);
-        score[j][r] = plain ? score[j][r] * float(p.scale)
-                            : score_of(p, b, first + 8 * (r >> 1), column, score[j][r]);
-      }
-    }
+  for (int i = 0; i < kRowTiles; i++) {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-      const float rescale = exponentials(score, half, &row[half]);
+      const int at = 16 * i + 8 * half + lane / 4;
+      const float sum = quad_sum(row[i][half].sum);
+      const float factor = sum == 0 ? 0.0f : 1.0f / sum;
 #pragma unroll
-      for (int j = 0; j < kTiles; j++) {
-        acc[j][2 * half] *= rescale;
-        acc[j][2 * half + 1] *= rescale;
+      for (int j = 0; j < kWidth / 8; j++) {
+        const float low = sum == 0 ? 0.0f : acc[i][j][2 * half] * factor;
+        const float high = sum == 0 ? 0.0f : acc[i][j][2 * half + 1] * factor;
+        *reinterpret_cast<uint32_t*>(queries + pack_place<kWidth>(at, j) + lane % 4 * 4) =
+            two_halves<S>(low, high);
+      }
+      if (lane % 4 == 0 && at < queries_left) {
+        const float lse = row[i][half].maximum * a.factor * kLn2 + math::log(sum);
+        reinterpret_cast<float*>(p.lse)[head * p.queries + first + at] =
+            sum == 0 ? kMinusInfinity<float> : lse;
       }
     }
-    if (p.drop) {
+  }
+  __syncwarp();
+  char* const out = p.out.p + b.batch * p.out.batch + b.head * p.out.head;
+  constexpr int kPacks = kWidth / kPack;
+  const int pack = lane % kPacks;
+#pragma unroll 4
+  for (int i = lane / kPacks; i < kWarpRows; i += kWarp / kPacks) {
+    if (i >= queries_left) continue;
+    const char* from = queries + pack_place<kWidth>(i, pack);
+    char* const to = out + (first + i) * p.out.row + pack * kPackBytes;
+    const int present = int(p.value_width) - pack * kPack;
+    if (a.out_packed && present > 0)
+      *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
+    if (a.out_packed) continue;
+    for (int k = 0; k < kPack && k < present; k++)
+      reinterpret_cast<uint16_t*>(to)[k] = reinterpret_cast<const uint16_t*>(from)[k];
+  }
+}
+
+// kPlain: no mask, no dropout, not `scaled`.
+template <class S, int kWidth, bool kPlain>
+__global__ void __launch_bounds__(kTileThreads, kPlain ? FlashShape<kWidth>::kBlocks : 2)
+    flash_forward(const __grid_constant__ FlashArguments a) {
+  using Shape = FlashShape<kWidth>;
+  TT_SHARED_DYNAMIC(char, memory);
+  const AttentionPlan& p = a.p;
+  const int head = int(blockIdx.x) / a.blocks;
+  FlashBlock b;
+  b.batch = head / int(p.heads);
+  b.head = head - b.batch * int(p.heads);
+  // The last queries of a head have most keys: they come first.
+  b.query = (a.blocks - 1 - (int(blockIdx.x) - head * a.blocks)) * kFlashQueries;
+  const int key_head = b.head / (int(p.heads) / int(p.key_heads));
+  const int end = int(p.causal ? least(p.keys, b.query + kFlashQueries) : p.keys);
+  const TileRows k(p.k, b.batch, key_head, p.width, a.k_packed);
+  const TileRows v(p.v, b.batch, key_head, p.value_width, a.v_packed);
+  char* const keys = memory + Shape::kQueryBytes;
+  char* const values = keys + 2 * Shape::kTileBytes;
+  load_tile<kFlashQueries, kWidth>(memory, TileRows(p.q, b.batch, b.head, p.width, a.q_packed),
+                                   b.query, p.queries);
+  load_tile<kSide, kWidth>(keys, k, 0, end);
+  load_tile<kSide, kWidth>(values, v, 0, end);
+  device::commit_copies();
+
+  const int warp_row = int(threadIdx.x) / kWarp * kWarpRows;
+  char* const queries = memory + warp_row * kWidth * 2;
+  b.query += warp_row;
+  const int last = b.query + kWarpRows - 1;  // of the warp
+  b.query += int(threadIdx.x) % kWarp / 4;
+  float acc[kRowTiles][kWidth / 8][4];
+  FlashRow row[kRowTiles][2];
 #pragma unroll
-      for (int j = 0; j < kKeyTiles; j++) {
+  for (int i = 0; i < kRowTiles; i++) {
 #pragma unroll
-        for (int r = 0; r < 4; r++)
-          score[j][r] *= keep_factor<float>(p, b, first + 8 * (r >> 1), j * 8 + 2 * pair + (r & 1));
-      }
-    }
+    for (int half = 0; half < 2; half++) row[i][half] = {kMinusInfinity<float>, 0};
 #pragma unroll
-    for (int k = 0; k < kSide / 16; k++) {
-      const float(&low)[4] = score[2 * k];
-      const float(&high)[4] = score[2 * k + 1];
-      const uint32_t u[4] = {halves_of<S>(low[0], low[1]), halves_of<S>(low[2], low[3]),
-                             halves_of<S>(high[0], high[1]), halves_of<S>(high[2], high[3])};
+    for (int j = 0; j < kWidth / 8; j++) {
 #pragma unroll
-      for (int j = 0; j < kTiles; j++) {
-        const uint16_t* at = &values[0].row[j * 8 + lane / 4][k * 16 + 2 * pair];
-        const uint32_t v[2] = {word_at(at), word_at(at + 8)};
-        mma<S>(acc[j], u, v);
-      }
+      for (int r = 0; r < 4; r++) acc[i][j][r] = 0;
     }
   }
 
+  int buffer = 0;
+  for (b.key = 0; b.key < end; b.key += kSide) {
+    device::wait_for_copies<0>();
+    __syncthreads();
+    const char* const these_keys = keys + buffer * Shape::kTileBytes;
+    const char* const these_values = values + buffer * Shape::kTileBytes;
+    buffer ^= 1;
+    if (b.key + kSide < end) {
+      load_tile<kSide, kWidth>(keys + buffer * Shape::kTileBytes, k, b.key + kSide, end);
+      load_tile<kSide, kWidth>(values + buffer * Shape::kTileBytes, v, b.key + kSide, end);
+      device::commit_copies();
+    }
+    if (p.causal && b.key > last) continue;
+
+    Scores score;
+    multiply_keys<S, kWidth>(queries, these_keys, score);
+    if (!kPlain && a.scaled)
+      each_score(score, [&](int, int, int, float& x) { x *= float(p.scale); });
+    const bool is_diagonal = p.causal && b.key + kSide > last - kWarpRows + 2;
+    if (b.key + kSide > p.keys || is_diagonal) hide_scores(p, b, score);
+    if (!kPlain && p.mask_dtype) mask_scores(p, b, score);
+    bool changes = false;
+    float rescale[kRowTiles][2];
 #pragma unroll
-  for (int half = 0; half < 2; half++) {
-    const int i = first + 8 * half;
-    const float sum = quad_sum(row[half].sum);
-    if (i >= queries) continue;
-    const float factor = sum == 0 ? 0.0f : 1.0f / sum;
-    S* const out = reinterpret_cast<S*>(p.out.p + b.batch * p.out.batch + b.head * p.out.head +
-                                        (b.query + i) * p.out.row);
+    for (int i = 0; i < kRowTiles; i++) {
 #pragma unroll
-    for (int j = 0; j < kTiles; j++) {
-#pragma unroll
-      for (int c = 0; c < 2; c++) {
-        const int column = j * 8 + 2 * pair + c;
-        if (column < p.value_width)
-          out[column] = narrowed<S>(sum == 0 ? 0.0f : acc[j][2 * half + c] * factor);
+      for (int half = 0; half < 2; half++) {
+        rescale[i][half] = weigh(score[i], half, a.factor, &row[i][half]);
+        changes = changes || rescale[i][half] != 1.0f;
       }
     }
-    if (pair == 0)
-      reinterpret_cast<float*>(p.lse)[head * p.queries + b.query + i] =
-          sum == 0 ? kMinusInfinity<float> : row[half].maximum + math::log(sum);
+    if (__any_sync(kAllLanes, changes)) {
+#pragma unroll
+      for (int i = 0; i < kRowTiles; i++) {
+#pragma unroll
+        for (int j = 0; j < kWidth / 8; j++) {
+#pragma unroll
+          for (int r = 0; r < 4; r++) acc[i][j][r] *= rescale[i][r >> 1];
+        }
+      }
+    }
+    if (!kPlain && p.drop) drop_weights(p, b, score);
+    add_values<S, kWidth>(score, these_values, acc);
   }
+  if (end <= 0) {  // no key: what waits are the queries
+    device::wait_for_copies<0>();
+    __syncthreads();
+  }
+  store_results<S, kWidth>(a, b, queries, row, acc);
 }
 
 template <class S, int kWidth> int32_t launch_flash(const AttentionPlan& p, void* stream) {
-  const int64_t blocks = ceil_div(p.queries, kSide);
-  const unsigned grid = unsigned(p.batch * p.heads * blocks);
-  return device::launch(flash_forward<S, kWidth>, grid, kFlashThreads, 0, stream, p, blocks);
+  FlashArguments a;
+  a.p = p;
+  a.blocks = int32_t(ceil_div(p.queries, kFlashQueries));
+  // 2^(score log2(e)) by one multiplication, where the largest score stays the largest.
+  a.scaled = !(p.scale > 0) || (p.mask_dtype && p.mask_dtype != TT_BOOL);
+  a.factor = a.scaled ? kLog2E : float(p.scale * 1.4426950408889634);
+  a.q_packed = is_packed(p.q, p.width);
+  a.k_packed = is_packed(p.k, p.width);
+  a.v_packed = is_packed(p.v, p.value_width);
+  a.out_packed = is_packed(p.out, p.value_width);
+  const unsigned grid = unsigned(p.batch * p.heads * a.blocks);
+  const bool plain = !p.mask_dtype && !p.drop && !a.scaled;
+  const auto kernel = plain ? flash_forward<S, kWidth, true> : flash_forward<S, kWidth, false>;
+  return device::launch(kernel, grid, kTileThreads, FlashShape<kWidth>::kBytes, stream, a);
 }
 template <class S> int32_t launch_forward(const AttentionPlan& p, void* stream) {
-  const int64_t width = max(p.width, p.value_width);
-  if (width <= 32) return launch_flash<S, 32>(p, stream);
-  if (width <= 64) return launch_flash<S, 64>(p, stream);
+  if (max(p.width, p.value_width) <= 64) return launch_flash<S, 64>(p, stream);
   return launch_flash<S, 128>(p, stream);
 }
 
@@ -265,7 +385,8 @@ namespace cuda::flash {
 
 bool serves(const AttentionPlan& p) {
   const bool half = p.dtype == TT_F16 || p.dtype == TT_BF16;
-  return half && max(p.width, p.value_width) <= kFlashWidth;
+  const bool is_short = max(p.queries, p.keys) <= kFlashLength && p.batch * p.heads <= kFlashLength;
+  return half && is_short && max(p.width, p.value_width) <= kFlashWidth;
 }
 int32_t forward(const AttentionPlan& p, void* stream) {
   if (p.dtype == TT_F16) return launch_forward<F16>(p, stream);

@@ -7,6 +7,7 @@
 namespace TT_NS::cuda::flash {
 
 constexpr int64_t kFlashWidth = 128;
+constexpr int64_t kFlashLength = int64_t(1) << 30;
 
 bool serves(const AttentionPlan& p);
 int32_t forward(const AttentionPlan& p, void* stream);

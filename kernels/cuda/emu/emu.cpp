@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/emu/async.h"
 #include "kernels/cuda/emu/fiber.h"
 #include "tt_types.h"
 
@@ -51,6 +52,8 @@ struct Running {
   Fiber* fiber = nullptr;
   Where where = {};
   const char* operation = nullptr;
+  std::deque<AsyncCopy> copies = {};  // not complete
+  int groups = 0;                     // of copies
 };
 
 // While it lives, ThreadSanitizer ignores what this file does in the name of a kernel's thread.
@@ -72,6 +75,9 @@ class Scheduler {
   uint32_t exchange(uint32_t mask, uint64_t value, const char* operation, Where where,
                     uint64_t* all);
   int barrier(int value, Where where);
+  void begin_copy(AsyncCopy copy);
+  void end_group();
+  bool next_copy(int pending, AsyncCopy* copy);
   [[noreturn]] void fault(const char* what);
   void* shared(const void* key, size_t bytes, size_t alignment);
   void* shared_dynamic() { return arena_; }
@@ -457,6 +463,26 @@ uint32_t Scheduler::exchange(uint32_t mask, uint64_t value, const char* operatio
   return arrived;
 }
 
+// ---- copies ----
+
+void Scheduler::begin_copy(AsyncCopy copy) {
+  const Unseen unseen;
+  copy.group = running_->groups;
+  running_->copies.push_back(copy);
+}
+void Scheduler::end_group() {
+  const Unseen unseen;
+  running_->groups++;
+}
+bool Scheduler::next_copy(int pending, AsyncCopy* copy) {
+  const Unseen unseen;
+  auto& copies = running_->copies;
+  if (copies.empty() || copies.front().group >= running_->groups - pending) return false;
+  *copy = copies.front();
+  copies.pop_front();
+  return true;
+}
+
 // ---- mma ----
 
 float widen_bf16(uint16_t h) {
@@ -515,6 +541,13 @@ int barrier_sum(int value, Where where) noexcept { return scheduler().barrier(va
 uint32_t exchange(uint32_t mask, uint64_t value, const char* operation, Where where,
                   uint64_t (&all)[32]) noexcept {
   return scheduler().exchange(mask, value, operation, where, all);
+}
+void begin_copy(void* to, const void* from, bool present) noexcept {
+  scheduler().begin_copy({to, from, present, 0});
+}
+void end_group() noexcept { scheduler().end_group(); }
+bool next_copy(int pending, AsyncCopy* copy) noexcept {
+  return scheduler().next_copy(pending, copy);
 }
 void fault(const char* what) noexcept { scheduler().fault(what); }
 void* shared(const void* key, size_t bytes, size_t alignment) noexcept {

@@ -1,0 +1,85 @@
+// Copies to shared memory that run on their own, and fragments of matrices from there, for g++. A
+// copy is done when its thread waits for it, and not before: until then its place has nans.
+#pragma once
+
+#include <math.h>
+
+#include "kernels/cuda/emu/emu.h"
+
+namespace TT_NS::emu {
+
+struct AsyncCopy {
+  void* to;
+  const void* from;
+  bool present;
+  int group;
+};
+void begin_copy(void* to, const void* from, bool present) noexcept;
+void end_group() noexcept;
+// The thread's next copy of the groups that are complete when at most `pending` are not.
+bool next_copy(int pending, AsyncCopy* copy) noexcept;
+
+// Stores and loads that ThreadSanitizer sees, unlike those of an inlined memcpy.
+using Word [[gnu::may_alias]] = uint64_t;
+inline void store_pack(void* to, uint64_t low, uint64_t high) {
+  static_cast<Word*>(to)[0] = low;
+  static_cast<Word*>(to)[1] = high;
+}
+
+// The 16 bytes that each lane points at: words 0 and 1, words 2 and 3.
+struct MatrixRows {
+  uint64_t low[32], high[32];
+
+  MatrixRows(const void* row, Where where) {
+    if (uintptr_t(row) % 16) fault("ldmatrix reads rows of 16 bytes");
+    const Word* const own = static_cast<const Word*>(row);
+    const uint32_t all = 0xffffffffu;
+    const uint32_t present = exchange(all, own[0], "ldmatrix", where, low);
+    if ((present & exchange(all, own[1], "ldmatrix", where, high)) != all)
+      fault("ldmatrix needs all lanes of the warp");
+  }
+  uint32_t half(int row, int column) const {
+    const uint64_t words = column < 4 ? low[row] : high[row];
+    return uint32_t(words >> (16 * (column % 4)) & 0xffff);
+  }
+};
+
+}  // namespace TT_NS::emu
+
+namespace TT_NS::device {
+
+inline void copy_async(void* to, const void* from, bool present) {
+  if ((uintptr_t(to) | uintptr_t(from)) % 16) emu::fault("cp.async copies 16 aligned bytes");
+  emu::store_pack(to, ~uint64_t(0), ~uint64_t(0));
+  emu::begin_copy(to, from, present);
+}
+inline void commit_copies() { emu::end_group(); }
+template <int kPending> void wait_for_copies() {
+  emu::AsyncCopy copy;
+  while (emu::next_copy(kPending, &copy)) {
+    const emu::Word* const from = static_cast<const emu::Word*>(copy.from);
+    if (copy.present) emu::store_pack(copy.to, from[0], from[1]);
+    else emu::store_pack(copy.to, 0, 0);
+  }
+}
+
+inline void ldmatrix(uint32_t (&d)[4], const void* base, int offset,
+                     const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  const emu::MatrixRows rows(static_cast<const char*>(base) + offset, {file, line});
+  const int row = emu::lane() / 4;
+  const int column = emu::lane() % 4 * 2;
+  for (int m = 0; m < 4; m++)
+    d[m] = rows.half(8 * m + row, column) | rows.half(8 * m + row, column + 1) << 16;
+}
+inline void ldmatrix_transposed(uint32_t (&d)[4], const void* base, int offset,
+                                const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  const emu::MatrixRows rows(static_cast<const char*>(base) + offset, {file, line});
+  const int column = emu::lane() / 4;
+  const int row = emu::lane() % 4 * 2;
+  for (int m = 0; m < 4; m++)
+    d[m] = rows.half(8 * m + row, column) | rows.half(8 * m + row + 1, column) << 16;
+}
+
+inline float fast_exp2(float x) { return ::exp2f(x); }
+
+}  // namespace TT_NS::device
