@@ -363,8 +363,6 @@ def timed(run, calls, clock=time.process_time):
 # By what a row loses, where it does: the beginning of its name and the reason.
 LAPACK = "LAPACK: OpenBLAS 0.3.21 runs SSE3 kernels on processors that it does not know"
 LIMITS = {
-    "fft 2^18": "the array exceeds the second-level cache",
-    "fft 2^20": "the array exceeds the second-level cache",
     "cholesky": LAPACK,
     "svd 512": "LAPACK's divide and conquer, by OpenBLAS 0.3.21's kernels for SSE3",
     "eigh": "LAPACK's divide and conquer, by OpenBLAS 0.3.21's kernels for SSE3",

@@ -74,10 +74,10 @@ inline bool fft_should_split(int64_t n, int64_t columns, int64_t rows, int64_t l
 inline int64_t fft_middle_numbers(const FftPlan* p) {  // of one transform, in complex numbers
   return p->second.n ? round_up(p->first.n, fft_lanes(p->dtype)) * p->second.n : 0;
 }
-// Two tiles; of a whole transform also its middle and packed numbers.
+// Two tiles, of transforms in two steps three; of a whole one also its middle and packed numbers.
 inline int64_t fft_room_bytes(const FftPlan* p) {
-  const int64_t length = max(p->first.n, p->second.n) + 1;
-  int64_t bytes = 4 * length * kFftTileBytes;
+  const int64_t tiles = p->second.n ? 3 : 2;
+  int64_t bytes = tiles * 2 * fft_tile_length(*p) * kFftTileBytes;
   if (p->whole) bytes += (fft_middle_numbers(p) + p->length) * 2 * kItemSize[p->dtype];
   return bytes;
 }

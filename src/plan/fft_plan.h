@@ -103,5 +103,9 @@ TT_INLINE constexpr FftTables fft_tables(const FftPlan& p) {
   t.end = t.spectrum + (p.chirp ? p.first.n : 0);
   return t;
 }
+// Elements of a tile in a room.
+TT_INLINE constexpr int64_t fft_tile_length(const FftPlan& p) {
+  return max(p.first.n, p.second.n) + 1;
+}
 
 }  // namespace TT_NS

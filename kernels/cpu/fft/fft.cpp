@@ -29,15 +29,14 @@ template <class T> struct SplitRow {
 
   T* tables() const { return reinterpret_cast<T*>(plan.tables); }
   T* roots() const { return tables() + 2 * fft_tables(plan).packing; }
-  T* second_tile() const { return room + 2 * (max(plan.first.n, plan.second.n) + 1) * kTile<T>; }
-  T* behind_tiles() const { return room + 4 * (max(plan.first.n, plan.second.n) + 1) * kTile<T>; }
+  T* tile(int64_t i) const { return room + 2 * i * fft_tile_length(plan) * kTile<T>; }
   int64_t middle_numbers() const { return round_up(plan.first.n, kTile<T>) * plan.second.n; }
   T* middle() const {
-    if (plan.whole) return behind_tiles();
+    if (plan.whole) return tile(3);
     return reinterpret_cast<T*>(plan.middle) + row * middle_numbers() * 2;
   }
   T* packed() const {
-    if (plan.whole) return behind_tiles() + middle_numbers() * 2;
+    if (plan.whole) return tile(3) + middle_numbers() * 2;
     return reinterpret_cast<T*>(plan.packed) + row * plan.length * 2;
   }
   bool packs() const { return plan.kind == kFftHermitian && fft_is_packed(plan); }
@@ -52,8 +51,8 @@ template <class T> struct SplitRow {
   }
   SplitTransform<T> split() const {
     const bool backward = plan.kind == kFftComplex ? plan.inverse : plan.kind == kFftHermitian;
-    return {plan, tables(),      packs() ? packed() : in(), out(), middle(),
-            room, second_tile(), parts<T>(backward)};
+    return {plan,    tables(), packs() ? packed() : in(), out(), middle(), tile(0),
+            tile(1), tile(2),  parts<T>(backward)};
   }
   void prepare() const { pack_spectrum(in(), packed(), roots(), plan.length, !plan.inverse); }
   void complete() const { unpack_spectrum(out(), roots(), plan.length, plan.inverse); }
@@ -88,9 +87,7 @@ template <class T> void run(const FftPlan& plan, int64_t begin, int64_t end) {
   const int64_t row_tiles = ceil_div(plan.first.n, kTile<T>);
   for (int64_t unit = begin; unit < end; unit++) {
     switch (work) {
-      case Work::kTiles:
-        run_tile(plan, unit, memory, SplitRow<T>{plan, 0, memory}.second_tile());
-        break;
+      case Work::kTiles: run_tile(plan, unit, memory, SplitRow<T>{plan, 0, memory}.tile(1)); break;
       case Work::kWhole: run_whole(SplitRow<T>{plan, unit, memory}); break;
       case Work::kPrepare: SplitRow<T>{plan, unit, memory}.prepare(); break;
       case Work::kColumns:

@@ -2,25 +2,10 @@
 #pragma once
 
 #include "kernels/cpu/fft/passes.h"
-#include "kernels/cpu/simd/transpose.h"
 
 TT_ISA_BEGIN
 
-// The even or the odd elements of a and b; a and b interleaved; a in reverse order.
-template <int n, class V> TT_INLINE V even_of(V a, V b) {
-  if constexpr (n == 2) return __builtin_shufflevector(a, b, 0, 2);
-  else if constexpr (n == 4) return __builtin_shufflevector(a, b, 0, 2, 4, 6);
-  else if constexpr (n == 8) return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
-  else
-    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-}
-template <int n, class V> TT_INLINE V odd_of(V a, V b) {
-  if constexpr (n == 2) return __builtin_shufflevector(a, b, 1, 3);
-  else if constexpr (n == 4) return __builtin_shufflevector(a, b, 1, 3, 5, 7);
-  else if constexpr (n == 8) return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
-  else
-    return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
-}
+// a in reverse order.
 template <int n, class V> TT_INLINE V reversed(V a) {
   if constexpr (n == 2) return __builtin_shufflevector(a, a, 1, 0);
   else if constexpr (n == 4) return __builtin_shufflevector(a, a, 3, 2, 1, 0);
@@ -28,16 +13,6 @@ template <int n, class V> TT_INLINE V reversed(V a) {
   else return __builtin_shufflevector(a, a, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
 }
 
-// kLanes<T> pairs.
-template <class T> TT_INLINE Z<T> load_pairs(const T* p) {
-  const Vec<T> a = load(p);
-  const Vec<T> b = load(p + kLanes<T>);
-  return {even_of<kLanes<T>>(a, b), odd_of<kLanes<T>>(a, b)};
-}
-template <class T> TT_INLINE void store_pairs(T* p, Z<T> z) {
-  store(p, interleave<Vec<T>, kLanes<T>>(z.re, z.im, false));
-  store(p + kLanes<T>, interleave<Vec<T>, kLanes<T>>(z.re, z.im, true));
-}
 template <class T> TT_INLINE Z<T> reversed(Z<T> z) {
   return {reversed<kLanes<T>>(z.re), reversed<kLanes<T>>(z.im)};
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "kernels/cpu/fft/roots.h"
+#include "kernels/cpu/simd/transpose.h"
 #include "kernels/cpu/simd/virtual_lanes.h"
 #include "plan/fft_plan.h"
 
@@ -133,33 +134,123 @@ template <int r, class T> TT_INLINE void butterfly(Z<T>* x) {
   }
 }
 
+// ---- pairs ----
+
+// The even or the odd elements of a and b.
+template <int n, class V> TT_INLINE V even_of(V a, V b) {
+  if constexpr (n == 2) return __builtin_shufflevector(a, b, 0, 2);
+  else if constexpr (n == 4) return __builtin_shufflevector(a, b, 0, 2, 4, 6);
+  else if constexpr (n == 8) return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+  else
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+}
+template <int n, class V> TT_INLINE V odd_of(V a, V b) {
+  if constexpr (n == 2) return __builtin_shufflevector(a, b, 1, 3);
+  else if constexpr (n == 4) return __builtin_shufflevector(a, b, 1, 3, 5, 7);
+  else if constexpr (n == 8) return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+  else
+    return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+}
+// kLanes<T> pairs.
+template <class T> TT_INLINE Z<T> load_pairs(const T* p) {
+  const Vec<T> a = load(p);
+  const Vec<T> b = load(p + kLanes<T>);
+  return {even_of<kLanes<T>>(a, b), odd_of<kLanes<T>>(a, b)};
+}
+template <class T> TT_INLINE void store_pairs(T* p, Z<T> z) {
+  store(p, interleave<Vec<T>, kLanes<T>>(z.re, z.im, false));
+  store(p + kLanes<T>, interleave<Vec<T>, kLanes<T>>(z.re, z.im, true));
+}
+
 // ---- passes ----
+
+// What the first and the last pass of a transform do beside: reading elements from pairs in memory,
+// and turning them by roots, or writing them as pairs. NULL: nothing. Pairs are `step` numbers
+// apart from one element to the next.
+template <class T> struct Ends {
+  const T* from;
+  int64_t from_step;
+  const T* turns;
+  T* to;
+  int64_t to_step;
+};
+// For these radices the first and the last pass do.
+template <class T> constexpr bool kHasEnds = kLanes<T> == kTile<T>;
+template <class T> TT_INLINE bool has_ends(int64_t radix) {
+  return kHasEnds<T> && (radix == 4 || radix == 8);
+}
+template <int r, class T> TT_INLINE void exchange_parts(Z<T>* x) {
+  TT_UNROLL for (int j = 0; j < r; j++) x[j] = {x[j].im, x[j].re};
+}
+
+// Elements 0, step, … of r. Four share their addresses: the compiler would keep one for each of
+// them, more than there are registers.
+template <int r, class T>
+TT_INLINE void load_elements(Z<T>* x, const T* from, int64_t step, Parts at) {
+  const T* re = from + at.re;
+  const T* im = from + at.im;
+  TT_UNROLL for (int j = 0; j < r; j++) {
+    if (j % 4 == 0) __asm__("" : "+r"(re), "+r"(im));
+    x[j] = {load(re + j % 4 * step), load(im + j % 4 * step)};
+    if (j % 4 == 3) {
+      re += 4 * step;
+      im += 4 * step;
+    }
+  }
+}
+template <int r, class T>
+TT_INLINE void store_elements(T* to, int64_t step, Parts at, const Z<T>* x) {
+  T* re = to + at.re;
+  T* im = to + at.im;
+  TT_UNROLL for (int j = 0; j < r; j++) {
+    if (j % 4 == 0) __asm__("" : "+r"(re), "+r"(im));
+    store(re + j % 4 * step, x[j].re);
+    store(im + j % 4 * step, x[j].im);
+    if (j % 4 == 3) {
+      re += 4 * step;
+      im += 4 * step;
+    }
+  }
+}
 
 // One pass as above, over elements of 2 kTile<T> numbers. The last one (m = 1) has no roots and
 // multiplies by `scale`.
 template <int r, class T> TT_NOINLINE void pass(const T* in, T* out, int64_t s, int64_t m,
-                                                const T* roots, Parts at, T scale) {
+                                                const T* roots, Parts at, T scale,
+                                                const Ends<T>& ends) {
   constexpr int64_t kElement = 2 * kTile<T>;
+  constexpr bool kEnds = kHasEnds<T> && (r == 4 || r == 8);
   const Vec<T> factor = splat(scale);
-  for (int64_t p = 0; p < m; p++) {
-    Z<T> w[r];
-    TT_UNROLL for (int k = 1; k < r; k++) {
-      w[k].re = splat(roots[2 * (p * (r - 1) + k - 1)]);
-      w[k].im = splat(roots[2 * (p * (r - 1) + k - 1) + 1]);
-    }
+  for (int64_t p = 0; p < m; p++, roots += 2 * (r - 1)) {
     for (int64_t q = 0; q < s; q++)
       for (int64_t l = 0; l < kTile<T>; l += kLanes<T>) {
         Z<T> x[r];
-        const T* from = in + (q + s * p) * kElement + l;
-        T* to = out + (q + s * r * p) * kElement + l;
-        TT_UNROLL for (int j = 0; j < r; j++) x[j] = load_z(from + s * m * j * kElement, at);
-        butterfly<r>(x);
-        if (m > 1) {
-          store_z(to, at, x[0]);
-          TT_UNROLL for (int k = 1; k < r; k++) store_z(to + s * k * kElement, at, x[k] * w[k]);
+        if (kEnds && s == 1 && ends.from) {
+          const T* pairs = ends.from + p * ends.from_step;
+          TT_UNROLL for (int j = 0; j < r; j++) x[j] = load_pairs(pairs + m * j * ends.from_step);
+          if (at.re) exchange_parts<r>(x);
         } else {
-          TT_UNROLL for (int k = 0; k < r; k++) store_z(to + s * k * kElement, at, x[k] * factor);
+          load_elements<r>(x, in + (q + s * p) * kElement + l, s * m * kElement, at);
         }
+        butterfly<r>(x);
+        T* to = out + (q + s * r * p) * kElement + l;
+        if (m > 1) {
+          TT_UNROLL for (int k = 1; k < r; k++) x[k] =
+              x[k] * Z<T>{splat(roots[2 * k - 2]), splat(roots[2 * k - 1])};
+        } else if (kEnds && ends.turns) {
+          const T* turns = ends.turns + q * kElement;
+          TT_UNROLL for (int k = 0; k < r; k++) x[k] =
+              x[k] * load_z(turns + s * k * kElement, parts<T>(false));
+        } else {
+          TT_UNROLL for (int k = 0; k < r; k++) x[k] = x[k] * factor;
+          if (kEnds && ends.to) {
+            if (at.re) exchange_parts<r>(x);
+            T* pairs = ends.to + q * ends.to_step;
+            TT_UNROLL for (int k = 0; k < r; k++) store_pairs(pairs + s * k * ends.to_step, x[k]);
+            continue;
+          }
+        }
+        store_elements<r>(to, s * kElement, at, x);
       }
   }
 }
@@ -222,8 +313,8 @@ template <class T> void fill_pass_roots(const FftPasses& plan, T* roots) {
 }
 
 // Transforms the tile a; b is another of that size. Returns the one with the result.
-template <class T>
-T* run_passes(const FftPasses& plan, const T* roots, T* a, T* b, Parts at, double scale) {
+template <class T> T* run_passes(const FftPasses& plan, const T* roots, T* a, T* b, Parts at,
+                                 double scale, const Ends<T>& ends = {}) {
   constexpr int64_t kElement = 2 * kTile<T>;
   int64_t s = 1;
   int64_t m = plan.n;
@@ -232,12 +323,12 @@ T* run_passes(const FftPasses& plan, const T* roots, T* a, T* b, Parts at, doubl
     m /= r;
     const T factor = m == 1 ? T(scale) : T(1);
     switch (r) {
-      case 2: pass<2>(a, b, s, m, roots, at, factor); break;
-      case 3: pass<3>(a, b, s, m, roots, at, factor); break;
-      case 4: pass<4>(a, b, s, m, roots, at, factor); break;
-      case 5: pass<5>(a, b, s, m, roots, at, factor); break;
-      case 7: pass<7>(a, b, s, m, roots, at, factor); break;
-      case 8: pass<8>(a, b, s, m, roots, at, factor); break;
+      case 2: pass<2>(a, b, s, m, roots, at, factor, ends); break;
+      case 3: pass<3>(a, b, s, m, roots, at, factor, ends); break;
+      case 4: pass<4>(a, b, s, m, roots, at, factor, ends); break;
+      case 5: pass<5>(a, b, s, m, roots, at, factor, ends); break;
+      case 7: pass<7>(a, b, s, m, roots, at, factor, ends); break;
+      case 8: pass<8>(a, b, s, m, roots, at, factor, ends); break;
       default: odd_pass(r, a, b, s, m, roots, roots + 2 * m * (r - 1), at, factor);
     }
     roots += 2 * (m * (r - 1) + (fft_has_code(r) ? 0 : r));

@@ -17,8 +17,9 @@ template <class T> struct SplitTransform {
   const T* in;  // plan.length numbers
   T* out;       // the same
   T* middle;
-  T* a;  // two tiles
+  T* a;  // three tiles
   T* b;
+  T* turns;
   Parts at;
 };
 
@@ -51,6 +52,15 @@ template <class T> void fill_turns(T* turns, const FftPlan& plan, int64_t tile) 
   }
 }
 
+// Fetches a block of `middle`, kTile elements, that will be written: the blocks of a tile of
+// columns are far apart, so that the processor does not foresee them.
+template <class T> TT_INLINE void prefetch_block(const T* block) {
+  for (int64_t line = 0; line < 2 * kTile<T>; line++)
+    __builtin_prefetch(block + line * kTile<T>, 1);
+}
+TT_INLINE int64_t last_radix(const FftPasses& p) {
+  return p.n_passes ? p.radix[p.n_passes - 1] : 1;
+}
 template <class T> void run_columns(const SplitTransform<T>& s, int64_t tile) {
   constexpr int64_t kL = kTile<T>;
   const FftPlan& plan = s.plan;
@@ -58,25 +68,35 @@ template <class T> void run_columns(const SplitTransform<T>& s, int64_t tile) {
   const int64_t n1 = plan.first.n;
   const int64_t n2 = plan.second.n;
   const int64_t some = min(n2 - tile * kL, kL);
-  for (int64_t j1 = 0; j1 < n1; j1++)
-    split_pairs(s.a + 2 * j1 * kL, s.in + 2 * (j1 * n2 + tile * kL), some);
-  T* const y = run_passes(plan.first, s.tables + 2 * t.first, s.a, s.b, s.at, 1);
-  T* computed = y == s.a ? s.b : s.a;
   const T* turns = s.tables + 2 * (t.turns + tile * n1 * kL);
   if (plan.length > kFftTurnTable) {
-    fill_turns(computed, plan, tile);
-    turns = computed;
+    fill_turns(s.turns, plan, tile);
+    turns = s.turns;
   }
-  for (int64_t k1 = 0; k1 < n1; k1++)
+  Ends<T> ends = {};
+  if (some == kL && has_ends<T>(plan.first.radix[0])) {
+    ends.from = s.in + 2 * tile * kL;
+    ends.from_step = 2 * n2;
+  } else {
+    for (int64_t j1 = 0; j1 < n1; j1++)
+      split_pairs(s.a + 2 * j1 * kL, s.in + 2 * (j1 * n2 + tile * kL), some);
+  }
+  if (has_ends<T>(last_radix(plan.first))) ends.turns = turns;
+  T* const y = run_passes(plan.first, s.tables + 2 * t.first, s.a, s.b, s.at, 1, ends);
+  for (int64_t k1 = ends.turns ? n1 : 0; k1 < n1; k1++)
     for (int64_t l = 0; l < kL; l += kLanes<T>) {
       T* const p = y + 2 * k1 * kL + l;
       store_z(p, s.at, load_z(p, s.at) * load_z(turns + 2 * k1 * kL + l, parts<T>(false)));
     }
-  for (int64_t k1 = 0; k1 < n1; k1 += kL)
+  T* to = s.middle + 2 * tile * kL * kL;
+  prefetch_block(to);
+  for (int64_t k1 = 0; k1 < n1; k1 += kL, to += 2 * n2 * kL) {
+    if (k1 + kL < n1) prefetch_block(to + 2 * n2 * kL);
     for (int64_t part = 0; part < 2; part++)
-      transpose(reinterpret_cast<char*>(s.middle + ((k1 / kL * n2 + tile * kL) * 2 + part) * kL),
-                2 * kFftTileBytes, reinterpret_cast<const char*>(y + (2 * k1 + part) * kL),
-                2 * kFftTileBytes, some, min(n1 - k1, kL), sizeof(T));
+      transpose(reinterpret_cast<char*>(to + part * kL), 2 * kFftTileBytes,
+                reinterpret_cast<const char*>(y + (2 * k1 + part) * kL), 2 * kFftTileBytes, some,
+                min(n1 - k1, kL), sizeof(T));
+  }
 }
 
 template <class T> void run_rows(const SplitTransform<T>& s, int64_t tile) {
@@ -85,9 +105,14 @@ template <class T> void run_rows(const SplitTransform<T>& s, int64_t tile) {
   const int64_t n1 = plan.first.n;
   const int64_t n2 = plan.second.n;
   const int64_t some = min(n1 - tile * kL, kL);
+  Ends<T> ends = {};
+  if (some == kL && has_ends<T>(last_radix(plan.second))) {
+    ends.to = s.out + 2 * tile * kL;
+    ends.to_step = 2 * n1;
+  }
   const T* y = run_passes(plan.second, s.tables + 2 * fft_tables(plan).second,
-                          s.middle + tile * n2 * 2 * kL, s.a, s.at, plan.scale);
-  for (int64_t k2 = 0; k2 < n2; k2++)
+                          s.middle + tile * n2 * 2 * kL, s.a, s.at, plan.scale, ends);
+  for (int64_t k2 = ends.to ? n2 : 0; k2 < n2; k2++)
     join_pairs(s.out + 2 * (k2 * n1 + tile * kL), y + 2 * k2 * kL, some);
 }
 
