@@ -180,10 +180,13 @@ def _thread_seeds() -> tuple[int, int]:
 
 
 @contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+def fork_rng(
+    devices: Any = None, enabled: bool = True, *, device_type: str = "cuda"
+) -> Iterator[None]:
     """Restores this thread's generator, and the seed for new threads, at the end of the block.
 
-    devices is ignored: all devices draw from one generator. enabled=False restores nothing.
+    devices, device_type are ignored: all devices draw from one generator. enabled=False restores
+    nothing.
     """
     state, seeds = get_rng_state(), _thread_seeds()
     try:

@@ -192,3 +192,12 @@ def test_batch_sizes_that_do_not_match_the_rows_are_refused(sizes):
         tt.rnn_tanh(
             tt.ones(6, 2), tt.zeros(1, 3, 4), params, True, 1, 0.0, False, False, False, sizes
         )
+
+
+def test_packed_sequences_convert():
+    packed = nn.utils.rnn.pack_sequence([tt.ones(3), tt.ones(2)])
+    for name in ("long", "int", "short", "char", "byte", "double", "half"):
+        other = getattr(packed, name)()
+        assert other.data.dtype is getattr(packed.data, name)().dtype
+        assert other.batch_sizes is packed.batch_sizes
+    assert not packed.pin_memory().is_pinned() or tt.cuda.is_available()

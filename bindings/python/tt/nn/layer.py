@@ -394,17 +394,18 @@ def places_of(module: Module) -> dict[str, tuple[Module, str, str]]:
 def functional_tensors(
     module: Module, given: dict[str, Tensor], tie_weights: bool, strict: bool
 ) -> Iterator[None]:
-    """Replaces the named parameters and buffers by other tensors within a block."""
+    """Replaces the named parameters and buffers by other tensors within a block.
+
+    strict: names that the module lacks, and names of the module that are not given, are errors.
+    """
+    from .utils.stateless import check_names
+
     places = places_of(module)
-    unknown = [name for name in given if name not in places]
-    if unknown:
-        raise KeyError(f"functional_call: the module has no parameter or buffer {unknown[0]!r}")
+    if strict:
+        check_names(given, places)
+    given = {name: t for name, t in given.items() if name in places}
     if tie_weights:
         given = with_ties(places, given)
-    if strict:
-        missing = [name for name in places if name not in given]
-        if missing:
-            raise RuntimeError(f"functional_call: missing with strict=True: {', '.join(missing)}")
     former = []
     states: list[tuple[Any, StateDictHandle]] = []
     try:

@@ -980,6 +980,6 @@ def run_after_failure(hook: Any, m: Module, args: Any, kwargs: Any) -> None:
 
 
 def key_errors(what: str, names: list[str]) -> list[str]:
-    """Returns the error lines that list keys of a state dict: none without keys."""
+    """Returns the error lines that list keys: none without keys."""
     quoted = ", ".join(f'"{name}"' for name in names)
     return [f"{what} key(s) in state_dict: {quoted}"] if names else []

@@ -83,6 +83,29 @@ class PackedSequence(PackedFields):
     def half(self) -> PackedSequence:
         return self._with_data(self.data.half())
 
+    def long(self) -> PackedSequence:
+        return self._with_data(self.data.long())
+
+    def int(self) -> PackedSequence:
+        return self._with_data(self.data.int())
+
+    def short(self) -> PackedSequence:
+        return self._with_data(self.data.short())
+
+    def char(self) -> PackedSequence:
+        return self._with_data(self.data.char())
+
+    def byte(self) -> PackedSequence:
+        return self._with_data(self.data.byte())
+
+    def pin_memory(self) -> PackedSequence:
+        """Returns a sequence whose tensors are in pinned memory."""
+        return type(self)(*(t if t is None else t.pin_memory() for t in self))
+
+    def is_pinned(self) -> bool:
+        """Returns whether the data is in pinned memory."""
+        return self.data.is_pinned()
+
     def _with_data(self, data: Tensor) -> PackedSequence:
         return type(self)(data, *self[1:])
 

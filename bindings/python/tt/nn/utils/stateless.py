@@ -62,7 +62,8 @@ def replaced(
             m._swap_tensor(name, t)
 
 
-def check_names(tensors: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
+def check_names(tensors: Mapping[str, Tensor], own: Mapping[str, Any]) -> None:
+    """Raises RuntimeError unless both have the same names."""
     unexpected = sorted(set(tensors) - set(own))
     missing = sorted(set(own) - set(tensors))
     if unexpected or missing:

@@ -232,7 +232,7 @@ def random_split(
         counts = [int(n) for n in lengths]
     if sum(counts) != total:
         raise ValueError(
-            f"random_split: the sum of lengths is {sum(counts)}: must be len(dataset), {total}"
+            f"random_split: the sum of lengths is {sum(lengths)}: must be len(dataset), {total}"
         )
     order = ops.randperm(total, generator=generator).tolist()
     ends = list(accumulate(counts))
