@@ -560,15 +560,14 @@ def tensor_facts(api, functions):
                 f"Whether the tensor is on {kind}.",
                 f"quick.tt_tensor_device_type(self) == {c.value}",
             )
-            if kind != "meta":
-                taken, given = (", index: _int = 0", ", index") if kind == "cuda" else ("", "")
+            if kind not in ("meta", "cuda"):  # Tensor.cuda is written by hand
                 out += method(
                     "",
                     kind,
-                    f"{taken}, {layout}",
+                    f", {layout}",
                     "Tensor",
                     f"Returns the tensor on {kind}.",
-                    f'self.to(device("{kind}"{given}), memory_format=memory_format)',
+                    f'self.to(device("{kind}"), memory_format=memory_format)',
                 )
         if c.type == "tt_dtype":
             name, *_, converts, _ = row(c)

@@ -268,10 +268,6 @@ class TensorFacts:
         """Whether the tensor is on cuda."""
         return quick.tt_tensor_device_type(self) == 2
 
-    def cuda(self, index: _int = 0, memory_format: _memory_format = preserve_format) -> Tensor:
-        """Returns the tensor on cuda."""
-        return self.to(device("cuda", index), memory_format=memory_format)
-
     @property
     def is_meta(self) -> _bool:
         """Whether the tensor is on meta."""

@@ -259,6 +259,7 @@ class Local(threading.local):
     ctx: its tt_ctx, in the form that is fastest for ctypes.
     raised: the exception of a Python callback of the running call, or None.
     device: the default device; None: the CPU. devices: the former ones, within `with device(…):`.
+    cuda_device: the index of the current CUDA device.
     """
 
     raised: BaseException | None
@@ -272,6 +273,7 @@ class Local(threading.local):
         self.ctx = c_void_p.from_param(self.owner._address)
         self.raised = None
         self.device, self.devices = None, []
+        self.cuda_device = 0
         for name, values in settings.items():
             getattr(lib, name)(self.ctx, *values)
         if threading.current_thread() is threading.main_thread():  # which runs signal handlers

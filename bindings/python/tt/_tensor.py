@@ -21,6 +21,7 @@ from ._lib import call, fail, filled, lib, local, quick, result
 from ._memory import to_list, to_numpy
 from ._types import BY_NAME, DTYPES, MEMORY_FORMATS, Size, contiguous_format, device, dtype
 from ._types import overload, preserve_format
+from ._types import device as DEVICE_CLASS
 from ._types import float32 as FLOAT32
 
 TYPE_CHECKING = False
@@ -327,6 +328,16 @@ class Tensor(Arithmetic, TensorLayout):
         if kind is device:
             target = target.type
         return target == "cpu" and quick.tt_tensor_device_type(self) == CPU
+
+    def cuda(
+        self,
+        device: _device | str | int | None = None,
+        non_blocking: _bool = False,
+        memory_format: _memory_format = preserve_format,
+    ) -> Tensor:
+        """Moves to a CUDA device, which may be given by its index; None: the current one."""
+        target = DEVICE_CLASS("cuda", device) if device is None or type(device) is int else device
+        return self.to(target, non_blocking=non_blocking, memory_format=memory_format)
 
     def copy_(self, src: Tensor, non_blocking: _bool = False) -> Tensor:
         """Copies the elements of src into self. src is broadcast to the shape of self and converted

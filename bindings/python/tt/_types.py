@@ -121,7 +121,8 @@ class device:
     """The device of a tensor's memory: device("cpu"), device("meta"), device("cuda:1"),
     device("cuda", 1) or device(1).
 
-    type: "cpu", "cuda", "meta" or "ext" (of the application). index: an int; None for cpu and meta.
+    type: "cpu", "cuda", "meta" or "ext" (of the application). index: an int; None for cpu and meta;
+    of "cuda" without a number that of the current device (cuda.set_device).
     Raises DeviceError for any other name. `with device(…):` makes it the default device of this
     thread.
     """
@@ -145,6 +146,10 @@ class device:
                 f"device: '{type}' is no device. Expected one of cpu, cuda, meta device type at start "
                 f"of device string: {type}"
             )
+        if kind == "cuda" and index is None and not colon:
+            from ._lib import local
+
+            return cls.of(_tables.DEVICES[kind], local.cuda_device)
         return cls.of(_tables.DEVICES[kind], int(number) if colon else index or 0)
 
     @classmethod

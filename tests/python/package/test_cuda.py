@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 PROGRAM = """
+import threading
 import tt
 from tt import runtime
 
@@ -88,6 +89,30 @@ del y, z
 cuda.synchronize()
 cuda.empty_cache()
 assert cuda.memory_reserved() == cuda.memory_allocated() < used
+assert cuda.current_device() == 0 and tt.device("cuda") == tt.device("cuda:0")
+cuda.set_device(1)
+assert cuda.current_device() == 1 and tt.zeros(2, device="cuda").device.index == 1
+assert cuda.current_stream().device.index == cuda.Stream().device.index == 1
+assert pinned.cuda(non_blocking=True).device.index == 1 and pinned.cuda(0).device.index == 0
+assert tt.nn.Linear(2, 1).cuda().weight.device.index == 1
+assert pinned.cuda("cuda:0").tolist() == pinned.tolist()
+with cuda.device(0):
+    assert tt.zeros(2).cuda().device.index == 0
+    with cuda.device_of(tt.zeros(2, device="cuda:1")), cuda.device(-1), cuda.device_of(pinned):
+        assert cuda.current_device() == 1
+    assert cuda.current_device() == 0
+seen = []
+thread = threading.Thread(target=lambda: seen.append(cuda.current_device()))
+thread.start()
+thread.join()
+assert seen == [0] and cuda.current_device() == 1
+try:
+    cuda.set_device(2)
+except tt.errors.DeviceError as e:
+    assert "cuda.set_device: device is cuda:2: there are 2 CUDA devices" in str(e)
+else:
+    assert False
+cuda.set_device("cuda:0")
 try:
     cuda.Stream("cuda:2")
 except tt.errors.DeviceError as e:

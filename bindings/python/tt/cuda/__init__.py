@@ -13,8 +13,7 @@ from .. import runtime
 from .. import random as _random
 from .._convert import place
 from .._layouts import struct
-from .._lib import call
-from ..errors import DeviceError
+from .._lib import call, local
 from ..errors import OutOfMemoryError as OutOfMemoryError
 from .devices import device_count as device_count
 from .devices import required
@@ -56,6 +55,7 @@ __all__ = [
     "default_stream",
     "device",
     "device_count",
+    "device_of",
     "empty_cache",
     "get_arch_list",
     "get_device_capability",
@@ -120,22 +120,16 @@ def init() -> None:
 
 
 def current_device() -> int:
-    """Returns the index of the current device: always 0. Raises DeviceError if there is none."""
+    """Returns the index of the current device. Raises DeviceError if there is none."""
     return required("current_device").index or 0
 
 
 def set_device(device: AnyDevice) -> None:
-    """Accepts the first device, which is always the current one.
-
-    Raises DeviceError for any other device: pass it to to() instead.
-    """
+    """Sets this thread's current device: that of "cuda" without a number. None and negative numbers
+    do nothing. Raises DeviceError if the device does not exist."""
     if device is None or isinstance(device, int) and device < 0:
         return
-    if required("set_device", device).index:
-        raise DeviceError(
-            f"cuda.set_device: device is {device}: the current device is always 0; "
-            "move tensors by to('cuda:INDEX')"
-        )
+    local.cuda_device = required("set_device", device).index or 0
 
 
 class device:
@@ -143,16 +137,25 @@ class device:
 
     def __init__(self, device: AnyDevice) -> None:
         self.idx = device
+        self.outer = 0
 
     def __enter__(self) -> None:
+        self.outer = local.cuda_device
         set_device(self.idx)
 
     def __exit__(self, *_: object) -> None:
-        pass
+        local.cuda_device = self.outer
+
+
+class device_of(device):
+    """Makes the device of a tensor the current one for a block; tensors of the CPU do nothing."""
+
+    def __init__(self, obj: Tensor) -> None:
+        super().__init__(obj.device if obj.device.type == "cuda" else None)
 
 
 def synchronize(device: AnyDevice = None) -> None:
-    """Waits for all work on a device, by default the first one."""
+    """Waits for all work on a device, by default the current one."""
     if is_available():
         runtime.synchronize(required("synchronize", device))
 

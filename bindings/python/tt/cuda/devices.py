@@ -18,9 +18,9 @@ def device_count() -> int:
 
 
 def required(what: str, device: AnyDevice = None) -> Device:
-    """Returns the CUDA device of a name or index, the first one for None. Raises DeviceError if
+    """Returns the CUDA device of a name or index, the current one for None. Raises DeviceError if
     it does not exist."""
-    cuda_device = Device("cuda", device if isinstance(device, int) else 0)
+    cuda_device = Device("cuda", device if isinstance(device, int) else None)
     if isinstance(device, (str, Device)):
         cuda_device = Device(device)
     count = device_count()

@@ -880,9 +880,10 @@ class Module:
         return self.to("cpu")
 
     def cuda(self, device: int | Device | None = None) -> Self:
-        """Moves to a CUDA device, which may be given by its index; None: the first."""
-        index = 0 if device is None else device
-        return self.to(_types.device("cuda", index) if isinstance(index, int) else index)
+        """Moves to a CUDA device, which may be given by its index; None: the current one."""
+        if device is None or isinstance(device, int):
+            device = _types.device("cuda", device)
+        return self.to(device)
 
     def xpu(self, device: int | Device | None = None) -> Self:
         """Raises an error: there are no XPUs."""
