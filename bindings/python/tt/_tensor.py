@@ -246,9 +246,14 @@ class Tensor(Arithmetic, TensorLayout):
         inputs: the tensors that receive gradients; None: all leaves.
         Raises AutogradError if self requires no gradient or the graph has been released.
         """
-        from .autograd import backward
+        if inputs is None:
+            from ._handles import backward
 
-        backward(self, gradient, retain_graph, create_graph, inputs)
+            backward(self, gradient, retain_graph, create_graph)
+        else:
+            from .autograd import backward as backward_to
+
+            backward_to(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     @property
     def grad_fn(self) -> Node | None:

@@ -342,3 +342,42 @@ def test_what_comes_between_leaves_gradients_on(monkeypatch, at):
     with pytest.raises(KeyboardInterrupt):
         Cube.apply(tt.ones(2, requires_grad=True))
     assert tt.is_grad_enabled() and calls == [False, True, True]
+
+
+def test_what_a_function_saves():
+    class Wrong(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_forward(x)
+            ctx.save_for_backward(None, 3)
+            return x * 2
+
+    with pytest.raises(TypeError, match="argument 1 is int: must be a Tensor or None"):
+        Wrong.apply(tt.ones(1))
+
+
+def test_inputs_of_backward():
+    x = tt.ones(1, requires_grad=True)
+    y = x * 2
+    tt.autograd.backward(y * y, inputs=y, grad_variables=[tt.full((1,), 3.0)])
+    assert y.grad.tolist() == [12] and x.grad is None
+    with pytest.raises(RuntimeError, match="either grad_tensors or grad_variables"):
+        tt.autograd.backward(y, [tt.ones(1)], grad_variables=[tt.ones(1)])
+    with pytest.raises(ValueError, match="allow_unused is False"):
+        tt.autograd.grad(x * 2, x, materialize_grads=True, allow_unused=False)
+
+
+def test_hooks_of_nodes_see_both_sides():
+    x, seen = tt.ones(1, requires_grad=True), []
+    y = x * 3
+    handle = y.grad_fn.register_hook(lambda inputs, outputs: seen.append((inputs, outputs)))
+    y.backward(retain_graph=True)
+    ((inputs, outputs),) = seen
+    assert inputs[0].tolist() == [3] and outputs[0].tolist() == [1]
+    handle.remove()
+    handle = y.grad_fn.register_hook(lambda inputs, outputs: (inputs[0] + 4 * outputs[0],))
+    y.backward(retain_graph=True)
+    assert len(seen) == 1 and x.grad.tolist() == [10]
+    handle.remove()
+    y.backward()
+    assert x.grad.tolist() == [13]

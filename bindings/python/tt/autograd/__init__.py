@@ -9,9 +9,11 @@ from functools import wraps
 from importlib import import_module
 from inspect import isgeneratorfunction
 
-from .._handles import backward, is_anomaly_enabled, is_grad_enabled
+from .._handles import backward as backward_all
+from .._handles import is_anomaly_enabled, is_grad_enabled
 from .._handles import grad as grad_of_one
 from .._handles import switch_anomaly, switch_grad
+from .._facts import TensorFacts
 from .._types import overload
 
 TYPE_CHECKING = False
@@ -53,6 +55,33 @@ __all__ = [
 MODULES = ("forward_ad", "functional", "graph", "profiler")  # loaded when they are first used
 
 
+def backward(
+    tensors: Tensor | Sequence[Tensor],
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Tensor | Sequence[Tensor | None] | None = None,
+    inputs: Tensor | Sequence[Tensor] | None = None,
+) -> None:
+    """Computes the gradients of tensors and adds them to the .grad of the leaves.
+
+    grad_tensors[i] is the gradient of tensors[i]; None: 1. retain_graph: keeps the graph for
+    another backward; default: create_graph. create_graph: records the computation of the gradients.
+    inputs: the tensors that receive gradients, by default all leaves; of the others, those that are
+    no leaves retain their gradients from now on. grad_variables: the former name of grad_tensors.
+    """
+    if grad_variables is not None:
+        if grad_tensors is not None:
+            raise RuntimeError("backward: takes either grad_tensors or grad_variables")
+        grad_tensors = grad_variables
+    if inputs is not None:
+        inputs = [inputs] if isinstance(inputs, TensorFacts) else list(inputs)
+        for t in inputs:
+            if isinstance(t, TensorFacts) and not t.is_leaf:
+                t.retain_grad()
+    backward_all(tensors, grad_tensors, retain_graph, create_graph, inputs)
+
+
 def grad(
     outputs: Tensor | Sequence[Tensor],
     inputs: Tensor | Sequence[Tensor],
@@ -72,6 +101,8 @@ def grad(
     materialize_grads: returns zeros. only_inputs is ignored. is_grads_batched: grad_outputs and
     results have an additional first dimension, with one backward for each index.
     """
+    if materialize_grads and allow_unused is False:
+        raise ValueError("grad: allow_unused is False: with materialize_grads it must be True")
     if not is_grads_batched:
         return grad_of_one(
             outputs,

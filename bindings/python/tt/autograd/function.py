@@ -7,6 +7,7 @@ from functools import partial
 from .. import _ops, errors
 from .._callbacks import tt_function_def
 from .._convert import length, pointers
+from .._kinds import kind_name
 from .._lib import call
 from .._tensor import Tensor, from_address, tensor_result
 from . import is_grad_enabled, no_grad, switch_grad
@@ -33,7 +34,16 @@ class FunctionCtx:
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Saves inputs or results for backward, where saved_tensors returns them."""
+        for i, t in enumerate(tensors):
+            if t is not None and not isinstance(t, Tensor):
+                raise TypeError(
+                    f"save_for_backward: argument {i} is {kind_name(t)}: must be a Tensor or None; "
+                    "keep other values as attributes of ctx"
+                )
         self._saved = tensors
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Accepts tensors for PyTorch's jvp, which tt does not call: it differentiates backward."""
 
     @property
     def saved_tensors(self) -> tuple[Tensor, ...]:

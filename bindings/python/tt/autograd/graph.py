@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ctypes import c_int64
 from functools import partial
-from threading import Lock
+from threading import Lock, get_ident
 
 from .._handles import NodeHandle
 from .._hooks import HookHandle
@@ -46,6 +46,30 @@ class Node(NodeHandle):
         """(node, 0) for each input; None for an input that is a leaf or requires no gradient."""
         nodes = [result(Node, "tt_node_next", self, c_int64(i)) for i in range(self.num_inputs())]
         return tuple((node, 0) for node in nodes)
+
+    def register_hook(self, fn: Callable[..., Any]) -> HookHandle:
+        """Calls fn(grad_inputs, grad_outputs) after the operator's formula has run. A result other
+        than None replaces grad_inputs. Returns a handle whose remove() unregisters the hook.
+
+        grad_inputs: the gradients of the inputs that require one. grad_outputs: those of the
+        results. Both are tuples.
+        """
+        outputs: dict[int, Any] = {}  # of the backward that each thread runs
+
+        def before(grads: tuple[Tensor | None, ...]) -> None:
+            outputs[get_ident()] = grads
+
+        def after(grads: tuple[Tensor | None, ...]) -> Any:
+            return fn(grads, outputs.pop(get_ident()))
+
+        first = super().register_prehook(before)
+        last = super().register_hook(after)
+
+        def end() -> None:
+            first.remove()
+            last.remove()
+
+        return HookHandle(end)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Node) and self._address == other._address
