@@ -121,25 +121,25 @@ struct Prelu {  // slope w below 0
 
 // scale * elu(x): scale and alpha are those for which means 0 and variances 1 are a fixed point
 // (Klambauer et al., "Self-Normalizing Neural Networks", 2017).
-struct Selu {
+struct Selu : Long {
   static constexpr double kScale = 1.0507009873554804934193349852946;
   static constexpr double kScaledAlpha = kScale * 1.6732632423543772848170429916717;
   template <class T> static TT_FN T op(T x, const Param<T>&) {
     return x > T(0) ? T(kScale) * x : T(kScaledAlpha) * math::expm1(x > T(0) ? T(0) : x);
   }
 };
-struct SeluBackward {
+struct SeluBackward : LongInDouble {
   template <class T> static TT_FN T op(T g, T x, const Param<T>&) {
     const T negative = x > T(0) ? T(0) : x;
     return x <= T(0) ? g * T(Selu::kScaledAlpha) * math::exp(negative) : g * T(Selu::kScale);
   }
 };
-struct Celu {  // param 0: alpha
+struct Celu : Long {  // param 0: alpha
   template <class T> static TT_FN T op(T x, const Param<T>& p) {
     return x > T(0) ? x : p.v[0] * math::expm1((x > T(0) ? T(0) : x) / p.v[0]);
   }
 };
-struct CeluBackward {
+struct CeluBackward : LongInDouble {
   template <class T> static TT_FN T op(T g, T x, const Param<T>& p) {
     const T negative = x > T(0) ? T(0) : x;
     return x <= T(0) ? g * math::exp(negative / p.v[0]) : g;
@@ -163,40 +163,40 @@ struct Tanhshrink {
   }
 };
 
-struct Elu {  // param 0: alpha
+struct Elu : Long {  // param 0: alpha
   template <class T> static TT_FN T op(T x, const Param<T>& p) {
     const T negative = x > T(0) ? T(0) : x;
     return x > T(0) ? x : p.v[0] * math::expm1(negative);
   }
 };
-struct EluBackward {
+struct EluBackward : LongInDouble {
   template <class T> static TT_FN T op(T g, T x, const Param<T>& p) {
     const T negative = x > T(0) ? T(0) : x;
     return x <= T(0) ? g * p.v[0] * math::exp(negative) : g;
   }
 };
-struct Softplus {  // param 0: beta; param 1: the threshold of beta x above which the result is x
+struct Softplus : Long {  // param 0: beta; param 1: the beta x above which the result is x
   template <class T> static TT_FN T op(T x, const Param<T>& p) {
     const T z = x * p.v[0];
     const T up = z > T(0) ? z : T(0);
     return z > p.v[1] ? x : (up + math::log1p(math::exp(-math::fabs(z)))) / p.v[0];
   }
 };
-struct SoftplusBackward {
+struct SoftplusBackward : LongInDouble {
   template <class T> static TT_FN T op(T g, T x, const Param<T>& p) {
     const T z = x * p.v[0];
     return z > p.v[1] ? g : g * math::sigmoid(z);
   }
 };
-struct LogSigmoid {
+struct LogSigmoid : Long {
   template <class T> static TT_FN T op(T x, const Param<T>&) {
     return (x < T(0) ? x : T(0)) - math::log1p(math::exp(-math::fabs(x)));
   }
 };
-struct LogSigmoidBackward {
+struct LogSigmoidBackward : LongInDouble {
   template <class T> static TT_FN T op(T g, T x, const Param<T>&) { return g * math::sigmoid(-x); }
 };
-struct Gated {  // a sigmoid(b): the two halves of glu
+struct Gated : LongInDouble {  // a sigmoid(b): the two halves of glu
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return a * math::sigmoid(b); }
 };
 
@@ -210,7 +210,7 @@ struct Softsign {
     }
   }
 };
-struct Silu {
+struct Silu : LongInDouble {
   template <class V> static TT_FN V lanes(V x) { return math::gated(x, x, V{}); }
   template <class T> static TT_FN T op(T x, const Param<T>&) {
     if constexpr (kIsComplex<T>) return x * math::sigmoid(x);
@@ -220,7 +220,7 @@ struct Silu {
   static TT_FN float op_half(float x, const Param<float>&) { return x * math::quick_sigmoid(x); }
 #endif
 };
-struct SiluBackward {
+struct SiluBackward : LongInDouble {
   template <class T> static TT_FN T op(T g, T x, const Param<T>& p) {
     const T s = math::sigmoid(x);
     if constexpr (kIsComplex<T>) return g * Conj::op(s * (T{1, 0} + x * (T{1, 0} - s)), p);
@@ -235,7 +235,7 @@ struct SiluBackward {
 };
 
 // Phi is the distribution function of the standard normal distribution.
-struct Gelu {  // x Phi(x)
+struct Gelu : Long {  // x Phi(x)
 #if TT_VECTOR_MATH
   template <class V> static TT_FN V lanes(V x) { return math::gelu(x); }
 #endif
@@ -248,7 +248,7 @@ struct Gelu {  // x Phi(x)
   }
 #endif
 };
-struct GeluBackward {
+struct GeluBackward : Long {
   template <class T> static TT_FN T op(T g, T x, const Param<T>&) {
     T bell;
     const T tail = math::normal_tail(x, &bell);
@@ -290,7 +290,7 @@ template <class T, class V> TT_FN V gelu_exponent(V x, V* lost) {
   *lost = math::product_rest(x, w, v) + x * (sum + cube + (G::k_low + square * G::c_low));
   return v;
 }
-struct GeluTanh {
+struct GeluTanh : LongInDouble {
 #if TT_VECTOR_MATH
   template <class V> static TT_FN V lanes(V x) {
     constexpr float kEnd = GeluConstants<float>::end;
@@ -313,7 +313,7 @@ struct GeluTanh {
   }
 #endif
 };
-struct GeluTanhBackward {
+struct GeluTanhBackward : LongInDouble {
   template <class T> static TT_FN T op(T g, T x, const Param<T>&) {
     using G = GeluConstants<T>;
     T lost;
@@ -334,13 +334,13 @@ struct GeluTanhBackward {
 #endif
 };
 
-struct Mish {
+struct Mish : LongInDouble {
   template <class T> static TT_FN T op(T x, const Param<T>&) { return math::mish(x); }
 };
 // tanh(log(1 + e)) = n / (n + 2) with n = e (e + 2), e = exp(x). x is bounded where the slope has
 // become 1.
 template <class T> constexpr T kMishEnd = T(sizeof(T) == 4 ? 20 : 40);
-struct MishBackward {
+struct MishBackward : LongInDouble {
   template <class T> static TT_FN T op(T g, T x, const Param<T>&) {
     const T e = math::exp(at_most(x, kMishEnd<T>));
     const T n = e * (e + T(2));

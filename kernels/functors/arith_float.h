@@ -32,7 +32,7 @@ struct Heaviside {  // 0 below 0, b at 0, 1 above; nan gives 0
 // ---- sums of exponentials: the larger exponent is taken out ----
 
 template <class R> TT_FN bool is_nan(Complex<R> z) { return z.re != z.re || z.im != z.im; }
-struct Logaddexp {
+struct Logaddexp : Long {
   template <class R>
   static TT_FN Complex<R> op(Complex<R> a, Complex<R> b, const Param<Complex<R>>&) {
     const bool b_is_larger = a.re < b.re;
@@ -50,7 +50,7 @@ struct Logaddexp {
     return a == b ? a + T(0.6931471805599453) : sum;  // also of equal infinities
   }
 };
-struct Logaddexp2 {
+struct Logaddexp2 : Long {
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
     const T high = a > b ? a : b;
     const T rest = math::log1p(math::exp2(-math::fabs(a - b)));

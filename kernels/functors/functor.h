@@ -11,6 +11,9 @@
 //       arity 1, float: op on a vector (kernels/cpu/simd/lanes.h)
 //   static bool is_hard(T a), T op_hard(T a)
 //       arity 1: op holds where is_hard is false
+//   kLong, kLongInDouble (base classes Long, LongInDouble)
+//       op takes many instructions in float, or in double, too, and is vectorised: a loop over
+//       whole vectors is its only copy
 // T is a compute type: float double int32_t int64_t c64 c128, bool for logical ones; for the
 // compute set `all`, which only moves values, an unsigned type of the element's size. kBoolIn (bit
 // i = operand i, inputs count from 1) names the inputs that are bool whatever T is. Bodies are
@@ -39,6 +42,13 @@
 #include "kernels/functors/complex_number.h"
 
 TT_FUNCTORS_BEGIN
+
+struct Long {
+  static constexpr bool kLong = true;
+};
+struct LongInDouble : Long {
+  static constexpr bool kLongInDouble = true;
+};
 
 struct Bytes16 {
   uint64_t lo, hi;

@@ -52,7 +52,7 @@ struct HuberBackward {
 
 // x: a probability, y: a target in [0, 1]. Logarithms are at least -100, as in PyTorch.
 template <class T> TT_FN T bounded_log(T log) { return log < T(-100) ? T(-100) : log; }
-struct BinaryCrossEntropy {
+struct BinaryCrossEntropy : Long {
   template <class T> static TT_FN T op(T x, T y, const Param<T>&) {
     const T log_no = bounded_log(math::log1p(-x));
     const T log_yes = bounded_log(math::log(x));

@@ -44,20 +44,20 @@ struct Rsqrt {
 
 // ---- exponentials and logarithms ----
 
-struct Exp {
+struct Exp : LongInDouble {
   template <class V> static TT_FN V lanes(V a) { return math::exp(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::exp(a); }
 };
-struct Log {
+struct Log : Long {
   static constexpr VectorId kVector = kVectorLog;
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::log(a); }
 };
-struct Tanh {
+struct Tanh : Long {
   static constexpr VectorId kVector = kVectorTanh;
   template <class V> static TT_FN V lanes(V a) { return math::tanh(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::tanh(a); }
 };
-struct Sigmoid {
+struct Sigmoid : LongInDouble {
   template <class V> static TT_FN V lanes(V a) { return math::sigmoid(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::sigmoid(a); }
 #if TT_ON_DEVICE
@@ -67,7 +67,7 @@ struct Sigmoid {
 
 // A functor that is one function of namespace math; kVector: in double, SLEEF's.
 #define TT_UNARY(functor, function)                                                          \
-  struct functor {                                                                           \
+  struct functor : Long {                                                                    \
     static constexpr VectorId kVector = kVector##functor;                                    \
     template <class T> static TT_FN T op(T a, const Param<T>&) { return math::function(a); } \
   };
@@ -82,13 +82,13 @@ TT_UNARY(Sinh, sinh)
 TT_UNARY(Cosh, cosh)
 TT_UNARY(Erf, erf)
 #undef TT_UNARY
-struct Exp2 {
+struct Exp2 : Long {
   static constexpr VectorId kVector = kVectorExp2;
   template <class V> static TT_FN V lanes(V a) { return math::exp2(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::exp2(a); }
 };
 #define TT_UNARY(functor, function)                                                          \
-  struct functor {                                                                           \
+  struct functor : Long {                                                                    \
     template <class T> static TT_FN T op(T a, const Param<T>&) { return math::function(a); } \
   };
 TT_UNARY(Erfc, erfc)
@@ -98,7 +98,7 @@ TT_UNARY(Atanh, atanh)
 #undef TT_UNARY
 
 // log(z / (1 - z)), z = a clamped to [eps, 1 - eps]; param 0 is eps, absent: no clamping.
-struct Logit {
+struct Logit : Long {
   template <class T> static TT_FN T op(T a, const Param<T>& p) {
     const T eps = p.has[0] ? p.v[0] : T(0);
     const T high = a > T(1) - eps ? T(1) - eps : a;
@@ -120,19 +120,19 @@ struct LogitBackward {
 
 // sin and cos of one float are quick while |x| is small; is_hard tells the loops which blocks need
 // op_hard.
-struct Sin {
+struct Sin : Long {
   static constexpr VectorId kVector = kVectorSin;
   template <class T> static TT_FN bool is_hard(T a) { return math::is_hard_angle(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::sin(a); }
   template <class T> static TT_FN T op_hard(T a) { return math::sin_hard(a); }
 };
-struct Cos {
+struct Cos : Long {
   static constexpr VectorId kVector = kVectorCos;
   template <class T> static TT_FN bool is_hard(T a) { return math::is_hard_angle(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::cos(a); }
   template <class T> static TT_FN T op_hard(T a) { return math::cos_hard(a); }
 };
-struct Tan {
+struct Tan : Long {
   static constexpr VectorId kVector = kVectorTan;
   template <class T> static TT_FN bool is_hard(T a) { return math::is_hard_angle(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::tan(a); }

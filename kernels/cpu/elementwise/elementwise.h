@@ -10,6 +10,7 @@
 #include "kernels/cpu/simd/lanes.h"
 #include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/stream.h"
+#include "kernels/cpu/simd/vec.h"
 #include "kernels/functors/copy.h"
 #include "kernels/functors/functor.h"
 
@@ -54,6 +55,15 @@ template <class F> constexpr uint32_t bool_inputs() {
   else return 0;
 }
 
+// The first n elements of a vector: pad copies them to a whole one, whose others are 0.
+template <class T> TT_INLINE const char* pad(T* whole, const char* in, int64_t n) {
+  store(whole, load(reinterpret_cast<const T*>(in), Part<T>(int(n))));
+  return reinterpret_cast<const char*>(whole);
+}
+template <class T> TT_INLINE void unpad(char* out, const T* whole, int64_t n) {
+  store(reinterpret_cast<T*>(out), load(whole), Part<T>(int(n)));
+}
+
 template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
   template <int i> static constexpr bool is_bool = (bool_inputs<F>() >> i & 1) ||
                                                    __is_same(T, bool);
@@ -81,10 +91,19 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
     else return reinterpret_cast<const T*>(p)[k];
   }
 
+  // Long bodies are compiled once, as a loop over whole vectors; the rest of an array is padded to
+  // one, so that no value depends on its position.
+  static constexpr bool kWhole = TT_VEC_BYTES > 16 &&
+                                 ((__is_same(T, float) && requires { F::kLong; }) ||
+                                  (__is_same(T, double) && requires { F::kLongInDouble; }));
+
   template <class G> static TT_INLINE void loop(const Param<T>& p, char* out, const char* a,
                                                 const char* b, const char* c, int64_t n) {
     auto* o = reinterpret_cast<Out*>(out);
+    if constexpr (kWhole)
+      if (n <= 0 || n % kLanes<T>) __builtin_unreachable();
     TT_VECTORIZE for (int64_t i = 0; i < n; i++) {
+      if constexpr (sizeof(T) == 16 && (kMoves || kOut == kOut_bool)) TT_SCALAR_LOOP;
       if constexpr (kArity == 0) o[i] = G::template op<T>(p);
       else if constexpr (kArity == 1) o[i] = G::op(load<1>(a, i), p);
       else if constexpr (kArity == 2) o[i] = G::op(load<1>(a, i), load<2>(b, i), p);
@@ -93,14 +112,12 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
   }
 
 #if TT_VECTOR_MATH
-  // Floats as vectors. The tail is a partial vector, so that no value depends on its position.
+  // n: a multiple of math::kLanes.
   static TT_INLINE void lanes_loop(char* out, const char* a, int64_t n) {
     auto* o = reinterpret_cast<float*>(out);
     const auto* s = reinterpret_cast<const float*>(a);
-    int64_t i = 0;
-    for (; i + math::kLanes <= n; i += math::kLanes)
+    for (int64_t i = 0; i < n; i += math::kLanes)
       math::store_lanes(o + i, F::lanes(math::load_lanes(s + i)));
-    if (i < n) math::store_some(o + i, F::lanes(math::load_some(s + i, n - i)), n - i);
   }
   static constexpr bool kHasLanes = __is_same(T, float) && requires { F::lanes(math::F32v{}); };
 #else
@@ -110,6 +127,36 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
 
   static constexpr bool kHasVector = __is_same(T, double) && requires { F::kVector; };
 
+  template <class G> static TT_INLINE void whole_vectors(const Param<T>& p, char* out,
+                                                         const char* a, const char* b,
+                                                         const char* c, int64_t n) {
+    constexpr int64_t kWidth = kLanes<T>;
+    alignas(TT_VEC_BYTES) T padded[kMaxOperands][kWidth];
+    const int64_t rest = n & (kWidth - 1);
+    const int64_t end = (n - rest) * int64_t(sizeof(T));
+    int64_t whole = n - rest;
+    char* to = out;
+    for (;;) {
+      if (whole == 0) {
+        if (rest == 0) return;
+        if constexpr (kArity >= 1) a = pad(padded[1], a + end, rest);
+        if constexpr (kArity >= 2) b = pad(padded[2], b + end, rest);
+        if constexpr (kArity >= 3) c = pad(padded[3], c + end, rest);
+        to = reinterpret_cast<char*>(padded[0]);
+        whole = kWidth;
+      }
+      if constexpr (kHasLanes) lanes_loop(to, a, whole);
+      else loop<G>(p, to, a, b, c, whole);
+      if (to != out) return unpad(out + end, padded[0], rest);
+      whole = 0;
+    }
+  }
+  template <class G> static TT_INLINE void run_loop(const Param<T>& p, char* out, const char* a,
+                                                    const char* b, const char* c, int64_t n) {
+    if constexpr (kWhole) whole_vectors<G>(p, out, a, b, c, n);
+    else loop<G>(p, out, a, b, c, n);
+  }
+
   // For functors with is_hard: a block with a hard element is computed by a scalar loop. An easy
   // element has the same value in both loops.
   static TT_INLINE void checked_loop(const Param<T>& p, char* out, const char* a, int64_t n) {
@@ -118,7 +165,7 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
       uint32_t hard = 0;
       TT_VECTORIZE for (int64_t i = 0; i < m; i++) hard |= uint32_t(F::is_hard(load<1>(a, i)));
       if (TT_LIKELY(!hard)) {
-        loop<F>(p, out, a, nullptr, nullptr, m);
+        run_loop<F>(p, out, a, nullptr, nullptr, m);
         continue;
       }
       for (int64_t i = 0; i < m; i++) {
@@ -133,11 +180,10 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
     if constexpr (kHasVector) return map_function(F::kVector, out, a, n);
     Param<T> p = param(plan);
     if constexpr (requires { F::prepare(p); }) F::prepare(p);
-    if constexpr (kHasLanes) return lanes_loop(out, a, n);
     if constexpr (requires { F::is_hard(T{}); }) checked_loop(p, out, a, n);
     else if constexpr (requires { F::pick(p, [](auto) {}); })
       F::pick(p, [&](auto g) TT_INLINE_LAMBDA { loop<decltype(g)>(p, out, a, b, c, n); });
-    else loop<F>(p, out, a, b, c, n);
+    else run_loop<F>(p, out, a, b, c, n);
   }
 
   static TT_INLINE constexpr uint32_t native(int32_t dtype) {
@@ -167,33 +213,44 @@ TT_INLINE int32_t dispatch(Set<bool>, const ElementPlan& plan, int64_t begin, in
   return Loop<F, bool, kArity, kOut, false>::run(plan, begin, end, TT_BOOL);
 }
 
-template <class F, int kArity, OutKind kOut, class... Ts>
-TT_INLINE int32_t dispatch(Set<Ts...>, const ElementPlan& plan, int64_t begin, int64_t end) {
-  int32_t status = TT_INTERNAL;
-  const auto run_if = [&]<class T>(T) TT_INLINE_LAMBDA {
+// The first compute type is the usual one, whose dense loop is called directly.
+template <class F, int kArity, OutKind kOut, class First, class... Rest>
+TT_INLINE int32_t dispatch(Set<First, Rest...>, const ElementPlan& plan, int64_t begin,
+                           int64_t end) {
+  constexpr int32_t kUsual = Traits<First>::kDtype;
+  if (is_dtype(plan.compute, kUsual))
+    return Loop<F, First, kArity, kOut, false>::run(plan, begin, end, kUsual);
+  Block block = nullptr;
+  uint32_t native = 0;
+  const auto pick_if = [&]<class T>(T) TT_INLINE_LAMBDA {
     constexpr int32_t kDtype = Traits<T>::kDtype;
     if (!is_dtype(plan.compute, kDtype)) return false;
-    status = Loop<F, T, kArity, kOut, false>::run(plan, begin, end, kDtype);
+    block = Loop<F, T, kArity, kOut, false>::block;
+    native = Loop<F, T, kArity, kOut, false>::native(kDtype);
     return true;
   };
-  (void)(run_if(Ts{}) || ...);
-  return status;
+  (void)(pick_if(Rest{}) || ...);
+  return block ? run_elementwise(plan, begin, end, block, native) : TT_INTERNAL;
 }
 
 template <class F, int kArity, OutKind kOut>
 TT_INLINE int32_t dispatch(SetAll, const ElementPlan& plan, int64_t begin, int64_t end) {
   if constexpr (__is_same(F, Copy)) return run_copy(plan, begin, end);
   const int32_t dtype = plan.compute;
-  switch (kItemSize[dtype & 15]) {
-    case 1: return Loop<F, uint8_t, kArity, kOut, true>::run(plan, begin, end, dtype);
-    case 2: return Loop<F, uint16_t, kArity, kOut, true>::run(plan, begin, end, dtype);
-    case 4: return Loop<F, uint32_t, kArity, kOut, true>::run(plan, begin, end, dtype);
-    case 8: return Loop<F, uint64_t, kArity, kOut, true>::run(plan, begin, end, dtype);
-    case 16:
-      if (!is_built(TT_C128)) return TT_INTERNAL;
-      return Loop<F, Bytes16, kArity, kOut, true>::run(plan, begin, end, dtype);
-    default: return TT_INTERNAL;
-  }
+  const int32_t item = kItemSize[dtype & 15];
+  if (item == 4) return Loop<F, uint32_t, kArity, kOut, true>::run(plan, begin, end, dtype);
+  Block block = nullptr;
+  const auto pick_if = [&]<class T>(T) TT_INLINE_LAMBDA {
+    if (item != int32_t(sizeof(T))) return false;
+    block = Loop<F, T, kArity, kOut, true>::block;
+    return true;
+  };
+  if constexpr (is_built(TT_C128)) pick_if(Bytes16{});
+  (void)(pick_if(uint8_t{}) || pick_if(uint16_t{}) || pick_if(uint64_t{}));
+  if (!block) return TT_INTERNAL;
+  // Which operands are bool is the same for every T.
+  const uint32_t native = Loop<F, uint8_t, kArity, kOut, true>::native(dtype);
+  return run_elementwise(plan, begin, end, block, native);
 }
 
 TT_ISA_END
