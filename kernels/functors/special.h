@@ -9,11 +9,14 @@
 #include "kernels/functors/unary.h"
 
 // Bodies of hundreds of instructions are called on a device: its kernels have eight copies of what
-// is inlined, which nvcc takes minutes for.
+// is inlined, which nvcc takes minutes for. On the host the longest are called, too: there is a
+// loop per dtype and operator.
 #if defined(__CUDACC__)
 #define TT_LONG_FN __host__ __device__ __noinline__ inline
+#define TT_LONGEST_FN TT_LONG_FN
 #else
 #define TT_LONG_FN TT_INLINE
+#define TT_LONGEST_FN TT_NOINLINE inline
 #endif
 
 TT_FUNCTORS_BEGIN
@@ -77,7 +80,7 @@ TT_LONG_FN double digamma(double x) {
 
 // Hurwitz' zeta function, the sum of (q + k)^-s over k >= 0: ten terms and Euler and Maclaurin's
 // formula for the rest.
-TT_LONG_FN double zeta_of_positive(double s, double q) {
+TT_LONGEST_FN double zeta_of_positive(double s, double q) {
   constexpr int kTerms = 10;
   // B(2k) / (2k)!, k = 1 … 12: the weights of Euler and Maclaurin's formula.
   constexpr int kNumBernoulli = 12;
@@ -196,7 +199,7 @@ TT_FN double upper_series(double a, double x) {
   return -__builtin_expm1(exponent) - a * __builtin_exp(exponent) * sum;
 }
 // The regularised incomplete Gamma functions: Q, or P = 1 - Q.
-TT_LONG_FN double incomplete_gamma(double a, double x, bool upper) {
+TT_LONGEST_FN double incomplete_gamma(double a, double x, bool upper) {
   if (a == kInf && x != kInf && !(x < 0)) return upper ? 1.0 : 0.0;  // as in PyTorch at nan, too
   if (!(a >= 0) || !(x >= 0) || a == kInf) return kNan;
   if (a == 0 && x == 0) return kNan;
@@ -258,7 +261,7 @@ TT_FN double halley_step(double x, double f, double f1) {
 }
 TT_FN double erf_slope(double x) { return 2.0 / kSqrtPi * __builtin_exp(-x * x); }
 // The inverse of erfc on (0, 1]: from A&S 26.2.23.
-TT_LONG_FN double erfc_inverse(double q) {
+TT_LONGEST_FN double erfc_inverse(double q) {
   const double t = __builtin_sqrt(-2.0 * __builtin_log(0.5 * q));
   const double n = 2.515517 + t * (0.802853 + t * 0.010328);
   const double d = 1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308));
@@ -377,19 +380,19 @@ struct Sinc {  // sin(pi a) / (pi a), 1 at 0
     }
   }
 };
-struct Entr {  // -a log(a); 0 at 0, -inf below
+struct Entr : Long {  // -a log(a); 0 at 0, -inf below
   template <class T> static TT_FN T op(T a, const Param<T>&) {
     const T y = -a * math::log(a);
     if (a < T(0)) return kLowest<T>;
     return a == T(0) ? T(0) : y;
   }
 };
-struct Xlogy {  // a log(b); 0 where a is 0 and b is not nan
+struct Xlogy : Long {  // a log(b); 0 where a is 0 and b is not nan
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
     return a == T(0) && b == b ? T(0) : a * math::log(b);
   }
 };
-struct Xlog1py {
+struct Xlog1py : Long {
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
     return a == T(0) && b == b ? T(0) : a * math::log1p(b);
   }
