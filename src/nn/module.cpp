@@ -8,7 +8,10 @@ static void count_parent(Module& child, int32_t change) noexcept {
   __atomic_fetch_add(&child.parents, change, __ATOMIC_RELAXED);
 }
 
-Module::Module(const ModuleType* t) : tag(kTagModule), type(t) {}
+Module::Module(const ModuleType* t) noexcept : tag(kTagModule), type(t) {}
+
+void* alloc_module(size_t bytes) { return mem_alloc(bytes); }
+void free_module(void* block, size_t bytes) noexcept { mem_free(block, bytes); }
 
 void Module::destroy(Module* m) noexcept {
   m->next_dead = nullptr;

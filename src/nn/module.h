@@ -52,7 +52,7 @@ struct Module {
   TensorList removed_tensors;  // tensors removed meanwhile
   Module* next_dead = nullptr;
 
-  explicit Module(const ModuleType* t);
+  explicit Module(const ModuleType* t) noexcept;
   const Tensor& slot(int64_t i) const {
     if (TT_UNLIKELY(!slots[i].tensor)) fail_no_tensor(i);
     return *slots[i].tensor;
@@ -84,19 +84,25 @@ class ModuleKeepAlive {
 // A module with arguments of type A.
 template <class A> struct ModuleOf : Module {
   A args;
-  ModuleOf(const ModuleType* t, const A& a) : Module(t), args(a) {}
+  ModuleOf(const ModuleType* t, const A& a) noexcept(__is_trivially_copyable(A))
+      : Module(t), args(a) {}
 };
 template <class A> const A& args_of(const Module& m) {
   return static_cast<const ModuleOf<A>&>(m).args;
 }
 
+// mem_alloc and mem_free out of line: there is a type of modules per layer.
+TT_COLD void* alloc_module(size_t bytes);
+TT_COLD void free_module(void* block, size_t bytes) noexcept;
+
 template <class A> TT_COLD ModuleRef new_module(const ModuleType* type, const A& args) {
   using M = ModuleOf<A>;
-  void* block = mem_alloc(sizeof(M));
+  void* block = alloc_module(sizeof(M));
+  if constexpr (noexcept(M(type, args))) return ModuleRef::adopt(new (block) M(type, args));
   try {
     return ModuleRef::adopt(new (block) M(type, args));
   } catch (...) {
-    mem_free(block, sizeof(M));
+    free_module(block, sizeof(M));
     throw;
   }
 }
@@ -106,7 +112,7 @@ template <class A> TT_COLD Module* copy_module(const Module& m) {
 template <class A> TT_COLD void destroy_module(Module* m) noexcept {
   auto* self = static_cast<ModuleOf<A>*>(m);
   self->~ModuleOf<A>();
-  mem_free(self, sizeof *self);
+  free_module(self, sizeof *self);
 }
 
 // Names are not empty, contain no dot, and are unique in their module. An existing name keeps its
