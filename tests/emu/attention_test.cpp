@@ -178,6 +178,8 @@ constexpr Case kHalfCases[] = {
     {"halves, whole blocks", 1, 1, 64, 192, 32, 32, false, false, false},
     {"halves, 64", 2, 2, 65, 130, 64, 64, true, false, false},
     {"halves, 128", 1, 1, 66, 65, 128, 120, true, true, true},
+    {"halves, several blocks", 2, 1, 140, 136, 64, 64, true, false, false},
+    {"halves, 128, all keys", 1, 1, 34, 72, 128, 128, false, false, false},
     {"halves, wide", 1, 1, 4, 6, 130, 140, false, true, true},
 };
 

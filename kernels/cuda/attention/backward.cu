@@ -9,6 +9,7 @@
 // its columns; thread (group, pair) rows group and group + 8 of them, and columns 2 pair and
 // 2 pair + 1 of each tile of 8.
 #include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/attention/flash.h"
 #include "kernels/cuda/matmul/mma.h"
 #include "kernels/cuda/rows.h"
 
@@ -346,6 +347,7 @@ namespace cuda {
 
 int32_t attention_backward(const void* plan, void* stream, void* workspace) {
   const AttentionPlan& p = *static_cast<const AttentionPlan*>(plan);
+  if (flash::serves_backward(p)) return flash::backward(p, stream, workspace);
   switch (p.dtype) {
     case TT_F16: return launch_backward<F16>(p, stream, workspace);
     case TT_BF16: return launch_backward<BF16>(p, stream, workspace);
@@ -355,6 +357,7 @@ int32_t attention_backward(const void* plan, void* stream, void* workspace) {
 }
 size_t attention_backward_workspace(const void* plan) {
   const AttentionPlan& p = *static_cast<const AttentionPlan*>(plan);
+  if (flash::serves_backward(p)) return flash::backward_workspace(p);
   return size_t(p.batch * p.heads * p.queries) * 8;
 }
 

@@ -362,9 +362,7 @@ template <class S, int kWidth> int32_t launch_flash(const AttentionPlan& p, void
   FlashArguments a;
   a.p = p;
   a.blocks = int32_t(ceil_div(p.queries, kFlashQueries));
-  // 2^(score log2(e)) by one multiplication, where the largest score stays the largest.
-  a.scaled = !(p.scale > 0) || (p.mask_dtype && p.mask_dtype != TT_BOOL);
-  a.factor = a.scaled ? kLog2E : float(p.scale * 1.4426950408889634);
+  a.factor = factor_of(p, &a.scaled);
   a.q_packed = is_packed(p.q, p.width);
   a.k_packed = is_packed(p.k, p.width);
   a.v_packed = is_packed(p.v, p.value_width);

@@ -1,4 +1,5 @@
-// Attention of f16 and bf16 by tensor cores, for rows of at most kFlashWidth numbers.
+// Attention of f16 and bf16 by tensor cores, for rows of at most kFlashWidth numbers. backward
+// leaves few keys to attention_backward, which sums the weights of all again.
 #pragma once
 
 #include "base/platform.h"
@@ -11,5 +12,8 @@ constexpr int64_t kFlashLength = int64_t(1) << 30;
 
 bool serves(const AttentionPlan& p);
 int32_t forward(const AttentionPlan& p, void* stream);
+bool serves_backward(const AttentionPlan& p);
+int32_t backward(const AttentionPlan& p, void* stream, void* workspace);
+size_t backward_workspace(const AttentionPlan& p);
 
 }  // namespace TT_NS::cuda::flash

@@ -107,6 +107,13 @@ __device__ __forceinline__ float quad_max(float x) {
   return ::fmaxf(x, __shfl_xor_sync(kAllLanes, x, 2));
 }
 
+// e^(score scale) = 2^(score factor) by one multiplication, where the largest score stays the
+// largest; else scores are scaled first.
+inline float factor_of(const AttentionPlan& p, bool* scaled) {
+  *scaled = !(p.scale > 0) || (p.mask_dtype && p.mask_dtype != TT_BOOL);
+  return *scaled ? kLog2E : float(p.scale * 1.4426950408889634);
+}
+
 // An element of a mask of floats.
 __device__ __forceinline__ float mask_at(const char* m, int32_t dtype) {
   if (dtype == TT_F32) return *reinterpret_cast<const float*>(m);

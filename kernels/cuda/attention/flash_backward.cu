@@ -1,0 +1,480 @@
+// The gradients of attention of f16 and bf16 by tensor cores. For the products of backward.cu,
+//   z = p f,  dv = z^T g,  dz = g v^T,  ds = p (dz f - delta),  dq = ds k scale,  dk = ds^T q scale
+// a block has rows, which are keys for dk and dv or queries for dq, and goes through columns, the
+// others: score and dz are [rows][columns] either way, so that z and ds of a warp, rounded to
+// halves, are the left operands of the products that follow, and never leave its registers.
+//
+//   first, second   [kRows][kWidth]: k and v, or q and g; in shared memory (tile.h)
+//   beside          [2][kColumns][kWidth] of each: q and g, or k and v; one is copied while the
+//                   other is read
+//   shift, delta    of queries: p = 2^(factor score - shift); [heads][queries padded to kRows]
+//
+// The scores are computed twice, and each sum has one order.
+#include "kernels/cuda/attention/flash.h"
+
+#include "kernels/cuda/attention/tile.h"
+
+namespace TT_NS {
+namespace {
+
+constexpr int kPadding = 128;  // queries of a head in shift and delta are padded to this
+
+// kOfKeys: rows are keys.
+template <int kWidth_, bool kOfKeys_> struct GradientShape {
+  static constexpr int kWidth = kWidth_;
+  static constexpr bool kOfKeys = kOfKeys_;
+  // Both sums of 32 rows and 128 columns would take all registers.
+  static constexpr int kRowTiles = kOfKeys && kWidth == 128 ? 1 : 2;
+  static constexpr int kRows = kTileThreads / kWarp * 16 * kRowTiles;
+  static constexpr int kColumns = kRowTiles == 1 ? 64 : 32;
+  static constexpr int kColumnTiles = kColumns / 8;
+  static constexpr int kRowBytes = kRows * kWidth * 2;
+  static constexpr int kColumnBytes = kColumns * kWidth * 2;
+  static constexpr int kNumberBytes = kOfKeys ? kColumns * 4 : 0;  // shift or delta of columns
+  static constexpr int kBufferBytes = 2 * kColumnBytes + 2 * kNumberBytes;
+  static constexpr int kBytes = 2 * kRowBytes + 2 * kBufferBytes;
+  using Block = float[kRowTiles][kColumnTiles][4];
+  using Halves = uint32_t[kRowTiles][kColumnTiles][2];
+  using Sum = float[kRowTiles][kWidth / 8][4];
+};
+
+struct GradientArguments {
+  AttentionPlan p;
+  const float *shift, *delta;
+  int32_t padded;  // queries
+  int32_t blocks;  // of rows
+  float factor;    // of a score
+  bool scaled;     // scores are multiplied by the scale first
+  bool q_packed, k_packed, v_packed, grad_packed;
+};
+
+// The thread's first row, in the block of the first column.
+struct GradientPlace {
+  int32_t batch, head;
+  int32_t row, column;
+};
+
+// out = x y^T, of rows of kWidth.
+template <class S, class Shape>
+__device__ __forceinline__ void multiply_rows(const char* x, const char* y,
+                                              typename Shape::Block& out) {
+  constexpr int kWidth = Shape::kWidth;
+  const int left = fragment_place<kWidth>(true);
+  const int right = fragment_place<kWidth>(false);
+#pragma unroll
+  for (int i = 0; i < Shape::kRowTiles; i++) {
+#pragma unroll
+    for (int j = 0; j < Shape::kColumnTiles; j++) {
+#pragma unroll
+      for (int r = 0; r < 4; r++) out[i][j][r] = 0;
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < kWidth / 16; k++) {
+    uint32_t u[Shape::kRowTiles][4];
+#pragma unroll
+    for (int i = 0; i < Shape::kRowTiles; i++)
+      device::ldmatrix(u[i], x, (left ^ 32 * k) + i * 16 * kWidth * 2);
+#pragma unroll
+    for (int j = 0; j < Shape::kColumnTiles; j += 2) {
+      uint32_t v[4];
+      device::ldmatrix(v, y, (right ^ 32 * k) + j * 8 * kWidth * 2);
+      const uint32_t even[2] = {v[0], v[1]};
+      const uint32_t odd[2] = {v[2], v[3]};
+#pragma unroll
+      for (int i = 0; i < Shape::kRowTiles; i++) {
+        mma<S>(out[i][j], u[i], even);
+        mma<S>(out[i][j + 1], u[i], odd);
+      }
+    }
+  }
+}
+
+// sum += w y.
+template <class S, class Shape>
+__device__ __forceinline__ void add_rows(const typename Shape::Halves& w, const char* y,
+                                         typename Shape::Sum& sum) {
+  constexpr int kWidth = Shape::kWidth;
+  const int right = fragment_place<kWidth>(true);  // of transposed tiles
+#pragma unroll
+  for (int k = 0; k < Shape::kColumns / 16; k++) {
+#pragma unroll
+    for (int j = 0; j < kWidth / 8; j += 2) {
+      uint32_t v[4];
+      device::ldmatrix_transposed(v, y, (right ^ 16 * j) + k * 16 * kWidth * 2);
+      const uint32_t even[2] = {v[0], v[1]};
+      const uint32_t odd[2] = {v[2], v[3]};
+#pragma unroll
+      for (int i = 0; i < Shape::kRowTiles; i++) {
+        const uint32_t u[4] = {w[i][2 * k][0], w[i][2 * k][1], w[i][2 * k + 1][0],
+                               w[i][2 * k + 1][1]};
+        mma<S>(sum[i][j], u, even);
+        mma<S>(sum[i][j + 1], u, odd);
+      }
+    }
+  }
+}
+
+// Calls f(row, column, i, j, r) for the thread's elements: their distances from its place, and
+// where they are.
+template <class Shape, class F> __device__ __forceinline__ void each_element(const F& f) {
+#pragma unroll
+  for (int i = 0; i < Shape::kRowTiles; i++) {
+#pragma unroll
+    for (int j = 0; j < Shape::kColumnTiles; j++) {
+#pragma unroll
+      for (int r = 0; r < 4; r++) f(16 * i + 8 * (r >> 1), 8 * j + (r & 1), i, j, r);
+    }
+  }
+}
+
+template <class Shape> __device__ __forceinline__ void hide_keys(const AttentionPlan& p,
+                                                                 const GradientPlace& at,
+                                                                 typename Shape::Block& score) {
+  const int first = at.column - at.row;
+  const int left = int(p.keys) - (Shape::kOfKeys ? at.row : at.column);
+  each_element<Shape>([&](int row, int column, int i, int j, int r) {
+    // The key less the query.
+    const int after = Shape::kOfKeys ? row - column - first : column + first - row;
+    const bool attends = (Shape::kOfKeys ? row : column) < left && (!p.causal || after <= 0);
+    score[i][j][r] = attends ? score[i][j][r] : kMinusInfinity<float>;
+  });
+}
+
+template <class Shape> __device__ __forceinline__ void mask_block(const AttentionPlan& p,
+                                                                  const GradientPlace& at,
+                                                                  typename Shape::Block& score) {
+  const int query_at = Shape::kOfKeys ? at.column : at.row;
+  const int key_at = Shape::kOfKeys ? at.row : at.column;
+  const char* const m = p.mask + at.batch * p.mask_batch + at.head * p.mask_head;
+  each_element<Shape>([&](int row, int column, int i, int j, int r) {
+    const int query = query_at + (Shape::kOfKeys ? column : row);
+    const int key = key_at + (Shape::kOfKeys ? row : column);
+    if (query >= p.queries || key >= p.keys) return;
+    const char* const item = m + query * p.mask_query + key * p.mask_key;
+    if (p.mask_dtype != TT_BOOL) score[i][j][r] += mask_at(item, p.mask_dtype);
+    else if (*item == 0) score[i][j][r] = kMinusInfinity<float>;
+  });
+}
+
+// One bit of `kept` per element, in the order of each_element, which `dropped` turns to factors.
+template <class Shape> struct Dropout {
+  static constexpr int kItems = Shape::kRowTiles * Shape::kColumnTiles * 4;
+  uint32_t kept[(kItems + 31) / 32];
+
+  __device__ __forceinline__ void draw(const AttentionPlan& p, const GradientPlace& at) {
+    const int64_t words = (p.keys + kSide - 1) / kSide * kSide;
+    const int64_t first = (int64_t(at.batch) * p.heads + at.head) * p.queries;
+    const int query_at = Shape::kOfKeys ? at.column : at.row;
+    const int key_at = Shape::kOfKeys ? at.row : at.column;
+    each_element<Shape>([&](int row, int column, int i, int j, int r) {
+      const int64_t query = first + query_at + (Shape::kOfKeys ? column : row);
+      const int64_t key = key_at + (Shape::kOfKeys ? row : column);
+      const uint32_t word = philox_word(p.seed, p.offset, uint64_t(query * words + key));
+      const int item = (i * Shape::kColumnTiles + j) * 4 + r;
+      kept[item / 32] |= uint32_t(int32_t(word >> 8) < p.threshold) << (item % 32);
+    });
+  }
+  __device__ __forceinline__ bool has(int i, int j, int r) const {
+    const int item = (i * Shape::kColumnTiles + j) * 4 + r;
+    return kept[item / 32] >> (item % 32) & 1;
+  }
+};
+
+// sum * scale to the rows of `to`, width numbers each.
+template <class Shape> __device__ __forceinline__ void store_sum(const typename Shape::Sum& sum,
+                                                                 float* to, int first, int64_t rows,
+                                                                 int width, float scale) {
+  const int lane = int(threadIdx.x) % kWarp;
+#pragma unroll
+  for (int i = 0; i < Shape::kRowTiles; i++) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      const int row = first + 16 * i + 8 * half;
+      if (row >= rows) continue;
+      float* const at = to + int64_t(row) * width + lane % 4 * 2;
+#pragma unroll
+      for (int j = 0; j < Shape::kWidth / 8; j++) {
+        const int left = width - 8 * j - lane % 4 * 2;
+        const float low = sum[i][j][2 * half] * scale;
+        const float high = sum[i][j][2 * half + 1] * scale;
+        if (width % 2 == 0 && left > 0) {
+          const uint2 both = {bits_as<uint32_t>(low), bits_as<uint32_t>(high)};
+          *reinterpret_cast<uint2*>(at + 8 * j) = both;
+        } else {
+          if (left > 0) at[8 * j] = low;
+          if (left > 1) at[8 * j + 1] = high;
+        }
+      }
+    }
+  }
+}
+
+// What a block goes through: for keys the queries of each head that reads them, one head after the
+// other.
+struct GradientSteps {
+  int head, last_head;
+  int column, first, end, step;
+  __device__ __forceinline__ bool more() const { return head <= last_head && first < end; }
+  __device__ __forceinline__ void next() {
+    column += step;
+    if (column < end) return;
+    column = first;
+    head++;
+  }
+};
+
+// kPlain: no mask, no dropout, not `scaled`.
+template <class S, class Shape, bool kPlain> __global__ void __launch_bounds__(kTileThreads, 2)
+    flash_gradients(const __grid_constant__ GradientArguments a) {
+  constexpr int kWidth = Shape::kWidth;
+  constexpr bool kOfKeys = Shape::kOfKeys;
+  constexpr int kRows = Shape::kRows, kColumns = Shape::kColumns;
+  constexpr int kRowTiles = Shape::kRowTiles, kColumnTiles = Shape::kColumnTiles;
+  TT_SHARED_DYNAMIC(char, memory);
+  const AttentionPlan& p = a.p;
+  const int heads = int(kOfKeys ? p.key_heads : p.heads);
+  const int head = int(blockIdx.x) / a.blocks;
+  const int group = int(p.heads) / int(p.key_heads);
+  GradientPlace at;
+  at.batch = head / heads;
+  at.head = head - at.batch * heads;
+  // The blocks with most columns come first: the first keys, the last queries.
+  const int block = int(blockIdx.x) - head * a.blocks;
+  const int first = (kOfKeys ? block : a.blocks - 1 - block) * kRows;
+  GradientSteps s;
+  s.head = kOfKeys ? at.head * group : at.head;
+  s.last_head = kOfKeys ? s.head + group - 1 : s.head;
+  s.first = kOfKeys && p.causal ? first : 0;
+  s.end = int(kOfKeys ? p.queries : p.keys);
+  if (!kOfKeys && p.causal) s.end = int(least(s.end, first + kRows));
+  s.column = s.first;
+  s.step = kColumns;
+
+  const int key_head = kOfKeys ? at.head : at.head / group;
+  char* const beside = memory + 2 * Shape::kRowBytes;
+  const auto load_columns = [&](int buffer) {
+    char* const to = beside + buffer * Shape::kBufferBytes;
+    if constexpr (kOfKeys) {
+      const TileRows q(p.q, at.batch, s.head, p.width, a.q_packed);
+      const TileRows g(p.grad, at.batch, s.head, p.value_width, a.grad_packed);
+      load_tile<kColumns, kWidth>(to, q, s.column, p.queries);
+      load_tile<kColumns, kWidth>(to + Shape::kColumnBytes, g, s.column, p.queries);
+      const int t = int(threadIdx.x);
+      const int number = t % (kColumns / 4) * 4;
+      if (t < kColumns / 2) {
+        const int64_t from = (at.batch * p.heads + s.head) * a.padded + s.column + number;
+        const bool is_shift = t < kColumns / 4;
+        device::copy_async(to + 2 * Shape::kColumnBytes + t * kPackBytes,
+                           (is_shift ? a.shift : a.delta) + from, true);
+      }
+    } else {
+      const TileRows k(p.k, at.batch, key_head, p.width, a.k_packed);
+      const TileRows v(p.v, at.batch, key_head, p.value_width, a.v_packed);
+      load_tile<kColumns, kWidth>(to, k, s.column, p.keys);
+      load_tile<kColumns, kWidth>(to + Shape::kColumnBytes, v, s.column, p.keys);
+    }
+    device::commit_copies();
+  };
+  if constexpr (kOfKeys) {
+    const TileRows k(p.k, at.batch, at.head, p.width, a.k_packed);
+    const TileRows v(p.v, at.batch, at.head, p.value_width, a.v_packed);
+    load_tile<kRows, kWidth>(memory, k, first, p.keys);
+    load_tile<kRows, kWidth>(memory + Shape::kRowBytes, v, first, p.keys);
+  } else {
+    const TileRows q(p.q, at.batch, at.head, p.width, a.q_packed);
+    const TileRows g(p.grad, at.batch, at.head, p.value_width, a.grad_packed);
+    load_tile<kRows, kWidth>(memory, q, first, p.queries);
+    load_tile<kRows, kWidth>(memory + Shape::kRowBytes, g, first, p.queries);
+  }
+  if (s.more()) load_columns(0);
+
+  const int lane = int(threadIdx.x) % kWarp;
+  const int warp_row = int(threadIdx.x) / kWarp * 16 * kRowTiles;
+  const char* const one = memory + warp_row * kWidth * 2;
+  const char* const other = one + Shape::kRowBytes;
+  const int warp_first = first + warp_row;
+  const int warp_last = warp_first + 16 * kRowTiles - 1;
+  at.row = warp_first + lane / 4;
+  float row_shift[kRowTiles][2], row_delta[kRowTiles][2];  // of queries
+  typename Shape::Sum d_first, d_second;                   // dk and dv, or dq and nothing
+#pragma unroll
+  for (int i = 0; i < kRowTiles; i++) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      const int64_t from = (at.batch * p.heads + at.head) * a.padded + at.row + 16 * i + 8 * half;
+      row_shift[i][half] = kOfKeys ? 0 : a.shift[from];
+      row_delta[i][half] = kOfKeys ? 0 : a.delta[from];
+    }
+#pragma unroll
+    for (int j = 0; j < kWidth / 8; j++) {
+#pragma unroll
+      for (int r = 0; r < 4; r++) {
+        d_first[i][j][r] = 0;
+        d_second[i][j][r] = 0;
+      }
+    }
+  }
+
+  for (int buffer = 0; s.more(); buffer ^= 1) {
+    device::wait_for_copies<0>();
+    __syncthreads();
+    at.head = s.head;
+    const int column = s.column;
+    s.next();
+    if (s.more()) load_columns(buffer ^ 1);
+    const bool is_after = kOfKeys ? column + kColumns <= warp_first : column > warp_last;
+    if (p.causal && is_after) continue;
+    at.column = column + lane % 4 * 2;
+    const char* const column_one = beside + buffer * Shape::kBufferBytes;
+    const char* const column_other = column_one + Shape::kColumnBytes;
+    const float* const numbers =
+        reinterpret_cast<const float*>(column_other + Shape::kColumnBytes) + lane % 4 * 2;
+
+    typename Shape::Block weight, change;
+    typename Shape::Halves halves;
+    multiply_rows<S, Shape>(one, column_one, weight);
+    if (!kPlain && a.scaled)
+      each_element<Shape>(
+          [&](int, int, int i, int j, int r) { weight[i][j][r] *= float(p.scale); });
+    const bool is_edge = kOfKeys ? warp_last >= p.keys : column + kColumns > p.keys;
+    const bool is_diagonal =
+        p.causal && (kOfKeys ? column < warp_last : column + kColumns - 1 > warp_first);
+    if (is_edge || is_diagonal) hide_keys<Shape>(p, at, weight);
+    if (!kPlain && p.mask_dtype) mask_block<Shape>(p, at, weight);
+    each_element<Shape>([&](int, int column_at, int i, int j, int r) {
+      const float shift = kOfKeys ? numbers[column_at] : row_shift[i][r >> 1];
+      weight[i][j][r] = device::fast_exp2(multiply_add(weight[i][j][r], a.factor, -shift));
+    });
+    Dropout<Shape> dropout = {};
+    const bool drops = !kPlain && p.drop;
+    if (drops) dropout.draw(p, at);
+    const auto round = [&](const typename Shape::Block& x) {
+#pragma unroll
+      for (int i = 0; i < kRowTiles; i++) {
+#pragma unroll
+        for (int j = 0; j < kColumnTiles; j++) {
+          halves[i][j][0] = two_halves<S>(x[i][j][0], x[i][j][1]);
+          halves[i][j][1] = two_halves<S>(x[i][j][2], x[i][j][3]);
+        }
+      }
+    };
+    if constexpr (kOfKeys) {
+      if (drops) {
+        each_element<Shape>([&](int, int, int i, int j, int r) {
+          change[i][j][r] = dropout.has(i, j, r) ? weight[i][j][r] * float(p.keep_scale) : 0.0f;
+        });
+        round(change);
+      } else {
+        round(weight);
+      }
+      add_rows<S, Shape>(halves, column_other, d_second);
+    }
+    multiply_rows<S, Shape>(other, column_other, change);
+    if (drops)
+      each_element<Shape>([&](int, int, int i, int j, int r) {
+        change[i][j][r] *= dropout.has(i, j, r) ? float(p.keep_scale) : 0.0f;
+      });
+    each_element<Shape>([&](int, int column_at, int i, int j, int r) {
+      const float delta = kOfKeys ? numbers[kColumns + column_at] : row_delta[i][r >> 1];
+      change[i][j][r] = weight[i][j][r] * (change[i][j][r] - delta);
+    });
+    round(change);
+    add_rows<S, Shape>(halves, column_one, d_first);
+  }
+  device::wait_for_copies<0>();
+
+  const int64_t rows = kOfKeys ? p.keys : p.queries;
+  float* const to = reinterpret_cast<float*>(kOfKeys ? p.dk : p.dq) + head * rows * p.width;
+  store_sum<Shape>(d_first, to, at.row, rows, int(p.width), float(p.scale));
+  if constexpr (kOfKeys)
+    store_sum<Shape>(d_second, reinterpret_cast<float*>(p.dv) + head * rows * p.value_width, at.row,
+                     rows, int(p.value_width), 1.0f);
+}
+
+// shift and delta of each query, a warp for each; of the padding such that the weights are 0.
+template <class S> __global__ void __launch_bounds__(kTileThreads)
+    flash_delta(const __grid_constant__ GradientArguments a, float* shift, float* delta,
+                int64_t n) {
+  const AttentionPlan& p = a.p;
+  const int lane = int(threadIdx.x) % kWarp;
+  const int64_t warps = int64_t(gridDim.x) * (kTileThreads / kWarp);
+  for (int64_t i = int64_t(blockIdx.x) * (kTileThreads / kWarp) + threadIdx.x / kWarp; i < n;
+       i += warps) {
+    const int64_t head = quotient(i, a.padded);
+    const int64_t batch = quotient(head, p.heads);
+    const int64_t query = i - head * a.padded;
+    const int64_t end = query < p.queries ? query + 1 : query;
+    const Rows<S> g(p.grad, batch, head - batch * p.heads, query, end, p.value_width);
+    const Rows<S> o(p.out, batch, head - batch * p.heads, query, end, p.value_width);
+    float sum = 0;
+    for (int64_t d = 2 * lane; d < p.value_width; d += 2 * kWarp) {
+      sum = multiply_add(g.at(0, d), o.at(0, d), sum);
+      sum = multiply_add(g.at(0, d + 1), o.at(0, d + 1), sum);
+    }
+    sum = sum_warp(sum);
+    if (lane) continue;
+    float lse = kMinusInfinity<float>;
+    if (query < p.queries) lse = reinterpret_cast<const float*>(p.lse)[head * p.queries + query];
+    shift[i] = lse == kMinusInfinity<float> ? kHighest<float> : lse * kLog2E;
+    delta[i] = sum;
+  }
+}
+
+template <class S, class Shape> int32_t launch_gradients(GradientArguments& a, void* stream) {
+  const AttentionPlan& p = a.p;
+  a.blocks = int32_t(ceil_div(Shape::kOfKeys ? p.keys : p.queries, Shape::kRows));
+  const int64_t heads = Shape::kOfKeys ? p.key_heads : p.heads;
+  const unsigned grid = unsigned(p.batch * heads * a.blocks);
+  if (grid == 0) return TT_OK;
+  const bool plain = !p.mask_dtype && !p.drop && !a.scaled;
+  const auto kernel = plain ? flash_gradients<S, Shape, true> : flash_gradients<S, Shape, false>;
+  return device::launch(kernel, grid, kTileThreads, Shape::kBytes, stream, a);
+}
+template <class S, int kWidth> int32_t launch_width(GradientArguments& a, void* stream) {
+  const int32_t status = launch_gradients<S, GradientShape<kWidth, false>>(a, stream);
+  if (status != TT_OK) return status;
+  return launch_gradients<S, GradientShape<kWidth, true>>(a, stream);
+}
+
+int64_t padded_queries(const AttentionPlan& p) {
+  return (p.queries + kPadding - 1) / kPadding * kPadding;
+}
+
+template <class S> int32_t launch_backward(const AttentionPlan& p, void* stream, void* workspace) {
+  GradientArguments a;
+  a.p = p;
+  a.padded = int32_t(padded_queries(p));
+  a.factor = factor_of(p, &a.scaled);
+  a.q_packed = is_packed(p.q, p.width);
+  a.k_packed = is_packed(p.k, p.width);
+  a.v_packed = is_packed(p.v, p.value_width);
+  a.grad_packed = is_packed(p.grad, p.value_width);
+  const int64_t n = p.batch * p.heads * a.padded;
+  float* const shift = static_cast<float*>(workspace);
+  a.shift = shift;
+  a.delta = shift + n;
+  if (n) {
+    const int32_t status = device::launch(flash_delta<S>, grid_of(n, kTileThreads / kWarp),
+                                          kTileThreads, 0, stream, a, shift, shift + n, n);
+    if (status != TT_OK) return status;
+  }
+  if (max(p.width, p.value_width) <= 64) return launch_width<S, 64>(a, stream);
+  return launch_width<S, 128>(a, stream);
+}
+
+}  // namespace
+
+namespace cuda::flash {
+
+bool serves_backward(const AttentionPlan& p) { return serves(p) && p.keys > kSide; }
+int32_t backward(const AttentionPlan& p, void* stream, void* workspace) {
+  if (p.dtype == TT_F16) return launch_backward<F16>(p, stream, workspace);
+  return launch_backward<BF16>(p, stream, workspace);
+}
+size_t backward_workspace(const AttentionPlan& p) {
+  return size_t(p.batch * p.heads * padded_queries(p)) * 2 * sizeof(float);
+}
+
+}  // namespace cuda::flash
+}  // namespace TT_NS
