@@ -22,7 +22,16 @@ struct IndexWalk {
       at += coordinate[d] * p.stride[d];
     }
   }
-  void next(int64_t* out, int64_t n) {
+  // Returns the next n: in memory if they are there as int64 and `copies` is false, else in out.
+  const int64_t* next(int64_t* out, int64_t n, bool copies) {
+    const bool direct = p.index_dtype == TT_I64 && p.stride[0] == 8;
+    if (!copies && direct && n < p.dim_size[0] - coordinate[0]) {
+      const int64_t* there = reinterpret_cast<const int64_t*>(at);
+      coordinate[0] += n;
+      at += 8 * n;
+      return there;
+    }
+    const int64_t* const first = out;
     while (n) {
       const int64_t left = p.dim_size[0] - coordinate[0];
       const int64_t run = min(left, n);
@@ -40,6 +49,7 @@ struct IndexWalk {
         }
       }
     }
+    return first;
   }
 };
 
@@ -61,24 +71,24 @@ TT_NOINLINE bool all_inside(const IndexCheckPlan& p, const int64_t* v, int64_t n
   return !bad;
 }
 
-// Checks chunks [begin, end), and calls f(v, i, n) with the indices at [i, i + n), bad ones set to
-// 0.
-template <class F>
+// Checks chunks [begin, end). If kCopies, calls f(v, i, n) with a copy of the indices at
+// [i, i + n), bad ones set to 0.
+template <bool kCopies, class F>
 inline int32_t check_chunks(const IndexCheckPlan& p, int64_t begin, int64_t end, const F& f) {
   const int64_t last = min(end * kIndexChunk, p.n);
   IndexWalk walk(p, begin * kIndexChunk);
-  alignas(64) int64_t v[kBlock];
+  alignas(64) int64_t copy[kBlock];
   for (int64_t i = begin * kIndexChunk; i < last; i += kBlock) {
     const int64_t n = min(last - i, kBlock);
-    walk.next(v, n);
+    const int64_t* const v = walk.next(copy, n, kCopies);
     if (!all_inside(p, v, n)) {
       for (int64_t k = n - 1; k >= 0; k--)
         if (!all_inside(p, v + k, 1)) {
           report(p.first_bad, i + k);
-          v[k] = 0;
+          if (kCopies) copy[k] = 0;
         }
     }
-    f(v, i, n);
+    if (kCopies) f(copy, i, n);
   }
   return TT_OK;
 }
@@ -88,13 +98,13 @@ TT_ISA_END
 TT_ENTRY_BEGIN
 
 TT_KERNEL(index_check)(const void* plan, int64_t begin, int64_t end) noexcept {
-  return check_chunks(*static_cast<const IndexCheckPlan*>(plan), begin, end,
-                      [](int64_t*, int64_t, int64_t) {});
+  return check_chunks<false>(*static_cast<const IndexCheckPlan*>(plan), begin, end,
+                             [](int64_t*, int64_t, int64_t) {});
 }
 
 TT_KERNEL(index_offsets)(const void* plan, int64_t begin, int64_t end) noexcept {
   const IndexCheckPlan& p = *static_cast<const IndexCheckPlan*>(plan);
-  return check_chunks(p, begin, end, [&](int64_t* v, int64_t i, int64_t n) {
+  return check_chunks<true>(p, begin, end, [&](int64_t* v, int64_t i, int64_t n) {
     int64_t* out = p.offsets + i;
     for (int64_t k = 0; k < n; k++) v[k] = (v[k] + (v[k] < 0 ? p.size : 0)) * p.step;
     if (p.add) {

@@ -149,8 +149,8 @@ template <bool kMax> struct Extreme {
   template <class T> TT_INLINE static void to(T* a, T b) {
     const auto x = wide_of(*a);
     const auto y = wide_of(b);
-    const bool first = kMax ? y > x : y < x;
-    if (first || y != y) *a = b;
+    const bool stays = kMax ? y <= x : y >= x;  // false if one is nan: a single comparison
+    if (TT_UNLIKELY(!stays) && x == x) *a = b;
   }
 };
 
