@@ -1,28 +1,7 @@
 /* DLPack: an exported object describes the tensor and keeps it alive; an imported one is used in
    place and released once. */
+#include "dlpack.h"
 #include "harness.h"
-
-/* DLPack 1.1, as its header declares it. */
-typedef struct Dl {
-  void* data;
-  int32_t device_type, device_id, ndim;
-  uint8_t code, bits;
-  uint16_t lanes;
-  int64_t *shape, *strides;
-  uint64_t byte_offset;
-} Dl;
-typedef struct Managed {
-  Dl t;
-  void* context;
-  void (*deleter)(struct Managed*);
-} Managed;
-typedef struct Versioned {
-  uint32_t major, minor;
-  void* context;
-  void (*deleter)(struct Versioned*);
-  uint64_t flags;
-  Dl t;
-} Versioned;
 
 static void test_export(void** state) {
   (void)state;

@@ -1,4 +1,5 @@
 /* The objects of a program: pools of handles, each of which must be released. */
+#include "dlpack.h"
 #include "program.h"
 
 /* ---- tensors ---- */
@@ -183,7 +184,9 @@ tt_generator* any_generator(Program* p) {
 static void drop_capsule(Program* p, int i) {
   void* capsule = p->capsules[i];
   p->capsules[i] = NULL;
-  if (capsule) ((void (**)(void*))capsule)[p->capsule_major[i] ? 2 : 7](capsule);
+  if (!capsule) return;
+  if (p->capsule_major[i]) ((Versioned*)capsule)->deleter(capsule);
+  else ((Managed*)capsule)->deleter(capsule);
 }
 
 void release_something(Program* p) {
