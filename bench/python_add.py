@@ -30,6 +30,7 @@ def rows(m):
     a, b, eye = m.ones(4, 4), m.ones(4, 4), m.ones(8, 8)
     leaf = m.ones(4, 4, requires_grad=True)
     line, cpu = m.ones(10), m.device("cpu")
+    relu, linear = m.nn.ReLU(), m.nn.Linear(4, 4)
     array = numpy.ones((4, 4), dtype=numpy.float32)
 
     def assign():
@@ -44,6 +45,8 @@ def rows(m):
         "a[1], 4x4": lambda: a[1],
         "a.exp(), 4x4": lambda: a.exp(),
         "a * w, recorded, 4x4": lambda: a * leaf,
+        "nn.ReLU()(a), 4x4": lambda: relu(a),
+        "nn.Linear(4, 4)(a), 4x4": lambda: linear(a),
         "from_numpy(array), 4x4": lambda: m.from_numpy(array),
         "a.numpy(), 4x4": lambda: a.numpy(),
         "tensor([1, 2, 3, 4, 5])": lambda: m.tensor([1, 2, 3, 4, 5]),

@@ -549,3 +549,22 @@ def test_lists_repeat_and_hold_anything():
     assert named.popitem()[0] == "b" and not len(named)
     with pytest.raises(RuntimeError, match="ParameterDict has no forward"):
         named(1)
+
+
+def test_repeated_calls_of_layers():
+    x, drop, pool = tt.ones(2, 4), nn.Dropout(0.0), nn.MaxPool1d(2)
+    for _ in range(3):
+        assert drop(x).tolist() == x.tolist() and pool(x).shape == (2, 2)
+    drop.p = 1.0
+    assert drop(x).sum() == 0
+    pool.return_indices = True
+    for _ in range(2):
+        values, places = pool(x)
+        assert values.shape == places.shape == (2, 2)
+    assert nn.ReLU(inplace=True)(x) is not None and type(copy.deepcopy(pool)(x)) is tuple
+    with pytest.raises(TypeError, match="input"):
+        drop(3)
+    lstm = nn.LSTM(4, 2)
+    for _ in range(2):
+        out, state = lstm(x)
+        assert out.shape == (2, 2) and len(state) == 2

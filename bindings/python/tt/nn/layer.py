@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from ctypes import byref, c_int32, c_int64, c_void_p, create_string_buffer
 
 from .._construct import construct
-from .._convert import pointers, wrong_kind
+from .._convert import POINTERS, pointers, wrong_kind
+from .._facts import TensorHandle
 from .._handles import StateDictHandle
 from .._lib import Handle, call, fail, finalizer, lib, local, quick, result
-from .._tensor import Tensor, from_address, tensor_result
+from .._tensor import Tensor, from_address, tensor_result, wrap
 from ..autograd import no_grad
 from ..random import thread_generator
 from .module import Module
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 MAX_RESULTS = 16
+module_forward = lib.tt_module_forward
+ONE_POINTER = POINTERS[1]
+ONE = c_int64(1)
+UNREAD = byref(c_int64())  # a number of results that is known
 LAYERS: dict[str, type[Layer]] = {}  # name of a C module's type -> its class
 
 
@@ -61,6 +66,7 @@ class Layer(Module):
     _computed: tuple[str, ...] = ()  # slots whose tensors are computed for each call
     _folded: tuple[str, ...] = ()  # C's arguments that Python takes as part of another
     _module: ModuleHandle
+    _single = False  # the last call returned one tensor
     _lent: set[str]  # slots whose tensors in C are not those of the Python object
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -111,6 +117,7 @@ class Layer(Module):
         """Takes ownership of the C module, and registers its tensors and children."""
         self.__dict__["_module"] = handle
         self.__dict__["_lent"] = set()
+        self.__dict__["_single"] = False
         for name, is_buffer in zip(self._slots, self._buffer_flags):
             t = tensor_result("tt_module_get_tensor", handle, name.encode())
             if is_buffer:
@@ -233,13 +240,19 @@ class Layer(Module):
         """Calls the C module. Returns its result, or a tuple of several results."""
         if self._computed:
             self._lend_computed()
+        if self._single and len(inputs) == 1 and type(inputs[0]) is Tensor:
+            pointer = ONE_POINTER(inputs[0]._as_parameter_._address)
+            handle = TensorHandle()
+            if module_forward(local.ctx, self._module, pointer, ONE, byref(handle), ONE, UNREAD):
+                fail()
+            return wrap(handle)
         for x in inputs:
             if not (isinstance(x, Tensor) or x is None):
                 i = next(i for i, y in enumerate(inputs) if y is x)
                 raise wrong_kind(self._class, self._inputs[i], "Tensor", x)
         n = c_int64()
         outs: Any = (c_void_p * MAX_RESULTS)()
-        if lib.tt_module_forward(
+        if module_forward(
             local.ctx,
             self._module,
             pointers(inputs),
@@ -250,7 +263,10 @@ class Layer(Module):
         ):
             fail()
         results = tuple(map(from_address, outs[: n.value]))
-        return results[0] if len(results) == 1 else results
+        if len(results) != 1:
+            return results
+        self.__dict__["_single"] = True
+        return results[0]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         clone = memo[id(self)] = self.__new__(type(self))
@@ -273,7 +289,7 @@ class Layer(Module):
         state = super().__getstate__()
         state["_modules"] = {name: m for name, m in self._modules.items() if name not in names}
         state["inside"] = tensors
-        del state["_module"], state["_lent"]
+        del state["_module"], state["_lent"], state["_single"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

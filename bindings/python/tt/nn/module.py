@@ -89,6 +89,7 @@ class IncompatibleKeys(tuple[list[str], list[str]]):
         return f"IncompatibleKeys(missing_keys={self[0]}, unexpected_keys={self[1]})"
 
 
+GROUPS = ("_parameters", "_buffers", "_modules")
 EXTRA = "_extra_state"  # last part of the name of get_extra_state() in a state dict
 
 
@@ -222,15 +223,15 @@ class Module:
     def _forget(self, name: str, but: str) -> None:
         """Removes the attribute from all other groups."""
         self.__dict__.pop(name, None)
-        for group in ("_parameters", "_buffers", "_modules"):
+        for group in GROUPS:
             if group != but:
                 self.__dict__[group].pop(name, None)
 
     def __getattr__(self, name: str) -> Any:
-        for group in ("_parameters", "_buffers", "_modules"):
-            members = self.__dict__.get(group, {})
-            if name in members:
-                return members[name]
+        state = self.__dict__
+        for group in GROUPS:
+            if group in state and name in state[group]:
+                return state[group][name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _swap_tensor(self, name: str, value: Any) -> Any:
@@ -241,7 +242,7 @@ class Module:
         return before
 
     def __delattr__(self, name: str) -> None:
-        for group in ("_parameters", "_buffers", "_modules"):
+        for group in GROUPS:
             if name in self.__dict__.get(group, ()):
                 del self.__dict__[group][name]
                 return
