@@ -49,12 +49,19 @@ struct Comm {
   std::string path;
   Shared* shared = nullptr;
   int in_progress = kInProgressCalls;
+  bool finalized = false;
   std::atomic<bool> aborted = false;
   Comm(int rank_, int ranks_, const char* path_) : rank(rank_), ranks(ranks_), path(path_) {}
   ~Comm() {
     if (shared) munmap(shared, bytes());
   }
   Mailbox& box(int from, int to) { return shared->boxes[from * ranks + to]; }
+  // Whether another rank has yet to take what this one has sent.
+  bool sends() {
+    bool any = false;
+    for (int r = 0; r < ranks; r++) any |= box(rank, r).full.load() != 0;
+    return any;
+  }
   size_t bytes() const { return sizeof(Shared) + sizeof(Mailbox) * size_t(ranks) * size_t(ranks); }
 };
 using CommRef = std::shared_ptr<Comm>;  // owned by its handle and by work that has not ended
@@ -220,23 +227,34 @@ EXPORT int ncclCommInitRankConfig(void** out, int ranks, NcclId id, int rank, Nc
   *out = new CommRef(std::move(c));
   return kNcclInProgress;
 }
-EXPORT int ncclCommAbort(void* comm) {
-  CommRef& c = comm_of(comm);
+static void give_up(CommRef& c) {
   c->aborted = true;
   if (++c->shared->gone == c->ranks) unlink(c->path.c_str());
   delete &c;
-  return kNcclSuccess;
 }
 EXPORT int ncclCommFinalize(void* comm) {
   comm_of(comm)->in_progress = kInProgressCalls;
+  comm_of(comm)->finalized = true;
   return kNcclInProgress;
 }
-EXPORT int ncclCommDestroy(void* comm) { return ncclCommAbort(comm); }
+EXPORT int ncclCommDestroy(void* comm) {
+  CommRef& c = comm_of(comm);
+  if (!c->finalized || c->sends()) return kInvalid;
+  give_up(c);
+  return kNcclSuccess;
+}
+EXPORT int ncclCommAbort(void* comm) {  // what has been sent is lost, as it may be over a network
+  CommRef& c = comm_of(comm);
+  for (int r = 0; r < c->ranks; r++) c->box(c->rank, r).full.store(0);
+  give_up(c);
+  return kNcclSuccess;
+}
 EXPORT int ncclCommGetAsyncError(void* comm, int* result) {
   // TT_FAKE_NCCL: what a test wants of the communicators
   const char* wanted = getenv("TT_FAKE_NCCL");
   Comm* c = comm_of(comm).get();
-  *result = c->in_progress > 0 ? kNcclInProgress : kNcclSuccess;
+  const bool in_progress = c->in_progress > 0 || (c->finalized && c->sends());
+  *result = in_progress ? kNcclInProgress : kNcclSuccess;
   if (wanted && !strcmp(wanted, "hang")) *result = kNcclInProgress;
   if (wanted && !strcmp(wanted, "fail")) *result = 6;       // ncclRemoteError
   if (wanted && !strcmp(wanted, "duplicate")) *result = 5;  // ncclInvalidUsage

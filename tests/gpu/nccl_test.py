@@ -204,6 +204,14 @@ def transfers(rank, size):
         elif rank < 2:
             dist.recv(into := tt.zeros(5, device="cuda"), 1 - rank)
             same(into, np.arange(5.0), "one after the other")
+    group = dist.new_group()
+    if rank == 0:
+        dist.send(tt.arange(5.0).to("cuda"), 1, group=group)
+    elif rank == 1:
+        time.sleep(0.2)  # rank 0 closes the group meanwhile
+        dist.recv(into := tt.zeros(5, device="cuda"), 0, group=group)
+        same(into, np.arange(5.0), "sent before the group was closed")
+    dist.destroy_process_group(group)
 
 
 def model_of():
