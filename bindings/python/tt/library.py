@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import json
 from ctypes import byref, c_int64
+from functools import update_wrapper
+from inspect import signature
 from types import SimpleNamespace
 
 from ._callbacks import tt_op_def
@@ -11,12 +13,23 @@ from ._lib import call, quick, result
 from ._tensor import Tensor, listed
 from ._types import overload
 from ._values import Value, packed
+from .autograd.function import Function
+from .errors import AutogradError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable
+    from typing import Any, Callable, Iterable, Sequence
 
-__all__ = ["Op", "custom_op", "find", "operators"]
+__all__ = [
+    "CustomOpDef",
+    "Op",
+    "custom_op",
+    "find",
+    "operators",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+]
 
 
 def operators() -> list[dict[str, Any]]:
@@ -49,6 +62,119 @@ def find(name: str) -> Op:
     return result(Op, "tt_op_find", name.encode())
 
 
+class CustomOpDef:
+    """An operator in Python: the result of custom_op("namespace::name", mutates_args=())."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.name, self.function = name, function
+        self.kernels: dict[str, Callable[..., Any]] = {}  # by device type
+        self.backward: Callable[..., Any] | None = None
+        self.setup_context: Callable[..., Any] | None = None
+        self.signature = signature(function)
+        update_wrapper(self, function)
+
+    def register_fake(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Accepts a function of the results' shapes, which tt does not need. Returns it."""
+        return fn
+
+    def register_kernel(
+        self, device_types: str | Sequence[str] | None, func: Callable[..., Any] | None = None
+    ) -> Any:
+        """Makes func compute for tensors of device types; None: for all. Without func, returns a
+        decorator."""
+        if func is None:
+            return lambda fn: self.register_kernel(device_types, fn)
+        if device_types is None:
+            self.function = func
+        else:
+            types = (device_types,) if isinstance(device_types, str) else device_types
+            self.kernels.update((kind, func) for kind in types)
+        return func
+
+    def register_autograd(
+        self, backward: Callable[..., Any], *, setup_context: Callable[..., Any] | None = None
+    ) -> None:
+        """Makes backward(ctx, *grads) compute the gradients of the arguments, after
+        setup_context(ctx, inputs, output) has saved what it needs."""
+        self.backward, self.setup_context = backward, setup_context
+
+    def compute(self, args: tuple[Any, ...]) -> Any:
+        """Returns the results for tensors of this device."""
+        first = next((x for x in args if isinstance(x, Tensor)), None)
+        kind = "cpu" if first is None else first.device.type
+        return self.kernels.get(kind, self.function)(*args)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given = self.signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        return Recorded.apply(self, *given.args, *given.kwargs.values())
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self.name})>"
+
+
+class Recorded(Function):
+    """A call of a CustomOpDef."""
+
+    @staticmethod
+    def forward(ctx: Any, op: CustomOpDef, *args: Any) -> Any:
+        ctx.op = op
+        output = op.compute(args)
+        if op.setup_context is not None:
+            op.setup_context(ctx, inputs=args, output=output)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        if ctx.op.backward is None:
+            raise AutogradError(f"{ctx.op.name}: register_autograd has not given it a gradient")
+        found = ctx.op.backward(ctx, *grads)
+        return (None, *(found if isinstance(found, tuple) else (found,)))
+
+
+definitions: dict[str, CustomOpDef] = {}
+
+
+def defined(op: str | CustomOpDef, function: str) -> CustomOpDef:
+    """Returns the operator that is given by itself or by its name."""
+    if isinstance(op, CustomOpDef):
+        return op
+    if op not in definitions:
+        raise RuntimeError(f"{function}: there is no operator {op!r}")
+    return definitions[op]
+
+
+def register_autograd(
+    op: str | CustomOpDef,
+    backward: Callable[..., Any],
+    *,
+    setup_context: Callable[..., Any] | None = None,
+    lib: Any = None,
+) -> None:
+    """Calls op.register_autograd. lib is ignored."""
+    defined(op, "register_autograd").register_autograd(backward, setup_context=setup_context)
+
+
+def register_fake(
+    op: str | CustomOpDef, func: Callable[..., Any] | None = None, *, lib: Any = None
+) -> Any:
+    """Accepts a function of the results' shapes, which tt does not need. Without func, returns a
+    decorator."""
+    definition = defined(op, "register_fake")
+    return definition.register_fake if func is None else definition.register_fake(func)
+
+
+def register_kernel(
+    op: str | CustomOpDef,
+    device_types: str | Sequence[str] | None,
+    func: Callable[..., Any] | None = None,
+    *,
+    lib: Any = None,
+) -> Any:
+    """Calls op.register_kernel. lib is ignored."""
+    return defined(op, "register_kernel").register_kernel(device_types, func)
+
+
 @overload
 def custom_op(
     schema: str, compute: None = None, *, backward: Callable[..., Any] | None = None
@@ -63,25 +189,52 @@ def custom_op(
     ...
 
 
+@overload
+def custom_op(
+    schema: str,
+    compute: Callable[..., Any] | None = None,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Sequence[str] | None = None,
+) -> Any:
+    ...
+
+
 def custom_op(
     schema: str,
     compute: Callable[..., Any] | None = None,
     *,
     backward: Callable[..., Any] | None = None,
-) -> Op | Callable[[Callable[..., Any]], Op]:
+    mutates_args: str | Iterable[str] = (),
+    device_types: str | Sequence[str] | None = None,
+) -> Any:
     """Registers a custom operator and returns it. Without `compute`, returns a decorator for it.
 
-    schema: such as "name(x: Tensor, k: Int) -> Tensor".
+    schema: such as "name(x: Tensor, k: Int) -> Tensor", of an operator that C knows, too; or, as in
+        PyTorch, "namespace::name": the result is a CustomOpDef then, for arguments of any kinds.
     compute: called with the arguments of the schema, under no_grad; returns a tensor or a tuple.
     backward: called as backward(grads, args, results), with a gradient or None per result; returns
         a gradient or None per tensor argument. Without it the results require no gradient.
+    mutates_args, device_types: of PyTorch's form: accepted; the device types that compute is for.
     """
+    if "::" in schema and "(" not in schema:
+        return defined_in_python(schema, compute, device_types)
     if compute is None:
         return lambda fn: custom_op(schema, fn, backward=backward)
     function = compute
     callbacks = SimpleNamespace(compute=lambda args: function(*args), backward=backward)
     call("tt_op_register", byref(tt_op_def(callbacks, schema=schema.encode())))
     return find(schema.partition("(")[0].strip())
+
+
+def defined_in_python(
+    name: str, function: Callable[..., Any] | None, device_types: str | Sequence[str] | None
+) -> Any:
+    """Returns the CustomOpDef of a function; without it, a decorator."""
+    if function is None:
+        return lambda fn: defined_in_python(name, fn, device_types)
+    definition = definitions[name] = CustomOpDef(name, function)
+    return definition
 
 
 def __dir__() -> list[str]:

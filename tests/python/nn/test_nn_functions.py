@@ -192,8 +192,10 @@ def test_grid_sample_of_the_identity():
     for align in (False, True):
         grid = F.affine_grid(theta, (2, 3, 4, 5), align_corners=align)
         tt.testing.assert_close(F.grid_sample(x, grid, align_corners=align), x)
+    assert F.grid_sample(x, tt.full((2, 1, 2, 2), 5.0)).abs().max() == 0
     outside = tt.full((2, 1, 2, 2), math.nan)
-    assert F.grid_sample(x, outside).abs().max() == 0
+    assert F.grid_sample(x, outside).isnan().all()  # as PyTorch's
+    assert F.grid_sample(x, outside, mode="nearest").abs().max() == 0
     assert F.grid_sample(x, outside, padding_mode="border").isfinite().all()
 
 

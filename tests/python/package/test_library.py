@@ -104,3 +104,37 @@ def test_a_refused_function_is_dropped():
     del compute
     gc.collect()
     assert gone() is None
+
+
+def test_operators_as_pytorch_defines_them():
+    @tt.library.custom_op("mine::scaled_sin", mutates_args=())
+    def scaled_sin(x: tt.Tensor, factor: float = 2.0, name: str = "a") -> tt.Tensor:
+        return (x * factor).sin()
+
+    @scaled_sin.register_fake
+    def _(x, factor=2.0, name="a"):
+        return tt.empty_like(x)
+
+    x = tt.tensor([0.5, 1.0], requires_grad=True)
+    assert tt.allclose(scaled_sin(x, name="b"), (x * 2).sin()) and "mine::" in repr(scaled_sin)
+    with pytest.raises(RuntimeError, match="mine::scaled_sin: register_autograd"):
+        scaled_sin(x).sum().backward()
+
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+        ctx.factor = inputs[1]
+
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * ctx.factor * (x * ctx.factor).cos(), None, None
+
+    tt.library.register_autograd("mine::scaled_sin", backward, setup_context=setup_context)
+    assert tt.autograd.gradcheck(
+        lambda x: scaled_sin(x, factor=3.0), x.double().detach().requires_grad_()
+    )
+    scaled_sin.register_kernel("cpu")(lambda x, factor, name: x * 0)
+    assert scaled_sin(x).sum() == 0
+    with pytest.raises(TypeError):
+        scaled_sin(x, wrong=3)
+    with pytest.raises(RuntimeError, match="there is no operator 'mine::none'"):
+        tt.library.register_kernel("mine::none", "cpu", scaled_sin)
