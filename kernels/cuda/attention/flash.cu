@@ -156,9 +156,7 @@ __device__ __forceinline__ void mask_scores(const AttentionPlan& p, const FlashB
   each_score(score, [&](int i, int half, int column, float& x) {
     const int row = 16 * i + 8 * half;
     if (b.query + row >= p.queries || column >= keys) return;
-    const char* const at = m + row * p.mask_query + column * p.mask_key;
-    if (p.mask_dtype != TT_BOOL) x += mask_at(at, p.mask_dtype);
-    else if (*at == 0) x = kMinusInfinity<float>;
+    mask_score(m + row * p.mask_query + column * p.mask_key, p.mask_dtype, &x);
   });
 }
 
@@ -167,25 +165,28 @@ __device__ __forceinline__ void drop_weights(const AttentionPlan& p, const Flash
                                              Scores& weight) {
   static_assert(kSide == 4 * kPhiloxGroup);
   const int column = int(threadIdx.x) % 4 * 2;
-  const int64_t words = (p.keys + kSide - 1) / kSide * kSide;
+  const int64_t groups = (p.keys + kSide - 1) / kSide;
   const int64_t first = (int64_t(b.batch) * p.heads + b.head) * p.queries + b.query;
 #pragma unroll
   for (int i = 0; i < kRowTiles; i++) {
+    uint32_t kept = 0;  // bit 4 j + r
+#pragma unroll 1
+    for (int n = 0; n < 8; n++) {
+      const int64_t row = first + 16 * i + 8 * (n >> 1 & 1);
+      const uint64_t group = uint64_t(row * groups + b.key / kSide);
+      const uint64_t counter =
+          p.offset + group * kPhiloxGroup + uint64_t(n / 4 * 8 + column + (n & 1));
+      const PhiloxBlock random = philox({{uint32_t(counter), uint32_t(counter >> 32), 0, 0}},
+                                        uint32_t(p.seed), uint32_t(p.seed >> 32));
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-      const uint64_t word = uint64_t((first + 16 * i + 8 * half) * words) + uint64_t(b.key);
-      const uint64_t group = p.offset + word / kSide * kPhiloxGroup;
+      for (int w = 0; w < 4; w++)
+        kept |= uint32_t(int32_t(random.word[w] >> 8) < p.threshold) << (n + 8 * w);
+    }
 #pragma unroll
-      for (int e = 0; e < 4; e++) {
-        const uint64_t counter = group + uint64_t(e / 2 * 8 + column + e % 2);
-        const PhiloxBlock random = philox({{uint32_t(counter), uint32_t(counter >> 32), 0, 0}},
-                                          uint32_t(p.seed), uint32_t(p.seed >> 32));
+    for (int j = 0; j < kKeyTiles; j++) {
 #pragma unroll
-        for (int w = 0; w < 4; w++) {
-          const bool kept = int32_t(random.word[w] >> 8) < p.threshold;
-          weight[i][2 * w + e / 2][2 * half + e % 2] *= kept ? float(p.keep_scale) : 0.0f;
-        }
-      }
+      for (int r = 0; r < 4; r++)
+        weight[i][j][r] *= kept >> (4 * j + r) & 1 ? float(p.keep_scale) : 0.0f;
     }
   }
 }

@@ -144,40 +144,54 @@ template <class Shape> __device__ __forceinline__ void hide_keys(const Attention
 template <class Shape> __device__ __forceinline__ void mask_block(const AttentionPlan& p,
                                                                   const GradientPlace& at,
                                                                   typename Shape::Block& score) {
-  const int query_at = Shape::kOfKeys ? at.column : at.row;
-  const int key_at = Shape::kOfKeys ? at.row : at.column;
-  const char* const m = p.mask + at.batch * p.mask_batch + at.head * p.mask_head;
+  const int queries = int(p.queries) - (Shape::kOfKeys ? at.column : at.row);
+  const int keys = int(p.keys) - (Shape::kOfKeys ? at.row : at.column);
+  const int64_t row_step = Shape::kOfKeys ? p.mask_key : p.mask_query;
+  const int64_t column_step = Shape::kOfKeys ? p.mask_query : p.mask_key;
+  const char* const m = p.mask + at.batch * p.mask_batch + at.head * p.mask_head +
+                        at.row * row_step + at.column * column_step;
   each_element<Shape>([&](int row, int column, int i, int j, int r) {
-    const int query = query_at + (Shape::kOfKeys ? column : row);
-    const int key = key_at + (Shape::kOfKeys ? row : column);
-    if (query >= p.queries || key >= p.keys) return;
-    const char* const item = m + query * p.mask_query + key * p.mask_key;
-    if (p.mask_dtype != TT_BOOL) score[i][j][r] += mask_at(item, p.mask_dtype);
-    else if (*item == 0) score[i][j][r] = kMinusInfinity<float>;
+    const int query = Shape::kOfKeys ? column : row;
+    const int key = Shape::kOfKeys ? row : column;
+    if (query < queries && key < keys)
+      mask_score(m + row * row_step + column * column_step, p.mask_dtype, &score[i][j][r]);
   });
 }
 
-// One bit of `kept` per element, in the order of each_element, which `dropped` turns to factors.
+// What dropout keeps: a bit for each of the thread's elements. Keys 16 apart, which most threads
+// have, share a block of random words.
 template <class Shape> struct Dropout {
   static constexpr int kItems = Shape::kRowTiles * Shape::kColumnTiles * 4;
-  uint32_t kept[(kItems + 31) / 32];
+  static constexpr int kShared = Shape::kOfKeys ? Shape::kRowTiles : Shape::kColumnTiles / 2;
+  static constexpr int kStep = Shape::kOfKeys ? kItems / kShared : 8;  // between their bits
+  static_assert(kItems == 32 && kShared <= 2);
+  uint32_t kept;
 
   __device__ __forceinline__ void draw(const AttentionPlan& p, const GradientPlace& at) {
-    const int64_t words = (p.keys + kSide - 1) / kSide * kSide;
+    const int64_t groups = (p.keys + kSide - 1) / kSide;
     const int64_t first = (int64_t(at.batch) * p.heads + at.head) * p.queries;
-    const int query_at = Shape::kOfKeys ? at.column : at.row;
-    const int key_at = Shape::kOfKeys ? at.row : at.column;
-    each_element<Shape>([&](int row, int column, int i, int j, int r) {
-      const int64_t query = first + query_at + (Shape::kOfKeys ? column : row);
-      const int64_t key = key_at + (Shape::kOfKeys ? row : column);
-      const uint32_t word = philox_word(p.seed, p.offset, uint64_t(query * words + key));
-      const int item = (i * Shape::kColumnTiles + j) * 4 + r;
-      kept[item / 32] |= uint32_t(int32_t(word >> 8) < p.threshold) << (item % 32);
-    });
+    kept = 0;
+#pragma unroll 1
+    for (int n = 0; n < kItems / kShared; n++) {
+      const int item = kStep == 8 ? n % 8 + n / 8 * 16 : n;
+      const int i = item / (4 * Shape::kColumnTiles);
+      const int row = at.row + 16 * i + 8 * (item >> 1 & 1);
+      const int column = at.column + item / 4 % Shape::kColumnTiles * 8 + (item & 1);
+      const int64_t query = first + (Shape::kOfKeys ? column : row);
+      const int key = Shape::kOfKeys ? row : column;
+      const uint64_t group = uint64_t(query * groups + key / kSide);
+      const uint64_t counter = p.offset + group * kPhiloxGroup + uint64_t(key % kPhiloxGroup);
+      const PhiloxBlock random = philox({{uint32_t(counter), uint32_t(counter >> 32), 0, 0}},
+                                        uint32_t(p.seed), uint32_t(p.seed >> 32));
+#pragma unroll
+      for (int e = 0; e < kShared; e++) {
+        const uint32_t word = word_of(random, key / kPhiloxGroup + e);
+        kept |= uint32_t(int32_t(word >> 8) < p.threshold) << (item + e * kStep);
+      }
+    }
   }
   __device__ __forceinline__ bool has(int i, int j, int r) const {
-    const int item = (i * Shape::kColumnTiles + j) * 4 + r;
-    return kept[item / 32] >> (item % 32) & 1;
+    return kept >> ((i * Shape::kColumnTiles + j) * 4 + r) & 1;
   }
 };
 

@@ -114,12 +114,25 @@ inline float factor_of(const AttentionPlan& p, bool* scaled) {
   return *scaled ? kLog2E : float(p.scale * 1.4426950408889634);
 }
 
-// An element of a mask of floats.
-__device__ __forceinline__ float mask_at(const char* m, int32_t dtype) {
-  if (dtype == TT_F32) return *reinterpret_cast<const float*>(m);
-  if (dtype == TT_F64) return float(*reinterpret_cast<const double*>(m));
-  const uint16_t half = *reinterpret_cast<const uint16_t*>(m);
-  return dtype == TT_F16 ? widen(F16{half}) : widen(BF16{half});
+// Applies an element of the mask.
+__device__ __forceinline__ void mask_score(const char* m, int32_t dtype, float* score) {
+  if (dtype == TT_BOOL) {
+    *score = *m ? *score : kMinusInfinity<float>;
+  } else if (dtype == TT_F32) {
+    *score += *reinterpret_cast<const float*>(m);
+  } else if (dtype == TT_F64) {
+    *score += float(*reinterpret_cast<const double*>(m));
+  } else {
+    const uint16_t half = *reinterpret_cast<const uint16_t*>(m);
+    *score += dtype == TT_F16 ? widen(F16{half}) : widen(BF16{half});
+  }
+}
+
+// Word `i`, modulo 4, of a block.
+__device__ __forceinline__ uint32_t word_of(const PhiloxBlock& random, int i) {
+  const uint32_t low = i & 1 ? random.word[1] : random.word[0];
+  const uint32_t high = i & 1 ? random.word[3] : random.word[2];
+  return i & 2 ? high : low;
 }
 
 }  // namespace
