@@ -204,14 +204,6 @@ def transfers(rank, size):
         elif rank < 2:
             dist.recv(into := tt.zeros(5, device="cuda"), 1 - rank)
             same(into, np.arange(5.0), "one after the other")
-    group = dist.new_group()
-    if rank == 0:
-        dist.send(tt.arange(5.0).to("cuda"), 1, group=group)
-    elif rank == 1:
-        time.sleep(0.2)  # rank 0 closes the group meanwhile
-        dist.recv(into := tt.zeros(5, device="cuda"), 0, group=group)
-        same(into, np.arange(5.0), "sent before the group was closed")
-    dist.destroy_process_group(group)
 
 
 def model_of():
@@ -253,6 +245,17 @@ def training(rank, size):
     assert tt.equal(joint, others), "other bits than rank 0"
     assert size == 1 or first != alone
     trained(model_of(), batches_of(10 + rank), default_hooks.bf16_compress_hook)
+
+
+def close_at_once(rank, size):
+    """What was sent arrives although its sender closes the group."""
+    group = dist.new_group()
+    if rank == 0:
+        dist.send(tt.arange(5.0).to("cuda"), 1, group=group)
+    else:
+        dist.recv(into := tt.zeros(5, device="cuda"), 0, group=group)
+        same(into, np.arange(5.0), "sent before the group was closed")
+    dist.destroy_process_group(group)
 
 
 def errors(rank, size):
@@ -373,12 +376,14 @@ HOSTS = {
     "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_MNNVL_ENABLE": "0",
     "NCCL_NVLS_ENABLE": "0", "NCCL_DEBUG": "WARN",
 }  # fmt: skip
+PAIR = {"NCCL_HOSTID": "tt-{rank}"}
 SETS = {  # name: processes, cases, timeout of the group, environment
     "direct": (1, [direct], GROUP_SECONDS, {}),
     "alone": (1, COMMON, GROUP_SECONDS, {}),
-    "pair": (2, COMMON, GROUP_SECONDS, {"NCCL_HOSTID": "tt-{rank}"}),
+    "pair": (2, COMMON, GROUP_SECONDS, PAIR),
     "refused": (2, [refused], GROUP_SECONDS, {"TT_FAKE_NCCL": "duplicate"}),
-    "lost": (2, [lost], LOST_SECONDS, {"NCCL_HOSTID": "tt-{rank}"}),
+    "close": (2, [close_at_once], GROUP_SECONDS, {**PAIR, "TT_FAKE_NCCL": "slow"}),
+    "lost": (2, [lost], LOST_SECONDS, PAIR),
 }
 
 
