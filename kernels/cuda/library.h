@@ -67,17 +67,34 @@ class OptionalLibrary {
   int32_t state_ = kUnknown;
 };
 
-// Threads wait for each other while one launches by a library, which takes microseconds.
+// Threads wait for each other while one launches by a library, which takes microseconds, or makes a
+// plan.
 class LaunchLock {
  public:
   explicit LaunchLock(int32_t* busy) : busy_(busy) {
-    while (__atomic_exchange_n(busy_, 1, __ATOMIC_ACQUIRE)) {}
+    while (__atomic_exchange_n(busy_, 1, __ATOMIC_ACQUIRE)) sched_yield();
   }
   ~LaunchLock() { __atomic_store_n(busy_, 0, __ATOMIC_RELEASE); }
   LaunchLock(const LaunchLock&) = delete;
 
  private:
   int32_t* busy_;
+};
+
+// Lets the thread make handles and plans, which allocate, while it captures a graph.
+class AllowDuringCapture {
+#if defined(__CUDACC__)
+ public:
+  AllowDuringCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~AllowDuringCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+#else
+ public:
+  AllowDuringCapture() {}
+#endif
+  AllowDuringCapture(const AllowDuringCapture&) = delete;
 };
 
 constexpr int kMaxLibraryDevices = 16;

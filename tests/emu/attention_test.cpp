@@ -1,9 +1,14 @@
 // Attention forward and backward over several blocks of queries and keys, with causal order, masks,
 // shared key heads and dropout, compared with the definition in double precision; also in halves,
-// by tensor cores.
+// by tensor cores, and by cuDNN's descriptors: its argument is a cuDNN (sdpa_stub.cpp), which then
+// computes in place of the kernels.
+#include <dlfcn.h>
 #include <math.h>
 
+#include <iterator>
+
 #include "kernel_test.h"
+#include "kernels/cuda/attention/sdpa.h"
 #include "kernels/functors/philox.h"
 #include "plan/attention_build.h"
 
@@ -155,7 +160,7 @@ void check_close(const char* name, const Values& got, const Values& want, int wh
 void test_case(const Case& t) {
   Attention a(t);
   const Attention::Expected want = a.expected();
-  in_orders(t.name, a.out, [&] { run(t.name, cuda::attention, nullptr, &a.p); });
+  in_orders(t.name, a.out, [&] { run(t.name, cuda::attention, cuda::attention_workspace, &a.p); });
   check_close(t.name, a.out, want.out, 0);
   const auto backward = [&] {
     run(t.name, cuda::attention_backward, cuda::attention_backward_workspace, &a.p);
@@ -180,11 +185,17 @@ constexpr Case kHalfCases[] = {
     {"halves, 128", 1, 1, 66, 65, 128, 120, true, true, true},
     {"halves, several blocks", 2, 1, 140, 136, 64, 64, true, false, false},
     {"halves, 128, all keys", 1, 1, 34, 72, 128, 128, false, false, false},
+    {"halves, shared heads", 4, 2, 21, 35, 16, 24, true, false, false},
     {"halves, wide", 1, 1, 4, 6, 130, 140, false, true, true},
 };
 
 AttentionRows rows_of(Floats& x, int64_t n, int64_t width) {
   return {x.data(), 0, n * width * 2, width * 2};
+}
+bool g_library = false;  // whether a cuDNN is there
+// Whether it has the case.
+bool is_served(const Case& t, int32_t dtype) {
+  return g_library && dtype == TT_BF16 && !t.masked && !t.drop && t.width % 8 == 0;
 }
 // Weights and results are rounded to halves, each to a relative error of `unit`.
 void test_halves(const Case& t, int32_t dtype) {
@@ -203,7 +214,7 @@ void test_halves(const Case& t, int32_t dtype) {
   a.p.v = rows_of(v, t.keys, t.value_width);
   a.p.out = rows_of(out, t.queries, t.value_width);
   a.p.lse = lse.data();
-  run_in_orders(t.name, cuda::attention, nullptr, &a.p, {&out, &lse});
+  run_in_orders(t.name, cuda::attention, cuda::attention_workspace, &a.p, {&out, &lse});
   const double unit = dtype == TT_F16 ? 0x1p-11 : 0x1p-8;
   const double largest = 1.25 * (t.drop ? a.p.keep_scale : 1);  // of a weight times a value
   for (int64_t i = 0; i < out.size(); i++)
@@ -220,9 +231,11 @@ void test_halves(const Case& t, int32_t dtype) {
   a.p.dv = dv.data();
   run_in_orders(t.name, cuda::attention_backward, cuda::attention_backward_workspace, &a.p,
                 {&dq, &dk, &dv});
+  // cuDNN's gradients are rounded to halves, too.
+  const double roundings = is_served(t, dtype) ? 2.02 : 1.01;
   const auto near = [&](Floats& got, const Values& wanted, const Values& error, int which) {
     for (int64_t i = 0; i < got.size(); i++)
-      check(fabs(got[i] - wanted[size_t(i)]) <= 1.01 * unit * error[size_t(i)] + 1e-5, t.name,
+      check(fabs(got[i] - wanted[size_t(i)]) <= roundings * unit * error[size_t(i)] + 1e-5, t.name,
             which);
   };
   near(dq, want.dq, want.dq_error, -2);
@@ -232,12 +245,31 @@ void test_halves(const Case& t, int32_t dtype) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const int *calls = nullptr, *plans = nullptr;
+  if (argc > 1) {
+    void* const stub = dlopen(argv[1], RTLD_NOW);
+    calls = static_cast<const int*>(dlsym(stub, "sdpa_stub_calls"));
+    plans = static_cast<const int*>(dlsym(stub, "sdpa_stub_plans"));
+    cuda::sdpa::use_library(argv[1]);
+    g_library = true;
+  }
   for (const Case& t : kCases)
-    if (!EMU_TSAN || t.heads == 1) test_case(t);
+    if (!g_library && (!EMU_TSAN || t.heads == 1)) test_case(t);
+  int served = 0;
   for (const Case& t : kHalfCases) {
-    if (EMU_TSAN ? t.queries == 3 : t.width < 40) test_halves(t, TT_F16);
-    if (!EMU_TSAN) test_halves(t, TT_BF16);
+    if (g_library && t.queries * t.keys > 9000) continue;  // the stub takes its time
+    served += is_served(t, TT_BF16);
+    const bool others = !g_library || t.key_heads > 1;  // that it does not have
+    if (others && (EMU_TSAN ? t.queries == 3 : t.width < 40)) test_halves(t, TT_F16);
+    if (!EMU_TSAN && (!g_library || is_served(t, TT_BF16))) test_halves(t, TT_BF16);
+  }
+  if (calls) {
+    // Forward and backward, each in three orders of threads.
+    check(served == 3, "cases for cuDNN", served);
+    check(*calls == served * 2 * 3, "calls of cuDNN", *calls);
+    check(*plans == served * 2, "plans of cuDNN", *plans);
+    cuda::sdpa::use_library(nullptr);
   }
   return finished();
 }

@@ -10,6 +10,7 @@
 // 2 pair + 1 of each tile of 8.
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/flash.h"
+#include "kernels/cuda/attention/sdpa.h"
 #include "kernels/cuda/matmul/mma.h"
 #include "kernels/cuda/rows.h"
 
@@ -347,6 +348,7 @@ namespace cuda {
 
 int32_t attention_backward(const void* plan, void* stream, void* workspace) {
   const AttentionPlan& p = *static_cast<const AttentionPlan*>(plan);
+  if (sdpa::serves(p, sdpa::kBackward)) return sdpa::run(p, sdpa::kBackward, stream, workspace);
   if (flash::serves_backward(p)) return flash::backward(p, stream, workspace);
   switch (p.dtype) {
     case TT_F16: return launch_backward<F16>(p, stream, workspace);
@@ -357,6 +359,7 @@ int32_t attention_backward(const void* plan, void* stream, void* workspace) {
 }
 size_t attention_backward_workspace(const void* plan) {
   const AttentionPlan& p = *static_cast<const AttentionPlan*>(plan);
+  if (sdpa::serves(p, sdpa::kBackward)) return sdpa::workspace_bytes(p, sdpa::kBackward);
   if (flash::serves_backward(p)) return flash::backward_workspace(p);
   return size_t(p.batch * p.heads * p.queries) * 8;
 }

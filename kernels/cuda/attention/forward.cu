@@ -2,6 +2,7 @@
 // sum (online softmax, Milakov and Gimelshein, arXiv:1805.02867), and kColumns columns of v.
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/flash.h"
+#include "kernels/cuda/attention/sdpa.h"
 #include "kernels/cuda/rows.h"
 
 namespace TT_NS {
@@ -104,9 +105,10 @@ template <class S> int32_t launch_forward(const AttentionPlan& p, void* stream) 
 
 namespace cuda {
 
-int32_t attention(const void* plan, void* stream, void*) {
+int32_t attention(const void* plan, void* stream, void* workspace) {
   const AttentionPlan& p = *static_cast<const AttentionPlan*>(plan);
   if (p.batch * p.heads * p.queries == 0) return TT_OK;
+  if (sdpa::serves(p, sdpa::kForward)) return sdpa::run(p, sdpa::kForward, stream, workspace);
   if (flash::serves(p)) return flash::forward(p, stream);
   switch (p.dtype) {
     case TT_F16: return launch_forward<F16>(p, stream);
@@ -114,6 +116,10 @@ int32_t attention(const void* plan, void* stream, void*) {
     case TT_F64: return launch_forward<double>(p, stream);
     default: return launch_forward<float>(p, stream);
   }
+}
+size_t attention_workspace(const void* plan) {
+  const AttentionPlan& p = *static_cast<const AttentionPlan*>(plan);
+  return sdpa::serves(p, sdpa::kForward) ? sdpa::workspace_bytes(p, sdpa::kForward) : 0;
 }
 
 }  // namespace cuda

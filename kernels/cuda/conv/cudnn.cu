@@ -335,6 +335,7 @@ void drop(Entry* e) {
 bool make(Entry* e) {
   const Geometry& g = e->geometry;
   if (g.device < 0) return false;
+  const AllowDuringCapture allow;
   void* const handle = handle_of(g.device);
   const Library& lib = g_library;
   return handle && lib.new_tensor(&e->x) == 0 && lib.new_tensor(&e->y) == 0 &&
