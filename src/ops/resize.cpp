@@ -145,7 +145,7 @@ static void round_weights(const Tensor& w) {
   for (int bits = 0; bits < 22 && __builtin_floor(2 * unit * largest + 0.5) < 0x1p15; bits++)
     unit *= 2;
   for (int64_t i = 0; i < w.numel; i++)
-    x[i] = __builtin_trunc(x[i] * unit + __builtin_copysign(0.5, x[i])) / unit;
+    x[i] = double(int64_t(x[i] * unit + __builtin_copysign(0.5, x[i]))) / unit;
 }
 struct Filter {
   bool bicubic, antialias, align;
