@@ -8,26 +8,42 @@
 
 TT_ISA_BEGIN
 
-// Updates n elements; the rest at the end is a padded vector.
-template <class T, class R> TT_INLINE void run_rule(const R& rule, const Run<T>& all, int64_t n) {
-  constexpr int L = kLanes<T>;
-  int64_t i = 0;
-  for (; i + L <= n; i += L)
-    rule(Run<T>{all.p + i, all.g + i, {all.s[0] + i, all.s[1] + i, all.s[2] + i}});
-  if (i == n) return;
-  alignas(64) T rest[2 + kOptimStates][L] = {};
-  const size_t bytes = size_t(n - i) * sizeof(T);
-  __builtin_memcpy(rest[0], all.p + i, bytes);
-  __builtin_memcpy(rest[1], all.g + i, bytes);
-  for (int k = 0; k < kOptimStates; k++)
-    if (rule.has[k]) __builtin_memcpy(rest[2 + k], all.s[k] + i, bytes);
-  rule(Run<T>{rest[0], rest[1], {rest[2], rest[3], rest[4]}});
-  __builtin_memcpy(all.p + i, rest[0], bytes);
-  for (int k = 0; k < kOptimStates; k++)
-    if (rule.has[k]) __builtin_memcpy(all.s[k] + i, rest[2 + k], bytes);
+// The addresses of element i.
+template <class T> TT_INLINE Run<T> run_at(const Run<T>& run, int64_t i) {
+  return {run.p + i, run.g + i, {run.s[0] + i, run.s[1] + i, run.s[2] + i}};
 }
 
-// Updates elements [from, to) of an item whose dtype is T.
+// Updates n elements. The rest at the end is a padded vector in the same loop, so that a rule is
+// compiled once.
+template <class T, class R> TT_INLINE void run_rule(const R& rule, const Run<T>& all, int64_t n) {
+  constexpr int L = kLanes<T>;
+  alignas(64) T padded[2 + kOptimStates][L] = {};
+  const int64_t rest = n & (L - 1);
+  const auto part = Part<T>(int32_t(rest));
+  const Run<T> end = run_at(all, n - rest);
+  Run<T> run = all;
+  for (int64_t whole = n - rest;; whole = 0) {
+    if (whole == 0) {
+      if (rest == 0) return;
+      store(padded[0], load(end.p, part));
+      store(padded[1], load(end.g, part));
+      for (int k = 0; k < kOptimStates; k++)
+        if (rule.has[k]) store(padded[2 + k], load(end.s[k], part));
+      run = {padded[0], padded[1], {padded[2], padded[3], padded[4]}};
+      whole = L;
+    }
+    for (int64_t i = 0; i < whole; i += L) rule(run_at(run, i));
+    if (run.p == padded[0]) break;
+  }
+  store(end.p, load(padded[0]), part);
+  for (int k = 0; k < kOptimStates; k++)
+    if (rule.has[k]) store(end.s[k], load(padded[2 + k]), part);
+}
+
+// Updates elements [from, to) of an item.
+using Update = void (*)(const OptimItem& item, int64_t from, int64_t to);
+
+// An Update of an item whose dtype is T.
 template <class T, class R>
 TT_NOINLINE void run_direct(const OptimItem& item, int64_t from, int64_t to) {
   Run<T> run = {
@@ -38,21 +54,26 @@ TT_NOINLINE void run_direct(const OptimItem& item, int64_t from, int64_t to) {
   run_rule<T>(R(item), run, to - from);
 }
 
-// Updates elements [from, to) of an item of f16 or bf16, in f32.
-template <class R> TT_NOINLINE void run_half(const OptimItem& item, int64_t from, int64_t to) {
+// Updates elements [from, to) of an item of f16 or bf16, block by block in f32.
+TT_NOINLINE void run_half(const OptimItem& item, int64_t from, int64_t to, Update update) {
   alignas(64) float v[2 + kOptimStates][kRowBlock];
-  const R rule(item);
+  OptimItem block = item;
+  block.dtype = TT_F32;
+  block.param = reinterpret_cast<char*>(v[0]);
+  block.grad = reinterpret_cast<char*>(v[1]);
+  for (int k = 0; k < kOptimStates; k++)
+    if (item.state[k]) block.state[k] = reinterpret_cast<char*>(v[2 + k]);
   for (int64_t i = from; i < to; i += kRowBlock) {
     const int64_t n = min(to - i, kRowBlock);
     load_run(v[0], item.param + 2 * i, 2, n, item.dtype);
     load_run(v[1], item.grad + 2 * i, 2, n, item.dtype);
     for (int k = 0; k < kOptimStates; k++)
-      if (rule.has[k] && !rule.fresh[k])
+      if (item.state[k] && !(item.fresh >> k & 1))
         load_run(v[2 + k], item.state[k] + 2 * i, 2, n, item.dtype);
-    run_rule<float>(rule, Run<float>{v[0], v[1], {v[2], v[3], v[4]}}, n);
+    update(block, 0, n);
     store_f32(item.param + 2 * i, 2, v[0], n, item.dtype);
     for (int k = 0; k < kOptimStates; k++)
-      if (rule.has[k]) store_f32(item.state[k] + 2 * i, 2, v[2 + k], n, item.dtype);
+      if (item.state[k]) store_f32(item.state[k] + 2 * i, 2, v[2 + k], n, item.dtype);
   }
 }
 
@@ -60,7 +81,7 @@ template <template <class> class R>
 TT_INLINE void run_item(const OptimItem& item, int64_t from, int64_t to) {
   if (item.dtype == TT_F32) return run_direct<float, R<float>>(item, from, to);
   if (is_dtype(item.dtype, TT_F64)) return run_direct<double, R<double>>(item, from, to);
-  if (is_built(TT_F16) || is_built(TT_BF16)) run_half<R<float>>(item, from, to);
+  if (is_built(TT_F16) || is_built(TT_BF16)) run_half(item, from, to, run_direct<float, R<float>>);
 }
 
 TT_ISA_END
