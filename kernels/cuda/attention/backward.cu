@@ -215,7 +215,7 @@ __device__ __forceinline__ void score_gradients(const AttentionPlan& p, const At
   }
   both_products(shared, q, k, g, v);
   __syncthreads();
-#pragma unroll
+#pragma unroll 1
   for (int e = 0; e < kSide * kSide / kThreads; e++) {
     const int item = e * kThreads + int(threadIdx.x);
     const int row = item / kSide;

@@ -45,14 +45,14 @@ template <class S> __global__ void __launch_bounds__(kThreads)
       for (int j = 0; j < 4; j++) {
         const int row = int(threadIdx.x) / 16 + 16 * i;
         const int column = int(threadIdx.x) % 16 + 16 * j;
-        shared.s[row * kPitch + column] = score_of(p, b, row, column, c[i][j]);
+        shared.s[row * kPitch + column] = c[i][j];
       }
     }
     __syncthreads();
     for (int row = warp; row < kSide; row += kThreads / kWarp) {
       T* const s = shared.s + row * kPitch;
-      const T low = s[lane];
-      const T high = s[lane + kWarp];
+      const T low = score_of(p, b, row, lane, s[lane]);
+      const T high = score_of(p, b, row, lane + kWarp, s[lane + kWarp]);
       const T before = shared.row[kMaximum][row];
       T maximum = max_warp(high > low || high != high ? high : low);
       if (!(maximum > before) && maximum == maximum) maximum = before;
