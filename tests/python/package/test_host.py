@@ -209,7 +209,7 @@ print("done")"""
 
 
 def test_long_calls_release_the_lock():
-    x = tt.rand(900, 900)
+    x = tt.rand(2000, 2000)  # a product takes long enough to switch threads many times
     for _ in range(3):
         x @ x
     count, running = [0], True
