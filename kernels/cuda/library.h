@@ -16,13 +16,18 @@ template <class F> bool find_function(void* library, const char* name, F* f) {
 
 class OptionalLibrary {
  public:
+#if defined(__CUDACC__)
+  static constexpr const char* kUsual = "";
+#else
+  static constexpr const char* kUsual = nullptr;  // the emulation has none
+#endif
   // names: of versions, the preferred one first, ended by NULL. find_all: whether all functions
   // were found.
-  constexpr OptionalLibrary(const char* const* names, bool (*find_all)(void* library))
-      : names_(names), find_all_(find_all) {}
+  constexpr OptionalLibrary(const char* const* names, bool (*find_all)(void* library),
+                            const char* path = kUsual)
+      : names_(names), find_all_(find_all), path_(path) {}
 
-  // Which library serves: NULL means none, "" the system's. The default is "" on devices, NULL in
-  // the emulation.
+  // Which library serves: NULL means none, "" the system's.
   void use(const char* path) {
     path_ = path;
     __atomic_store_n(&state_, int32_t(kUnknown), __ATOMIC_RELEASE);
@@ -59,11 +64,7 @@ class OptionalLibrary {
 
   const char* const* names_;
   bool (*find_all_)(void*);
-#if defined(__CUDACC__)
-  const char* path_ = "";
-#else
-  const char* path_ = nullptr;
-#endif
+  const char* path_;
   int32_t state_ = kUnknown;
 };
 

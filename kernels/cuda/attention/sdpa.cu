@@ -158,7 +158,9 @@ bool find_all(void* from) {
          find_function(from, "cudnnBackendExecute", &out->execute) && out->version() >= kOldest;
 }
 constexpr const char* kNames[] = {"libcudnn.so.9", nullptr};
-constinit OptionalLibrary g_file(kNames, find_all);
+// Nobody has it unless use_library asks: no device has run these graphs yet, and each geometry's
+// plan is compiled for tenths of a second.
+constinit OptionalLibrary g_file(kNames, find_all, nullptr);
 
 // ---- geometries ----
 

@@ -1,5 +1,5 @@
-// Attention by cuDNN, which is opened by the first one that it can serve: f16 and bf16 with rows of
-// at most 128 numbers, without mask and dropout. Plans are kept by geometry. Only graphs serve that
+// Attention by cuDNN, once use_library has asked for it: f16 and bf16 with rows of at most 128
+// numbers, without mask and dropout. Plans are kept by geometry. Only graphs serve that
 // give the same bits in every run.
 #pragma once
 
