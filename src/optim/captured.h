@@ -12,7 +12,7 @@ struct CountedParam {
   int64_t group, param;  // positions in the optimizer
   const char* data;      // its memory when the step was recorded
   uint32_t states;       // bit k: it has state k
-  uint32_t fresh;        // bit k: state k is not initialised
+  uint32_t fresh;        // bit k: state k was made for the captured step
 };
 // What optim_step takes besides tensors: the optimizer, whose factors and counts each run asks for
 // anew, so that schedules go on in a captured step.

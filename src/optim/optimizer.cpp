@@ -230,6 +230,7 @@ void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor
   op::copy_(*own, value->device == p.device ? TensorRef::share(value)
                                             : op::to(*value, Dtype::kNone, p.device));
   o.params[param].state[k] = std::move(own);  // callbacks may have added parameters meanwhile
+  o.params[param].fresh &= ~(1u << k);
 }
 
 // ---- the state as lists ----

@@ -21,7 +21,8 @@ enum GroupExtra {
 struct ParamSlot {
   TensorRef param;
   TensorRef state[kOptimStates];
-  double step = -1;  // number of steps taken; -1: none, or the class does not count them
+  double step = -1;    // number of steps taken; -1: none, or the class does not count them
+  uint32_t fresh = 0;  // bit k: state k has no values before the next step (a capture made it)
   double number[kOptimNumbers] = {__builtin_nan(""), __builtin_nan("")};  // nan: absent
 };
 struct ParamGroup {

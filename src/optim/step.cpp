@@ -140,7 +140,7 @@ void Step::set_arrays(int64_t i, uint32_t states, OptimItem* item) {
   }
   item->param = p->data;
   item->grad = g->data;
-  item->fresh = 0;
+  item->fresh = slot.fresh;
   for (int k = 0; k < kOptimStates; k++) {
     item->state[k] = nullptr;
     if (!(states >> k & 1)) continue;
@@ -271,6 +271,7 @@ void Step::commit() noexcept {
       ParamSlot& s = o_.params[i];
       if (!grads_[i]) continue;
       count_step(*o_.cls, g, s);
+      s.fresh = 0;
       s.param->bump_version();
     }
 }
@@ -328,7 +329,8 @@ bool renew_items(Optimizer& o, OptimItem* items, int64_t n) {
     o.cls->factors(g.value, next_step(s), s.number, &next);
     item.factors = next.factors;
     item.flags = next.flags;
-    item.fresh = 0;
+    item.fresh = s.fresh;
+    s.fresh = 0;
     count_step(*o.cls, g, s);
     s.param->bump_version();
   });
@@ -378,7 +380,7 @@ static void set_factors(Object& object, char* data) {
            "parameter {} of the optimizer, or its state, has other memory than in the captured "
            "step: capture it again",
            p.param);
-    item->fresh = p.fresh;
+    item->fresh = slot.fresh;
     item++;
   }
 }
@@ -386,9 +388,9 @@ static void set_factors(Object& object, char* data) {
 static void count_steps(Object& object, char*) {
   StepCounter& c = counter_of(object);
   Optimizer& o = *c.optimizer;
-  for (CountedParam& p : c.params) {
+  for (const CountedParam& p : c.params) {
     count_step(*o.cls, o.groups[p.group], o.params[p.param]);
-    p.fresh = 0;
+    o.params[p.param].fresh = 0;
   }
 }
 
@@ -436,11 +438,31 @@ class NewStates {
   bool done_ = false;
 };
 
+// Marks the new states as fresh until a step has run; not if the operator fails.
+class FreshStates {
+ public:
+  FreshStates(Optimizer& o, const StepCounter& c) : o_(o), c_(c) {
+    for (const CountedParam& p : c_.params) o_.params[p.param].fresh |= p.fresh;
+  }
+  ~FreshStates() {
+    if (done_) return;
+    for (const CountedParam& p : c_.params) o_.params[p.param].fresh &= ~p.fresh;
+  }
+  FreshStates(const FreshStates&) = delete;
+  void keep() { done_ = true; }
+
+ private:
+  Optimizer& o_;
+  const StepCounter& c_;
+  bool done_ = false;
+};
+
 void Step::run_as_operator() {
   for (const Batch& b : batches_) {
     const Ref<StepCounter> counter = new_counter(o_);
     make_states(*counter, b);
     NewStates made(o_, changes_);
+    FreshStates fresh(o_, *counter);
     SmallVec<const Tensor*, 8> params, grads, states;
     for (const CountedParam& p : counter->params) {
       const ParamSlot& slot = o_.params[p.param];
@@ -450,6 +472,7 @@ void Step::run_as_operator() {
         if (p.states >> k & 1) states.push_back(slot.state[k].get());
     }
     op::optim_step(params, grads, states, *counter);
+    fresh.keep();
     made.keep();
   }
 }
