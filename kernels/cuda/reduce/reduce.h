@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kReduceThreads = 256;
 constexpr int kReduceUnroll = 4;
-constexpr int kColumnLoads = 8;  // of a thread at once
+template <class T> constexpr int kColumnLoads = sizeof(T) == 4 ? 8 : 4;  // of a thread at once
 
 // What the kernels of one family do; each names those that it knows.
 enum class ReduceKind : int32_t { kSum, kProd, kMax, kMin };
@@ -181,9 +181,24 @@ template <class R> struct Reducer {
       acc[1] = combine(acc[1], one(p + j * item, j));
     return combine(combine(acc[0], acc[1]), combine(acc[2], acc[3]));
   }
-  // The same of a strided sequence, in groups of loads.
-  template <int kLoads> __device__ __forceinline__ P walk(const char* p, int64_t from, int64_t to,
-                                                          int thread, int threads) const {
+  // The same of a strided sequence.
+  __device__ __forceinline__ P walk(const char* p, int64_t from, int64_t to, int thread,
+                                    int threads) const {
+    P acc[2] = {R::identity(a), R::identity(a)};
+    int64_t i = from + thread;
+    for (; i + threads < to; i += 2 * threads) {
+      const P first = one(p + reduced_offset(i), i);
+      const P second = one(p + reduced_offset(i + threads), i + threads);
+      acc[0] = combine(acc[0], first);
+      acc[1] = combine(acc[1], second);
+    }
+    if (i < to) acc[0] = combine(acc[0], one(p + reduced_offset(i), i));
+    return combine(acc[0], acc[1]);
+  }
+  // The same of a column, whose loads come in groups; more code and registers.
+  __device__ __forceinline__ P walk_column(const char* p, int64_t from, int64_t to, int thread,
+                                           int threads) const {
+    constexpr int kLoads = kColumnLoads<T>;
     P result = R::identity(a);
     with_stored<T>(a.dtype, [&](auto s) {
       using S = decltype(s);
@@ -264,7 +279,7 @@ template <class R> __global__ void __launch_bounds__(kReduceThreads)
     const int thread = int(threadIdx.x);
     const int threads = int(blockDim.x);
     P value = a.runs ? reducer.run(in, from, to, thread, threads)
-                     : reducer.template walk<2>(in, from, to, thread, threads);
+                     : reducer.walk(in, from, to, thread, threads);
     value = reducer.gather(value, shared);
     if (thread == 0) reducer.put(output, split, value);
   }
@@ -289,7 +304,7 @@ template <class R> __global__ void __launch_bounds__(kReduceThreads)
           a.in + column * a.stride[0] + reducer.offset_of(a.stride, 1, a.n_kept, other);
       const int64_t from = split * a.split_len;
       const int64_t to = smaller(a.length, from + a.split_len);
-      value = reducer.template walk<kColumnLoads>(in, from, to, int(threadIdx.y), int(blockDim.y));
+      value = reducer.walk_column(in, from, to, int(threadIdx.y), int(blockDim.y));
     }
     if (blockDim.y > 1) {
       shared[thread] = value;
