@@ -43,27 +43,39 @@ template <int kOperands> struct Walk {
       for (int k = 0; k < kOperands; k++) stride[k][d] = p.stride[k][d] * step;
     }
   }
+  // Few plans have more than kUnrolled dimensions, and code for all would be most of a kernel.
   __device__ __forceinline__ void find(int64_t i, int64_t (&offset)[kOperands]) const {
 #pragma unroll
     for (int k = 0; k < kOperands; k++) offset[k] = 0;
-#pragma unroll
-    for (int d = 0; d < kMaxWalkDims; d++) {
-      if (d == ndim) break;
-      int64_t rest, index;
-      if (d + 1 == ndim) {
-        rest = 0;
-        index = i;
-      } else if (wide) {
-        rest = i / size[d];
-        index = i - rest * size[d];
-      } else {
-        rest = divisor[d].divide(uint32_t(i));
-        index = uint32_t(i) - uint32_t(rest) * divisor[d].d;
+    if (wide) {
+#pragma unroll 1
+      for (int d = 0; d < ndim; d++) {
+        const int64_t rest = d + 1 == ndim ? 0 : i / size[d];
+        add(d, i - rest * size[d], offset);
+        i = rest;
       }
-#pragma unroll
-      for (int k = 0; k < kOperands; k++) offset[k] += index * stride[k][d];
-      i = rest;
+      return;
     }
+    uint32_t left = uint32_t(i);
+#pragma unroll
+    for (int d = 0; d < kUnrolled; d++)
+      if (d < ndim) left = step(d, left, offset);
+#pragma unroll 1
+    for (int d = kUnrolled; d < ndim; d++) left = step(d, left, offset);
+  }
+
+ private:
+  static constexpr int kUnrolled = 3;
+
+  __device__ __forceinline__ void add(int d, int64_t index, int64_t (&offset)[kOperands]) const {
+#pragma unroll
+    for (int k = 0; k < kOperands; k++) offset[k] += index * stride[k][d];
+  }
+  // Returns what is left for the dimensions behind d.
+  __device__ __forceinline__ uint32_t step(int d, uint32_t i, int64_t (&offset)[kOperands]) const {
+    const uint32_t rest = d + 1 == ndim ? 0 : divisor[d].divide(i);
+    add(d, i - rest * divisor[d].d, offset);
+    return rest;
   }
 };
 
