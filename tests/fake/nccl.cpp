@@ -153,7 +153,7 @@ CommRef& comm_of(void* c) { return *static_cast<CommRef*>(c); }
 template <class F> int run(void* comm, void* stream, std::vector<Transfer> transfers, F end) {
   const CommRef c = comm_of(comm);
   c->in_progress = kInProgressCalls;
-  auto exchange = std::make_shared<Exchange>(std::move(transfers));
+  auto exchange = std::make_shared<Exchange>(Exchange{std::move(transfers)});
   const bool receives = std::any_of(exchange->transfers.begin(), exchange->transfers.end(),
                                     [](const Transfer& t) { return !t.sends; });
   const char* wanted = getenv("TT_FAKE_NCCL");
