@@ -226,23 +226,27 @@ TT_ISA_END
 
 TT_ENTRY_BEGIN
 
+int32_t run_indirect(const ElementPlan& plan, int64_t begin, int64_t end, Block block,
+                     uint32_t native) noexcept {
+  if (begin >= end) return TT_OK;
+  if (plan.dense && end - begin <= kBlockBytes / 16)
+    return run_few(plan, begin, end, block, native);
+  if (plan.dense) return run_dense(plan, begin, end, block, native);
+  return run_strided(plan, begin, end, block, native);
+}
+
 int32_t run_elementwise(const ElementPlan& plan, int64_t begin, int64_t end, Block block,
                         uint32_t native) noexcept {
   if (begin >= end) return TT_OK;
   bool direct = plan.dense && plan.n <= kStreamCandidate / 16;
   for (int k = 1; k < plan.n_operands; k++) direct = direct && !plan.scalar_in[k];
-  if (direct) {
-    const char* in[kMaxOperands] = {};
-    for (int k = 1; k < plan.n_operands; k++)
-      in[k] = plan.ptr[k] + begin * kItemSize[native_of(native, k)];
-    block(plan, plan.ptr[0] + begin * kItemSize[native_of(native, 0)], in[1], in[2], in[3],
-          end - begin);
-    return TT_OK;
-  }
-  if (plan.dense && end - begin <= kBlockBytes / 16)
-    return run_few(plan, begin, end, block, native);
-  if (plan.dense) return run_dense(plan, begin, end, block, native);
-  return run_strided(plan, begin, end, block, native);
+  if (!direct) return run_indirect(plan, begin, end, block, native);
+  const char* in[kMaxOperands] = {};
+  for (int k = 1; k < plan.n_operands; k++)
+    in[k] = plan.ptr[k] + begin * kItemSize[native_of(native, k)];
+  block(plan, plan.ptr[0] + begin * kItemSize[native_of(native, 0)], in[1], in[2], in[3],
+        end - begin);
+  return TT_OK;
 }
 
 TT_ENTRY_END

@@ -24,6 +24,9 @@ using Block = void (*)(const ElementPlan& plan, char* out, const char* a, const 
 // native: the dtypes that block reads and writes, 8 bits per operand, operand 0 lowest.
 int32_t run_elementwise(const ElementPlan& plan, int64_t begin, int64_t end, Block block,
                         uint32_t native) noexcept;
+// The same where operands are known not to be dense arrays of the type alone.
+int32_t run_indirect(const ElementPlan& plan, int64_t begin, int64_t end, Block block,
+                     uint32_t native) noexcept;
 // The copy kernel: any dtype to any dtype.
 int32_t run_copy(const ElementPlan& plan, int64_t begin, int64_t end) noexcept;
 // Maps one function over n doubles, for functors with a kVector.
@@ -197,7 +200,7 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
   static TT_INLINE int32_t run(const ElementPlan& plan, int64_t begin, int64_t end, int32_t dtype) {
     bool direct = plan.dense && plan.n <= kStreamCandidate / kOutSize;
     for (int i = 1; i <= kArity; i++) direct = direct && !plan.scalar_in[i];
-    if (TT_UNLIKELY(!direct)) return run_elementwise(plan, begin, end, block, native(dtype));
+    if (TT_UNLIKELY(!direct)) return run_indirect(plan, begin, end, block, native(dtype));
     const char* in[4] = {};
     if constexpr (kArity >= 1) in[1] = plan.ptr[1] + begin * kInSize<1>;
     if constexpr (kArity >= 2) in[2] = plan.ptr[2] + begin * kInSize<2>;
