@@ -178,12 +178,11 @@ static tt_status build(tt_ctx* c, const char* net, model* m) {
   }
   TRY(tt_nn_sequential(c, &m->net));
   if (strcmp(net, "tiny") == 0 || strcmp(net, "mlp") == 0) {
+    const int64_t sizes[2][4] = {{784, 512, 512, 10}, {8, 16, 16, 4}}, batches[2] = {128, 4};
     const int tiny = net[0] == 't';
-    const int64_t sizes[2][4] = {{784, 512, 512, 10}, {8, 16, 16, 4}};
-    int64_t shape[2] = {tiny ? 4 : 128, tiny ? 8 : 784};
-    if (m->batch) shape[0] = m->batch;
+    const int64_t shape[2] = {m->batch ? m->batch : batches[tiny], sizes[tiny][0]};
     TRY(tt_randn(c, shape, 2, NULL, &m->x));
-    TRY(tt_randint(c, 0, tiny ? 4 : 10, shape, 1, NULL, &m->y));
+    TRY(tt_randint(c, 0, sizes[tiny][3], shape, 1, NULL, &m->y));
     return dense(c, m->net, sizes[tiny], 4);
   }
   TRY(images(c, m));

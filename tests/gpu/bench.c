@@ -39,7 +39,7 @@ struct Row {
   tt_dtype dtype;
   int64_t n[kDims]; /* sizes, as `make` reads them; 0 ends a shape */
   double bytes, flops;
-  int n_grads; /* backward follows, to so many of the first operands */
+  int n_grads; /* if positive, backward follows, with gradients of the first n_grads operands */
   int option;  /* dim, causal or padding */
 };
 

@@ -168,8 +168,8 @@ __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
     "accelerator amp ao array_api autograd backends compiler cpu cuda distributed distributions "
     "errors export fft files func futures fx hub jit library linalg mps multiprocessing nn onnx "
-    "optim overrides profiler random runtime safetensors serialization signal sparse special storage "
-    "testing types utils version xpu"
+    "optim overrides profiler random runtime safetensors serialization signal sparse special "
+    "storage testing types utils version xpu"
 )
 # module -> names of it that users find here
 ELSEWHERE = {

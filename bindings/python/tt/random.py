@@ -98,7 +98,7 @@ class Generator(GeneratorHandle):
         return 4 * super().get_state()[1]
 
     def set_offset(self, offset: int) -> None:
-        """Continues after so many numbers, a multiple of 4, since the seed was set."""
+        """Continues as if `offset` numbers, a multiple of 4, had been drawn since the seeding."""
         if offset < 0 or offset % 4:
             raise ValueError(
                 f"set_offset: offset is {offset}: must be a multiple of 4, not below 0"
