@@ -192,7 +192,8 @@ constexpr Case kHalfCases[] = {
 AttentionRows rows_of(Floats& x, int64_t n, int64_t width) {
   return {x.data(), 0, n * width * 2, width * 2};
 }
-bool g_library = false;  // whether a cuDNN is there
+bool g_library = false;   // whether a cuDNN is there
+bool g_backward = false;  // also for gradients
 // Whether it has the case.
 bool is_served(const Case& t, int32_t dtype) {
   return g_library && dtype == TT_BF16 && !t.masked && !t.drop && t.width % 8 == 0;
@@ -232,7 +233,7 @@ void test_halves(const Case& t, int32_t dtype) {
   run_in_orders(t.name, cuda::attention_backward, cuda::attention_backward_workspace, &a.p,
                 {&dq, &dk, &dv});
   // cuDNN's gradients are rounded to halves, too.
-  const double roundings = is_served(t, dtype) ? 2.02 : 1.01;
+  const double roundings = g_backward && is_served(t, dtype) ? 2.02 : 1.01;
   const auto near = [&](Floats& got, const Values& wanted, const Values& error, int which) {
     for (int64_t i = 0; i < got.size(); i++)
       check(fabs(got[i] - wanted[size_t(i)]) <= roundings * unit * error[size_t(i)] + 1e-5, t.name,
@@ -243,33 +244,66 @@ void test_halves(const Case& t, int32_t dtype) {
   near(dv, want.dv, want.dv_error, -4);
 }
 
+// The graphs of the stub at argv[1].
+void test_library(const char* path) {
+  void* const stub = dlopen(path, RTLD_NOW);
+  int& calls = *static_cast<int*>(dlsym(stub, "sdpa_stub_calls"));
+  int& plans = *static_cast<int*>(dlsym(stub, "sdpa_stub_plans"));
+  bool& refuses = *static_cast<bool*>(dlsym(stub, "sdpa_stub_refuses"));
+  g_library = true;
+  // Everything by the library; the forward pass alone, whose lse own kernels read; nothing, because
+  // it makes plans and refuses to run them.
+  enum { kAll, kForward, kRefuses, kWays };
+  for (int way = 0; way < kWays; way++) {
+    g_backward = way == kAll;
+    refuses = way == kRefuses;
+    calls = plans = 0;
+    cuda::sdpa::use_library(path, {0, g_backward});
+    int served = 0;
+    for (const Case& t : kHalfCases) {
+      if (t.queries * t.keys > (way == kAll ? 5000 : 1000)) continue;  // the stub takes its time
+      const bool is_here = is_served(t, TT_BF16);
+      served += is_here;
+      const bool others = way == kAll && t.key_heads > 1;  // that it does not have
+      if (others && (EMU_TSAN ? t.queries == 3 : t.width < 40)) test_halves(t, TT_F16);
+      if (!EMU_TSAN && is_here) test_halves(t, TT_BF16);
+    }
+    // Forward and backward, each in three orders of threads; who refuses is asked once.
+    const int tasks = g_backward ? 2 : 1;
+    check(served == (way == kAll ? 2 : 1), "cases for cuDNN", served);
+    check(calls == served * tasks * (refuses ? 1 : 3), "calls of cuDNN", calls);
+    check(plans == served * tasks, "plans of cuDNN", plans);
+  }
+  refuses = false;
+
+  // By default only large forward passes are left to it.
+  Attention a({"large", 64, 64, 16, 16, 16, 16, true, false, false});
+  a.p.dtype = TT_BF16;
+  cuda::sdpa::use_library(path, cuda::sdpa::kWhereFaster);
+  check(!cuda::sdpa::serves(a.p, cuda::sdpa::kForward), "a small pass", 0);
+  check(cuda::attention_workspace(&a.p) == 0, "its workspace", 0);
+  a.p.keys = 16384;
+  a.p.queries = 1024;
+  check(cuda::sdpa::serves(a.p, cuda::sdpa::kForward), "a large pass", 0);
+  check(cuda::attention_workspace(&a.p) > 0, "its workspace", 1);
+  check(!cuda::sdpa::serves(a.p, cuda::sdpa::kBackward), "its gradients", 0);
+  a.p.mask_dtype = TT_BOOL;
+  check(!cuda::sdpa::serves(a.p, cuda::sdpa::kForward), "a masked pass", 0);
+  cuda::sdpa::use_library(nullptr);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int *calls = nullptr, *plans = nullptr;
   if (argc > 1) {
-    void* const stub = dlopen(argv[1], RTLD_NOW);
-    calls = static_cast<const int*>(dlsym(stub, "sdpa_stub_calls"));
-    plans = static_cast<const int*>(dlsym(stub, "sdpa_stub_plans"));
-    cuda::sdpa::use_library(argv[1]);
-    g_library = true;
+    test_library(argv[1]);
+    return finished();
   }
   for (const Case& t : kCases)
-    if (!g_library && (!EMU_TSAN || t.heads == 1)) test_case(t);
-  int served = 0;
+    if (!EMU_TSAN || t.heads == 1) test_case(t);
   for (const Case& t : kHalfCases) {
-    if (g_library && t.queries * t.keys > 5000) continue;  // the stub takes its time
-    served += is_served(t, TT_BF16);
-    const bool others = !g_library || t.key_heads > 1;  // that it does not have
-    if (others && (EMU_TSAN ? t.queries == 3 : t.width < 40)) test_halves(t, TT_F16);
-    if (!EMU_TSAN && (!g_library || is_served(t, TT_BF16))) test_halves(t, TT_BF16);
-  }
-  if (calls) {
-    // Forward and backward, each in three orders of threads.
-    check(served == 2, "cases for cuDNN", served);
-    check(*calls == served * 2 * 3, "calls of cuDNN", *calls);
-    check(*plans == served * 2, "plans of cuDNN", *plans);
-    cuda::sdpa::use_library(nullptr);
+    if (EMU_TSAN ? t.queries == 3 : t.width < 40) test_halves(t, TT_F16);
+    if (!EMU_TSAN) test_halves(t, TT_BF16);
   }
   return finished();
 }

@@ -13,8 +13,10 @@
 #define EXPORT extern "C" __attribute__((visibility("default")))
 EXPORT int sdpa_stub_plans;
 EXPORT int sdpa_stub_calls;
+EXPORT bool sdpa_stub_refuses;
 int sdpa_stub_plans;
 int sdpa_stub_calls;
+bool sdpa_stub_refuses;  // whether it refuses to run plans
 
 namespace {
 
@@ -306,6 +308,7 @@ EXPORT int cudnnBackendExecute(void*, const Descriptor* plan, const Descriptor* 
   void* const work = pack->get<void*>(1003);
   if (!pack->finished || !work || pack->count(1000) != pack->count(1001)) return kRefused;
   sdpa_stub_calls++;
+  if (sdpa_stub_refuses) return kRefused;
   memset(work, 0xff, kWork);
   Run run(*pack);
   for (int64_t i = 0; i < graph.count(801); i++) {

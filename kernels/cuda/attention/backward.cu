@@ -348,7 +348,8 @@ namespace cuda {
 
 int32_t attention_backward(const void* plan, void* stream, void* workspace) {
   const AttentionPlan& p = *static_cast<const AttentionPlan*>(plan);
-  if (sdpa::serves(p, sdpa::kBackward)) return sdpa::run(p, sdpa::kBackward, stream, workspace);
+  const int32_t status = sdpa::run(p, sdpa::kBackward, stream, workspace);
+  if (status != TT_NOT_IMPLEMENTED) return status;
   if (flash::serves_backward(p)) return flash::backward(p, stream, workspace);
   switch (p.dtype) {
     case TT_F16: return launch_backward<F16>(p, stream, workspace);
@@ -359,9 +360,9 @@ int32_t attention_backward(const void* plan, void* stream, void* workspace) {
 }
 size_t attention_backward_workspace(const void* plan) {
   const AttentionPlan& p = *static_cast<const AttentionPlan*>(plan);
-  if (sdpa::serves(p, sdpa::kBackward)) return sdpa::workspace_bytes(p, sdpa::kBackward);
-  if (flash::serves_backward(p)) return flash::backward_workspace(p);
-  return size_t(p.batch * p.heads * p.queries) * 8;
+  const size_t other = sdpa::workspace_bytes(p, sdpa::kBackward);
+  if (flash::serves_backward(p)) return max(other, flash::backward_workspace(p));
+  return max(other, size_t(p.batch * p.heads * p.queries) * 8);
 }
 
 }  // namespace cuda

@@ -108,7 +108,8 @@ namespace cuda {
 int32_t attention(const void* plan, void* stream, void* workspace) {
   const AttentionPlan& p = *static_cast<const AttentionPlan*>(plan);
   if (p.batch * p.heads * p.queries == 0) return TT_OK;
-  if (sdpa::serves(p, sdpa::kForward)) return sdpa::run(p, sdpa::kForward, stream, workspace);
+  const int32_t status = sdpa::run(p, sdpa::kForward, stream, workspace);
+  if (status != TT_NOT_IMPLEMENTED) return status;
   if (flash::serves(p)) return flash::forward(p, stream);
   switch (p.dtype) {
     case TT_F16: return launch_forward<F16>(p, stream);
@@ -118,8 +119,7 @@ int32_t attention(const void* plan, void* stream, void* workspace) {
   }
 }
 size_t attention_workspace(const void* plan) {
-  const AttentionPlan& p = *static_cast<const AttentionPlan*>(plan);
-  return sdpa::serves(p, sdpa::kForward) ? sdpa::workspace_bytes(p, sdpa::kForward) : 0;
+  return sdpa::workspace_bytes(*static_cast<const AttentionPlan*>(plan), sdpa::kForward);
 }
 
 }  // namespace cuda

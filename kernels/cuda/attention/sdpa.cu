@@ -158,9 +158,8 @@ bool find_all(void* from) {
          find_function(from, "cudnnBackendExecute", &out->execute) && out->version() >= kOldest;
 }
 constexpr const char* kNames[] = {"libcudnn.so.9", nullptr};
-// Nobody has it unless use_library asks: no device has run these graphs yet, and each geometry's
-// plan is compiled for tenths of a second.
-constinit OptionalLibrary g_file(kNames, find_all, nullptr);
+constinit OptionalLibrary g_file(kNames, find_all);
+Rule g_rule = kWhereFaster;
 
 // ---- geometries ----
 
@@ -195,9 +194,9 @@ void note_refusal(const char* what) {
   g_library.last_error(g_refusal + n + 2, sizeof g_refusal - n - 3);
 }
 
-constexpr int64_t kItem = 2;        // bytes of an element
-constexpr int64_t kAlignment = 16;  // bytes
-constexpr int64_t kMostScratch = int64_t(1) << 31;
+constexpr int64_t kItem = 2;                                              // bytes of an element
+constexpr int64_t kAlignment = 16;                                        // bytes
+constexpr int64_t kMostScratch[] = {int64_t(1) << 20, int64_t(1) << 31};  // of a task
 
 // Sets the strides of an operand; false if cuDNN cannot read it as it is.
 bool set_strides(Geometry* g, Operand which, const AttentionRows& r, int64_t heads, int64_t rows) {
@@ -220,9 +219,12 @@ bool set_strides(Geometry* g, Operand which, const AttentionRows& r, int64_t hea
 bool geometry_of(const AttentionPlan& p, Task task, Geometry* g) {
   memset(static_cast<void*>(g), 0, sizeof *g);
   const auto fits = [](int64_t width) { return width > 0 && width <= 128 && width % 8 == 0; };
+  if (task == kBackward && !g_rule.backward) return false;
   if ((p.dtype != TT_F16 && p.dtype != TT_BF16) || p.mask_dtype || p.drop) return false;
   if (!fits(p.width) || !fits(p.value_width) || p.queries < 2 || p.keys < 2) return false;
   if (p.batch * p.heads * p.key_heads == 0) return false;
+  const double scores = double(p.batch * p.heads) * double(p.queries) * double(p.keys);
+  if (scores * double(p.width + p.value_width) < g_rule.least_work) return false;
   g->batch = p.batch;
   g->heads = p.heads;
   g->key_heads = p.key_heads;
@@ -523,7 +525,7 @@ bool Builder::plan() {
     int64_t one = 0;
     check(g_library.get(plan, kPlanWorkspace, kInt64Type, 1, &one, &e_->scratch), "workspace");
     e_->plan = plan;
-    return ok_ && e_->scratch <= kMostScratch;
+    return ok_ && e_->scratch <= kMostScratch[e_->geometry.task];
   }
   return false;
 }
@@ -579,8 +581,7 @@ struct Layout {
 };
 Layout layout_of(const AttentionPlan& p, Task task, const Entry& e) {
   Layout r = {};
-  // At least one block, so that a workspace is there where the library serves.
-  r.bytes = round_up(max<int64_t>(e.scratch, 1), int64_t(256));
+  r.bytes = round_up(e.scratch, int64_t(256));
   if (task == kForward) return r;
   const auto take = [&](int64_t bytes) {
     const int64_t at = r.bytes;
@@ -630,10 +631,11 @@ class Pack {
 
 }  // namespace
 
-void use_library(const char* path) {
+void use_library(const char* path, const Rule& rule) {
   for (Entry& e : g_entries) drop(&e);
   memset(g_handles, 0, sizeof g_handles);
   g_refusal[0] = 0;
+  g_rule = rule;
   g_file.use(path);
 }
 const char* refusal() { return g_refusal; }
@@ -646,17 +648,18 @@ bool serves(const AttentionPlan& p, Task task) {
 }
 size_t workspace_bytes(const AttentionPlan& p, Task task) {
   Geometry g;
-  if (!geometry_of(p, task, &g)) return 0;
+  if (!geometry_of(p, task, &g) || !g_file.is_open()) return 0;
   const LaunchLock lock(&g_busy);
-  return size_t(layout_of(p, task, entry_of(g)).bytes);
+  const Entry& e = entry_of(g);
+  return e.ready ? size_t(layout_of(p, task, e).bytes) : 0;
 }
 int32_t run(const AttentionPlan& p, Task task, void* stream, void* workspace) {
   Geometry g;
-  if (!geometry_of(p, task, &g)) return TT_INTERNAL;
+  if (!geometry_of(p, task, &g) || !g_file.is_open()) return TT_NOT_IMPLEMENTED;
   const LaunchLock lock(&g_busy);
-  const Entry& e = entry_of(g);
+  Entry& e = entry_of(g);
   void* const handle = e.ready ? handle_of(g.device) : nullptr;
-  if (!handle || g_library.set_stream(handle, stream) != 0) return TT_INTERNAL;
+  if (!handle || g_library.set_stream(handle, stream) != 0) return TT_NOT_IMPLEMENTED;
   const Layout at = layout_of(p, task, e);
   char* const memory = static_cast<char*>(workspace);
   const float scale = float(p.scale);
@@ -678,7 +681,10 @@ int32_t run(const AttentionPlan& p, Task task, void* stream, void* workspace) {
     pack.bind(kUidDv, memory + at.dv);
     pack.bind(kUidOne, &one);
   }
-  if (!pack.run(handle, e.plan, workspace)) return TT_INTERNAL;
+  if (!pack.run(handle, e.plan, workspace)) {
+    e.ready = false;
+    return TT_NOT_IMPLEMENTED;
+  }
   if (task == kForward) return TT_OK;
   int32_t status =
       widen(p.dtype, memory + at.dq, p.dq, p.batch * p.heads * p.queries * p.width, stream);

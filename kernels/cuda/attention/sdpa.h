@@ -1,5 +1,5 @@
-// Attention by cuDNN, once use_library has asked for it: f16 and bf16 with rows of at most 128
-// numbers, without mask and dropout. Plans are kept by geometry. Only graphs serve that
+// Attention by cuDNN, which is opened by the first one that it can serve: f16 and bf16 with rows of
+// at most 128 numbers, without mask and dropout. Plans are kept by geometry. Only graphs serve that
 // give the same bits in every run.
 #pragma once
 
@@ -10,12 +10,24 @@ namespace TT_NS::cuda::sdpa {
 
 enum Task : int32_t { kForward, kBackward };
 
-// As matmul/lt.h.
-void use_library(const char* path);
+// Which attention is left to the library. work: numbers of queries * keys * (width + value width).
+struct Rule {
+  double least_work;
+  bool backward;
+};
+constexpr Rule kAlways = {0, true};
+// A plan is compiled for tenths of a second, and a launch costs the host some microseconds more
+// than one of an own kernel. The backward graphs take two bytes of workspace for each query and
+// key, a GB for 128 heads of 2,048.
+constexpr Rule kWhereFaster = {double(1 << 29), false};
+
+// As matmul/lt.h; kWhereFaster holds until it is called.
+void use_library(const char* path, const Rule& rule = kAlways);
 
 // Whether the library is there and has a plan.
 bool serves(const AttentionPlan& p, Task task);
-size_t workspace_bytes(const AttentionPlan& p, Task task);
+size_t workspace_bytes(const AttentionPlan& p, Task task);  // 0 where it does not serve
+// Returns TT_OK, or TT_NOT_IMPLEMENTED if the library does not serve: then nothing was launched.
 int32_t run(const AttentionPlan& p, Task task, void* stream, void* workspace);
 
 // What cuDNN has refused last, and its words; "" if it has refused nothing.
