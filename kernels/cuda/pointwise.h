@@ -7,10 +7,11 @@
 //
 // Operands without gaps, which lie in one dimension, have a kernel of their own (pointwise_runs).
 // Families whose arithmetic outweighs their memory have groups there only: TT_STRIDED_GROUPS is 0,
-// which halves their kernels.
+// which halves their kernels. What is rare has no other kernel (kFlat): other types than float in
+// such families, complex numbers in all.
 //
-// Operands of other dtypes than S, and plans of more than kMaxWalkDims dimensions, are first copied
-// into the workspace (staging.h).
+// Operands of other dtypes than S, those with gaps where there is no kernel for them, and plans of
+// more than kMaxWalkDims dimensions are first copied into the workspace (staging.h).
 #pragma once
 
 #include "kernels/cuda/convert.h"
@@ -26,6 +27,10 @@ namespace TT_NS {
 namespace {
 
 constexpr bool kStridedGroups = TT_STRIDED_GROUPS;
+// Whether kernels of a compute type take runs of elements only.
+constexpr bool is_flat(int32_t compute) {
+  return compute == TT_C64 || compute == TT_C128 || (!kStridedGroups && compute != TT_F32);
+}
 constexpr int kPointwiseThreads = 256;
 constexpr int64_t kRunGroups = 4;     // of each thread of operands without gaps
 constexpr int64_t kRunBlocks = 1024;  // unless the device would have less work than these
@@ -40,6 +45,14 @@ using Set_bitwise = Set<int64_t, int32_t, uint8_t, bool>;
 using Set_logical = Set<bool>;
 using Set_all = SetAll;
 enum OutKind { kOut_same, kOut_bool };
+
+template <class T> constexpr bool kFlat = is_flat(Traits<T>::kDtype);
+// Functors that only move values take elements as words of their size.
+template <> constexpr bool kFlat<uint8_t> = false;
+template <> constexpr bool kFlat<uint16_t> = false;
+template <> constexpr bool kFlat<uint32_t> = false;
+template <> constexpr bool kFlat<uint64_t> = false;
+template <> constexpr bool kFlat<Bytes16> = false;
 
 template <class F>
 concept HasBoolInputs = requires {
@@ -250,7 +263,7 @@ __global__ void __launch_bounds__(kPointwiseThreads)
   };
   const int64_t thread = int64_t(blockIdx.x) * kPointwiseThreads + threadIdx.x;
   const int64_t step = int64_t(gridDim.x) * kPointwiseThreads;
-  const int64_t whole = a.n / kGroup;
+  const int64_t whole = a.in_groups ? a.n / kGroup : 0;
   if (thread < whole) fetch(thread);
   for (int64_t i = thread; i < whole; i += step) {
     typename Body::template Value<1> x[kGroup];
@@ -262,10 +275,9 @@ __global__ void __launch_bounds__(kPointwiseThreads)
     if (i + step < whole) fetch(i + step);
     reinterpret_cast<Out*>(a.ptr[0])[i] = Body::results(a, x, y, z);
   }
-  const int64_t last = whole * kGroup + thread;
-  if (last >= a.n) return;
   const int64_t starts[kArity + 1] = {};
-  Body::run_one(a, starts, last);
+#pragma unroll 1
+  for (int64_t i = whole * kGroup + thread; i < a.n; i += step) Body::run_one(a, starts, i);
 }
 
 // ---- on the host ----
@@ -305,17 +317,17 @@ inline bool can_group(const ElementPlan& p, int n_operands, const int32_t* item,
 // are a thousand of these.
 template <class T, int kArity> struct PointwiseKernels {
   using Kernel = void (*)(PointwiseArguments<T, kArity>);
-  Kernel walk, runs;
+  Kernel walk;  // NULL: it takes runs only
+  Kernel runs;
   int32_t group;
   int32_t item[kArity + 1];  // bytes of an element of each operand
 };
 template <class F, class T, class S, int kArity, uint32_t kBools>
 PointwiseKernels<T, kArity> kernels_stored() {
   using Body = Pointwise<F, T, S, kArity, kBools>;
-  PointwiseKernels<T, kArity> k = {pointwise<F, T, S, kArity, kBools>,
-                                   pointwise_runs<F, T, S, kArity, kBools>,
-                                   Body::kGroup,
-                                   {}};
+  PointwiseKernels<T, kArity> k = {
+      nullptr, pointwise_runs<F, T, S, kArity, kBools>, Body::kGroup, {}};
+  if constexpr (!kFlat<T>) k.walk = pointwise<F, T, S, kArity, kBools>;
   k.item[0] = sizeof(typename Body::template Stored<0>);
   if constexpr (kArity >= 1) k.item[1] = sizeof(typename Body::template Stored<1>);
   if constexpr (kArity >= 2) k.item[2] = sizeof(typename Body::template Stored<2>);
@@ -375,7 +387,7 @@ int32_t launch_pointwise(const ElementPlan& p, const PointwiseKernels<T, kArity>
     a.repeats[k] = p.stride[k][0] == 0;
   }
   const int64_t blocks = (a.groups + kPointwiseThreads - 1) / kPointwiseThreads;
-  if (a.in_groups && runs) {
+  if ((a.in_groups && runs) || !kernels.walk) {
     const int64_t most = (a.groups + kRunGroups - 1) / kRunGroups / kPointwiseThreads;
     const unsigned grid = unsigned(min(blocks, max(most, kRunBlocks)));
     return device::launch(kernels.runs, grid, kPointwiseThreads, 0, stream, a);
@@ -389,7 +401,7 @@ int32_t run_chosen(const ElementPlan& given,
                    PointwiseKernels<T, kArity> (*choose)(Param<T>&, int32_t), void* stream,
                    void* workspace) {
   if (given.n == 0) return TT_OK;
-  const Natives native = natives_of(given, kBools, kMoves);
+  const Natives native = natives_of(given, kBools, kMoves, kFlat<T>);
   ElementPlan copy;
   const ElementPlan& p = staged(given, native, &copy);
   T number[kMaxOperands] = {};
@@ -449,9 +461,10 @@ int32_t run_pointwise(SetAll, const ElementPlan& p, void* stream, void* workspac
 template <class F, OutKind kOut, class S> size_t pointwise_workspace(S, const void* plan) {
   const ElementPlan& p = *static_cast<const ElementPlan*>(plan);
   constexpr bool kMoves = __is_same(S, SetAll);
-  uint32_t bools = kBoolInputs<F> | (kOut == kOut_bool ? 1u : 0u);
-  if ((p.compute == TT_BOOL && !kMoves) || __is_same(S, Set_logical)) bools = 15;
-  return staging_bytes(p, natives_of(p, bools, kMoves));
+  const bool all_bool = (p.compute == TT_BOOL && !kMoves) || __is_same(S, Set_logical);
+  const uint32_t bools = all_bool ? 15u : kBoolInputs<F> | (kOut == kOut_bool ? 1u : 0u);
+  const bool flat = !kMoves && is_flat(all_bool ? TT_BOOL : p.compute);
+  return staging_bytes(p, natives_of(p, bools, kMoves, flat));
 }
 
 }  // namespace

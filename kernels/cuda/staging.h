@@ -1,6 +1,6 @@
 // Plans that a pointwise kernel cannot take as they are: operands of other dtypes than it computes
-// with, more dimensions than it walks. Their operands are copied into the workspace, and the result
-// from there to its place.
+// with, more dimensions than it walks, gaps where it takes none. Their operands are copied into the
+// workspace, and the result from there to its place.
 #pragma once
 
 #include "kernels/cuda/strided.h"
@@ -17,13 +17,15 @@ namespace {
 // The dtypes that a kernel reads and writes: bool or `values`.
 struct Natives {
   int32_t values;
+  bool flat;  // the kernel takes runs of elements only
   int32_t dtype[kMaxOperands];
 };
 
 // Float functors read and write f16 or bf16 where all operands are of that dtype.
-inline Natives natives_of(const ElementPlan& p, uint32_t bools, bool moves) {
+inline Natives natives_of(const ElementPlan& p, uint32_t bools, bool moves, bool flat) {
   Natives native;
   native.values = p.compute;
+  native.flat = flat;
   if (p.compute == TT_F32 && !moves) {
     int32_t first = 0;
     bool all_equal = true;
@@ -39,21 +41,34 @@ inline Natives natives_of(const ElementPlan& p, uint32_t bools, bool moves) {
   return native;
 }
 
-// Operands are copied whole if there are too many dimensions, else without repetitions.
-inline bool must_flatten(const ElementPlan& p) { return !p.dense && p.ndim > kMaxWalkDims; }
+// Whether each operand is a run of elements or one number, once those of other dtypes are copied.
+inline bool in_runs(const ElementPlan& p, const Natives& native) {
+  if (p.ndim == 0) return true;
+  if (p.ndim > 1) return false;
+  for (int k = 0; k < p.n_operands; k++) {
+    if (!p.ptr[k] || p.dtype[k] != native.dtype[k] || (k > 0 && p.stride[k][0] == 0)) continue;
+    if (p.stride[k][0] != kItemSize[native.dtype[k]]) return false;
+  }
+  return true;
+}
+// Operands are copied whole where the kernel cannot walk, else without repetitions.
+inline bool must_flatten(const ElementPlan& p, const Natives& native) {
+  if (p.dense) return false;
+  return p.ndim > kMaxWalkDims || (native.flat && !in_runs(p, native));
+}
 inline bool is_staged(const ElementPlan& p, const Natives& native, int k) {
   if (p.dense || !p.ptr[k]) return false;
-  return must_flatten(p) || p.dtype[k] != native.dtype[k];
+  return must_flatten(p, native) || p.dtype[k] != native.dtype[k];
 }
-inline int64_t staged_elements(const ElementPlan& p, int k) {
-  if (k == 0 || must_flatten(p)) return p.n;
+inline int64_t staged_elements(const ElementPlan& p, const Natives& native, int k) {
+  if (k == 0 || must_flatten(p, native)) return p.n;
   int64_t n = 1;
   for (int d = 0; d < p.ndim; d++)
     if (p.stride[k][d] != 0) n *= p.size[d];
   return n;
 }
 inline int64_t staged_bytes(const ElementPlan& p, const Natives& native, int k) {
-  return (staged_elements(p, k) * kItemSize[native.dtype[k]] + 255) / 256 * 256;
+  return (staged_elements(p, native, k) * kItemSize[native.dtype[k]] + 255) / 256 * 256;
 }
 
 inline size_t staging_bytes(const ElementPlan& p, const Natives& native) {
@@ -112,7 +127,7 @@ inline int32_t copy_operand(const ElementPlan& to, const ElementPlan& from, int 
 inline int32_t stage_inputs(const ElementPlan& given, const Natives& native, ElementPlan* copy,
                             void* workspace, void* stream) {
   char* free_bytes = static_cast<char*>(workspace);
-  const bool flatten = must_flatten(given);
+  const bool flatten = must_flatten(given, native);
   for (int k = 0; k < given.n_operands; k++) {
     if (!is_staged(given, native, k)) continue;
     copy->ptr[k] = free_bytes;
