@@ -8,15 +8,13 @@
 #include <string.h>
 
 #include "kernels/cuda/conv/conv.h"
+#include "kernels/cuda/copy/transpose.h"
 #include "kernels/cuda/library.h"
-#include "kernels/cuda/row.h"
 
 namespace TT_NS {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kSide = 32;  // of a tile of pixels by channels
-constexpr int kTileRows = 8;
 
 // A weight of any strides, elements.
 struct WeightOrder {
@@ -54,38 +52,6 @@ template <class E, bool kPacks> __global__ void __launch_bounds__(kThreads)
     at += rest * w.w_co;
     if constexpr (kPacks) packed[i] = weight[at];
     else weight[at] = packed[i];
-  }
-}
-// to[image][channel][pixel] = from[image][pixel][channel] + bias[channel], tile by tile.
-template <class S> __global__ void __launch_bounds__(kSide* kTileRows)
-    move_planes(const S* from, S* to, const S* bias, int64_t images, int64_t pixels,
-                int64_t channels) {
-  TT_SHARED(S, tile, kSide * (kSide + 1));
-  const int x = int(threadIdx.x);
-  const int y = int(threadIdx.y);
-  const int64_t across = (channels + kSide - 1) / kSide;
-  const int64_t down = (pixels + kSide - 1) / kSide;
-  for (int64_t t = blockIdx.x; t < images * down * across; t += gridDim.x) {
-    const int64_t rest = quotient(t, across);
-    const int64_t image = quotient(rest, down);
-    const int64_t pixel = (rest - image * down) * kSide;
-    const int64_t channel = (t - rest * across) * kSide;
-#pragma unroll
-    for (int r = 0; r < kSide; r += kTileRows) {
-      const int64_t p = pixel + r + y;
-      if (p < pixels && channel + x < channels)
-        tile[(r + y) * (kSide + 1) + x] = from[(image * pixels + p) * channels + channel + x];
-    }
-    __syncthreads();
-#pragma unroll
-    for (int r = 0; r < kSide; r += kTileRows) {
-      const int64_t c = channel + r + y;
-      if (c >= channels || pixel + x >= pixels) continue;
-      S value = tile[x * (kSide + 1) + r + y];
-      if (bias) value = narrowed<S>(sum_of(widened(value), widened(bias[c])));
-      to[(image * channels + c) * pixels + pixel + x] = value;
-    }
-    __syncthreads();
   }
 }
 
@@ -434,13 +400,7 @@ int32_t compute(const Entry& e, void* handle, const char* x, const char* y, cons
 int32_t planes_from(const ConvPlan& p, const char* result, void* stream) {
   const int64_t channels = p.s.groups * conv_cols(p.s, p.mode);
   const int64_t pixels = conv_pixels(p.s, p.mode == kConvForward ? p.s.y : p.s.x) / p.s.n;
-  const int64_t tiles = p.s.n * ceil_div(pixels, kSide) * ceil_div(channels, kSide);
-  return with_floating(p.dtype, [&](auto s) {
-    using S = decltype(s);
-    return device::launch(move_planes<S>, grid_of(tiles, 1), dim3(kSide, kTileRows), 0, stream,
-                          reinterpret_cast<const S*>(result), reinterpret_cast<S*>(p.dst),
-                          reinterpret_cast<const S*>(p.bias), p.s.n, pixels, channels);
-  });
+  return copy_planes({result, p.bias, p.dst, p.s.n, pixels, channels, p.dtype}, stream);
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // The rows copy (any dtype to any dtype, any number of dimensions) and fill.
+//   equal dtypes, dense in different dimensions      tiles (copy/transpose.cu)
 //   equal dtypes, at most kMaxWalkDims dimensions    the pointwise engine, moving 16 bytes at once
 //   between f32, f16 and bf16, dense                 cast_runs, 8 elements at once
 //   other dtypes, at most kMaxWalkDims dimensions    convert_walk
 //   more dimensions                                  copy_general, from the whole plan
+#include "kernels/cuda/copy/transpose.h"
 #include "kernels/cuda/pointwise.h"
 #include "kernels/functors/copy.h"
 
@@ -170,6 +172,8 @@ int32_t copy(const void* plan, void* stream, void*) {
   if (p.n == 0) return TT_OK;
   const bool is_number = p.ptr[1] == nullptr;
   const bool moves = is_number || p.dtype[0] == p.dtype[1];
+  int32_t status;
+  if (moves && !is_number && !p.dense && transpose(p, stream, &status)) return status;
   if (moves && (p.dense || p.ndim <= kMaxWalkDims)) return run_moves(p, stream);
   return run_conversion_of(p, stream);
 }
