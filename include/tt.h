@@ -1036,6 +1036,10 @@ int64_t tt_node_num_inputs(const tt_node *n);
    @null out: the input is a leaf, or needs no gradient */
 tt_status tt_node_next(tt_ctx *c, const tt_node *n, int64_t input, tt_node **out);
 
+/* Returns the leaf that an input is: backward accumulates its gradient.
+   @null out: the input was recorded, too, or needs no gradient */
+tt_status tt_node_leaf(tt_ctx *c, const tt_node *n, int64_t input, tt_tensor **out);
+
 /* Registers a callback that sees gradients in backward and may replace them: if pre is set, those
    of the operator's outputs before its formula runs, otherwise those of its inputs afterwards.
    Returns the id of the hook. */

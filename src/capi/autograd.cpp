@@ -180,16 +180,33 @@ int64_t tt_node_num_inputs(const tt_node* h) {
   Node* n = live_node(h);
   return n ? n->n_edges : 0;
 }
+// The edge of an input; the caller holds shared_lock.
+static const Edge& edge_arg(const tt_node* node, int64_t input) {
+  Node& n = node_arg(node, "n", 1);
+  if (input < 0 || input >= n.n_edges)
+    fail_arg(TT_INDEX, "input", "input is {}: the node has {} inputs", input, n.n_edges);
+  return n.edges()[input];
+}
 tt_status tt_node_next(tt_ctx* h, const tt_node* node, int64_t input, tt_node** out) {
   if (out) *out = nullptr;
   return api_call(h, "node_next", [&](Ctx&) {
     out_arg(out, "out", 3);
-    Node& n = node_arg(node, "n", 1);
-    if (input < 0 || input >= n.n_edges)
-      fail_arg(TT_INDEX, "input", "input is {}: the node has {} inputs", input, n.n_edges);
     Lock lock(shared_lock);
-    const Edge& e = n.edges()[input];
+    const Edge& e = edge_arg(node, input);
     if (e && !e.is_leaf()) *out = to_node_handle(e.node());
+  });
+}
+tt_status tt_node_leaf(tt_ctx* h, const tt_node* node, int64_t input, tt_tensor** out) {
+  clear_out(out);
+  return api_call(h, "node_leaf", [&](Ctx& c) {
+    out_arg(out, "out", 3);
+    TensorRef leaf;
+    {
+      Lock lock(shared_lock);
+      const Edge& e = edge_arg(node, input);
+      if (e.is_leaf()) leaf = TensorRef::share(e.leaf());
+    }
+    if (leaf) give(c, out, std::move(leaf));
   });
 }
 tt_status tt_node_register_hook(tt_ctx* h, tt_node* node, int32_t pre, tt_node_hook fn, void* user,

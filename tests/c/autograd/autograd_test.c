@@ -613,6 +613,13 @@ static void test_nodes(void** state) {
   assert_null(nothing);
   FAILS(tt_node_next(c, n, 2, &nothing), TT_INDEX, "2");
   tt_node_release(below);
+  tt_tensor* accumulated;
+  OK(tt_node_leaf(c, n, 0, &accumulated));
+  assert_null(accumulated);
+  OK(tt_node_leaf(c, n, 1, &accumulated));
+  assert_ptr_equal(accumulated, x);
+  FAILS(tt_node_leaf(c, n, -1, &accumulated), TT_INDEX, "-1");
+  assert_null(accumulated);
   tt_node_release(n);
   OK(tt_tensor_grad_fn(c, x, &n));
   assert_null(n);

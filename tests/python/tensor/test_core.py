@@ -689,6 +689,30 @@ def test_views_share_and_bad_keys_fail():
 # ---- gradients ----
 
 
+def test_accumulate_grad():
+    x, w = tt.ones(2, requires_grad=True), tt.ones(2)
+    y = x * 2 + w
+    (product, _), (nothing, _) = y.grad_fn.next_functions
+    ((node, _),) = product.next_functions[:1]
+    assert nothing is None and node.name() == "torch::autograd::AccumulateGrad"
+    assert type(node).__name__ == "AccumulateGrad" and node.next_functions == ()
+    assert node == (x * 3).grad_fn.next_functions[0][0] and node != product
+    assert node.variable.data_ptr() == x.data_ptr() and node.variable.requires_grad
+    seen = []
+    hooks = [
+        node.register_prehook(lambda grads: (grads[0] * 10,)),
+        node.register_hook(lambda *grads: seen.append(grads)),
+    ]
+    for factor in (2, 3):
+        (x * factor).sum().backward()
+    assert x.grad.tolist() == [50, 50]
+    assert [grads[1][0].tolist() for grads in seen] == [[20, 20], [30, 30]] and seen[0][0] == ()
+    for hook in hooks:
+        hook.remove()
+    (x * 4).sum().backward()
+    assert x.grad.tolist() == [54, 54] and len(seen) == 2
+
+
 def test_backward_and_grad():
     x = tt.tensor([1.0, 2.0, 3.0], requires_grad=True)
     y = (x * x).sum()

@@ -106,6 +106,12 @@ num_inputs(n::Node) = Int(C.tt_node_num_inputs(n))
 next_function(n::Node, input::Integer) = own_or_nothing(Node,
     handle_out(o -> C.tt_node_next(ctx(), n, input - 1, o)))
 """
+Returns the leaf that an input is: backward accumulates its gradient, nothing if the input was
+recorded, too, or needs no gradient.
+"""
+next_leaf(n::Node,
+    input::Integer) = wrap_or_nothing(handle_out(o -> C.tt_node_leaf(ctx(), n, input - 1, o)))
+"""
     register_hook(t) do grad … end
 
 Registers a callback that sees the gradient of self before it is accumulated or passed on, and may

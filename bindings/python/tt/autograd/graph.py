@@ -42,10 +42,19 @@ class Node(NodeHandle):
         return "".join(part[:1].upper() + part[1:] for part in op.split("_")) + "Backward0"
 
     @property
-    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """(node, 0) for each input; None for an input that is a leaf or requires no gradient."""
-        nodes = [result(Node, "tt_node_next", self, c_int64(i)) for i in range(self.num_inputs())]
-        return tuple((node, 0) for node in nodes)
+    def next_functions(self) -> tuple[tuple[Node | AccumulateGrad | None, int], ...]:
+        """(node, 0) for each input: an AccumulateGrad for a leaf, None for an input that requires
+        no gradient."""
+        from .._tensor import tensor_result
+
+        functions: list[Node | AccumulateGrad | None] = []
+        for i in range(self.num_inputs()):
+            node = result(Node, "tt_node_next", self, c_int64(i))
+            if node is None:
+                leaf = tensor_result("tt_node_leaf", self, c_int64(i))
+                node = leaf if leaf is None else AccumulateGrad(leaf)
+            functions.append(node)
+        return tuple((function, 0) for function in functions)
 
     def register_hook(self, fn: Callable[..., Any]) -> HookHandle:
         """Calls fn(grad_inputs, grad_outputs) after the operator's formula has run. A result other
@@ -79,6 +88,67 @@ class Node(NodeHandle):
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {self._address:#x}>"
+
+
+class AccumulateGrad:
+    """The end of a graph: backward adds the gradient that arrives to the .grad of a leaf.
+
+    variable: the leaf.
+    """
+
+    __slots__ = ("variable",)
+
+    next_functions = ()
+    metadata: dict[Any, Any] = {}
+
+    def __init__(self, variable: Tensor) -> None:
+        self.variable = variable
+
+    def name(self) -> str:
+        """Returns "torch::autograd::AccumulateGrad", as PyTorch does."""
+        return "torch::autograd::AccumulateGrad"
+
+    def register_hook(self, fn: Callable[..., Any]) -> HookHandle:
+        """Calls fn((), (grad,)) after the gradient grad was added to .grad; its result is ignored.
+        Returns a handle whose remove() unregisters the hook."""
+        arrived: dict[int, Tensor] = {}  # in the backward that each thread runs
+
+        def before(grad: Tensor) -> None:
+            arrived[get_ident()] = grad
+
+        def after(_: Tensor) -> None:
+            fn((), (arrived.pop(get_ident()),))
+
+        first = self.variable.register_hook(before)
+        last = self.variable.register_post_accumulate_grad_hook(after)
+
+        def end() -> None:
+            first.remove()
+            last.remove()
+
+        return HookHandle(end)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> HookHandle:
+        """Calls fn((grad,)) before the gradient is accumulated. A result other than None, a tensor
+        or a tuple of one, replaces the gradient. Returns a handle whose remove() unregisters the
+        hook."""
+
+        def hook(grad: Tensor) -> Tensor | None:
+            replaced = fn((grad,))
+            return replaced[0] if isinstance(replaced, tuple) else replaced
+
+        return self.variable.register_hook(hook)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, AccumulateGrad) and self.variable._address == other.variable._address
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.variable._address)
+
+    def __repr__(self) -> str:
+        return f"<AccumulateGrad object at {self.variable._address:#x}>"
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:

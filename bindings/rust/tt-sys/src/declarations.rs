@@ -8552,6 +8552,8 @@ extern "C" {
     pub fn tt_node_num_inputs(n: *const tt_node) -> i64;
     pub fn tt_node_next(c: *mut tt_ctx, n: *const tt_node, input: i64, out: *mut *mut tt_node)
         -> tt_status;
+    pub fn tt_node_leaf(c: *mut tt_ctx, n: *const tt_node, input: i64, out: *mut *mut tt_tensor)
+        -> tt_status;
     pub fn tt_node_register_hook(c: *mut tt_ctx, n: *mut tt_node, pre: i32, fn_: tt_node_hook,
         user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64)
         -> tt_status;

@@ -111,10 +111,16 @@ static void use_nodes(Program* p) {
   tt_node *node = *place, *next = NULL;
   const tt_tensor* t = differentiable(p);
   int64_t id = below(p, 3);
-  switch (below(p, 4)) {
+  switch (below(p, 5)) {
     case 0: CALL(tt_tensor_grad_fn(p->c, t, &next)); break;
     case 1: CALL(tt_node_next(p->c, node, small_int(p), &next)); break;
     case 2: {
+      tt_tensor* leaf = NULL;
+      CALL(tt_node_leaf(p->c, node, small_int(p), &leaf));
+      keep_tensor(p, leaf);
+      break;
+    }
+    case 3: {
       const int32_t pre = below(p, 2);
       void (*drop)(void*) = counted_drop(p);
       CALL(tt_node_register_hook(p->c, node, pre, on_node, p, drop, &id));

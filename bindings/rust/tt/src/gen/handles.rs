@@ -1383,6 +1383,12 @@ impl Node {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call_opt(|c, out| sys::tt_node_next(c, self.raw(), input, out)) }
     }
+    /// Returns the leaf that an input is: backward accumulates its gradient, None if the input was
+    /// recorded, too, or needs no gradient.
+    pub fn leaf(&self, input: i64) -> Result<Option<Tensor>> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call_opt(|c, out| sys::tt_node_leaf(c, self.raw(), input, out)) }
+    }
     /// Registers a callback that sees gradients in backward and may replace them: if pre is set,
     /// those of the operator's outputs before its formula runs, otherwise those of its inputs
     /// afterwards. Returns the id of the hook.
