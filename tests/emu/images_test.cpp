@@ -63,6 +63,62 @@ void test_pool(bool channels_last, bool is_max) {
   check_transpose(name, product(y, g), product(x, dx), channels_last);
 }
 
+// Windows of 2 x 2 side by side over images (2, 3, 5, columns): the definition, and exact numbers.
+void test_halving(bool channels_last, bool is_max, int64_t columns) {
+  Numbers numbers;
+  PoolPlan p = {};
+  p.dtype = TT_F32;
+  p.channels_last = channels_last;
+  p.n = 2;
+  p.c = 3;
+  p.in[0] = 5;
+  p.in[1] = columns;
+  for (int d = 0; d < 2; d++) {
+    p.out[d] = p.in[d] / 2;
+    p.kernel[d] = p.stride[d] = 2;
+    p.dilation[d] = 1;
+  }
+  build_pool_backward(&p, is_max);
+  const int64_t across = channels_last ? 3 : 1, images = 6 / across;
+  std::vector<float> x, g, y(size_t(p.results)), dx(size_t(30 * columns));
+  for (size_t i = 0; i < dx.size(); i++) x.push_back(float(numbers.whole(-3, 3)));
+  for (size_t i = 0; i < y.size(); i++) g.push_back(float(numbers.whole(-50, 50)));
+  x[7] = float(__builtin_nan(""));
+  std::vector<float> right_y(y.size()), right_dx(dx.size());
+  const auto element = [&](int64_t image, int64_t r, int64_t s, int64_t c) {
+    return size_t(((image * 5 + r) * columns + s) * across + c);
+  };
+  for (int64_t i = 0; i < p.results; i++) {
+    const int64_t c = i % across, s = i / across % p.out[1], r = i / across / p.out[1] % p.out[0];
+    const int64_t image = i / across / p.out[1] / p.out[0];
+    size_t best = element(image, 2 * r, 2 * s, c);
+    float sum = 0;
+    for (int k = 0; k < 4; k++) {
+      const size_t at = element(image, 2 * r + k / 2, 2 * s + k % 2, c);
+      if (x[at] > x[best] || x[at] != x[at]) best = at;
+      sum += x[at];
+      if (!is_max) right_dx[at] = g[size_t(i)] / 4;
+    }
+    right_y[size_t(i)] = is_max ? x[best] : sum / 4;
+    if (is_max) right_dx[best] = g[size_t(i)];
+  }
+  check(images * p.out[0] * p.out[1] * across == p.results, "halving", 0);
+  p.x = reinterpret_cast<char*>(x.data());
+  in_orders("halving", y, [&] {
+    p.y = reinterpret_cast<char*>(y.data());
+    run("halving", is_max ? cuda::pool_max : cuda::pool_average, nullptr, &p);
+  });
+  p.g = reinterpret_cast<char*>(g.data());
+  in_orders("halving", dx, [&] {
+    p.y = reinterpret_cast<char*>(dx.data());
+    if (is_max) run("halving", cuda::pool_max_backward, cuda::pool_max_backward_workspace, &p);
+    else run("halving", cuda::pool_average_backward, nullptr, &p);
+  });
+  for (size_t i = 0; i < y.size(); i++)
+    check(y[i] == right_y[i] || (y[i] != y[i] && right_y[i] != right_y[i]), "halving", int(i));
+  check(memcmp(dx.data(), right_dx.data(), dx.size() * 4) == 0, "gradient of halving", is_max);
+}
+
 void test_resize(int32_t mode, bool channels_last) {
   Numbers numbers;
   ResizePlan p = {};
@@ -129,6 +185,10 @@ int main() {
   for (bool channels_last : {false, true}) {
     test_pool(channels_last, true);
     test_pool(channels_last, false);
+    for (int64_t columns : {6, 7}) {
+      test_halving(channels_last, true, columns);
+      test_halving(channels_last, false, columns);
+    }
     test_resize(kResizeLinear, channels_last);
   }
   test_resize(kResizeNearestExact, false);

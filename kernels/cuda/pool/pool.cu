@@ -1,183 +1,328 @@
-// Pooling: a thread computes one result, or in a backward one element of dx, to which it adds the
+// Pooling. A thread computes one result, or in a backward one element of dx, to which it adds the
 // gradients of the windows over it in their order.
-#include "kernels/cuda/convert.h"
+//
+//   images   [outer][rows][columns][inner]: inner counts channels if they are last, otherwise 1
+//   I        type of the numbers of elements: int32_t for plain windows of float and its halves
+//            where a launch can be cut into images
+//
+// Windows of 2 x 2 side by side have kernels of their own: the backward of maxima finds them again,
+// and writes the four elements of each window.
+#include "kernels/cuda/matmul/matmul.h"
 #include "kernels/cuda/nest.h"
 #include "kernels/cuda/rows.h"
+#include "kernels/cuda/strided.h"
 #include "plan/pool_plan.h"
 
 namespace TT_NS {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int64_t kMostItems = (int64_t(1) << 31) - 1;
+// Elements of a row of a window that are loaded before they are used.
+template <class I> constexpr int kAtOnce = sizeof(I) == 4 ? 4 : 1;
 
 struct PoolArguments {
   int32_t dtype;
-  bool channels_last, adaptive, count_pad, is_max;
-  int64_t n, c, in[2], out[2];
+  bool adaptive, count_pad, is_max;
+  bool short_index;  // index has int32_t
+  int64_t items, outer, inner, in[2], out[2];
+  int64_t y_image;  // elements of an image of y
+  int64_t grid[2];  // rows and columns of items
   int64_t kernel[2], stride[2], pad[2], dilation[2];
+  Divisor by_inner, by_grid[2], by_stride[2];  // for int32_t
   int64_t divisor;
   const char* x;
   const char* g;
   char* y;
-  int64_t* index;
+  char* index;
 };
 
+// Not inlined: kernels of int64_t would mostly be divisions.
+__device__ __attribute__((noinline)) int64_t wide_ratio(int64_t n, int64_t by) {
+  return quotient(n, by);
+}
+template <class I> __device__ __forceinline__ I ratio(I n, I by) {
+  if constexpr (sizeof(I) == 4) return I(uint32_t(n) / uint32_t(by));
+  else return wide_ratio(n, by);
+}
+template <class I>
+__device__ __forceinline__ I divide(I n, const Divisor& narrow, const int64_t& by) {
+  if constexpr (sizeof(I) == 4) return I(narrow.divide(uint32_t(n)));
+  else return wide_ratio(n, by);
+}
 // The elements of a dimension that a window covers: begin, begin + step, … below end.
-struct Window {
-  int64_t begin, end, step;
-  int64_t full;  // number of elements, padding included
-  __device__ __forceinline__ int64_t count() const {
-    return end > begin ? quotient(end - begin + step - 1, step) : 0;
+template <class I> struct Window {
+  I begin, end, step;
+  I full;  // number of elements, padding included
+  __device__ __forceinline__ I count() const {
+    if (end <= begin) return 0;
+    return step == 1 ? end - begin : ratio(end - begin + step - 1, step);
   }
 };
-template <int d> __device__ __forceinline__ Window window(const PoolArguments& p, int64_t o) {
-  const int64_t in = p.in[d];
-  if (p.adaptive) {
-    const int64_t begin = quotient(o * in, p.out[d]);
-    const int64_t end = quotient((o + 1) * in + p.out[d] - 1, p.out[d]);
+template <int d, class I> __device__ __forceinline__ Window<I> window(const PoolArguments& p, I o) {
+  const I in = I(p.in[d]);
+  if (sizeof(I) == 8 && p.adaptive) {
+    const I out = I(p.out[d]);
+    const I begin = ratio(o * in, out);
+    const I end = ratio((o + 1) * in + out - 1, out);
     return {begin, end, 1, end - begin};
   }
-  const int64_t dilation = p.dilation[d];
-  int64_t begin = o * p.stride[d] - p.pad[d];
-  const int64_t reach = begin + (p.kernel[d] - 1) * dilation + 1;
-  const int64_t behind = in + p.pad[d];
-  const int64_t full = (reach < behind ? reach : behind) - begin;
-  if (begin < 0) begin += quotient(dilation - 1 - begin, dilation) * dilation;
+  const I dilation = I(p.dilation[d]);
+  I begin = o * I(p.stride[d]) - I(p.pad[d]);
+  const I reach = begin + (I(p.kernel[d]) - 1) * dilation + 1;
+  const I behind = in + I(p.pad[d]);
+  const I full = (reach < behind ? reach : behind) - begin;
+  if (begin < 0) begin += dilation == 1 ? -begin : ratio(dilation - 1 - begin, dilation) * dilation;
   return {begin, reach < in ? reach : in, dilation, full};
 }
 
 // The windows that may cover element i: [first, end).
-struct Range {
-  int64_t first, end;
-};
-template <int d> __device__ __forceinline__ Range windows_over(const PoolArguments& p, int64_t i) {
-  const int64_t in = p.in[d];
-  const int64_t out = p.out[d];
-  if (p.adaptive) return {quotient(i * out, in), quotient((i + 1) * out + in - 1, in)};
-  const int64_t span = (p.kernel[d] - 1) * p.dilation[d] + 1;
-  const int64_t low = i + p.pad[d] - span + 1;  // first element of the first window, at least
-  const int64_t first = low <= 0 ? 0 : quotient(low + p.stride[d] - 1, p.stride[d]);
-  const int64_t last = quotient(i + p.pad[d], p.stride[d]) + 1;
+template <class I> struct Range { I first, end; };
+template <int d, class I>
+__device__ __forceinline__ Range<I> windows_over(const PoolArguments& p, I i) {
+  const I in = I(p.in[d]);
+  const I out = I(p.out[d]);
+  if (sizeof(I) == 8 && p.adaptive) return {ratio(i * out, in), ratio((i + 1) * out + in - 1, in)};
+  const I stride = I(p.stride[d]);
+  const I span = (I(p.kernel[d]) - 1) * I(p.dilation[d]) + 1;
+  const I low = i + I(p.pad[d]) - span + 1;  // first element of the first window, at least
+  const I first = low <= 0 ? 0 : divide(low + stride - 1, p.by_stride[d], p.stride[d]);
+  const I last = divide(i + I(p.pad[d]), p.by_stride[d], p.stride[d]) + 1;
   return {first, last < out ? last : out};
 }
-__device__ __forceinline__ bool covers(const Window& w, int64_t i) {
+template <class I> __device__ __forceinline__ bool covers(const Window<I>& w, I i) {
   if (i < w.begin || i >= w.end) return false;
-  return w.step == 1 || (i - w.begin) % w.step == 0;
+  if (w.step == 1) return true;
+  const I from = i - w.begin;
+  return ratio(from, w.step) * w.step == from;
 }
 
-// Where number i of an array of images of `size` is: image and channel, row, column.
-struct Place {
-  int64_t image, channel, row, column;
-};
-__device__ __forceinline__ Place place_of(const PoolArguments& p, const int64_t (&size)[2],
-                                          int64_t i) {
-  Place at;
-  if (p.channels_last) {
-    const int64_t rest = quotient(i, p.c);
-    at.channel = i - rest * p.c;
-    i = rest;
-  }
-  const int64_t rows = quotient(i, size[1]);
-  at.column = i - rows * size[1];
-  const int64_t planes = quotient(rows, size[0]);
-  at.row = rows - planes * size[0];
-  at.image = planes;
-  if (!p.channels_last) {
-    at.image = quotient(planes, p.c);
-    at.channel = planes - at.image * p.c;
-  }
-  return at;
+template <class I> struct Place { I outer, row, column, inner; };
+template <class I> __device__ __forceinline__ Place<I> place_of(const PoolArguments& p, I i) {
+  const I columns = divide(i, p.by_inner, p.inner);
+  const I rows = divide(columns, p.by_grid[1], p.grid[1]);
+  const I outer = divide(rows, p.by_grid[0], p.grid[0]);
+  return {outer, rows - outer * I(p.grid[0]), columns - rows * I(p.grid[1]),
+          i - columns * I(p.inner)};
 }
-// The number of (row, column) in the image and channel of `at`, and the distance of columns.
-struct Plane {
-  int64_t first, step;
-};
-__device__ __forceinline__ Plane plane_of(const PoolArguments& p, const int64_t (&size)[2],
-                                          const Place& at) {
-  const int64_t pixels = size[0] * size[1];
-  if (p.channels_last) return {at.image * pixels * p.c + at.channel, p.c};
-  return {(at.image * p.c + at.channel) * pixels, 1};
+template <class I> __device__ __forceinline__ I item() {
+  return I(blockIdx.x) * kThreads + I(threadIdx.x);
+}
+// The number of (row, column) in the image of `at`; images are `size`.
+template <class I> __device__ __forceinline__ I element_at(const PoolArguments& p,
+                                                           const int64_t (&size)[2],
+                                                           const Place<I>& at, I row, I column) {
+  return ((at.outer * I(size[0]) + row) * I(size[1]) + column) * I(p.inner) + at.inner;
 }
 
-template <class T> __device__ __forceinline__ T load_at(const char* x, int32_t dtype, int64_t i) {
-  return load_element<T>(x + i * item_size(dtype), dtype);
+// Elements are stored as T, or as a narrower floating type.
+template <class T, class I>
+__device__ __forceinline__ T load_at(const char* x, int32_t dtype, I i) {
+  if constexpr (kIsFloat<T>) {
+    if (dtype == TT_F16) return widen(reinterpret_cast<const F16*>(x)[i]);
+    if (dtype == TT_BF16) return widen(reinterpret_cast<const BF16*>(x)[i]);
+    if (sizeof(T) == 8 && dtype == TT_F32) return T(reinterpret_cast<const float*>(x)[i]);
+  }
+  return reinterpret_cast<const T*>(x)[i];
+}
+template <class T, class I>
+__device__ __forceinline__ void store_at(char* y, int32_t dtype, I i, T v) {
+  if (kIsFloat<T> && dtype == TT_F16) reinterpret_cast<F16*>(y)[i] = narrow_f16(float(v));
+  else if (kIsFloat<T> && dtype == TT_BF16) reinterpret_cast<BF16*>(y)[i] = narrow_bf16(float(v));
+  else if (sizeof(T) == 8 && dtype == TT_F32) reinterpret_cast<float*>(y)[i] = float(v);
+  else reinterpret_cast<T*>(y)[i] = v;
 }
 template <class T> __device__ __forceinline__ bool beats(T v, T best) { return v > best || v != v; }
 
 // The largest element of each window, and its position in the plane: the first of equal elements,
 // the last nan. empty: the position of an empty window.
-template <class T> __global__ void __launch_bounds__(kThreads)
+template <class T, class I> __global__ void __launch_bounds__(kThreads)
     maxima(const __grid_constant__ PoolArguments p, int64_t empty) {
-  const int64_t results = p.n * p.c * p.out[0] * p.out[1];
-  for (int64_t i = first_item(); i < results; i += item_step()) {
-    const Place at = place_of(p, p.out, i);
-    const Plane plane = plane_of(p, p.in, at);
-    const Window h = window<0>(p, at.row);
-    const Window w = window<1>(p, at.column);
-    T best = kLowest<T>;
-    int64_t found = -1;
-    for (int64_t r = h.begin; r < h.end; r += h.step)
-      for (int64_t s = w.begin; s < w.end; s += w.step) {
-        const int64_t here = r * p.in[1] + s;
-        const T v = load_at<T>(p.x, p.dtype, plane.first + here * plane.step);
-        if (found >= 0 && !beats(v, best)) continue;
-        best = v;
-        found = here;
+  const I i = item<I>();
+  if (i >= I(p.items)) return;
+  const Place<I> at = place_of(p, i);
+  const Window<I> h = window<0>(p, at.row);
+  const Window<I> w = window<1>(p, at.column);
+  T best = kLowest<T>;
+  I found = -1;
+#pragma unroll 1
+  for (I r = h.begin; r < h.end; r += h.step) {
+    const I row = element_at(p, p.in, at, r, I(0));
+#pragma unroll 1
+    for (I s = w.begin; s < w.end; s += kAtOnce<I> * w.step) {
+      T v[kAtOnce<I>];
+#pragma unroll
+      for (int k = 0; k < kAtOnce<I>; k++) {
+        const I column = s + k * w.step;
+        if (column < w.end) v[k] = load_at<T>(p.x, p.dtype, row + column * I(p.inner));
       }
-    if (p.y) store_element(p.y + i * item_size(p.dtype), p.dtype, best);
-    if (p.index) p.index[i] = found < 0 ? empty : found;
+#pragma unroll
+      for (int k = 0; k < kAtOnce<I>; k++) {
+        const I column = s + k * w.step;
+        if (column >= w.end || (found >= 0 && !beats(v[k], best))) continue;
+        best = v[k];
+        found = r * I(p.in[1]) + column;
+      }
+    }
   }
+  if (p.y) store_at(p.y, p.dtype, i, best);
+  if (!p.index) return;
+  const int64_t position = found < 0 ? empty : int64_t(found);
+  if (p.short_index) reinterpret_cast<int32_t*>(p.index)[i] = int32_t(position);
+  else reinterpret_cast<int64_t*>(p.index)[i] = position;
 }
 
-__device__ __forceinline__ int64_t divisor_of(const PoolArguments& p, const Window& h,
-                                              const Window& w) {
+template <class I> __device__ __forceinline__ int64_t divisor_of(const PoolArguments& p,
+                                                                 const Window<I>& h,
+                                                                 const Window<I>& w) {
   if (p.divisor) return p.divisor;
-  return p.count_pad ? h.full * w.full : h.count() * w.count();
+  return p.count_pad ? int64_t(h.full) * w.full : int64_t(h.count()) * w.count();
 }
 
-template <class T> __global__ void __launch_bounds__(kThreads)
+template <class T, class I> __global__ void __launch_bounds__(kThreads)
     averages(const __grid_constant__ PoolArguments p) {
-  const int64_t results = p.n * p.c * p.out[0] * p.out[1];
-  for (int64_t i = first_item(); i < results; i += item_step()) {
-    const Place at = place_of(p, p.out, i);
-    const Plane plane = plane_of(p, p.in, at);
-    const Window h = window<0>(p, at.row);
-    const Window w = window<1>(p, at.column);
-    T sum = 0;
-    for (int64_t r = h.begin; r < h.end; r += h.step)
-      for (int64_t s = w.begin; s < w.end; s += w.step) {
-        const T v = load_at<T>(p.x, p.dtype, plane.first + (r * p.in[1] + s) * plane.step);
-        if constexpr (kIsInt<T>) sum = T(Unsigned<T>(sum) + Unsigned<T>(v));
-        else sum += v;
-      }
-    store_element(p.y + i * item_size(p.dtype), p.dtype, sum / T(divisor_of(p, h, w)));
+  const I i = item<I>();
+  if (i >= I(p.items)) return;
+  const Place<I> at = place_of(p, i);
+  const Window<I> h = window<0>(p, at.row);
+  const Window<I> w = window<1>(p, at.column);
+  T sum = 0;
+#pragma unroll 1
+  for (I r = h.begin; r < h.end; r += h.step) {
+    const I row = element_at(p, p.in, at, r, I(0));
+#pragma unroll 1
+    for (I s = w.begin; s < w.end; s += kAtOnce<I>) {
+      T v[kAtOnce<I>];
+#pragma unroll
+      for (int k = 0; k < kAtOnce<I>; k++)
+        if (s + k < w.end) v[k] = load_at<T>(p.x, p.dtype, row + (s + k) * I(p.inner));
+#pragma unroll
+      for (int k = 0; k < kAtOnce<I>; k++)
+        if (s + k < w.end) sum = sum_of(sum, v[k]);
+    }
   }
+  store_at(p.y, p.dtype, i, T(sum / T(divisor_of(p, h, w))));
 }
 
 // is_max: `index` has the positions of the maxima.
-template <class T> __global__ void __launch_bounds__(kThreads)
+template <class T, class I> __global__ void __launch_bounds__(kThreads)
     gradients(const __grid_constant__ PoolArguments p) {
-  const int64_t elements = p.n * p.c * p.in[0] * p.in[1];
-  const T* g = reinterpret_cast<const T*>(p.g);
-  for (int64_t i = first_item(); i < elements; i += item_step()) {
-    const Place at = place_of(p, p.in, i);
-    const Plane plane = plane_of(p, p.out, at);
-    const int64_t here = at.row * p.in[1] + at.column;
-    const Range rows = windows_over<0>(p, at.row);
-    const Range columns = windows_over<1>(p, at.column);
-    T sum = 0;
-    for (int64_t o = rows.first; o < rows.end; o++)
-      for (int64_t q = columns.first; q < columns.end; q++) {
-        const int64_t result = plane.first + (o * p.out[1] + q) * plane.step;
-        if (p.is_max) {
-          if (p.index[result] == here) sum += g[result];
-          continue;
-        }
-        const Window h = window<0>(p, o);
-        const Window w = window<1>(p, q);
-        if (covers(h, at.row) && covers(w, at.column)) sum += g[result] / T(divisor_of(p, h, w));
+  const I i = item<I>();
+  if (i >= I(p.items)) return;
+  const Place<I> at = place_of(p, i);
+  const I here = at.row * I(p.in[1]) + at.column;
+  const Range<I> rows = windows_over<0>(p, at.row);
+  const Range<I> columns = windows_over<1>(p, at.column);
+  T sum = 0;
+#pragma unroll 1
+  for (I o = rows.first; o < rows.end; o++) {
+    const Window<I> h = window<0>(p, o);
+#pragma unroll 1
+    for (I q = columns.first; q < columns.end; q++) {
+      const I result = element_at(p, p.out, at, o, q);
+      if (p.is_max) {
+        const int64_t found = p.short_index ? reinterpret_cast<const int32_t*>(p.index)[result]
+                                            : reinterpret_cast<const int64_t*>(p.index)[result];
+        if (found == here) sum += load_at<T>(p.g, p.dtype, result);
+        continue;
       }
-    reinterpret_cast<T*>(p.y)[i] = sum;
+      const Window<I> w = window<1>(p, q);
+      if (covers(h, at.row) && covers(w, at.column))
+        sum += load_at<T>(p.g, p.dtype, result) / T(divisor_of(p, h, w));
+    }
+  }
+  store_at(p.y, p.dtype, i, sum);
+}
+
+// ---- windows of 2 x 2 side by side ----
+
+template <class S> struct alignas(2 * sizeof(S)) Pair { S v[2]; };
+
+// The elements of a window: x[row][column]. kPairs: neighbours are an aligned pair.
+template <class S, bool kPairs>
+__device__ __forceinline__ void load_window(const PoolArguments& p, int32_t first,
+                                            typename SumOf<S>::type (&x)[2][2]) {
+  const int32_t inner = int32_t(p.inner);
+  const S* from = reinterpret_cast<const S*>(p.x) + first;
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    const S* row = from + r * int32_t(p.in[1]) * inner;
+    if constexpr (kPairs) {
+      const Pair<S> pair = *reinterpret_cast<const Pair<S>*>(row);
+      x[r][0] = widened(pair.v[0]);
+      x[r][1] = widened(pair.v[1]);
+    } else {
+      x[r][0] = widened(row[0]);
+      x[r][1] = widened(row[inner]);
+    }
+  }
+}
+template <class T> struct Largest {
+  T value;
+  int at;  // row * 2 + column
+};
+template <class T> __device__ __forceinline__ Largest<T> largest_of(const T (&x)[2][2]) {
+  Largest<T> best = {x[0][0], 0};
+#pragma unroll
+  for (int k = 1; k < 4; k++)
+    if (beats(x[k / 2][k % 2], best.value)) best = {x[k / 2][k % 2], k};
+  return best;
+}
+
+template <class S, bool kPairs> __global__ void __launch_bounds__(kThreads)
+    halve(const __grid_constant__ PoolArguments p) {
+  using T = typename SumOf<S>::type;
+  const int32_t i = item<int32_t>();
+  if (i >= int32_t(p.items)) return;
+  const Place<int32_t> at = place_of(p, i);
+  const int32_t row = 2 * at.row;
+  const int32_t column = 2 * at.column;
+  T x[2][2];
+  load_window<S, kPairs>(p, element_at(p, p.in, at, row, column), x);
+  const Largest<T> best = largest_of(x);
+  T value = best.value;
+  if (!p.is_max) value = (T(0) + x[0][0] + x[0][1] + x[1][0] + x[1][1]) * T(0.25);
+  reinterpret_cast<S*>(p.y)[i] = narrowed<S>(value);
+  if (p.index)
+    reinterpret_cast<int64_t*>(p.index)[i] =
+        (row + best.at / 2) * int32_t(p.in[1]) + column + best.at % 2;
+}
+
+// A thread has a window, or what is left of one behind the last.
+template <class T, bool kPairs> __global__ void __launch_bounds__(kThreads)
+    halve_backward(const __grid_constant__ PoolArguments p) {
+  const int32_t item_number = item<int32_t>();
+  if (item_number >= int32_t(p.items)) return;
+  const Place<int32_t> at = place_of(p, item_number);
+  const int32_t inner = int32_t(p.inner);
+  const int32_t row = 2 * at.row;
+  const int32_t column = 2 * at.column;
+  const int32_t first = element_at(p, p.in, at, row, column);
+  T dx[2][2] = {};
+  if (at.row < int32_t(p.out[0]) && at.column < int32_t(p.out[1])) {
+    const T g = T(0) + reinterpret_cast<const T*>(p.g)[element_at(p, p.out, at, at.row, at.column)];
+    if (p.is_max) {
+      T x[2][2];
+      load_window<T, kPairs>(p, first, x);
+      const int best = largest_of(x).at;
+#pragma unroll
+      for (int k = 0; k < 4; k++) dx[k / 2][k % 2] = k == best ? g : T(0);
+    } else {
+#pragma unroll
+      for (int k = 0; k < 4; k++) dx[k / 2][k % 2] = g * T(0.25);
+    }
+  }
+  T* to = reinterpret_cast<T*>(p.y) + first;
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    if (row + r >= int32_t(p.in[0])) continue;
+    T* const here = to + r * int32_t(p.in[1]) * inner;
+    if constexpr (kPairs) {
+      *reinterpret_cast<Pair<T>*>(here) = {dx[r][0], dx[r][1]};
+    } else {
+      here[0] = dx[r][0];
+      if (column + 1 < int32_t(p.in[1])) here[inner] = dx[r][1];
+    }
   }
 }
 
@@ -185,23 +330,26 @@ template <class T> __global__ void __launch_bounds__(kThreads)
 
 const PoolPlan& pool_plan(const void* plan) { return *static_cast<const PoolPlan*>(plan); }
 
-PoolArguments arguments_of(const PoolPlan& p) {
+PoolArguments arguments_of(const PoolPlan& p, bool is_max, bool backward) {
   PoolArguments a;
   a.dtype = p.dtype;
-  a.channels_last = p.channels_last;
-  a.adaptive = p.adaptive;
   a.count_pad = p.count_pad;
-  a.is_max = false;
-  a.n = p.n;
-  a.c = p.c;
+  a.is_max = is_max;
+  a.short_index = false;
+  a.outer = p.channels_last ? p.n : p.n * p.c;
+  a.inner = p.channels_last ? p.c : 1;
+  // Windows of equal sizes are plain ones.
+  const bool even = p.adaptive && p.results && p.in[0] % p.out[0] == 0 && p.in[1] % p.out[1] == 0;
+  a.adaptive = p.adaptive && !even;
   for (int d = 0; d < 2; d++) {
     a.in[d] = p.in[d];
     a.out[d] = p.out[d];
-    a.kernel[d] = p.kernel[d];
-    a.stride[d] = p.stride[d];
+    a.kernel[d] = even ? p.in[d] / p.out[d] : p.kernel[d];
+    a.stride[d] = even ? a.kernel[d] : p.stride[d];
     a.pad[d] = p.pad[d];
-    a.dilation[d] = p.dilation[d];
+    a.dilation[d] = even ? 1 : p.dilation[d];
   }
+  a.y_image = (backward ? p.in[0] * p.in[1] : p.out[0] * p.out[1]) * a.inner;
   a.divisor = p.divisor;
   a.x = p.x;
   a.g = p.g;
@@ -209,19 +357,109 @@ PoolArguments arguments_of(const PoolPlan& p) {
   a.index = nullptr;
   return a;
 }
+int64_t largest_image(const PoolArguments& a) {
+  return max(a.in[0] * a.in[1], a.out[0] * a.out[1]) * a.inner;
+}
+// Whether int32_t counts the elements of an image, and what windows compute with.
+bool is_narrow(const PoolArguments& a) {
+  constexpr int64_t kMost = kMostItems / 8;
+  if (a.adaptive || a.inner > kMost) return false;
+  for (int d = 0; d < 2; d++)
+    if (a.in[d] > kMost || a.pad[d] > kMost || a.kernel[d] > kMost || a.stride[d] > kMost ||
+        a.dilation[d] > kMost / a.kernel[d])
+      return false;
+  return a.in[0] * a.in[1] <= kMost && a.out[0] * a.out[1] <= kMost && largest_image(a) <= kMost;
+}
+bool halves(const PoolArguments& a) {
+  for (int d = 0; d < 2; d++)
+    if (a.kernel[d] != 2 || a.stride[d] != 2 || a.pad[d] || a.dilation[d] != 1 ||
+        a.out[d] > a.in[d] / 2)
+      return false;
+  return (a.is_max || a.divisor == 0 || a.divisor == 4) && is_narrow(a);
+}
+// Whether rows are aligned pairs of elements of `bytes`.
+bool has_pairs(const PoolArguments& a, int64_t bytes) {
+  const uint64_t places = reinterpret_cast<uintptr_t>(a.x) | reinterpret_cast<uintptr_t>(a.y);
+  return a.inner == 1 && a.in[1] % 2 == 0 && places % uint64_t(2 * bytes) == 0;
+}
 
-int32_t launch_maxima(const PoolArguments& a, int64_t results, int64_t empty, void* stream) {
-  if (results == 0) return TT_OK;
-  auto kernel = maxima<float>;
-  if (a.dtype == TT_F64) kernel = maxima<double>;
-  if (a.dtype == TT_I64) kernel = maxima<int64_t>;
-  return device::launch(kernel, grid_of(results, kThreads), kThreads, 0, stream, a, empty);
+// Launches kernel(a, more…) for rows by columns items of each image. narrow: it counts by int32_t,
+// and has as many images at once as that can count.
+template <class... P, class... A> int32_t launch_over(void (*kernel)(PoolArguments, P...),
+                                                      bool narrow, int64_t rows, int64_t columns,
+                                                      PoolArguments a, void* stream, A... more) {
+  const int64_t items = rows * columns * a.inner;
+  if (a.outer * items == 0) return TT_OK;
+  a.grid[0] = rows;
+  a.grid[1] = columns;
+  int64_t images = a.outer;
+  if (narrow) {
+    images = min(images, kMostItems / max(largest_image(a), items));
+    a.by_inner.set(uint32_t(a.inner));
+    for (int d = 0; d < 2; d++) {
+      a.by_grid[d].set(uint32_t(a.grid[d]));
+      a.by_stride[d].set(uint32_t(max<int64_t>(a.stride[d], 1)));
+    }
+  }
+  const int64_t item = kItemSize[a.dtype];
+  const int64_t results = a.out[0] * a.out[1] * a.inner;
+  for (int64_t left = a.outer; left > 0; left -= images) {
+    images = min(images, left);
+    a.items = images * items;
+    const unsigned grid = grid_of(a.items, kThreads);
+    const int32_t status = device::launch(kernel, grid, kThreads, 0, stream, a, more...);
+    if (status != TT_OK) return status;
+    if (a.x) a.x += images * a.in[0] * a.in[1] * a.inner * item;
+    if (a.g) a.g += images * results * item;
+    if (a.y) a.y += images * a.y_image * item;
+    if (a.index) a.index += images * results * (a.short_index ? 4 : 8);
+  }
+  return TT_OK;
+}
+
+template <class S> int32_t launch_halve(const PoolArguments& a, void* stream) {
+  auto kernel = halve<S, false>;
+  if constexpr (sizeof(S) == 4)
+    if (has_pairs(a, sizeof(S))) kernel = halve<S, true>;
+  return launch_over(kernel, true, a.out[0], a.out[1], a, stream);
+}
+bool is_stored_float(int32_t dtype) {
+  return dtype == TT_F32 || dtype == TT_F16 || dtype == TT_BF16;
+}
+// Results of windows of 2 x 2; float and its halves.
+int32_t launch_halves(const PoolArguments& a, void* stream) {
+  if (a.dtype == TT_F16) return launch_halve<F16>(a, stream);
+  if (a.dtype == TT_BF16) return launch_halve<BF16>(a, stream);
+  return launch_halve<float>(a, stream);
+}
+// Floats beyond narrow kernels are computed in double.
+bool has_narrow(const PoolArguments& a) { return is_stored_float(a.dtype) && is_narrow(a); }
+int32_t launch_maxima(const PoolArguments& a, int64_t empty, void* stream) {
+  const bool narrow = has_narrow(a);
+  auto kernel = narrow ? maxima<float, int32_t> : maxima<double, int64_t>;
+  if (a.dtype == TT_I64) kernel = maxima<int64_t, int64_t>;
+  return launch_over(kernel, narrow, a.out[0], a.out[1], a, stream, empty);
+}
+int32_t launch_averages(const PoolArguments& a, void* stream) {
+  const bool narrow = has_narrow(a);
+  auto kernel = narrow ? averages<float, int32_t> : averages<double, int64_t>;
+  if (a.dtype == TT_I64) kernel = averages<int64_t, int64_t>;
+  return launch_over(kernel, narrow, a.out[0], a.out[1], a, stream);
 }
 int32_t launch_gradients(const PoolArguments& a, void* stream) {
-  const int64_t elements = a.n * a.c * a.in[0] * a.in[1];
-  if (elements == 0) return TT_OK;
-  auto kernel = a.dtype == TT_F64 ? gradients<double> : gradients<float>;
-  return device::launch(kernel, grid_of(elements, kThreads), kThreads, 0, stream, a);
+  const bool narrow = has_narrow(a);
+  auto kernel = narrow ? gradients<float, int32_t> : gradients<double, int64_t>;
+  return launch_over(kernel, narrow, a.in[0], a.in[1], a, stream);
+}
+bool halves_backward(const PoolArguments& a) { return a.dtype == TT_F32 && halves(a); }
+int32_t launch_halves_backward(const PoolArguments& a, void* stream) {
+  auto kernel =
+      has_pairs(a, sizeof(float)) ? halve_backward<float, true> : halve_backward<float, false>;
+  return launch_over(kernel, true, ceil_div(a.in[0], 2), ceil_div(a.in[1], 2), a, stream);
+}
+int32_t run_maxima(const PoolArguments& a, void* stream) {
+  if (is_stored_float(a.dtype) && halves(a)) return launch_halves(a, stream);
+  return launch_maxima(a, 0, stream);
 }
 
 }  // namespace
@@ -229,36 +467,36 @@ int32_t launch_gradients(const PoolArguments& a, void* stream) {
 namespace cuda {
 
 int32_t pool_max(const void* plan, void* stream, void*) {
-  const PoolPlan& p = pool_plan(plan);
-  return launch_maxima(arguments_of(p), p.results, 0, stream);
+  return run_maxima(arguments_of(pool_plan(plan), true, false), stream);
 }
 int32_t pool_max_index(const void* plan, void* stream, void*) {
-  const PoolPlan& p = pool_plan(plan);
-  PoolArguments a = arguments_of(p);
-  a.index = p.index;
-  return launch_maxima(a, p.results, 0, stream);
+  PoolArguments a = arguments_of(pool_plan(plan), true, false);
+  a.index = reinterpret_cast<char*>(pool_plan(plan).index);
+  return run_maxima(a, stream);
 }
 int32_t pool_average(const void* plan, void* stream, void*) {
-  const PoolPlan& p = pool_plan(plan);
-  if (p.results == 0) return TT_OK;
-  auto kernel = averages<float>;
-  if (p.dtype == TT_F64) kernel = averages<double>;
-  if (p.dtype == TT_I64) kernel = averages<int64_t>;
-  return device::launch(kernel, grid_of(p.results, kThreads), kThreads, 0, stream, arguments_of(p));
+  const PoolArguments a = arguments_of(pool_plan(plan), false, false);
+  if (is_stored_float(a.dtype) && halves(a)) return launch_halves(a, stream);
+  return launch_averages(a, stream);
 }
 int32_t pool_max_backward(const void* plan, void* stream, void* workspace) {
-  const PoolPlan& p = pool_plan(plan);
-  PoolArguments a = arguments_of(p);
-  a.is_max = true;
-  a.index = static_cast<int64_t*>(workspace);
+  PoolArguments a = arguments_of(pool_plan(plan), true, true);
+  if (halves_backward(a)) return launch_halves_backward(a, stream);
+  a.index = static_cast<char*>(workspace);
+  a.short_index = is_narrow(a);
   a.y = nullptr;
-  if (const int32_t status = launch_maxima(a, p.results, -1, stream)) return status;
-  a.y = p.y;
+  if (const int32_t status = launch_maxima(a, -1, stream)) return status;
+  a.y = pool_plan(plan).y;
   return launch_gradients(a, stream);
 }
-size_t pool_max_backward_workspace(const void* plan) { return size_t(pool_plan(plan).results) * 8; }
+size_t pool_max_backward_workspace(const void* plan) {
+  const PoolArguments a = arguments_of(pool_plan(plan), true, true);
+  if (halves_backward(a)) return 0;
+  return size_t(pool_plan(plan).results) * (is_narrow(a) ? 4 : 8);
+}
 int32_t pool_average_backward(const void* plan, void* stream, void*) {
-  return launch_gradients(arguments_of(pool_plan(plan)), stream);
+  const PoolArguments a = arguments_of(pool_plan(plan), false, true);
+  return halves_backward(a) ? launch_halves_backward(a, stream) : launch_gradients(a, stream);
 }
 
 }  // namespace cuda
