@@ -55,6 +55,15 @@ constexpr int64_t kMostBlocks = int64_t(1) << 30;
 inline unsigned grid_of(int64_t items, int64_t threads) {
   return unsigned(min(ceil_div(max<int64_t>(items, 1), threads), kMostBlocks));
 }
+// A block of up to 256 threads: x of them along `inner` positions, y for neighbours of others.
+inline dim3 block_of(int64_t inner) {
+  constexpr int64_t kMost = 256;
+  const int64_t rounds = ceil_div(max<int64_t>(inner, 1), kMost);
+  int64_t x = round_up(ceil_div(inner, rounds), 32);
+  if (inner < 32)
+    for (x = 1; x < inner;) x *= 2;
+  return dim3(unsigned(x), unsigned(kMost / x));
+}
 __device__ __forceinline__ int64_t first_item() {
   return int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
 }

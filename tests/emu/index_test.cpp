@@ -19,7 +19,8 @@ constexpr Case kCases[] = {
     {"few rows", 7, 6, 20, 3},
     {"rows of one element", 50, 1, 300, 100},
     {"a long run of one index", 9, 33, 600, 560},
-    {"sorted by radix", 300, 2, 2100, 40},
+    {"packs of elements", 40, 24, 120, 70},
+    {"sorted by radix", 300, 2, 4200, 40},
 };
 
 template <class T> struct Data {
@@ -103,6 +104,46 @@ template <class T> void test_case(const Case& t, int32_t dtype) {
   check(b == got, t.name, 3);
 }
 
+// scatter_add along the rows of a (rows, targets): no two rows share a target.
+void test_rows(const char* name, int64_t rows, int64_t targets, int64_t items, int equal) {
+  Numbers numbers;
+  std::vector<float> before, a, b;
+  std::vector<int32_t> index;
+  for (int64_t i = 0; i < rows * targets; i++) before.push_back(float(numbers.whole(-9, 9)));
+  for (int64_t i = 0; i < rows * items; i++) {
+    b.push_back(float(numbers.whole(-9, 9)));
+    index.push_back(i % items < equal ? -2 : numbers.whole(-int(targets), int(targets) - 1));
+  }
+  std::vector<float> want = before;
+  for (int64_t i = 0; i < rows * items; i++) {
+    const int64_t at = index[size_t(i)] + (index[size_t(i)] < 0 ? targets : 0);
+    want[size_t(i / items * targets + at)] += b[size_t(i)];
+  }
+  const int64_t size[2] = {rows, items};
+  const int64_t a_stride[2] = {targets * 4, 0}, b_stride[2] = {items * 4, 4};
+  const int64_t index_stride[2] = {items * 4, 4};
+  IndexPlan p;
+  build_index(&p, {.ndim = 2,
+                   .size = size,
+                   .a_stride = a_stride,
+                   .b_stride = b_stride,
+                   .index_stride = index_stride,
+                   .a_step = 4,
+                   .index_size = targets,
+                   .dtype = TT_F32,
+                   .index_dtype = TT_I32,
+                   .put = true});
+  p.b = reinterpret_cast<char*>(b.data());
+  p.index = reinterpret_cast<const char*>(index.data());
+  a.resize(before.size());
+  in_orders(name, a, [&] {
+    a = before;
+    p.a = reinterpret_cast<char*>(a.data());
+    run(name, cuda::index_accumulate, cuda::index_accumulate_workspace, &p);
+  });
+  check(a == want, name, 0);
+}
+
 void test_nonzero() {
   const int64_t size[2] = {3, 7001};
   std::vector<float> x(size_t(size[0] * size[1]));
@@ -159,6 +200,9 @@ int main() {
     test_case<float>(t, TT_F32);
     if (!EMU_TSAN) test_case<int16_t>(t, TT_I16);
   }
+  test_rows("rows", 3, 70, 300, 0);
+  test_rows("rows with a long run", 2, 9, 517, 200);
+  test_rows("short rows", 5, 1000, 17, 3);
   if (!EMU_TSAN) test_nonzero();
   test_check();
   return finished();

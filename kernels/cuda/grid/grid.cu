@@ -180,7 +180,7 @@ template <class T> __global__ void __launch_bounds__(kThreads)
 
 // The taps of all points: items (image, point, tap).
 template <class T> __global__ void __launch_bounds__(kThreads)
-    list_taps(const __grid_constant__ GridPlan p, RadixPair* pairs, T* weights, int n_taps) {
+    list_taps(const __grid_constant__ GridPlan p, const SortedItems items, T* weights, int n_taps) {
   const int64_t elements = p.in[0] * p.in[1] * p.in[2];
   for (int64_t i = first_item(); i < p.n * p.points; i += item_step()) {
     const int64_t image = quotient(i, p.points);
@@ -188,7 +188,7 @@ template <class T> __global__ void __launch_bounds__(kThreads)
     PointTaps<T>(p, i).each(p, [&](int64_t at, T weight) {
       const bool counts = at >= 0 && weight == weight;
       const int64_t key = counts ? image * elements + at : p.n * elements;
-      pairs[item] = {uint64_t(key), item};
+      items.put(item, uint64_t(key));
       weights[item++] = weight;
     });
   }
@@ -197,7 +197,8 @@ template <class T> __global__ void __launch_bounds__(kThreads)
 template <class T_> struct GridSums {
   using T = T_;
   using Feature = int64_t;  // the channel
-  const RadixPair* pairs;
+  static constexpr int kAtOnce = 4;
+  SortedItems items;
   int64_t n, features;
   const T* weights;
   char *x, *y;
@@ -206,7 +207,7 @@ template <class T_> struct GridSums {
 
   __device__ __forceinline__ Feature feature(int64_t f) const { return f; }
   __device__ __forceinline__ T addend(int64_t i, Feature channel) const {
-    const int64_t item = pairs[i].at;
+    const int64_t item = items.at(i);
     const int64_t point = quotient(item, n_taps);
     const int64_t image = quotient(point, points);
     const int64_t at = (image * features + channel) * points + point - image * points;
@@ -214,18 +215,11 @@ template <class T_> struct GridSums {
   }
   // NULL: outside.
   __device__ __forceinline__ T* target(int64_t i, Feature channel) const {
-    const int64_t key = int64_t(pairs[i].key);
+    const int64_t key = int64_t(items.key(i));
     const int64_t image = quotient(key, elements);
     if (image == images) return nullptr;
     return reinterpret_cast<T*>(x) + (image * features + channel) * elements +
            (key - image * elements);
-  }
-  __device__ __forceinline__ T before(int64_t i, Feature channel) const {
-    const T* const at = target(i, channel);
-    return at ? *at : T(0);
-  }
-  __device__ __forceinline__ void finish(int64_t i, Feature channel, T sum) const {
-    if (T* const at = target(i, channel)) *at = sum;
   }
 };
 
@@ -237,21 +231,23 @@ int taps_of(const GridPlan& p) {
   return p.dims == 3 ? each * each * each : each * each;
 }
 const GridPlan& grid_plan(const void* plan) { return *static_cast<const GridPlan*>(plan); }
+int key_bits_of(const GridPlan& p) { return bits_of(uint64_t(p.n * p.in[0] * p.in[1] * p.in[2])); }
 int64_t weights_bytes(int64_t items) { return round_up(items * 8, 256); }
 
 template <class T> int32_t launch_put(const GridPlan& p, char* workspace, void* stream) {
   const int n_taps = taps_of(p);
   const int64_t items = p.n * p.points * n_taps;
   const int64_t elements = p.in[0] * p.in[1] * p.in[2];
-  PairRoom room(workspace, items);
-  T* const weights = reinterpret_cast<T*>(workspace + PairRoom::bytes(items));
+  const int bits = key_bits_of(p);
+  PairRoom room(workspace, items, bits);
+  T* const weights = reinterpret_cast<T*>(workspace + PairRoom::bytes(items, bits));
   char* const parts = reinterpret_cast<char*>(weights) + weights_bytes(items);
   int32_t status = device::launch(list_taps<T>, grid_of(p.n * p.points, kThreads), kThreads, 0,
-                                  stream, p, room.pairs, weights, n_taps);
-  if (status == TT_OK) status = room.sort(items, bits_of(uint64_t(p.n * elements)), stream);
+                                  stream, p, room.items(), weights, n_taps);
+  if (status == TT_OK) status = room.sort(stream);
   if (status != TT_OK) return status;
-  const GridSums<T> sums = {room.pairs, items,    p.c,      weights, p.x,
-                            p.y,        elements, p.points, p.n,     n_taps};
+  const GridSums<T> sums = {room.items(), items,    p.c,      weights, p.x,
+                            p.y,          elements, p.points, p.n,     n_taps};
   return launch_segments(sums, parts, stream);
 }
 
@@ -276,7 +272,8 @@ int32_t grid_put(const void* plan, void* stream, void* workspace) {
 size_t grid_put_workspace(const void* plan) {
   const GridPlan& p = grid_plan(plan);
   const int64_t items = p.n * p.points * taps_of(p);
-  return size_t(PairRoom::bytes(items) + weights_bytes(items) + segment_bytes(items, p.c));
+  return size_t(PairRoom::bytes(items, key_bits_of(p)) + weights_bytes(items) +
+                segment_bytes(items, p.c));
 }
 
 }  // namespace cuda

@@ -8,6 +8,7 @@ namespace TT_NS {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr unsigned kBlocks = 2048;  // enough for every device; threads loop
 
 struct CheckArguments {
   const char* index;
@@ -15,27 +16,46 @@ struct CheckArguments {
   int64_t first;  // position of the launch's first index
   int64_t* first_bad;
   int64_t* offsets;  // NULL: none
-  int32_t dtype;
+  bool narrow;       // indices are i32
   bool add;
   Nest<1> nest;
 };
 
+__device__ __forceinline__ void check_index(const CheckArguments& p, int64_t i, int64_t v) {
+  const bool inside = uint64_t(v) - uint64_t(p.low) < uint64_t(p.size) - uint64_t(p.low);
+  if (!inside && (v != p.allowed || p.allowed == kNoSkip)) {
+    atomicMin(reinterpret_cast<long long*>(p.first_bad), (long long)(p.first + i));
+    v = 0;
+  }
+  if (!p.offsets) return;
+  const int64_t offset = (v + (v < 0 ? p.size : 0)) * p.step;
+  int64_t* const out = p.offsets + p.first + i;
+  *out = p.add ? *out + offset : offset;
+}
+
+// Several indices of a thread are read before the first one is checked.
+template <class T> __device__ __forceinline__ void check_all(const CheckArguments& p) {
+  constexpr int kAtOnce = 8;
+  const int64_t step = item_step();
+  for (int64_t first = first_item(); first < p.nest.n; first += step * kAtOnce) {
+    int64_t v[kAtOnce];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; j++) {
+      int64_t at[1];
+      const int64_t i = first + j * step;
+      p.nest.find(i < p.nest.n ? i : first, at);
+      v[j] = *reinterpret_cast<const T*>(p.index + at[0]);
+    }
+#pragma unroll
+    for (int j = 0; j < kAtOnce; j++)
+      if (first + j * step < p.nest.n) check_index(p, first + j * step, v[j]);
+  }
+}
+
 __global__ void __launch_bounds__(kThreads)
     check_indices(const __grid_constant__ CheckArguments p) {
-  for (int64_t i = first_item(); i < p.nest.n; i += item_step()) {
-    int64_t at[1];
-    p.nest.find(i, at);
-    int64_t v = load_element<int64_t>(p.index + at[0], p.dtype);
-    const bool inside = uint64_t(v) - uint64_t(p.low) < uint64_t(p.size) - uint64_t(p.low);
-    if (!inside && (v != p.allowed || p.allowed == kNoSkip)) {
-      atomicMin(reinterpret_cast<long long*>(p.first_bad), (long long)(p.first + i));
-      v = 0;
-    }
-    if (!p.offsets) continue;
-    const int64_t offset = (v + (v < 0 ? p.size : 0)) * p.step;
-    int64_t* const out = p.offsets + p.first + i;
-    *out = p.add ? *out + offset : offset;
-  }
+  if (p.narrow) check_all<int32_t>(p);
+  else check_all<int64_t>(p);
 }
 
 int32_t run_check(const void* plan, bool offsets, void* stream) {
@@ -47,7 +67,7 @@ int32_t run_check(const void* plan, bool offsets, void* stream) {
   a.step = p.step;
   a.first_bad = p.first_bad;
   a.offsets = offsets ? p.offsets : nullptr;
-  a.dtype = p.index_dtype;
+  a.narrow = p.index_dtype == TT_I32;
   a.add = p.add;
   a.nest.clear();
   int32_t d = 0;
@@ -63,7 +83,7 @@ int32_t run_check(const void* plan, bool offsets, void* stream) {
       a.index += rest % p.dim_size[e] * p.stride[e];
       rest /= p.dim_size[e];
     }
-    const unsigned grid = grid_of(a.nest.n, kThreads);
+    const unsigned grid = min(grid_of(a.nest.n, kThreads), kBlocks);
     if (const int32_t status = device::launch(check_indices, grid, kThreads, 0, stream, a))
       return status;
   }

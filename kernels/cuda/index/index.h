@@ -24,14 +24,14 @@ struct IndexArguments {
   Nest<2> features;  // in a, b
 };
 
-// The byte offset of an index. One that has changed since it was checked and is out of range counts
-// as 0.
-__device__ __forceinline__ int64_t place_of(const IndexArguments& p, const char* at) {
-  int64_t i =
-      p.narrow ? *reinterpret_cast<const int32_t*>(at) : *reinterpret_cast<const int64_t*>(at);
+__device__ __forceinline__ int64_t read_index(const IndexArguments& p, const char* at) {
+  return p.narrow ? *reinterpret_cast<const int32_t*>(at) : *reinterpret_cast<const int64_t*>(at);
+}
+// What an index stands for. One that has changed since it was checked and is out of range counts as
+// 0.
+__device__ __forceinline__ int64_t position_of_index(const IndexArguments& p, int64_t i) {
   if (i < 0) i += p.index_size;
-  if (uint64_t(i) > uint64_t(p.index_size) - 1) i = 0;
-  return i * p.a_step;
+  return uint64_t(i) > uint64_t(p.index_size) - 1 ? 0 : i;
 }
 
 struct IndexItem {
@@ -40,7 +40,7 @@ struct IndexItem {
 __device__ __forceinline__ IndexItem item_of(const IndexArguments& p, int64_t i) {
   int64_t at[3];
   p.items.find(i, at);
-  return {at[0] + place_of(p, p.index + at[2]), at[1]};
+  return {at[0] + position_of_index(p, read_index(p, p.index + at[2])) * p.a_step, at[1]};
 }
 
 // ---- on the host ----

@@ -7,29 +7,75 @@ namespace TT_NS {
 namespace {
 
 // 16 bytes of c128 may be at a multiple of 8 only.
-template <class E> __device__ __forceinline__ void move(char* to, const char* from) {
-  if constexpr (sizeof(E) < 16) {
-    *reinterpret_cast<E*>(to) = *reinterpret_cast<const E*>(from);
-  } else if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % 16 == 0) {
-    *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
-  } else {
-    reinterpret_cast<uint64_t*>(to)[0] = reinterpret_cast<const uint64_t*>(from)[0];
-    reinterpret_cast<uint64_t*>(to)[1] = reinterpret_cast<const uint64_t*>(from)[1];
+template <class E> __device__ __forceinline__ E load(const char* from) {
+  if constexpr (sizeof(E) == 16) {
+    const uint64_t* const words = reinterpret_cast<const uint64_t*>(from);
+    if (reinterpret_cast<uintptr_t>(from) % 16 != 0) return {words[0], words[1]};
   }
+  return *reinterpret_cast<const E*>(from);
+}
+template <class E> __device__ __forceinline__ void store(char* to, const E& value) {
+  if constexpr (sizeof(E) == 16) {
+    if (reinterpret_cast<uintptr_t>(to) % 16 != 0) {
+      reinterpret_cast<uint64_t*>(to)[0] = value.low;
+      reinterpret_cast<uint64_t*>(to)[1] = value.high;
+      return;
+    }
+  }
+  *reinterpret_cast<E*>(to) = value;
 }
 
+// Items of a thread, whose elements are read before the first one is written.
+template <class E> constexpr int kItemsAtOnce = sizeof(E) == 16 ? 4 : 8;
+
+// Threads x serve features, y items: those of the whole nest, or with `runs` those of its innermost
+// dimension, and blocks y the positions of the others.
 // kPut: writes a; last: whether an item is the last one of its key, NULL if each is.
 template <class E, bool kPut> __global__ void __launch_bounds__(kIndexThreads)
-    index_move(const __grid_constant__ IndexArguments p, const uint8_t* last) {
-  for (int64_t i = first_item(); i < p.items.n * p.features.n; i += item_step()) {
-    const int64_t item = quotient(i, p.features.n);
-    if (kPut && last && !last[item]) continue;
-    const IndexItem x = item_of(p, item);
-    int64_t at[2];
-    p.features.find(i - item * p.features.n, at);
-    char* a = p.a + x.a + at[0];
-    char* b = p.b + x.b + at[1];
-    move<E>(kPut ? a : b, kPut ? b : a);
+    index_move(const __grid_constant__ IndexArguments p, const uint8_t* last, int64_t runs) {
+  constexpr int kItems = kItemsAtOnce<E>;
+  const int64_t n = runs ? p.items.size[0] : p.items.n;
+  const int64_t n_runs = runs ? runs : 1;
+  const int64_t y = blockDim.y;
+  for (int64_t run = blockIdx.y; run < n_runs; run += gridDim.y) {
+    int64_t base[3] = {0, 0, 0};
+    if (runs) p.items.find(run * n, base);
+    for (int64_t first = blockIdx.x * y * kItems + threadIdx.y; first < n;
+         first += gridDim.x * y * kItems) {
+      int64_t index[kItems];
+      int64_t at[kItems][2];
+      bool moves[kItems];
+#pragma unroll
+      for (int j = 0; j < kItems; j++) {
+        const int64_t i = first + j * y;
+        moves[j] = i < n && !(kPut && last && !last[run * n + i]);
+        int64_t item[3] = {base[0], base[1], base[2]};
+        if (!runs) {
+          p.items.find(i < n ? i : 0, item);
+        } else {
+#pragma unroll
+          for (int k = 0; k < 3; k++) item[k] += i * p.items.stride[k][0];
+        }
+        index[j] = moves[j] ? read_index(p, p.index + item[2]) : 0;
+        at[j][0] = item[0];
+        at[j][1] = item[1];
+      }
+#pragma unroll
+      for (int j = 0; j < kItems; j++) at[j][0] += position_of_index(p, index[j]) * p.a_step;
+      for (int64_t f = threadIdx.x; f < p.features.n; f += blockDim.x) {
+        int64_t feature[2];
+        p.features.find(f, feature);
+        char* const a = p.a + feature[0];
+        char* const b = p.b + feature[1];
+        E value[kItems] = {};
+#pragma unroll
+        for (int j = 0; j < kItems; j++)
+          if (moves[j]) value[j] = load<E>(kPut ? b + at[j][1] : a + at[j][0]);
+#pragma unroll
+        for (int j = 0; j < kItems; j++)
+          if (moves[j]) store<E>(kPut ? a + at[j][0] : b + at[j][1], value[j]);
+      }
+    }
   }
 }
 
@@ -78,9 +124,16 @@ int64_t slots_of(int64_t items) {
 
 template <bool kPut>
 int32_t launch_move(const IndexArguments& p, int64_t item, const uint8_t* last, void* stream) {
+  constexpr int64_t kShortRun = 1024;
+  const bool in_runs = p.items.ndim > 1 && p.items.size[0] >= kShortRun;
+  const int64_t n = in_runs ? p.items.size[0] : p.items.n;
+  const int64_t runs = in_runs ? p.items.n / n : 0;
+  const dim3 block = block_of(p.features.n);
   return with_size(item, [&](auto e) {
-    const unsigned grid = grid_of(p.items.n * p.features.n, kIndexThreads);
-    return device::launch(index_move<decltype(e), kPut>, grid, kIndexThreads, 0, stream, p, last);
+    using E = decltype(e);
+    const dim3 grid(grid_of(n, block.y * kItemsAtOnce<E>),
+                    unsigned(clamp<int64_t>(runs, 1, 65535)));
+    return device::launch(index_move<E, kPut>, grid, block, 0, stream, p, last, runs);
   });
 }
 

@@ -101,9 +101,7 @@ int32_t nonzero_count(const void* plan, void* stream, void*) {
   if (const int32_t status =
           device::launch(count_nonzero, chunks, kThreads, 0, stream, arguments_of(p)))
     return status;
-  const unsigned threads =
-      unsigned(min<int64_t>(TT_NS::round_up(int64_t(chunks), kWarp), kScanThreads));
-  return device::launch(scan_counts, 1, threads, 0, stream, p.starts, int64_t(chunks), p.total);
+  return scan_totals(p.starts, int64_t(chunks), p.total, stream);
 }
 int32_t nonzero_write(const void* plan, void* stream, void*) {
   const NonzeroPlan& p = *static_cast<const NonzeroPlan*>(plan);

@@ -8,7 +8,7 @@
 namespace TT_NS {
 namespace {
 
-constexpr int kBitonicMost = 2048;
+constexpr int kBitonicMost = 1024;
 
 // Sorts n pairs, a power of 2, by key, then by `at`. All threads of the block take part; the pairs
 // are there after a barrier, and may be read when it returns.

@@ -1,48 +1,45 @@
-// Sorts (key, position) pairs in a workspace, stably: few by one block, others by radix.
+// Items of up to 64 bits in the order of their keys, sorted stably in a workspace.
 #pragma once
 
-#include "kernels/cuda/sort/bitonic.h"
 #include "kernels/cuda/sort/radix.h"
 
 namespace TT_NS {
 namespace {
 
-constexpr int kPairThreads = 256;
+// Where the keys of items go, and what is there once they are sorted.
+struct SortedItems {
+  char *keys, *places;
+  bool wide_key, wide_at;
 
-// n pairs, padded to a power of 2; their positions are 0 … n - 1 in order.
-__global__ void __launch_bounds__(kPairThreads) sort_block(RadixPair* pairs, int n, int padded) {
-  TT_SHARED(uint64_t, key, kBitonicMost);
-  TT_SHARED(int32_t, at, kBitonicMost);
-  for (int i = int(threadIdx.x); i < padded; i += int(blockDim.x)) {
-    key[i] = i < n ? pairs[i].key : ~uint64_t(0);
-    at[i] = i;
+  __device__ __forceinline__ void put(int64_t i, uint64_t key) const {
+    if (wide_key) reinterpret_cast<uint64_t*>(keys)[i] = key;
+    else reinterpret_cast<uint32_t*>(keys)[i] = uint32_t(key);
   }
-  __syncthreads();
-  bitonic_sort(key, at, padded);
-  for (int i = int(threadIdx.x); i < n; i += int(blockDim.x)) pairs[i] = {key[i], at[i]};
-}
+  __device__ __forceinline__ uint64_t key(int64_t i) const {
+    return wide_key ? reinterpret_cast<const uint64_t*>(keys)[i]
+                    : reinterpret_cast<const uint32_t*>(keys)[i];
+  }
+  // The item that is at place i.
+  __device__ __forceinline__ int64_t at(int64_t i) const {
+    return wide_at ? reinterpret_cast<const int64_t*>(places)[i]
+                   : reinterpret_cast<const uint32_t*>(places)[i];
+  }
+};
 
-// Room for n pairs, a second array of them and counts.
 struct PairRoom {
-  RadixPair *pairs, *other;
-  int64_t* counts;
+  RadixRows rows;
+  int bits;
 
-  static int64_t bytes(int64_t n) {
-    if (n <= kBitonicMost) return radix_pairs_bytes(n);
-    return 2 * radix_pairs_bytes(n) + radix_counts_bytes(n);
+  static int64_t bytes(int64_t n, int key_bits) {
+    RadixRows r;
+    return cuda::radix_room(&r, n, 1, key_bits, nullptr);
   }
-  PairRoom(char* workspace, int64_t n)
-      : pairs(reinterpret_cast<RadixPair*>(workspace)),
-        other(reinterpret_cast<RadixPair*>(workspace + radix_pairs_bytes(n))),
-        counts(reinterpret_cast<int64_t*>(workspace + 2 * radix_pairs_bytes(n))) {}
-
-  // By the lowest `bits` bits of the keys, which have no others. The result is in `pairs`.
-  int32_t sort(int64_t n, int bits, void* stream) {
-    if (n > kBitonicMost) return radix_sort(&pairs, &other, counts, n, bits, 0, stream);
-    const int padded = next_power(n);
-    const unsigned threads = unsigned(min(max(padded / 2, int(kWarp)), kPairThreads));
-    return device::launch(sort_block, 1, threads, 0, stream, pairs, int(n), padded);
+  PairRoom(char* workspace, int64_t n, int key_bits) : bits(max(key_bits, 1)) {
+    cuda::radix_room(&rows, n, 1, bits, workspace);
   }
+  SortedItems items() const { return {rows.key[0], rows.at[0], rows.wide_key, rows.wide_at}; }
+  // The keys were put into items(); the sorted items() may be elsewhere.
+  int32_t sort(void* stream) { return cuda::sort_pairs(&rows, bits, stream); }
 };
 
 }  // namespace

@@ -1,172 +1,141 @@
-// Stable sort of (key, position) pairs in device memory by radix, least significant digit first:
-// each pass counts the digits of each piece, scans the counts, and moves the pairs in order.
+// Stable sort of rows of (key, position) pairs in device memory by radix, least significant digit
+// first. A pass counts the digits of each piece of a row, scans the counts, and moves the pairs:
 //
-//   counts   [digits][pieces], then where the first pair of (digit, piece) goes
-//   piece    kRadixPiece pairs, one block: a warp after the other places 32 neighbours by votes, so
-//            that equal digits keep their order
+//   counts   [rows][digits][pieces], then how many pairs of its chunk of counts come before
+//   totals   [chunks]: how many pairs come before a chunk of counts; NULL: there is one chunk
+//   piece    neighbours that a block sorts by digit in shared memory, then writes digit by digit
 #pragma once
 
 #include "kernels/cuda/nest.h"
-#include "kernels/cuda/warp.h"
+#include "kernels/cuda/sort/digits.h"
 
 namespace TT_NS {
+
+// Keys are of 32 bits or wide (64), positions in a row too. arrays[0] has the pairs that are to be
+// sorted, then the sorted ones.
+struct RadixRows {
+  int64_t n, rows;
+  bool wide_key, wide_at;
+  bool placed;  // positions are stored: before the first pass a pair's position is its place
+  char *key[2], *at[2];
+  uint32_t* counts;
+  int64_t* totals;
+
+  void swap() {
+    char* const k = key[0];
+    char* const a = at[0];
+    key[0] = key[1];
+    at[0] = at[1];
+    key[1] = k;
+    at[1] = a;
+    placed = true;
+  }
+};
+
 namespace {
 
-constexpr int kRadixBits = 4;
-constexpr int kDigits = 1 << kRadixBits;
 constexpr int kRadixThreads = 256;
-constexpr int kRadixEach = 8;  // pairs of a thread
-constexpr int64_t kRadixPiece = kRadixThreads * kRadixEach;
+constexpr int64_t kScanChunk = 8192;  // counts
 
-struct RadixPair {
-  uint64_t key;
-  int64_t at;
-};
+// Pairs of a thread; a piece is that of all threads.
+template <class K> constexpr int kRadixEach = sizeof(K) == 4 ? 16 : 8;
 
-struct RadixArguments {
-  const RadixPair* from;
-  RadixPair* to;
-  int64_t* counts;
+template <class K, class At> struct RadixPass {
+  const K* key;
+  const At* at;  // NULL: a pair's position is its place in the row
+  uint32_t* counts;
+  int64_t* totals;
   int64_t n, pieces;
   int32_t shift;
-  int64_t row_length;  // not 0: digits are those of at / row_length, not of the key
 };
 
-__device__ __forceinline__ int digit_of(const RadixArguments& p, const RadixPair& pair) {
-  const uint64_t number = p.row_length ? uint64_t(quotient(pair.at, p.row_length)) : pair.key;
-  return int(number >> p.shift) & (kDigits - 1);
-}
-
-// The lanes of the warp, among those that take part, whose digit is this lane's.
-__device__ __forceinline__ uint32_t lanes_of_digit(int digit, bool present) {
-  uint32_t same = __ballot_sync(kAllLanes, present);
-#pragma unroll
-  for (int bit = 0; bit < kRadixBits; bit++) {
-    const bool set = digit >> bit & 1;
-    const uint32_t votes = __ballot_sync(kAllLanes, set);
-    same &= set ? votes : ~votes;
+// The piece of a block, and where its count of a digit is.
+struct RadixPiece {
+  int64_t row, piece, pieces;
+  __device__ __forceinline__ explicit RadixPiece(int64_t of_row) : pieces(of_row) {
+    row = quotient(blockIdx.x, pieces);
+    piece = blockIdx.x - row * pieces;
   }
-  return same;
-}
-
-// Pairs of one piece by digit: shared counts of each warp, [warp][digit].
-__global__ void __launch_bounds__(kRadixThreads) radix_count(const RadixArguments p) {
-  TT_SHARED(int, counts, kRadixThreads / kWarp * kDigits);
-  const int thread = int(threadIdx.x);
-  const int warp = thread / kWarp;
-  if (thread < kRadixThreads / kWarp * kDigits) counts[thread] = 0;
-  __syncthreads();
-  for (int e = 0; e < kRadixEach; e++) {
-    const int64_t i = int64_t(blockIdx.x) * kRadixPiece + e * kRadixThreads + thread;
-    const bool present = i < p.n;
-    const int digit = present ? digit_of(p, p.from[i]) : 0;
-    const uint32_t same = lanes_of_digit(digit, present);
-    if (present && __ffs(int(same)) - 1 == thread % kWarp)
-      counts[warp * kDigits + digit] += __popc(same);
-    __syncwarp();
+  __device__ __forceinline__ int64_t count_of(int digit) const {
+    return (row * kDigits + digit) * pieces + piece;
   }
-  __syncthreads();
-  if (thread >= kDigits) return;
-  int64_t sum = 0;
-  for (int w = 0; w < kRadixThreads / kWarp; w++) sum += counts[w * kDigits + thread];
-  p.counts[thread * p.pieces + blockIdx.x] = sum;
-}
+};
 
-// Turns n numbers into the sums of those before them, and their sum into *total: one block.
-constexpr int kScanThreads = 1024;
-__global__ void __launch_bounds__(kScanThreads)
-    scan_counts(int64_t* counts, int64_t n, int64_t* total) {
-  TT_SHARED(int64_t, warps, kScanThreads / kWarp);
-  const int lane = int(threadIdx.x) % kWarp;
-  const int warp = int(threadIdx.x) / kWarp;
-  const int n_warps = int(blockDim.x) / kWarp;
-  int64_t before = 0;
-  for (int64_t from = 0; from < n; from += blockDim.x) {
-    const int64_t i = from + threadIdx.x;
-    const int64_t value = i < n ? counts[i] : 0;
-    int64_t sum = value;
-#pragma unroll
-    for (unsigned delta = 1; delta < kWarp; delta *= 2) {
-      const int64_t below = __shfl_up_sync(kAllLanes, sum, delta);
-      if (lane >= int(delta)) sum += below;
-    }
-    if (lane == kWarp - 1) warps[warp] = sum;
-    __syncthreads();
-    int64_t all = 0;
-    for (int w = 0; w < n_warps; w++) {
-      if (w < warp) sum += warps[w];
-      all += warps[w];
-    }
-    if (i < n) counts[i] = before + sum - value;
-    before += all;
-    __syncthreads();
-  }
-  if (total && threadIdx.x == 0) *total = before;
-}
-
-__global__ void __launch_bounds__(kRadixThreads) radix_move(const RadixArguments p) {
+// Out: put(row, place, key, position), where `place` counts the pairs of all rows.
+template <class K, class At, class Out> __global__ void __launch_bounds__(kRadixThreads, 3)
+    radix_move(const RadixPass<K, At> p, const __grid_constant__ Out out) {
+  constexpr int kEach = kRadixEach<K>;
+  constexpr int kPiece = kRadixThreads * kEach;
+  constexpr int kWarps = kRadixThreads / kWarp;
   TT_SHARED(int64_t, place, kDigits);
-  TT_SHARED(int, counts, kRadixThreads / kWarp * kDigits);
+  TT_SHARED(K, sorted, kPiece);
+  TT_SHARED(At, position, kPiece);
+  TT_SHARED(uint16_t, counts, kWarps * kDigits);
+  TT_SHARED(uint16_t, start, kDigits);
   const int thread = int(threadIdx.x);
-  const int warp = thread / kWarp;
-  const int lane = thread % kWarp;
-  if (thread < kDigits) place[thread] = p.counts[thread * p.pieces + blockIdx.x];
-  for (int e = 0; e < kRadixEach; e++) {
-    const int64_t i = int64_t(blockIdx.x) * kRadixPiece + e * kRadixThreads + thread;
-    const bool present = i < p.n;
-    RadixPair pair = {0, 0};
-    if (present) pair = p.from[i];
-    const int digit = present ? digit_of(p, pair) : 0;
-    const uint32_t same = lanes_of_digit(digit, present);
-    if (lane < kDigits) counts[warp * kDigits + lane] = 0;
-    __syncwarp();
-    if (present && __ffs(int(same)) - 1 == lane) counts[warp * kDigits + digit] = __popc(same);
-    __syncthreads();
-    if (present) {
-      int64_t at = place[digit] + __popc(same & ((1u << lane) - 1));
-      for (int w = 0; w < warp; w++) at += counts[w * kDigits + digit];
-      p.to[at] = pair;
-    }
-    __syncthreads();
-    if (thread < kDigits) {
-      int sum = 0;
-      for (int w = 0; w < kRadixThreads / kWarp; w++) sum += counts[w * kDigits + thread];
-      place[thread] += sum;
-    }
-    __syncthreads();
+  const RadixPiece piece(p.pieces);
+  const int64_t first = piece.piece * kPiece;
+  const int64_t begin = piece.row * p.n + first;
+  const int present = int(p.n - first < kPiece ? p.n - first : kPiece);
+  K key[kEach];
+  At at[kEach];
+  uint32_t digit[kEach], rank[kEach];
+#pragma unroll
+  for (int e = 0; e < kEach; e++) {
+    const int i = item_place<kEach>(e);
+    key[e] = i < present ? p.key[begin + i] : ~K(0);
+    at[e] = p.at && i < present ? p.at[begin + i] : At(first + i);
+  }
+#pragma unroll
+  for (int e = 0; e < kEach; e++) digit[e] = uint32_t(key[e] >> p.shift) & (kDigits - 1);
+  rank_digits<kEach>({counts, start}, kWarps, digit, rank);
+#pragma unroll
+  for (int e = 0; e < kEach; e++) {
+    sorted[rank[e]] = key[e];
+    position[rank[e]] = at[e];
+  }
+  static_assert(kDigits == kRadixThreads);
+  const int64_t count = piece.count_of(thread);
+  const int64_t before = p.totals ? p.totals[count / kScanChunk] : 0;
+  place[thread] = before + p.counts[count] - start[thread];
+  __syncthreads();
+#pragma unroll 4
+  for (int e = 0; e < kEach; e++) {
+    const int i = e * kRadixThreads + thread;
+    if (i >= present) break;
+    const K k = sorted[i];
+    out.put(piece.row, place[uint32_t(k >> p.shift) & (kDigits - 1)] + i, k, position[i]);
   }
 }
 
 // ---- on the host ----
 
-inline int64_t radix_pieces(int64_t n) { return ceil_div(n, kRadixPiece); }
-// Bytes of the pairs of one array, and of the counts.
-inline int64_t radix_pairs_bytes(int64_t n) {
-  return round_up(n * int64_t(sizeof(RadixPair)), 256);
+inline int64_t radix_piece(bool wide_key) {
+  return kRadixThreads * (wide_key ? kRadixEach<uint64_t> : kRadixEach<uint32_t>);
 }
-inline int64_t radix_counts_bytes(int64_t n) {
-  return round_up(radix_pieces(n) * kDigits * 8, 256);
+template <class K, class At> RadixPass<K, At> pass_of(const RadixRows& r, int shift) {
+  RadixPass<K, At> p;
+  p.key = reinterpret_cast<const K*>(r.key[0]);
+  p.at = r.placed ? reinterpret_cast<const At*>(r.at[0]) : nullptr;
+  p.counts = r.counts;
+  p.totals = r.totals;
+  p.n = r.n;
+  p.pieces = ceil_div(r.n, radix_piece(r.wide_key));
+  p.shift = shift;
+  return p;
 }
-
-// Sorts n pairs by the lowest `bits` bits of their keys, or with row_length of at / row_length; the
-// result is in *pairs, which may become what *other was.
-inline int32_t radix_sort(RadixPair** pairs, RadixPair** other, int64_t* counts, int64_t n,
-                          int bits, int64_t row_length, void* stream) {
-  for (int shift = 0; shift < bits; shift += kRadixBits) {
-    const RadixArguments p = {*pairs, *other, counts, n, radix_pieces(n), shift, row_length};
-    const unsigned grid = unsigned(p.pieces);
-    int32_t status = device::launch(radix_count, grid, kRadixThreads, 0, stream, p);
-    const int64_t numbers = p.pieces * kDigits;
-    const unsigned threads = unsigned(min<int64_t>(round_up(numbers, kWarp), kScanThreads));
-    if (status == TT_OK)
-      status = device::launch(scan_counts, 1, threads, 0, stream, counts, numbers, nullptr);
-    if (status == TT_OK) status = device::launch(radix_move, grid, kRadixThreads, 0, stream, p);
-    if (status != TT_OK) return status;
-    RadixPair* const sorted = *other;
-    *other = *pairs;
-    *pairs = sorted;
-  }
-  return TT_OK;
+// Launches the last step of a pass, whose digits were counted (cuda::count_digits).
+template <class Out>
+int32_t launch_move(const RadixRows& r, int shift, const Out& out, void* stream) {
+  const unsigned grid = unsigned(r.rows * ceil_div(r.n, radix_piece(r.wide_key)));
+  if (r.wide_at)
+    return device::launch(radix_move<uint64_t, uint64_t, Out>, grid, kRadixThreads, 0, stream,
+                          pass_of<uint64_t, uint64_t>(r, shift), out);
+  if (r.wide_key)
+    return device::launch(radix_move<uint64_t, uint32_t, Out>, grid, kRadixThreads, 0, stream,
+                          pass_of<uint64_t, uint32_t>(r, shift), out);
+  return device::launch(radix_move<uint32_t, uint32_t, Out>, grid, kRadixThreads, 0, stream,
+                        pass_of<uint32_t, uint32_t>(r, shift), out);
 }
 
 // Bits that hold numbers up to `most`.
@@ -177,4 +146,20 @@ inline int bits_of(uint64_t most) {
 }
 
 }  // namespace
+
+namespace cuda {
+
+// Arrays for rows * n pairs whose keys have so many bits; workspace NULL: only sizes are known.
+// Returns the bytes that they take.
+int64_t radix_room(RadixRows* r, int64_t n, int64_t rows, int key_bits, void* workspace);
+// Counts the digits at `shift` and scans the counts.
+int32_t count_digits(const RadixRows& r, int shift, void* stream);
+// Sorts arrays[0] by the bits [0, bits) of the keys.
+int32_t radix_passes(RadixRows* r, int bits, void* stream);
+// Sorts one row of pairs whose keys have at most `bits` bits: few by one block.
+int32_t sort_pairs(RadixRows* r, int bits, void* stream);
+// Turns n numbers into the sums of those before them, and their sum into *total, unless NULL.
+int32_t scan_totals(int64_t* numbers, int64_t n, int64_t* total, void* stream);
+
+}  // namespace cuda
 }  // namespace TT_NS

@@ -1,22 +1,23 @@
 // sort_rows: the first k of n elements of each row in order, with their positions.
 //
-//   few      rows of at most kBitonicMost elements: a block sorts a row in shared memory
-//   select   longer rows, few results: a block finds the key of the last result by radix, digit by
-//            digit, collects what precedes it, and sorts that
-//   radix    others: all rows at once, by key and then by row
+//   few      rows of at most kFew elements: a block sorts a row by a network
+//   select   few results of longer rows: a block finds a bound of the results' keys by radix, digit
+//            by digit, collects what it includes, and sorts that
+//   block    other rows of at most kBlockMost elements: a block sorts a row by radix
+//   radix    others: all rows at once
 //
 // Keys of equal elements are told apart by position: sorts are stable.
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/sort/bitonic.h"
 #include "kernels/cuda/sort/keys.h"
-#include "kernels/cuda/sort/radix.h"
+#include "kernels/cuda/sort/pairs.h"
 
 namespace TT_NS {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kSelectThreads = 1024;
-constexpr int kSelectBits = 8;
+constexpr int kFew = 128;
+constexpr int kSelectThreads = 512;
 
 struct SortArguments {
   const char* in;
@@ -26,7 +27,6 @@ struct SortArguments {
   int64_t first_row, rows;
   int32_t dtype;
   bool descending;
-  RadixPair* pairs;
 };
 
 struct SortRow {
@@ -58,15 +58,21 @@ struct SortRow {
       default: *reinterpret_cast<uint64_t*>(to) = *reinterpret_cast<const uint64_t*>(from);
     }
   }
+  // Of 4 bytes, which are at hand.
+  __device__ __forceinline__ void write_element(int64_t rank, int64_t i, uint32_t bits) const {
+    const int64_t at = out + rank * p.inner;
+    p.indices[at] = i;
+    if (p.values) reinterpret_cast<uint32_t*>(p.values)[at] = bits;
+  }
 };
 
 constexpr uint64_t kNoKey = ~uint64_t(0);
 
 // padded: the power of 2 that n is padded to.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kFew / 2)
     sort_few(const __grid_constant__ SortArguments p, int padded) {
-  TT_SHARED(uint64_t, key, kBitonicMost);
-  TT_SHARED(int32_t, at, kBitonicMost);
+  TT_SHARED(uint64_t, key, kFew);
+  TT_SHARED(int32_t, at, kFew);
   for (int64_t r = blockIdx.x; r < p.rows; r += gridDim.x) {
     const SortRow row(p, p.first_row + r);
     for (int i = int(threadIdx.x); i < padded; i += int(blockDim.x)) {
@@ -80,106 +86,176 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Which thread's items come first: the number of hits of the threads before this one, and of all.
-struct Hits {
-  int before, all;
+template <class K> __global__ void __launch_bounds__(kBlockMost / kBlockEach)
+    sort_block(const __grid_constant__ SortArguments p) {
+  TT_SHARED_DYNAMIC(unsigned char, room);
+  const BlockSort<K> block(room);
+  const int thread = int(threadIdx.x);
+  const int threads = int(blockDim.x);
+  for (int64_t r = blockIdx.x; r < p.rows; r += gridDim.x) {
+    const SortRow row(p, p.first_row + r);
+#pragma unroll
+    for (int e = 0; e < kBlockEach; e++) {
+      const int i = e * threads + thread;
+      block.key[i] = i < p.n ? K(row.key(i)) : ~K(0);
+    }
+    block.sort(key_bits_of(p.dtype));
+    for (int i = thread; i < p.k; i += threads) row.write(i, block.at[i]);
+    __syncthreads();
+  }
+}
+
+// ---- select ----
+
+// The keys of a row: in shared memory if `held`, else read again and again.
+template <class K> struct RowKeys {
+  const SortRow& row;
+  const K* held;
+  __device__ __forceinline__ K operator[](int i) const { return held ? held[i] : K(row.key(i)); }
 };
-__device__ __forceinline__ Hits count_hits(bool hit, int* warps) {
+
+struct Bound {
+  unsigned digit;
+  unsigned left;   // results among the keys of the digit
+  unsigned count;  // those keys
+};
+// The digit of the last of `left` results, by one warp.
+__device__ __forceinline__ void find_digit(const unsigned* counts, unsigned left, Bound* bound) {
+  constexpr int kOfLane = kDigits / kWarp;
+  const int lane = int(threadIdx.x);
+  unsigned own = 0;
+#pragma unroll
+  for (int j = 0; j < kOfLane; j++) own += counts[lane * kOfLane + j];
+  unsigned sum = own;
+#pragma unroll
+  for (unsigned delta = 1; delta < kWarp; delta *= 2) {
+    const unsigned below = __shfl_up_sync(kAllLanes, sum, delta);
+    if (lane >= int(delta)) sum += below;
+  }
+  if (left > sum || left <= sum - own) return;
+  left -= sum - own;
+  int digit = lane * kOfLane;
+  while (left > counts[digit]) left -= counts[digit++];
+  *bound = {unsigned(digit), left, counts[digit]};
+}
+
+// The number of hits of the threads before this one; *all: of all threads.
+__device__ __forceinline__ int hits_before(bool hit, int* warps, int* all) {
   const int lane = int(threadIdx.x) % kWarp;
   const int warp = int(threadIdx.x) / kWarp;
   const uint32_t votes = __ballot_sync(kAllLanes, hit);
   if (lane == 0) warps[warp] = __popc(votes);
   __syncthreads();
-  Hits h = {__popc(votes & ((1u << lane) - 1)), 0};
+  int before = __popc(votes & ((1u << lane) - 1));
+  *all = 0;
   for (int w = 0; w < int(blockDim.x) / kWarp; w++) {
-    if (w < warp) h.before += warps[w];
-    h.all += warps[w];
+    if (w < warp) before += warps[w];
+    *all += warps[w];
   }
   __syncthreads();
-  return h;
+  return before;
 }
 
-__global__ void __launch_bounds__(kSelectThreads)
-    sort_first(const __grid_constant__ SortArguments p, int padded) {
-  TT_SHARED(uint64_t, key, kBitonicMost);
-  TT_SHARED(int32_t, order, kBitonicMost);
-  TT_SHARED(int64_t, place, kBitonicMost);
-  TT_SHARED(unsigned, counts, 1 << kSelectBits);
+// padded: the power of 2 that k is padded to; held: keys are kept in shared memory.
+template <class K> __global__ void __launch_bounds__(kSelectThreads, 2)
+    sort_first(const __grid_constant__ SortArguments p, int padded, bool held) {
+  TT_SHARED_DYNAMIC(uint64_t, key);
+  TT_SHARED(unsigned, counts, kDigits);
   TT_SHARED(int, warps, kSelectThreads / kWarp);
-  TT_SHARED(int64_t, left, 1);
-  TT_SHARED(uint64_t, prefix, 1);
+  TT_SHARED(Bound, bound, 1);
+  TT_SHARED(unsigned, found, 1);
+  int32_t* const at = reinterpret_cast<int32_t*>(key + padded);
+  K* const held_keys = reinterpret_cast<K*>(at + padded);
   const int thread = int(threadIdx.x);
+  const int threads = int(blockDim.x);
+  const int n = int(p.n);
   for (int64_t r = blockIdx.x; r < p.rows; r += gridDim.x) {
     const SortRow row(p, p.first_row + r);
-    // The digits of the last result's key, from the highest.
-    if (thread == 0) {
-      left[0] = p.k;
-      prefix[0] = 0;
+    const RowKeys<K> keys = {row, held ? held_keys : nullptr};
+    if (held) {
+#pragma unroll 8
+      for (int i = thread; i < n; i += threads) held_keys[i] = K(row.key(i));
     }
-    for (int shift = key_bits_of(p.dtype) - kSelectBits; shift >= 0; shift -= kSelectBits) {
-      if (thread < 1 << kSelectBits) counts[thread] = 0;
-      __syncthreads();
-      const uint64_t known = prefix[0];
-      const bool first = shift + kSelectBits == key_bits_of(p.dtype);
-      for (int64_t i = thread; i < p.n; i += blockDim.x) {
-        const uint64_t k = row.key(i);
-        if (first || k >> (shift + kSelectBits) == known)
-          atomicAdd(&counts[int(k >> shift) & ((1 << kSelectBits) - 1)], 1u);
-      }
-      __syncthreads();
-      if (thread == 0) {
-        int digit = 0;
-        while (left[0] > int64_t(counts[digit])) left[0] -= counts[digit++];
-        prefix[0] = known << kSelectBits | uint64_t(digit);
-      }
-      __syncthreads();
-    }
-    const uint64_t last = prefix[0];
-    const int64_t equals = left[0];  // results whose key is `last`: the first ones
-    const int64_t less = p.k - equals;
-    int64_t n_less = 0, n_equal = 0;
-    for (int i = thread; i < padded; i += int(blockDim.x)) {
+    for (int i = thread; i < padded; i += threads) {
       key[i] = kNoKey;
-      order[i] = i;
+      at[i] = INT32_MAX;
     }
-    __syncthreads();
-    for (int64_t from = 0; from < p.n; from += blockDim.x) {
-      const int64_t i = from + thread;
-      const uint64_t k = i < p.n ? row.key(i) : kNoKey;
-      const bool is_less = i < p.n && k < last;
-      const bool is_equal = i < p.n && k == last;
-      const Hits a = count_hits(is_less, warps);
-      const Hits b = count_hits(is_equal, warps);
-      int64_t at = is_less ? n_less + a.before : less + n_equal + b.before;
-      if (!is_less && (!is_equal || n_equal + b.before >= equals)) at = p.k;
-      if (at < p.k) {
-        key[at] = k;
-        place[at] = i;
+    if (thread == 0) found[0] = 0;
+    // Results are the keys whose highest digits are at most `prefix`; of those that are equal to it
+    // only `left`, unless all.
+    const int bits = key_bits_of(p.dtype);
+    int shift = bits;
+    K prefix = 0;
+    unsigned left = unsigned(p.k);
+    bool all = false;
+    while (shift > 0 && !all) {
+      shift -= kRadixBits;
+      for (int d = thread; d < kDigits; d += threads) counts[d] = 0;
+      __syncthreads();
+      const bool first = shift + kRadixBits == bits;
+#pragma unroll 4
+      for (int i = thread; i < n; i += threads) {
+        const K digits = keys[i] >> shift;
+        if (first || digits >> kRadixBits == prefix)
+          atomicAdd(&counts[unsigned(digits) & (kDigits - 1)], 1u);
       }
-      n_less += a.all;
-      n_equal += b.all;
+      __syncthreads();
+      if (thread < kWarp) find_digit(counts, left, bound);
+      __syncthreads();
+      prefix = K(first ? 0 : prefix << kRadixBits) | K(bound[0].digit);
+      left = bound[0].left;
+      all = left == bound[0].count;
+    }
+#pragma unroll 4
+    for (int i = thread; i < n; i += threads) {
+      const K k = keys[i];
+      const K digits = k >> shift;
+      if (digits > prefix || (digits == prefix && !all)) continue;
+      const unsigned place = atomicAdd(&found[0], 1u);
+      key[place] = k;
+      at[place] = i;
+    }
+    for (int from = 0, equal = 0; !all && from < n && equal < int(left); from += threads) {
+      const int i = from + thread;
+      const bool hit = i < n && keys[i] == prefix;
+      int hits;
+      const int rank = equal + hits_before(hit, warps, &hits);
+      if (hit && rank < int(left)) {
+        key[p.k - left + rank] = prefix;
+        at[p.k - left + rank] = i;
+      }
+      equal += hits;
     }
     __syncthreads();
-    // Both parts are in the order of positions, so that `order` tells equal keys apart.
-    bitonic_sort(key, order, padded);
-    for (int i = thread; i < p.k; i += int(blockDim.x)) row.write(i, place[order[i]]);
+    bitonic_sort(key, at, padded);
+    for (int i = thread; i < p.k; i += threads) row.write(i, at[i]);
     __syncthreads();
   }
 }
 
-__global__ void __launch_bounds__(kThreads) make_pairs(const __grid_constant__ SortArguments p) {
+// ---- radix ----
+
+__global__ void __launch_bounds__(kThreads)
+    list_keys(const __grid_constant__ SortArguments p, const SortedItems items) {
   for (int64_t t = first_item(); t < p.rows * p.n; t += item_step()) {
     const int64_t r = quotient(t, p.n);
-    p.pairs[t] = {SortRow(p, p.first_row + r).key(t - r * p.n), t};
+    items.put(t, SortRow(p, p.first_row + r).key(t - r * p.n));
   }
 }
-__global__ void __launch_bounds__(kThreads) write_pairs(const __grid_constant__ SortArguments p) {
-  for (int64_t t = first_item(); t < p.rows * p.k; t += item_step()) {
-    const int64_t r = quotient(t, p.k);
-    const int64_t rank = t - r * p.k;
-    SortRow(p, p.first_row + r).write(rank, p.pairs[r * p.n + rank].at - r * p.n);
+
+struct RowOut {
+  SortArguments p;
+  template <class K, class At>
+  __device__ __forceinline__ void put(int64_t r, int64_t place, K key, At at) const {
+    const int64_t rank = place - r * p.n;
+    if (rank >= p.k) return;
+    const SortRow row(p, p.first_row + r);
+    uint32_t bits;
+    if (sizeof(K) == 4 && p.dtype == TT_F32 && element_of_key(uint32_t(key), p.descending, &bits))
+      row.write_element(rank, int64_t(at), bits);
+    else row.write(rank, int64_t(at));
   }
-}
+};
 
 // ---- on the host ----
 
@@ -196,11 +272,43 @@ SortArguments arguments_of(const SortPlan& p) {
   a.rows = all ? p.outer * p.inner : 1;
   a.dtype = p.dtype;
   a.descending = p.descending;
-  a.pairs = nullptr;
   return a;
 }
 
-bool by_radix(const SortPlan& p) { return p.n > kBitonicMost && p.k > kBitonicMost / 2; }
+enum Way { kByNetwork, kBySelection, kByBlock, kByRadix };
+Way way_of(const SortPlan& p) {
+  if (p.n <= kFew) return kByNetwork;
+  const bool few = p.k <= kBitonicMost && p.n <= INT32_MAX;
+  if (few && (p.n > kBlockMost || (p.n > kBitonicMost && p.k <= p.n / 8))) return kBySelection;
+  return p.n <= kBlockMost ? kByBlock : kByRadix;
+}
+
+template <class K> int32_t launch_select(const SortArguments& a, void* stream) {
+  const int padded = next_power(a.k);
+  const size_t sorted = size_t(padded) * 12;
+  const size_t keys = size_t(a.n) * sizeof(K);
+  const bool held = sorted + keys <= device::kAskedShared;
+  const unsigned threads = a.n <= 8192 ? kThreads : kSelectThreads;
+  return device::launch(sort_first<K>, grid_of(a.rows, 1), threads, held ? sorted + keys : sorted,
+                        stream, a, padded, held);
+}
+template <class K> int32_t launch_block(const SortArguments& a, void* stream) {
+  return device::launch(sort_block<K>, grid_of(a.rows, 1), block_sort_threads(a.n),
+                        block_sort_bytes<K>(a.n), stream, a);
+}
+
+int32_t launch_radix(const SortArguments& a, void* stream, void* workspace) {
+  const int bits = key_bits_of(a.dtype);
+  RadixRows rows;
+  cuda::radix_room(&rows, a.n, a.rows, bits, workspace);
+  const SortedItems items = {rows.key[0], rows.at[0], rows.wide_key, rows.wide_at};
+  int32_t status =
+      device::launch(list_keys, grid_of(a.rows * a.n, 4 * kThreads), kThreads, 0, stream, a, items);
+  const int last = bits - kRadixBits;
+  if (status == TT_OK) status = cuda::radix_passes(&rows, last, stream);
+  if (status == TT_OK) status = cuda::count_digits(rows, last, stream);
+  return status == TT_OK ? launch_move(rows, last, RowOut{a}, stream) : status;
+}
 
 }  // namespace
 
@@ -208,34 +316,27 @@ namespace cuda {
 
 int32_t sort_rows(const void* plan, void* stream, void* workspace) {
   const SortPlan& p = *static_cast<const SortPlan*>(plan);
-  SortArguments a = arguments_of(p);
+  const SortArguments a = arguments_of(p);
   if (a.rows == 0 || p.k == 0) return TT_OK;
-  const unsigned grid = grid_of(a.rows, 1);
-  if (p.n <= kBitonicMost) {
-    const int padded = next_power(p.n);
-    const unsigned threads = unsigned(min(max(padded / 2, int(kWarp)), kThreads));
-    return device::launch(sort_few, grid, threads, 0, stream, a, padded);
+  const bool wide = key_bits_of(p.dtype) > 32;
+  switch (way_of(p)) {
+    case kByNetwork: {
+      const int padded = next_power(p.n);
+      const unsigned threads = unsigned(max(padded / 2, int(kWarp)));
+      return device::launch(sort_few, grid_of(a.rows, 1), threads, 0, stream, a, padded);
+    }
+    case kBySelection:
+      return wide ? launch_select<uint64_t>(a, stream) : launch_select<uint32_t>(a, stream);
+    case kByBlock:
+      return wide ? launch_block<uint64_t>(a, stream) : launch_block<uint32_t>(a, stream);
+    default: return launch_radix(a, stream, workspace);
   }
-  if (!by_radix(p))
-    return device::launch(sort_first, grid, kSelectThreads, 0, stream, a, next_power(p.k));
-  const int64_t n = a.rows * p.n;
-  char* const base = static_cast<char*>(workspace);
-  a.pairs = reinterpret_cast<RadixPair*>(base);
-  RadixPair* other = reinterpret_cast<RadixPair*>(base + radix_pairs_bytes(n));
-  int64_t* const counts = reinterpret_cast<int64_t*>(base + 2 * radix_pairs_bytes(n));
-  int32_t status = device::launch(make_pairs, grid_of(n, kThreads), kThreads, 0, stream, a);
-  if (status == TT_OK)
-    status = radix_sort(&a.pairs, &other, counts, n, key_bits_of(p.dtype), 0, stream);
-  if (status == TT_OK)
-    status = radix_sort(&a.pairs, &other, counts, n, bits_of(uint64_t(a.rows - 1)), p.n, stream);
-  if (status != TT_OK) return status;
-  return device::launch(write_pairs, grid_of(a.rows * p.k, kThreads), kThreads, 0, stream, a);
 }
 size_t sort_rows_workspace(const void* plan) {
   const SortPlan& p = *static_cast<const SortPlan*>(plan);
-  if (!by_radix(p)) return 0;
-  const int64_t n = arguments_of(p).rows * p.n;
-  return size_t(2 * radix_pairs_bytes(n) + radix_counts_bytes(n));
+  if (way_of(p) != kByRadix) return 0;
+  RadixRows rows;
+  return size_t(radix_room(&rows, p.n, arguments_of(p).rows, key_bits_of(p.dtype), nullptr));
 }
 
 }  // namespace cuda

@@ -1,0 +1,191 @@
+// The passes of sorts by radix (radix.h), and the sort of few pairs by one block.
+#include "kernels/cuda/sort/pairs.h"
+
+namespace TT_NS {
+namespace {
+
+constexpr int kScanThreads = 1024;
+
+// Digits of a piece.
+template <class K> __global__ void __launch_bounds__(kRadixThreads)
+    radix_count(const RadixPass<K, uint32_t> p) {
+  constexpr int kEach = kRadixEach<K>;
+  TT_SHARED(unsigned, counts, kDigits);
+  const int thread = int(threadIdx.x);
+  const RadixPiece piece(p.pieces);
+  const int64_t first = piece.piece * (kRadixThreads * kEach) + thread;
+  const K* const key = p.key + piece.row * p.n;
+  K k[kEach];
+#pragma unroll
+  for (int e = 0; e < kEach; e++) {
+    const int64_t i = first + e * kRadixThreads;
+    k[e] = i < p.n ? key[i] : K(0);
+  }
+  counts[thread] = 0;
+  __syncthreads();
+#pragma unroll
+  for (int e = 0; e < kEach; e++)
+    if (first + e * kRadixThreads < p.n)
+      atomicAdd(&counts[uint32_t(k[e] >> p.shift) & (kDigits - 1)], 1u);
+  __syncthreads();
+  p.counts[piece.count_of(thread)] = counts[thread];
+}
+
+// The sum of the values of the block's threads before this one; all: of all of them.
+template <class T> __device__ __forceinline__ T sum_before(T value, T* warps, T* all) {
+  const int lane = int(threadIdx.x) % kWarp;
+  const int warp = int(threadIdx.x) / kWarp;
+  T sum = value;
+#pragma unroll
+  for (unsigned delta = 1; delta < kWarp; delta *= 2) {
+    const T below = __shfl_up_sync(kAllLanes, sum, delta);
+    if (lane >= int(delta)) sum += below;
+  }
+  if (lane == kWarp - 1) warps[warp] = sum;
+  __syncthreads();
+  *all = 0;
+  for (int w = 0; w < int(blockDim.x) / kWarp; w++) {
+    if (w < warp) sum += warps[w];
+    *all += warps[w];
+  }
+  __syncthreads();
+  return sum - value;
+}
+
+// Turns each chunk of counts into the sums of those before them; totals: of the chunks.
+__global__ void __launch_bounds__(kScanThreads)
+    scan_chunks(uint32_t* counts, int64_t n, int64_t* totals) {
+  constexpr int kEach = int(kScanChunk / kScanThreads);
+  TT_SHARED(uint32_t, warps, kScanThreads / kWarp);
+  const int64_t first = blockIdx.x * kScanChunk + int64_t(threadIdx.x) * kEach;
+  uint32_t count[kEach];
+  uint32_t own = 0;
+#pragma unroll
+  for (int e = 0; e < kEach; e++) {
+    count[e] = first + e < n ? counts[first + e] : 0;
+    own += count[e];
+  }
+  uint32_t all;
+  uint32_t sum = sum_before(own, warps, &all);
+#pragma unroll
+  for (int e = 0; e < kEach; e++) {
+    if (first + e < n) counts[first + e] = sum;
+    sum += count[e];
+  }
+  if (totals && threadIdx.x == 0) totals[blockIdx.x] = all;
+}
+
+__global__ void __launch_bounds__(kScanThreads)
+    scan_numbers(int64_t* numbers, int64_t n, int64_t* total) {
+  TT_SHARED(int64_t, warps, kScanThreads / kWarp);
+  int64_t before = 0;
+  for (int64_t from = 0; from < n; from += blockDim.x) {
+    const int64_t i = from + threadIdx.x;
+    const int64_t value = i < n ? numbers[i] : 0;
+    int64_t all;
+    const int64_t sum = before + sum_before(value, warps, &all);
+    if (i < n) numbers[i] = sum;
+    before += all;
+  }
+  if (total && threadIdx.x == 0) *total = before;
+}
+
+template <class K> __global__ void __launch_bounds__(kBlockMost / kBlockEach)
+    sort_few_pairs(K* keys, uint32_t* places, int n, int bits) {
+  TT_SHARED_DYNAMIC(unsigned char, room);
+  const BlockSort<K> block(room);
+  const int step = int(blockDim.x);
+  for (int i = int(threadIdx.x); i < step * kBlockEach; i += step)
+    block.key[i] = i < n ? keys[i] : ~K(0);
+  block.sort(bits);
+  for (int i = int(threadIdx.x); i < n; i += step) {
+    keys[i] = block.key[i];
+    places[i] = block.at[i];
+  }
+}
+
+struct PairOut {
+  char *keys, *places;
+  template <class K, class At>
+  __device__ __forceinline__ void put(int64_t, int64_t place, K key, At at) const {
+    reinterpret_cast<K*>(keys)[place] = key;
+    reinterpret_cast<At*>(places)[place] = at;
+  }
+};
+
+template <class K> int32_t launch_count(const RadixRows& r, int shift, void* stream) {
+  const RadixPass<K, uint32_t> p = pass_of<K, uint32_t>(r, shift);
+  return device::launch(radix_count<K>, unsigned(r.rows * p.pieces), kRadixThreads, 0, stream, p);
+}
+template <class K> int32_t launch_few(const RadixRows& r, int bits, void* stream) {
+  return device::launch(sort_few_pairs<K>, 1, block_sort_threads(r.n), block_sort_bytes<K>(r.n),
+                        stream, reinterpret_cast<K*>(r.key[0]),
+                        reinterpret_cast<uint32_t*>(r.at[0]), int(r.n), bits);
+}
+int64_t counts_of(const RadixRows& r) {
+  return r.rows * kDigits * ceil_div(r.n, radix_piece(r.wide_key));
+}
+
+}  // namespace
+
+namespace cuda {
+
+int64_t radix_room(RadixRows* r, int64_t n, int64_t rows, int key_bits, void* workspace) {
+  r->n = n;
+  r->rows = rows;
+  r->wide_at = n > INT32_MAX;
+  r->wide_key = key_bits > 32 || r->wide_at;
+  r->placed = false;
+  char* next = static_cast<char*>(workspace);
+  int64_t bytes = 0;
+  const auto take = [&](int64_t numbers, int64_t size) {
+    char* const here = next;
+    const int64_t taken = TT_NS::round_up(numbers * size, 256);
+    bytes += taken;
+    if (next) next += taken;
+    return here;
+  };
+  for (char*& key : r->key) key = take(n * rows, r->wide_key ? 8 : 4);
+  for (char*& at : r->at) at = take(n * rows, r->wide_at ? 8 : 4);
+  const int64_t counts = counts_of(*r);
+  r->counts = reinterpret_cast<uint32_t*>(take(counts, 4));
+  const int64_t chunks = ceil_div(counts, kScanChunk);
+  r->totals = chunks > 1 ? reinterpret_cast<int64_t*>(take(chunks, 8)) : nullptr;
+  return bytes;
+}
+
+int32_t scan_totals(int64_t* numbers, int64_t n, int64_t* total, void* stream) {
+  const unsigned threads = unsigned(min<int64_t>(TT_NS::round_up(n, kWarp), kScanThreads));
+  return device::launch(scan_numbers, 1, threads, 0, stream, numbers, n, total);
+}
+
+int32_t count_digits(const RadixRows& r, int shift, void* stream) {
+  int32_t status = r.wide_key ? launch_count<uint64_t>(r, shift, stream)
+                              : launch_count<uint32_t>(r, shift, stream);
+  const int64_t counts = counts_of(r);
+  const int64_t chunks = ceil_div(counts, kScanChunk);
+  if (status == TT_OK)
+    status = device::launch(scan_chunks, unsigned(chunks), kScanThreads, 0, stream, r.counts,
+                            counts, r.totals);
+  if (status != TT_OK || !r.totals) return status;
+  return scan_totals(r.totals, chunks, nullptr, stream);
+}
+
+int32_t radix_passes(RadixRows* r, int bits, void* stream) {
+  for (int shift = 0; shift < bits; shift += kRadixBits) {
+    int32_t status = count_digits(*r, shift, stream);
+    if (status == TT_OK) status = launch_move(*r, shift, PairOut{r->key[1], r->at[1]}, stream);
+    if (status != TT_OK) return status;
+    r->swap();
+  }
+  return TT_OK;
+}
+
+int32_t sort_pairs(RadixRows* r, int bits, void* stream) {
+  if (r->n > kBlockMost) return radix_passes(r, bits, stream);
+  return r->wide_key ? launch_few<uint64_t>(*r, bits, stream)
+                     : launch_few<uint32_t>(*r, bits, stream);
+}
+
+}  // namespace cuda
+}  // namespace TT_NS
