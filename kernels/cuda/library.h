@@ -14,6 +14,19 @@ template <class F> bool find_function(void* library, const char* name, F* f) {
   return *f != nullptr;
 }
 
+// cuDNN opens the cuBLASLt of its CUDA version when it needs it, and ends the process if it cannot.
+// Returns whether there is one, which stays open.
+inline bool finds_cublas_lt(void* cudnn) {
+  size_t (*version)() = nullptr;  // 13010: 13.1; 0: it does not say
+  if (!find_function(cudnn, "cudnnGetCudartVersion", &version)) return true;
+  const size_t major = version() / 1000;
+  if (!major) return true;
+  char name[] = "libcublasLt.so.00";
+  name[sizeof name - 3] = char('0' + major / 10 % 10);
+  name[sizeof name - 2] = char('0' + major % 10);
+  return dlopen(name, RTLD_NOW | RTLD_LOCAL) != nullptr;
+}
+
 class OptionalLibrary {
  public:
 #if defined(__CUDACC__)

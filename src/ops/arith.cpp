@@ -3,6 +3,7 @@
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
+#include "ops/index/nest.h"
 
 namespace TT_NS::impl {
 
@@ -17,8 +18,7 @@ static void check_divisor(const Tensor& self, const Tensor& other, int64_t mode)
   if (mode == kRoundingNone || category(self.dtype) > 1 || category(other.dtype) > 1 ||
       other.device.type == TT_META)
     return;
-  if (other.numel)
-    require(*op::all(*op::ne(other, 0)), TT_INVALID_ARG, "other", "integer division by zero");
+  if (other.numel) require_each(*op::ne(other, 0), other, "other", "integer division by zero");
 }
 TensorRef div(Call, const Tensor& self, const Tensor& other, int64_t rounding_mode) {
   check_divisor(self, other, rounding_mode);

@@ -181,6 +181,10 @@ int main(int argc, char** argv) {
     calls = static_cast<const int*>(dlsym(stub, "dnn_stub_calls"));
     searches = static_cast<const int*>(dlsym(stub, "dnn_stub_searches"));
     cuda::cudnn::use_library(argv[1]);
+    test_case<float>(kCases[0], TT_F32);
+    check(*calls == 0, "calls of cuDNN without its cuBLASLt", *calls);
+    *static_cast<size_t*>(dlsym(stub, "dnn_stub_cudart")) = 0;
+    cuda::cudnn::use_library(argv[1]);
   }
   for (const Case& t : kCases) {
     if (EMU_TSAN && t.n != 1) continue;

@@ -8,8 +8,10 @@
 #define EXPORT extern "C" __attribute__((visibility("default")))
 EXPORT int dnn_stub_calls;
 EXPORT int dnn_stub_searches;
+EXPORT size_t dnn_stub_cudart;
 int dnn_stub_calls;
 int dnn_stub_searches;
+size_t dnn_stub_cudart = 99000;  // of a cuBLASLt that nobody has
 
 namespace {
 
@@ -165,6 +167,7 @@ EXPORT int cudnnCreate(void** handle) {
   *handle = &one;
   return 0;
 }
+EXPORT size_t cudnnGetCudartVersion() { return dnn_stub_cudart; }
 EXPORT int cudnnSetStream(void*, void*) { return 0; }
 EXPORT int cudnnCreateTensorDescriptor(Shape** out) { return make(out); }
 EXPORT int cudnnDestroyTensorDescriptor(Shape* p) { return drop(p); }

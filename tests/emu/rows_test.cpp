@@ -2,8 +2,10 @@
 // shared memory, columns, rows that are not aligned; float32, bfloat16 and float64.
 #include "kernel_test.h"
 
+#include "kernels/functors/philox.h"
 #include "plan/loss_build.h"
 #include "plan/norm_build.h"
+#include "plan/random_build.h"
 #include "plan/softmax_build.h"
 
 using namespace TT_NS;
@@ -277,10 +279,37 @@ void test_batch_norm(const ChannelShape& s, int32_t dtype) {
   expect("channel_affine of a gradient", dx, want_dx, 16, 1);
 }
 
+// ---- dropout ----
+
+void test_dropout(int64_t n, int64_t offset, int32_t dtype) {
+  Floats x(dtype, n, offset), y(dtype, n, offset);
+  std::vector<uint8_t> mask(size_t(n) + 4, 0xff);
+  x.fill(3, -2, 2);
+  RandomPlan p;
+  build_random(&p, dtype, n, 0x123456789abcdefull, uint64_t(1) << 33, y.data());
+  p.x = x.data();
+  p.mask = mask.data() + offset;
+  p.threshold = 11000000;
+  p.scale = 1.25;
+  run_in_orders("dropout", cuda::random_dropout, nullptr, &p, {&y});
+  std::vector<double> want(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; i++) {
+    const uint32_t word = philox_word(p.seed, p.offset, uint64_t(i));
+    const bool kept = int32_t(word >> 8) < p.threshold;
+    want[size_t(i)] = kept ? x[i] * p.scale : 0;
+    check(p.mask[i] == kept, "the mask of dropout", int(i));
+  }
+  check(mask[size_t(n + offset)] == 0xff, "a mask behind the end of dropout", int(n));
+  expect("dropout", y, want, 1);
+}
+
 }  // namespace
 
 int main() {
   for (int32_t dtype : kDtypes) {
+    for (int64_t n : {1, 3, 64, 65, 1150, 5003})
+      for (int64_t offset : {0, 1})
+        if (n <= kMostElements) test_dropout(n, offset, dtype);
     for (const Shape& s : kShapes) {
       if (count(s) > kMostElements) continue;
       test_softmax(s, dtype);

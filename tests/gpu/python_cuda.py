@@ -468,8 +468,8 @@ def faults():
         (lambda: want.index_select(0, ours_bad + 100), ("index_select", "index", "[0]")),
         (lambda: want.gather(0, ours_bad[:, None] + 200), ("gather", "index", "[0,0]")),
         (lambda: tt.nn.functional.cross_entropy(want, good + 3), ("cross_entropy",)),
-        (lambda: good // tt.zeros_like(good), ("zero",)),
-        (lambda: tt.bernoulli(tt.full((3,), 2.0, device="cuda")), ("bernoulli",)),
+        (lambda: good // tt.zeros_like(good), ("zero", "other holds 0 at [0]")),
+        (lambda: tt.bernoulli(tt.full((3,), 2.0, device="cuda")), ("bernoulli", "2", "[0]")),
     ):
         kept = run()
         texts.append(raised(tt.errors.TtError, cuda.synchronize, *words))

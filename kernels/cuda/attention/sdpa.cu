@@ -155,7 +155,8 @@ bool find_all(void* from) {
          find_function(from, "cudnnBackendSetAttribute", &out->set) &&
          find_function(from, "cudnnBackendGetAttribute", &out->get) &&
          find_function(from, "cudnnBackendFinalize", &out->finalize) &&
-         find_function(from, "cudnnBackendExecute", &out->execute) && out->version() >= kOldest;
+         find_function(from, "cudnnBackendExecute", &out->execute) && out->version() >= kOldest &&
+         finds_cublas_lt(from);
 }
 constexpr const char* kNames[] = {"libcudnn.so.9", nullptr};
 constinit OptionalLibrary g_file(kNames, find_all);

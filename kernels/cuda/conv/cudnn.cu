@@ -137,7 +137,8 @@ bool find_all(void* from) {
                        &out->find[kWeight]) &&
          find_function(from, "cudnnConvolutionForward", &out->compute[kForward]) &&
          find_function(from, "cudnnConvolutionBackwardData", &out->compute[kData]) &&
-         find_function(from, "cudnnConvolutionBackwardFilter", &out->compute[kWeight]);
+         find_function(from, "cudnnConvolutionBackwardFilter", &out->compute[kWeight]) &&
+         finds_cublas_lt(from);
 }
 constexpr const char* kNames[] = {"libcudnn.so.9", nullptr};
 constinit OptionalLibrary g_file(kNames, find_all);

@@ -3,7 +3,7 @@
 // rounding, are those of the CPU bit by bit:
 //   values of one word    counter 16 g + lane has values 64 g + 16 w + lane, w = 0 … 3
 //   values of two words   counter 16 g + lane has values 32 g + 16 s + lane, s = 0, 1
-#include "kernels/cuda/convert.h"
+#include "kernels/cuda/row.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/strided.h"
 #include "kernels/functors/math.h"
@@ -115,14 +115,81 @@ __global__ void __launch_bounds__(kThreads) bernoulli(const __grid_constant__ Ra
   });
 }
 
-template <class T> __global__ void __launch_bounds__(kThreads)
-    dropout(const __grid_constant__ RandomPlan p) {
+__global__ void __launch_bounds__(kThreads) dropout_double(const __grid_constant__ RandomPlan p) {
   for_values<1>(p, [&](const PhiloxBlock& b, int s, int64_t i) {
     const bool keep = int32_t(b.word[s] >> 8) < p.threshold;
-    const T x = load_element<T>(p.x + i * item_size(p.dtype), p.dtype);
-    store_at(p, i, x * (keep ? T(p.scale) : T(0)));
+    reinterpret_cast<double*>(p.out)[i] =
+        reinterpret_cast<const double*>(p.x)[i] * (keep ? p.scale : 0.0);
     p.mask[i] = keep;
   });
+}
+template <class S> __device__ __forceinline__ S scaled(S x, float factor) {
+  if constexpr (__is_same(S, F16)) return narrow_f16(widen(x) * factor);
+  else if constexpr (__is_same(S, BF16)) return narrow_bf16(widen(x) * factor);
+  else return x * factor;
+}
+// A half-warp has the 64 values of 16 counters. Thread t of it computes the words of counter t, and
+// by votes learns of values 4 t … 4 t + 3, which it scales: lanes 4 (t % 4) … of word t / 4.
+constexpr int kDropoutCounters = 2;  // of a thread
+template <class S> __global__ void __launch_bounds__(kThreads)
+    dropout(const __grid_constant__ RandomPlan p, bool aligned) {
+  using Values = Pack<S, 4>;
+  using Flags = Pack<uint8_t, 4>;
+  const S* const x = reinterpret_cast<const S*>(p.x);
+  S* const out = reinterpret_cast<S*>(p.out);
+  const int lane = int(threadIdx.x) & 31;
+  const int64_t first = int64_t(blockIdx.x) * (kThreads * kDropoutCounters) + threadIdx.x;
+  Values values[kDropoutCounters];
+#pragma unroll
+  for (int k = 0; k < kDropoutCounters; k++) {
+    const int64_t i = (first + k * kThreads) * 4;
+    if (aligned && i + 4 <= p.n) {
+      values[k] = *reinterpret_cast<const Values*>(x + i);
+    } else {
+      for (int j = 0; j < 4; j++) values[k].v[j] = i + j < p.n ? x[i + j] : S{};
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < kDropoutCounters; k++) {
+    const int64_t counter = first + k * kThreads;
+    const uint64_t at = p.offset + uint64_t(counter);
+    const PhiloxBlock words = philox({{uint32_t(at), uint32_t(at >> 32), 0, 0}}, uint32_t(p.seed),
+                                     uint32_t(p.seed >> 32));
+    uint32_t kept = 0;
+#pragma unroll
+    for (int w = 0; w < 4; w++) {
+      const uint32_t all = __ballot_sync(kAllLanes, int32_t(words.word[w] >> 8) < p.threshold);
+      if ((lane >> 2 & 3) == w) kept = all;
+    }
+    kept >>= (lane & 16) + 4 * (lane & 3);
+    Values result;
+    Flags flags;
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      flags.v[j] = uint8_t(kept >> j & 1);
+      result.v[j] = scaled(values[k].v[j], flags.v[j] ? float(p.scale) : 0.0f);
+    }
+    const int64_t i = counter * 4;
+    if (aligned && i + 4 <= p.n) {
+      *reinterpret_cast<Values*>(out + i) = result;
+      *reinterpret_cast<Flags*>(p.mask + i) = flags;
+      continue;
+    }
+    for (int j = 0; j < 4 && i + j < p.n; j++) {
+      out[i + j] = result.v[j];
+      p.mask[i + j] = flags.v[j];
+    }
+  }
+}
+template <class S> int32_t launch_dropout(const RandomPlan& p, void* stream) {
+  if (p.n == 0) return TT_OK;
+  const auto is_aligned = [](const void* at, size_t bytes) {
+    return reinterpret_cast<uintptr_t>(at) % bytes == 0;
+  };
+  const bool aligned =
+      is_aligned(p.x, 4 * sizeof(S)) && is_aligned(p.out, 4 * sizeof(S)) && is_aligned(p.mask, 4);
+  const unsigned grid = blocks_for(p.n, 4 * kThreads, kDropoutCounters);
+  return device::launch(dropout<S>, grid, kThreads, 0, stream, p, aligned);
 }
 
 __global__ void __launch_bounds__(kThreads) integers(const __grid_constant__ RandomPlan p) {
@@ -158,7 +225,12 @@ int32_t random_bernoulli(const void* plan, void* stream, void*) {
 }
 int32_t random_dropout(const void* plan, void* stream, void*) {
   const RandomPlan& p = random_plan(plan);
-  return launch_random<1>(p.dtype == TT_F64 ? dropout<double> : dropout<float>, p, stream);
+  switch (p.dtype) {
+    case TT_F16: return launch_dropout<F16>(p, stream);
+    case TT_BF16: return launch_dropout<BF16>(p, stream);
+    case TT_F32: return launch_dropout<float>(p, stream);
+    default: return launch_random<1>(dropout_double, p, stream);
+  }
 }
 int32_t random_integers(const void* plan, void* stream, void*) {
   const RandomPlan& p = random_plan(plan);

@@ -656,7 +656,6 @@ struct logsumexp_saved {
   Saved self;
   Shape dim;
   bool keepdim;
-  Saved r0;
 };
 static void logsumexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -666,10 +665,8 @@ static void logsumexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     const Tensor& self = *self_ref;
     const auto& dim = s.dim;
     const auto& keepdim = s.keepdim;
-    const TensorRef r0_ref = s.r0.get(n);
-    const Tensor& r0 = *r0_ref;
     const Tensor& g0 = *grads[0];
-    out[0] = formula::logsumexp_backward(g0, self, r0, dim, keepdim);
+    out[0] = formula::logsumexp_backward(g0, self, dim, keepdim);
   }
 }
 static constinit const NodeType logsumexp_type = {"logsumexp", logsumexp_apply,
@@ -687,7 +684,6 @@ static TensorRef logsumexp_autograd(Call c, const Tensor& self, Ints dim, bool k
   s.dim = Shape(dim);
   s.keepdim = keepdim;
   auto out = redispatch(op_logsumexp, c.keys & kBelowAutograd, self, dim, keepdim);
-  s.r0.save_output(*out, 0);
   set_history(node, *out, 0);
   return out;
 }

@@ -30,31 +30,46 @@ class FirstBad {
   TensorRef t_;
 };
 
-[[noreturn]] static TT_COLD void fail_position(const Tensor& index, Ints shape, Ints strides,
-                                               int64_t position, const char* arg, int64_t low,
+// What a check reads, and what it says of an element that fails.
+struct Subject {
+  const Tensor& values;  // whose elements are named; of `shape`
+  Ints shape, strides;
+  const char* arg;
+  const char* text = nullptr;  // NULL: the values are indices, with the range of the plan
+};
+
+static Scalar element_at(const Tensor& t, Ints strides, Ints at) {
+  char* p = t.data;
+  for (int64_t d = 0; d < at.n; d++) p += at[d] * strides[d] * t.item_size();
+  return load_element(*new_alias(t, {}, {}, p, t.dtype));
+}
+
+[[noreturn]] static TT_COLD void fail_position(const Subject& s, int64_t position, int64_t low,
                                                int64_t size) {
-  Shape at(shape);
-  char* p = index.data;
-  for (int64_t d = shape.n - 1; d >= 0; d--) {
-    at[d] = position % shape[d];
-    position /= shape[d];
-    p += at[d] * strides[d] * index.item_size();
+  Shape at(s.shape);
+  for (int64_t d = s.shape.n - 1; d >= 0; d--) {
+    at[d] = position % s.shape[d];
+    position /= s.shape[d];
   }
-  const int64_t value = load_element(*new_alias(index, {}, {}, p, index.dtype)).i;
-  fail_arg(TT_INDEX, arg, "{} holds {} at {}: must be in [{}, {})", arg, value, Ints(at), low,
-           size);
+  const Scalar value = element_at(s.values, s.strides, at);
+  if (!s.text)
+    fail_arg(TT_INDEX, s.arg, "{} holds {} at {}: must be in [{}, {})", s.arg, value.i, Ints(at),
+             low, size);
+  if (value.category() < 2)
+    fail_arg(TT_INVALID_ARG, s.arg, "{}: {} holds {} at {}", s.text, s.arg, value.i, Ints(at));
+  fail_arg(TT_INVALID_ARG, s.arg, "{}: {} holds {} at {}", s.text, s.arg, value.re, Ints(at));
 }
 
-[[noreturn]] static void report_index(const DeviceCheck& c, int64_t position) {
-  fail_position(*c.values, c.sizes, c.strides, position, c.arg, c.low, c.size);
+[[noreturn]] static void report_position(const DeviceCheck& c, int64_t position) {
+  fail_position({*c.values, c.sizes, c.strides, c.arg, c.text}, position, c.low, c.size);
 }
 
-static DeviceCheck check_of(const IndexCheckPlan& plan, const Tensor& index, Ints shape,
-                            Ints strides, const char* arg) {
-  DeviceCheck check{.op = tls.op, .arg = arg, .report = report_index};
-  check.values = new_alias(index);
-  check.sizes = Shape(shape);
-  check.strides = Shape(strides);
+static DeviceCheck check_of(const IndexCheckPlan& plan, const Subject& s) {
+  DeviceCheck check{.op = tls.op, .arg = s.arg, .report = report_position};
+  check.text = s.text;
+  check.values = new_alias(s.values);
+  check.sizes = Shape(s.shape);
+  check.strides = Shape(s.strides);
   check.low = plan.low;
   check.size = plan.size;
   return check;
@@ -64,11 +79,11 @@ static DeviceCheck check_of(const IndexCheckPlan& plan, const Tensor& index, Int
 // get its indices never access memory by one that is out of range. Returns false if the caller has
 // to wait for it.
 static TT_COLD bool check_later(IndexCheckPlan& plan, const Kernel& k, const Tensor& index,
-                                Ints shape, Ints strides, const char* arg) {
+                                const Subject& s) {
   CudaDevice& d = runtime_cuda(ctx().rt, index.device.index);
   DeviceChecks* checks = cuda_calls->checks(d);
   if (!checks || (TT_UNLIKELY(ctx().watched & kWatchWork) && !device_hooks())) return false;
-  DeviceCheck check = check_of(plan, index, shape, strides, arg);
+  DeviceCheck check = check_of(plan, s);
   int64_t* place = check_place(*checks, d);
   plan.index = index.data;
   plan.first_bad = place;
@@ -77,20 +92,16 @@ static TT_COLD bool check_later(IndexCheckPlan& plan, const Kernel& k, const Ten
   return true;
 }
 
-static void check(IndexCheckPlan& plan, const Kernel& k, const Tensor& index, Ints shape,
-                  Ints strides, const char* arg) {
+static void check(IndexCheckPlan& plan, const Kernel& k, const Tensor& index, const Subject& s) {
   if (plan.n == 0) return;
-  if (index.device.type == TT_CUDA && check_later(plan, k, index, shape, strides, arg)) return;
+  if (index.device.type == TT_CUDA && check_later(plan, k, index, s)) return;
   FirstBad bad(index.device);
   plan.index = index.data;
   plan.first_bad = bad.data();
   launch_stages(k, index.device, &plan.run);
-  if (TT_UNLIKELY(ctx().watched & kWatchWork) &&
-      !bad.is_found(check_of(plan, index, shape, strides, arg)))
-    return;
+  if (TT_UNLIKELY(ctx().watched & kWatchWork) && !bad.is_found(check_of(plan, s))) return;
   const int64_t position = bad.read();
-  if (TT_UNLIKELY(position != kCheckPassed))
-    fail_position(index, shape, strides, position, arg, plan.low, plan.size);
+  if (TT_UNLIKELY(position != kCheckPassed)) fail_position(s, position, plan.low, plan.size);
 }
 
 void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t size,
@@ -106,7 +117,18 @@ void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t si
   build_index_check(&plan, index.ndim, sizes.data(), strides.data(), int32_t(index.dtype), size);
   plan.low = low;
   plan.allowed = allowed;
-  check(plan, kernel_index_check, index, sizes, index.strides(), arg);
+  check(plan, kernel_index_check, index, {index, sizes, index.strides(), arg});
+}
+
+void require_each(const Tensor& holds, const Tensor& values, const char* arg, const char* text) {
+  check_readable(holds);
+  if (ctx().graph || holds.device.type == TT_EXT)
+    return require(*op::all(holds), TT_INVALID_ARG, arg, text);
+  IndexCheckPlan plan;
+  const Shape strides = byte_strides(holds);
+  build_index_check(&plan, holds.ndim, holds.sizes().ptr, strides.data(), int32_t(holds.dtype), 2);
+  plan.low = 1;
+  check(plan, kernel_index_check, holds, {values, values.sizes(), values.strides(), arg, text});
 }
 
 void index_offsets(Tensor& offsets, const Tensor& index, const char* arg, const IndexedDim& dim,
@@ -126,7 +148,7 @@ void index_offsets(Tensor& offsets, const Tensor& index, const char* arg, const 
   plan.offsets = offsets.as<int64_t>();
   plan.step = dim.step;
   plan.add = add;
-  check(plan, kernel_index_offsets, index, shape, strides, arg);
+  check(plan, kernel_index_offsets, index, {index, shape, strides, arg});
 }
 
 // Returns the number of bytes from the first element to the end of the last one.

@@ -27,6 +27,9 @@ struct IndexedDim {
 // equal to `allowed`.
 void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t size,
                    int64_t allowed = kNoSkip);
+// Fails with INVALID_ARG, `text`, position and value unless every element of `holds`, bools for the
+// elements of `values`, is true. On a CUDA device as `require`.
+void require_each(const Tensor& holds, const Tensor& values, const char* arg, const char* text);
 // offsets (int64, contiguous, `shape`) = or += the byte offsets of index, which broadcasts to
 // shape; checked as above.
 void index_offsets(Tensor& offsets, const Tensor& index, const char* arg, const IndexedDim& dim,

@@ -3,6 +3,7 @@
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
+#include "ops/index/nest.h"
 #include "ops/loss/dtype.h"
 
 namespace TT_NS::impl {
@@ -77,8 +78,8 @@ static void check_probabilities(const Tensor& x) {
   if (x.numel == 0 || x.device.type == TT_META) return;
   MaskGuard no_grad(bit(kKeyAutograd));
   if (checks_later(x))
-    return require(*op::all(*op::logical_and(*op::ge(x, 0), *op::le(x, 1))), TT_INVALID_ARG,
-                   "input", "input has values outside [0, 1]");
+    return require_each(*op::logical_and(*op::ge(x, 0), *op::le(x, 1)), x, "input",
+                        "input has values outside [0, 1]");
   const Scalar low = read_scalar(*op::min(x));
   const Scalar high = read_scalar(*op::max(x));
   if (!(low.re >= 0 && high.re <= 1))

@@ -5,6 +5,7 @@
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
+#include "ops/index/nest.h"
 #include "ops/undo.h"
 #include "plan/random_build.h"
 
@@ -166,7 +167,7 @@ static TensorRef scale_and_shift(TensorRef drawn, const Operand& mean, const Ope
   if (std.t && is_complex(std.t->dtype))
     fail_arg(TT_NOT_IMPLEMENTED, "std", "std is {}: must be real", fmt(std.t->dtype));
   const bool read = std.t && std.t->numel && std.t->device.type != TT_META;
-  if (read) require(*op::all(op::ge(*std.t, 0)), TT_INVALID_ARG, "std", "std has negative values");
+  if (read) require_each(*op::ge(*std.t, 0), *std.t, "std", "std has negative values");
   TensorRef z = filled(kRandomNormal, std::move(drawn), generator);
   TensorRef scaled = std.t ? op::mul(*z, *std.t) : op::mul(*z, *std.s);
   TensorRef out = mean.t ? op::add(*scaled, *mean.t) : op::add(*scaled, *mean.s);
@@ -282,10 +283,8 @@ static int32_t threshold_of(double p, const char* arg, double value) {
 static void check_probabilities(const Tensor& p) {
   if (p.numel == 0 || p.device.type == TT_META) return;
   MaskGuard no_grad(bit(kKeyAutograd));
-  TensorRef low = op::ge(p, 0);
-  TensorRef high = op::le(p, 1);
-  for (const TensorRef* side : {&low, &high})
-    require(*op::all(*side), TT_INVALID_ARG, "self", "self has probabilities outside [0, 1]");
+  require_each(*op::logical_and(*op::ge(p, 0), *op::le(p, 1)), p, "self",
+               "self has probabilities outside [0, 1]");
 }
 
 TensorRef bernoulli(Call, const Tensor& self, Generator* generator) {

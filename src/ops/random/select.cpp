@@ -4,6 +4,7 @@
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
+#include "ops/index/nest.h"
 #include "ops/sort/sort.h"
 #include "plan/random_build.h"
 
@@ -37,11 +38,8 @@ static void check_weights(const Tensor& p, int64_t samples, bool replacement) {
              "num_samples is {}, self is {}: must be at most the row length without replacement",
              samples, p.sizes());
   if (p.numel == 0 || p.device.type == TT_META) return;
-  TensorRef low = op::ge(p, 0);
-  TensorRef high = op::lt(p, __builtin_inf());
-  for (const TensorRef* side : {&low, &high})
-    require(*op::all(*side), TT_INVALID_ARG, "self",
-            "self has weights that are negative, infinite or nan");
+  require_each(*op::logical_and(*op::ge(p, 0), *op::lt(p, __builtin_inf())), p, "self",
+               "self has weights that are negative, infinite or nan");
   const int64_t last[1] = {-1};
   require(*op::all(op::gt(*op::amax(p, last), 0)), TT_INVALID_ARG, "self",
           "self has a row without a positive weight");

@@ -2,6 +2,7 @@
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
+#include "ops/index/nest.h"
 
 namespace TT_NS::impl {
 
@@ -50,8 +51,7 @@ static void check_weights(const Tensor& w, const char* arg, int64_t n, const Ten
              w.sizes(), n);
   if (self.device.type == TT_META || n == 0) return;
   if (checks_later(w))
-    return require(*op::all(*op::logical_not(*op::lt(w, 0))), TT_INVALID_ARG, arg,
-                   "a weight is negative: must not be negative");
+    return require_each(*op::logical_not(*op::lt(w, 0)), w, arg, "a weight is negative");
   if (read_scalar(*op::min(w)).real() < 0)
     fail_arg(TT_INVALID_ARG, arg, "{} has negative entries: must not be negative", arg);
 }

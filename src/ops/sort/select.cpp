@@ -3,6 +3,7 @@
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
+#include "ops/index/nest.h"
 #include "ops/sort/sort.h"
 
 namespace TT_NS::impl {
@@ -102,8 +103,7 @@ static TensorRef quantile_of(const Tensor& self, const Tensor& q, Opt<int64_t> d
   if (self.numel == 0)
     fail_arg(TT_INVALID_ARG, "self", "self is {}: there is no element to select", self.sizes());
   TensorRef inside = op::logical_and(*op::ge(q, 0), *op::le(q, 1));
-  if (q.device.type != TT_META)
-    require(*op::all(*inside), TT_INVALID_ARG, "q", "q has values outside [0, 1]");
+  if (q.device.type != TT_META) require_each(*inside, q, "q", "q has values outside [0, 1]");
   const int64_t d = dim.has ? wrap_dim(dim.value, self.ndim) : 0;
   TensorRef rows =
       dim.has && self.ndim ? op::transpose(*op::unsqueeze(self, -1), d, -1) : op::flatten(self);
