@@ -189,8 +189,21 @@ constexpr Case kHalfCases[] = {
     {"halves, wide", 1, 1, 4, 6, 130, 140, false, true, true},
 };
 
+// Floats, in kernels for 32, 64 and 128; rows that are not whole packs of four are left to those of
+// doubles.
+constexpr Case kFloatCases[] = {
+    {"floats, causal, dropout, shared heads", 2, 1, 70, 130, 8, 12, true, false, true},
+    {"floats, mask", 1, 1, 3, 70, 36, 4, false, true, false},
+    {"floats, 64", 2, 1, 140, 136, 64, 64, true, false, false},
+    {"floats, 128", 1, 1, 66, 70, 128, 120, true, false, true},
+    {"floats, 32, all keys", 1, 1, 34, 72, 32, 32, false, false, false},
+    {"floats, more keys than blocks", 16, 16, 3, 520, 8, 8, false, false, false},
+    {"floats, odd rows", 1, 1, 5, 70, 33, 35, true, false, false},
+};
+
 AttentionRows rows_of(Floats& x, int64_t n, int64_t width) {
-  return {x.data(), 0, n * width * 2, width * 2};
+  const int64_t item = x.dtype() == TT_F32 ? 4 : 2;
+  return {x.data(), 0, n * width * item, width * item};
 }
 bool g_library = false;   // whether a cuDNN is there
 bool g_backward = false;  // also for gradients
@@ -198,16 +211,22 @@ bool g_backward = false;  // also for gradients
 bool is_served(const Case& t, int32_t dtype) {
   return g_library && dtype == TT_BF16 && !t.masked && !t.drop && t.width % 8 == 0;
 }
-// Weights and results are rounded to halves, each to a relative error of `unit`.
-void test_halves(const Case& t, int32_t dtype) {
+// Weights and results are rounded to halves, each to a relative error of `unit`; sums of floats are
+// some 16 roundings.
+double unit_of(int32_t dtype) {
+  if (dtype == TT_F32) return 0x1p-20;
+  return dtype == TT_F16 ? 0x1p-11 : 0x1p-8;
+}
+void test_rounded(const Case& t, int32_t dtype) {
   Attention a(t);
   const Attention::Expected want = a.expected();
-  const auto halves = [&](const Values& x) {
-    Floats h(dtype, int64_t(x.size()), int64_t(x.size() % 2));  // some are not aligned
+  const auto rounded = [&](const Values& x) {
+    // Some are not aligned.
+    Floats h(dtype, int64_t(x.size()), dtype == TT_F32 ? 0 : int64_t(x.size() % 2));
     for (size_t i = 0; i < x.size(); i++) h.set(int64_t(i), x[i]);
     return h;
   };
-  Floats q = halves(a.q), k = halves(a.k), v = halves(a.v), out = halves(a.out);
+  Floats q = rounded(a.q), k = rounded(a.k), v = rounded(a.v), out = rounded(a.out);
   Floats lse(TT_F32, int64_t(a.lse.size()));
   a.p.dtype = dtype;
   a.p.q = rows_of(q, t.queries, t.width);
@@ -216,14 +235,14 @@ void test_halves(const Case& t, int32_t dtype) {
   a.p.out = rows_of(out, t.queries, t.value_width);
   a.p.lse = lse.data();
   run_in_orders(t.name, cuda::attention, cuda::attention_workspace, &a.p, {&out, &lse});
-  const double unit = dtype == TT_F16 ? 0x1p-11 : 0x1p-8;
+  const double unit = unit_of(dtype);
   const double largest = 1.25 * (t.drop ? a.p.keep_scale : 1);  // of a weight times a value
   for (int64_t i = 0; i < out.size(); i++)
     check(fabs(out[i] - want.out[size_t(i)]) <= 2.01 * unit * largest, t.name, int(i));
   for (int64_t i = 0; i < lse.size(); i++)
     check(fabs(lse[i] - want.lse[size_t(i)]) <= 1e-5 || lse[i] == want.lse[size_t(i)], t.name, -1);
 
-  Floats g = halves(a.g);
+  Floats g = rounded(a.g);
   Floats dq(TT_F32, int64_t(a.dq.size())), dk(TT_F32, int64_t(a.dk.size()));
   Floats dv(TT_F32, int64_t(a.dv.size()));
   a.p.grad = rows_of(g, t.queries, t.value_width);
@@ -233,10 +252,11 @@ void test_halves(const Case& t, int32_t dtype) {
   run_in_orders(t.name, cuda::attention_backward, cuda::attention_backward_workspace, &a.p,
                 {&dq, &dk, &dv});
   // cuDNN's gradients are rounded to halves, too.
+  const double least = dtype == TT_F32 ? 1e-6 : 1e-5;
   const double roundings = g_backward && is_served(t, dtype) ? 2.02 : 1.01;
   const auto near = [&](Floats& got, const Values& wanted, const Values& error, int which) {
     for (int64_t i = 0; i < got.size(); i++)
-      check(fabs(got[i] - wanted[size_t(i)]) <= roundings * unit * error[size_t(i)] + 1e-5, t.name,
+      check(fabs(got[i] - wanted[size_t(i)]) <= roundings * unit * error[size_t(i)] + least, t.name,
             which);
   };
   near(dq, want.dq, want.dq_error, -2);
@@ -265,8 +285,8 @@ void test_library(const char* path) {
       const bool is_here = is_served(t, TT_BF16);
       served += is_here;
       const bool others = way == kAll && t.key_heads > 1;  // that it does not have
-      if (others && (EMU_TSAN ? t.queries == 3 : t.width < 40)) test_halves(t, TT_F16);
-      if (!EMU_TSAN && is_here) test_halves(t, TT_BF16);
+      if (others && (EMU_TSAN ? t.queries == 3 : t.width < 40)) test_rounded(t, TT_F16);
+      if (!EMU_TSAN && is_here) test_rounded(t, TT_BF16);
     }
     // Forward and backward, each in three orders of threads; who refuses is asked once.
     const int tasks = g_backward ? 2 : 1;
@@ -302,8 +322,10 @@ int main(int argc, char** argv) {
   for (const Case& t : kCases)
     if (!EMU_TSAN || t.heads == 1) test_case(t);
   for (const Case& t : kHalfCases) {
-    if (EMU_TSAN ? t.queries == 3 : t.width < 40) test_halves(t, TT_F16);
-    if (!EMU_TSAN) test_halves(t, TT_BF16);
+    if (EMU_TSAN ? t.queries == 3 : t.width < 40) test_rounded(t, TT_F16);
+    if (!EMU_TSAN) test_rounded(t, TT_BF16);
   }
+  for (const Case& t : kFloatCases)
+    if (!EMU_TSAN || t.masked) test_rounded(t, TT_F32);
   return finished();
 }

@@ -351,6 +351,7 @@ int32_t attention_backward(const void* plan, void* stream, void* workspace) {
   const int32_t status = sdpa::run(p, sdpa::kBackward, stream, workspace);
   if (status != TT_NOT_IMPLEMENTED) return status;
   if (flash::serves_backward(p)) return flash::backward(p, stream, workspace);
+  if (simt::serves_backward(p)) return simt::backward(p, stream, workspace);
   switch (p.dtype) {
     case TT_F16: return launch_backward<F16>(p, stream, workspace);
     case TT_BF16: return launch_backward<BF16>(p, stream, workspace);
@@ -362,6 +363,7 @@ size_t attention_backward_workspace(const void* plan) {
   const AttentionPlan& p = *static_cast<const AttentionPlan*>(plan);
   const size_t other = sdpa::workspace_bytes(p, sdpa::kBackward);
   if (flash::serves_backward(p)) return max(other, flash::backward_workspace(p));
+  if (simt::serves_backward(p)) return max(other, simt::backward_workspace(p));
   return max(other, size_t(p.batch * p.heads * p.queries) * 8);
 }
 

@@ -382,11 +382,11 @@ template <class S> int32_t launch_forward(const AttentionPlan& p, void* stream) 
 
 namespace cuda::flash {
 
-bool serves(const AttentionPlan& p) {
-  const bool half = p.dtype == TT_F16 || p.dtype == TT_BF16;
+bool fits(const AttentionPlan& p) {
   const bool is_short = max(p.queries, p.keys) <= kFlashLength && p.batch * p.heads <= kFlashLength;
-  return half && is_short && max(p.width, p.value_width) <= kFlashWidth;
+  return is_short && max(p.width, p.value_width) <= kFlashWidth;
 }
+bool serves(const AttentionPlan& p) { return (p.dtype == TT_F16 || p.dtype == TT_BF16) && fits(p); }
 int32_t forward(const AttentionPlan& p, void* stream) {
   if (p.dtype == TT_F16) return launch_forward<F16>(p, stream);
   return launch_forward<BF16>(p, stream);

@@ -10,6 +10,7 @@ namespace TT_NS::cuda::flash {
 constexpr int64_t kFlashWidth = 128;
 constexpr int64_t kFlashLength = int64_t(1) << 30;
 
+bool fits(const AttentionPlan& p);  // of any dtype
 bool serves(const AttentionPlan& p);
 int32_t forward(const AttentionPlan& p, void* stream);
 bool serves_backward(const AttentionPlan& p);
@@ -17,3 +18,14 @@ int32_t backward(const AttentionPlan& p, void* stream, void* workspace);
 size_t backward_workspace(const AttentionPlan& p);
 
 }  // namespace TT_NS::cuda::flash
+
+// The same of f32, without tensor cores.
+namespace TT_NS::cuda::simt {
+
+bool serves(const AttentionPlan& p);
+int32_t forward(const AttentionPlan& p, void* stream);
+bool serves_backward(const AttentionPlan& p);
+int32_t backward(const AttentionPlan& p, void* stream, void* workspace);
+size_t backward_workspace(const AttentionPlan& p);
+
+}  // namespace TT_NS::cuda::simt

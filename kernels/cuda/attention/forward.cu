@@ -111,6 +111,7 @@ int32_t attention(const void* plan, void* stream, void* workspace) {
   const int32_t status = sdpa::run(p, sdpa::kForward, stream, workspace);
   if (status != TT_NOT_IMPLEMENTED) return status;
   if (flash::serves(p)) return flash::forward(p, stream);
+  if (simt::serves(p)) return simt::forward(p, stream);
   switch (p.dtype) {
     case TT_F16: return launch_forward<F16>(p, stream);
     case TT_BF16: return launch_forward<BF16>(p, stream);

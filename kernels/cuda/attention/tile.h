@@ -33,9 +33,9 @@ struct TileRows {
         width(int32_t(width_)),
         packed(packed_) {}
 };
-inline bool is_packed(const AttentionRows& r, int64_t width) {
+inline bool is_packed(const AttentionRows& r, int64_t width, int64_t item = 2) {
   const uint64_t all = reinterpret_cast<uintptr_t>(r.p) | uint64_t(r.batch) | uint64_t(r.head) |
-                       uint64_t(r.row) | uint64_t(width * 2);
+                       uint64_t(r.row) | uint64_t(width * item);
   return all % kPackBytes == 0;
 }
 

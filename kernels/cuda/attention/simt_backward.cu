@@ -1,0 +1,357 @@
+// The gradients of attention of floats without tensor cores (simt.h), in one pass. A block has some
+// blocks of kSide keys, one after the other, and goes through the queries of each head that reads
+// them:
+//   p = 2^(factor q k^T - shift),  dv += (p f)^T g,  dz = g v^T
+//   ds = p (dz f - delta),         dk += ds^T q,     dq += ds k
+// Warps 0 and 1 have p and dv, warps 2 and 3 dz, ds and dk, each warp half of the keys: what it
+// multiplies then is its own. All warps add to dq, each its rows.
+//
+//   keys, values         [kSide][kWidth]; in shared memory, as all tiles
+//   queries, gradients   [kSide][kWidth]
+//   weights, changes     [kSide queries][kSide keys]: p, ds
+//   shift, delta         [kSide], of queries; in the workspace [heads][queries padded to kPadding]
+//
+// dq is added to in memory: in the order of keys by the only block that has them, or in the
+// workspace, [split][heads][queries][width], whose splits are then added up in their order.
+#include "kernels/cuda/attention/flash.h"
+
+#include "kernels/cuda/attention/simt.h"
+
+namespace TT_NS {
+namespace {
+
+constexpr int kPadding = 64;
+
+template <int kWidth_, int kSide_, int kBlocks_> struct SimtGradientShape {
+  static constexpr int kWidth = kWidth_;
+  static constexpr int kSide = kSide_;      // queries, and keys
+  static constexpr int kBlocks = kBlocks_;  // of a multiprocessor
+  static constexpr int kStrips = kWidth / kStrip;
+  static constexpr int kTile = kSide * kWidth;
+  static constexpr int kScores = kSide * kSide;
+  static constexpr int kBytes = 4 * (4 * kTile + 2 * kScores + 2 * kSide);
+  // Scores of a thread: its queries and keys.
+  static constexpr int kRowsEach = kSide / 8;
+  static constexpr int kKeysEach = kSide / 8;
+  // dq: of a warp 16 queries, and the strips that are left.
+  static constexpr int kQueryWarps = kSide / 16;
+  static constexpr int kStripsEach = kStrips * kQueryWarps / 4;
+};
+
+template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kBlocks)
+    simt_gradients(const __grid_constant__ SimtArguments a) {
+  constexpr int kSide = Shape::kSide, kStrips = Shape::kStrips, kTile = Shape::kTile;
+  constexpr int kRowsEach = Shape::kRowsEach, kKeysEach = Shape::kKeysEach;
+  constexpr int kStripsEach = Shape::kStripsEach;
+  TT_SHARED_DYNAMIC(float, keys);
+  float* const values = keys + kTile;
+  float* const queries = values + kTile;
+  float* const gradients = queries + kTile;
+  float* const weights = gradients + kTile;
+  float* const changes = weights + Shape::kScores;
+  float* const shift = changes + Shape::kScores;
+  float* const delta = shift + kSide;
+  const AttentionPlan& p = a.p;
+  const int key_head = int(blockIdx.x) / a.splits;  // of all batches
+  const int split = int(blockIdx.x) - key_head * a.splits;
+  const int group = int(p.heads) / int(p.key_heads);
+  AttentionBlock b;
+  b.batch = key_head / int(p.key_heads);
+  const int its_key_head = key_head - int(b.batch) * int(p.key_heads);
+  const TileRows k(p.k, b.batch, its_key_head, p.width, true);
+  const TileRows v(p.v, b.batch, its_key_head, p.value_width, true);
+  const int width = int(p.width), value_width = int(p.value_width);
+
+  const SimtLane lane = simt_lane();
+  const bool has_weights = lane.warp < 2;
+  const int half = lane.warp % 2;
+  // Rows 4 many, keys of the warp's half.
+  const SimtPlace<kSide> place = {4 * lane.many, kStrip, half * (kSide / 2) + 4 * lane.few, 16};
+  int row_place[kRowsEach / 4], key_place[kKeysEach / 4];
+#pragma unroll
+  for (int g = 0; g < kRowsEach / 4; g++) row_place[g] = strip_place(place.query_of(4 * g), 0);
+#pragma unroll
+  for (int g = 0; g < kKeysEach / 4; g++) key_place[g] = strip_place(place.key_of(4 * g), 0);
+  const int key_pack = place.key % kStrip / 4;
+  const int key_strip = place.key / kStrip * kSide * kStrip;  // of weights and changes
+  const int dq_row = lane.warp % Shape::kQueryWarps * 16 + 4 * lane.few;
+  const int dq_strip = lane.warp / Shape::kQueryWarps * kStripsEach;
+  const int dq_place[1] = {strip_place(dq_row, 0)};
+  float* const dq_split = a.dq + int64_t(split) * p.batch * p.heads * p.queries * width;
+
+  for (int key = split * kSide; key < p.keys; key += a.splits * kSide) {
+    b.key = key;
+    const int first = p.causal ? key : 0;
+    float sum[kKeysEach][4 * kStrips];  // dv or dk
+#pragma unroll
+    for (int i = 0; i < kKeysEach; i++) {
+#pragma unroll
+      for (int j = 0; j < 4 * kStrips; j++) sum[i][j] = 0;
+    }
+    int head = its_key_head * group;
+    const int last_head = head + group - 1;
+    int query = first;
+    const auto load_queries = [&] {
+      const TileRows q(p.q, b.batch, head, p.width, true);
+      const TileRows g(p.grad, b.batch, head, p.value_width, true);
+#pragma unroll
+      for (int s = 0; s < kStrips; s++) {
+        load_strip<kSide>(queries + s * kSide * kStrip, q, query, p.queries, s * kStrip);
+        load_strip<kSide>(gradients + s * kSide * kStrip, g, query, p.queries, s * kStrip);
+      }
+      const int t = int(threadIdx.x);
+      if (t < kSide / 2) {
+        const int number = t % (kSide / 4) * 4;
+        const int64_t from = (b.batch * p.heads + head) * a.padded + query + number;
+        device::copy_async(shift + 4 * t, (t < kSide / 4 ? a.shift : a.delta) + from, true);
+      }
+      device::commit_copies();
+    };
+    if (first < p.queries) {
+#pragma unroll
+      for (int s = 0; s < kStrips; s++) {
+        load_strip<kSide>(keys + s * kSide * kStrip, k, key, p.keys, s * kStrip);
+        load_strip<kSide>(values + s * kSide * kStrip, v, key, p.keys, s * kStrip);
+      }
+      load_queries();
+    }
+    while (first < p.queries && head <= last_head) {
+      device::wait_for_copies<0>();
+      __syncthreads();
+      b.query = query;
+      b.head = head;
+      float score[kRowsEach][kKeysEach];
+#pragma unroll
+      for (int i = 0; i < kRowsEach; i++) {
+#pragma unroll
+        for (int j = 0; j < kKeysEach; j++) score[i][j] = 0;
+      }
+      const float* const left = has_weights ? queries : gradients;
+      const float* const right = has_weights ? keys : values;
+#pragma unroll
+      for (int s = 0; s < kStrips; s++)
+        add_dots(left + s * kSide * kStrip, row_place, right + s * kSide * kStrip, key_place,
+                 score);
+      if (has_weights) {
+        finish_scores(a, b, place, weights, score);
+#pragma unroll
+        for (int i = 0; i < kRowsEach; i++) {
+          const float its_shift = shift[place.query_of(i)];
+#pragma unroll
+          for (int j = 0; j < kKeysEach; j++)
+            score[i][j] = device::fast_exp2(multiply_add(score[i][j], a.factor, -its_shift));
+        }
+        place.store(weights, score);
+      }
+      __syncthreads();
+      if (!has_weights) {
+        if (p.drop)
+          place.change(changes, score, [&](int row, int column, float x) {
+            return x * keep_factor<float>(p, b, row, column);
+          });
+#pragma unroll
+        for (int i = 0; i < kRowsEach; i++) {
+          const float its_delta = delta[place.query_of(i)];
+#pragma unroll
+          for (int j = 0; j < kKeysEach; j += 4) {
+            const Four weight = four_at(weights + place.at(i, j));
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+              score[i][j + e] = weight.of[e] * (score[i][j + e] - its_delta);
+          }
+        }
+        place.store(changes, score);
+        __syncwarp();
+      }
+      if (p.drop) {
+        __syncthreads();
+        if (has_weights)
+          place.change(weights, score, [&](int row, int column, float x) {
+            return x * keep_factor<float>(p, b, row, column);
+          });
+        __syncwarp();
+      }
+      add_columns<kSide>((has_weights ? weights : changes) + key_strip, key_pack,
+                         has_weights ? gradients : queries, lane.many, sum);
+      __syncthreads();
+      query += kSide;
+      if (query >= p.queries) {
+        query = first;
+        head++;
+      }
+      if (head <= last_head) load_queries();
+
+      float dq[4][4 * kStripsEach];
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+#pragma unroll
+        for (int j = 0; j < 4 * kStripsEach; j++) dq[i][j] = 0;
+      }
+      const float* const key_columns = keys + dq_strip * kSide * kStrip;
+#pragma unroll
+      for (int s = 0; s < kSide / kStrip; s++)
+        add_rows<kStrip>(changes + s * kSide * kStrip, dq_place, 0,
+                         key_columns + s * kStrip * kStrip, lane.many, kSide * kStrip, dq);
+      const int64_t dq_head = (b.batch * p.heads + b.head) * p.queries;
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        const int64_t row = b.query + dq_row + i;
+        if (row >= p.queries) continue;
+        float* const to = dq_split + (dq_head + row) * width;
+#pragma unroll
+        for (int s = 0; s < kStripsEach; s++) {
+          const int column = (dq_strip + s) * kStrip + 4 * lane.many;
+          if (column >= width) continue;
+          Four* const at = reinterpret_cast<Four*>(to + column);
+          Four item = {};
+          if (key != split * kSide) item = *at;
+#pragma unroll
+          for (int e = 0; e < 4; e++)
+            item.of[e] = multiply_add(dq[i][4 * s + e], float(p.scale), item.of[e]);
+          *at = item;
+        }
+      }
+    }
+    const bool is_value = has_weights;
+    float* const to = reinterpret_cast<float*>(is_value ? p.dv : p.dk);
+    const int its_width = is_value ? value_width : width;
+    const float scale = is_value ? 1.0f : float(p.scale);
+#pragma unroll
+    for (int i = 0; i < kKeysEach; i++) {
+      const int64_t row = key + place.key_of(i);
+      if (row >= p.keys) continue;
+      float* const at = to + (int64_t(key_head) * p.keys + row) * its_width;
+#pragma unroll
+      for (int s = 0; s < kStrips; s++) {
+        Four item;
+#pragma unroll
+        for (int e = 0; e < 4; e++) item.of[e] = sum[i][4 * s + e] * scale;
+        const int column = s * kStrip + 4 * lane.many;
+        if (column < its_width) *reinterpret_cast<Four*>(at + column) = item;
+      }
+    }
+    __syncthreads();
+  }
+}
+
+// shift and delta of each query, eight threads for each; of the padding such that weights are 0.
+__global__ void __launch_bounds__(kTileThreads)
+    simt_delta(const __grid_constant__ SimtArguments a, int64_t n) {
+  constexpr int kAtOnce = kTileThreads / kStripPacks;
+  const AttentionPlan& p = a.p;
+  const int pack = int(threadIdx.x) % kStripPacks;
+  const int64_t i = int64_t(blockIdx.x) * kAtOnce + int(threadIdx.x) / kStripPacks;
+  const int64_t head = quotient(i, a.padded);
+  const int64_t query = i - head * a.padded;
+  const int64_t batch = quotient(head, p.heads);
+  const bool present = i < n && query < p.queries;
+  const auto row_of = [&](const AttentionRows& r) {
+    return reinterpret_cast<const float*>(r.p + batch * r.batch +
+                                          (head - batch * p.heads) * r.head + query * r.row);
+  };
+  float sum = 0;
+  if (present) {
+    const float* const g = row_of(p.grad);
+    const float* const o = row_of(p.out);
+    for (int d = 4 * pack; d < p.value_width; d += kStrip) {
+      const Four x = four_at(g + d);
+      const Four y = four_at(o + d);
+#pragma unroll
+      for (int e = 0; e < 4; e++) sum = multiply_add(x.of[e], y.of[e], sum);
+    }
+  }
+#pragma unroll
+  for (int other = 1; other < kStripPacks; other *= 2)
+    sum += __shfl_xor_sync(kAllLanes, sum, other);
+  if (pack || i >= n) return;
+  float lse = kMinusInfinity<float>;
+  if (present) lse = reinterpret_cast<const float*>(p.lse)[head * p.queries + query];
+  a.shift[i] = lse == kMinusInfinity<float> ? kHighest<float> : lse * kLog2E;
+  a.delta[i] = sum;
+}
+
+// dq = the sum of its splits. A query has those of the keys up to its own if order is causal.
+__global__ void __launch_bounds__(kTileThreads)
+    simt_sum(const __grid_constant__ SimtArguments a, float* dq, int64_t n, int side) {
+  const AttentionPlan& p = a.p;
+  for (int64_t i = int64_t(blockIdx.x) * kTileThreads + threadIdx.x; i < n;
+       i += int64_t(gridDim.x) * kTileThreads) {
+    const int64_t row = quotient(i, p.width);
+    const int64_t query = row - quotient(row, p.queries) * p.queries;
+    const int64_t present = p.causal ? least(a.splits, query / side + 1) : a.splits;
+    float sum = 0;
+    for (int64_t s = 0; s < present; s++) sum += a.dq[s * n + i];
+    dq[i] = sum;
+  }
+}
+
+// Few heads share their keys among blocks; the number depends on the shape alone, as sums do.
+constexpr int64_t kSplitBlocks = 128;
+constexpr int64_t kSplitItems = int64_t(1) << 26;  // of dq
+template <class Shape> int64_t splits_of(const AttentionPlan& p) {
+  const int64_t heads = max<int64_t>(p.batch * p.key_heads, 1);
+  const int64_t items = max<int64_t>(p.batch * p.heads * p.queries * p.width, 1);
+  const int64_t most = min(ceil_div(p.keys, Shape::kSide), kSplitItems / items);
+  return max<int64_t>(min(ceil_div(kSplitBlocks, heads), most), 1);
+}
+int64_t padded_queries(const AttentionPlan& p) { return round_up(p.queries, kPadding); }
+
+template <class Shape>
+int32_t launch_gradients(const AttentionPlan& p, void* stream, void* workspace) {
+  SimtArguments a = simt_arguments(p);
+  a.padded = int32_t(padded_queries(p));
+  a.splits = int32_t(splits_of<Shape>(p));
+  const int64_t n = p.batch * p.heads * a.padded;
+  const int64_t items = p.batch * p.heads * p.queries * p.width;
+  a.shift = static_cast<float*>(workspace);
+  a.delta = a.shift + n;
+  a.dq = a.splits > 1 ? a.delta + n : reinterpret_cast<float*>(p.dq);
+  if (n) {
+    const unsigned grid = unsigned(ceil_div(n, kTileThreads / kStripPacks));
+    const int32_t status = device::launch(simt_delta, grid, kTileThreads, 0, stream, a, n);
+    if (status != TT_OK) return status;
+  }
+  const unsigned grid = unsigned(p.batch * p.key_heads * a.splits);
+  if (grid == 0) return TT_OK;
+  const int32_t status =
+      device::launch(simt_gradients<Shape>, grid, kTileThreads, Shape::kBytes, stream, a);
+  if (status != TT_OK || a.splits == 1 || items == 0) return status;
+  return device::launch(simt_sum, grid_of(items, kTileThreads), kTileThreads, 0, stream, a,
+                        reinterpret_cast<float*>(p.dq), items, Shape::kSide);
+}
+template <class Shape> size_t gradient_bytes(const AttentionPlan& p) {
+  const int64_t splits = splits_of<Shape>(p);
+  const int64_t items = splits > 1 ? splits * p.batch * p.heads * p.queries * p.width : 0;
+  return size_t(2 * p.batch * p.heads * padded_queries(p) + items) * sizeof(float);
+}
+
+using Shape32 = SimtGradientShape<32, 64, 3>;
+using Shape64 = SimtGradientShape<64, 64, 2>;
+using Shape128 = SimtGradientShape<128, 32, 3>;
+
+}  // namespace
+
+namespace cuda::simt {
+
+bool serves_backward(const AttentionPlan& p) {
+  const auto is_aligned = [](const char* x) {
+    return reinterpret_cast<uintptr_t>(x) % sizeof(Four) == 0;
+  };
+  return serves(p) && p.keys > kSide && is_packed(p.grad, p.value_width, sizeof(float)) &&
+         is_aligned(p.dq) && is_aligned(p.dk) && is_aligned(p.dv);
+}
+int32_t backward(const AttentionPlan& p, void* stream, void* workspace) {
+  const int64_t width = max(p.width, p.value_width);
+  if (width <= 32) return launch_gradients<Shape32>(p, stream, workspace);
+  if (width <= 64) return launch_gradients<Shape64>(p, stream, workspace);
+  return launch_gradients<Shape128>(p, stream, workspace);
+}
+size_t backward_workspace(const AttentionPlan& p) {
+  const int64_t width = max(p.width, p.value_width);
+  if (width <= 32) return gradient_bytes<Shape32>(p);
+  if (width <= 64) return gradient_bytes<Shape64>(p);
+  return gradient_bytes<Shape128>(p);
+}
+
+}  // namespace cuda::simt
+}  // namespace TT_NS
