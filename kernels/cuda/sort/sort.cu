@@ -107,11 +107,28 @@ template <class K> __global__ void __launch_bounds__(kBlockMost / kBlockEach)
 
 // ---- select ----
 
-// The keys of a row: in shared memory if `held`, else read again and again.
+// Rows, or chunks of them whose results are candidates for those of the row.
+template <class K> struct SelectArguments {
+  SortArguments sort;
+  int64_t n, chunk, chunks;  // elements or candidates of a row, of a chunk; chunks of a row
+  const K* keys;             // candidates [rows][n]; NULL: elements
+  const uint32_t* places;    // of the candidates in their row
+  K* chunk_keys;             // [rows][chunks][k]: what a chunk finds; NULL: results of the row
+  uint32_t* chunk_places;
+  int32_t padded;  // the power of 2 that k is padded to
+  bool held;       // keys are kept in shared memory
+};
+
 template <class K> struct RowKeys {
-  const SortRow& row;
+  const SelectArguments<K>& p;
+  SortRow row;
+  int64_t first;   // of the chunk
+  const K* given;  // candidates
   const K* held;
-  __device__ __forceinline__ K operator[](int i) const { return held ? held[i] : K(row.key(i)); }
+  __device__ __forceinline__ K read(int i) const {
+    return given ? given[i] : K(row.key(first + i));
+  }
+  __device__ __forceinline__ K operator[](int i) const { return held ? held[i] : read(i); }
 };
 
 struct Bound {
@@ -156,25 +173,29 @@ __device__ __forceinline__ int hits_before(bool hit, int* warps, int* all) {
   return before;
 }
 
-// padded: the power of 2 that k is padded to; held: keys are kept in shared memory.
 template <class K> __global__ void __launch_bounds__(kSelectThreads, 2)
-    sort_first(const __grid_constant__ SortArguments p, int padded, bool held) {
+    sort_first(const __grid_constant__ SelectArguments<K> p) {
   TT_SHARED_DYNAMIC(uint64_t, key);
   TT_SHARED(unsigned, counts, kDigits);
   TT_SHARED(int, warps, kSelectThreads / kWarp);
   TT_SHARED(Bound, bound, 1);
   TT_SHARED(unsigned, found, 1);
+  const int padded = p.padded;
   int32_t* const at = reinterpret_cast<int32_t*>(key + padded);
   K* const held_keys = reinterpret_cast<K*>(at + padded);
   const int thread = int(threadIdx.x);
   const int threads = int(blockDim.x);
-  const int n = int(p.n);
-  for (int64_t r = blockIdx.x; r < p.rows; r += gridDim.x) {
-    const SortRow row(p, p.first_row + r);
-    const RowKeys<K> keys = {row, held ? held_keys : nullptr};
-    if (held) {
+  for (int64_t u = blockIdx.x; u < p.sort.rows * p.chunks; u += gridDim.x) {
+    const int64_t r = quotient(u, p.chunks);
+    const int64_t first = (u - r * p.chunks) * p.chunk;
+    const int n = int(p.n - first < p.chunk ? p.n - first : p.chunk);
+    const int results = int(p.sort.k < n ? p.sort.k : n);
+    const RowKeys<K> keys = {p, SortRow(p.sort, p.sort.first_row + r), first,
+                             p.keys ? p.keys + r * p.n + first : nullptr,
+                             p.held ? held_keys : nullptr};
+    if (p.held) {
 #pragma unroll 8
-      for (int i = thread; i < n; i += threads) held_keys[i] = K(row.key(i));
+      for (int i = thread; i < n; i += threads) held_keys[i] = keys.read(i);
     }
     for (int i = thread; i < padded; i += threads) {
       key[i] = kNoKey;
@@ -183,10 +204,10 @@ template <class K> __global__ void __launch_bounds__(kSelectThreads, 2)
     if (thread == 0) found[0] = 0;
     // Results are the keys whose highest digits are at most `prefix`; of those that are equal to it
     // only `left`, unless all.
-    const int bits = key_bits_of(p.dtype);
+    const int bits = key_bits_of(p.sort.dtype);
     int shift = bits;
     K prefix = 0;
-    unsigned left = unsigned(p.k);
+    unsigned left = unsigned(results);
     bool all = false;
     while (shift > 0 && !all) {
       shift -= kRadixBits;
@@ -221,14 +242,21 @@ template <class K> __global__ void __launch_bounds__(kSelectThreads, 2)
       int hits;
       const int rank = equal + hits_before(hit, warps, &hits);
       if (hit && rank < int(left)) {
-        key[p.k - left + rank] = prefix;
-        at[p.k - left + rank] = i;
+        key[results - left + rank] = prefix;
+        at[results - left + rank] = i;
       }
       equal += hits;
     }
     __syncthreads();
     bitonic_sort(key, at, padded);
-    for (int i = thread; i < p.k; i += threads) row.write(i, at[i]);
+    for (int i = thread; i < p.sort.k; i += threads) {
+      if (p.chunk_keys) {
+        p.chunk_keys[u * p.sort.k + i] = K(key[i]);
+        p.chunk_places[u * p.sort.k + i] = uint32_t(first + at[i]);
+      } else {
+        keys.row.write(i, p.places ? p.places[r * p.n + at[i]] : at[i]);
+      }
+    }
     __syncthreads();
   }
 }
@@ -283,14 +311,44 @@ Way way_of(const SortPlan& p) {
   return p.n <= kBlockMost ? kByBlock : kByRadix;
 }
 
-template <class K> int32_t launch_select(const SortArguments& a, void* stream) {
-  const int padded = next_power(a.k);
-  const size_t sorted = size_t(padded) * 12;
-  const size_t keys = size_t(a.n) * sizeof(K);
-  const bool held = sorted + keys <= device::kAskedShared;
-  const unsigned threads = a.n <= 8192 ? kThreads : kSelectThreads;
-  return device::launch(sort_first<K>, grid_of(a.rows, 1), threads, held ? sorted + keys : sorted,
-                        stream, a, padded, held);
+// Chunks of rows that are too few for a device.
+struct SelectChunks {
+  int64_t size, number;
+};
+SelectChunks chunks_of(const SortArguments& a) {
+  constexpr int64_t kBlocks = 512;
+  constexpr int64_t kLeast = 8192;
+  const int64_t size = max(kLeast, ceil_div(a.n * a.rows, kBlocks));
+  if (a.n < 2 * size) return {a.n, 1};
+  return {size, ceil_div(a.n, size)};
+}
+template <class K> int32_t launch_select(SelectArguments<K>* p, void* stream) {
+  const size_t sorted = size_t(p->padded) * 12;
+  const size_t keys = size_t(p->chunk) * sizeof(K);
+  p->held = sorted + keys <= device::kAskedShared;
+  const unsigned threads = p->chunk <= 8192 ? kThreads : kSelectThreads;
+  return device::launch(sort_first<K>, grid_of(p->sort.rows * p->chunks, 1), threads,
+                        p->held ? sorted + keys : sorted, stream, *p);
+}
+template <class K> int32_t select(const SortArguments& a, void* stream, void* workspace) {
+  const SelectChunks chunks = chunks_of(a);
+  SelectArguments<K> p = {};
+  p.sort = a;
+  p.n = a.n;
+  p.chunk = chunks.size;
+  p.chunks = chunks.number;
+  p.padded = next_power(a.k);
+  if (p.chunks == 1) return launch_select(&p, stream);
+  const int64_t candidates = a.rows * p.chunks * a.k;
+  p.chunk_keys = static_cast<K*>(workspace);
+  p.chunk_places = reinterpret_cast<uint32_t*>(p.chunk_keys + candidates);
+  const int32_t status = launch_select(&p, stream);
+  p.keys = p.chunk_keys;
+  p.places = p.chunk_places;
+  p.chunk_keys = nullptr;
+  p.n = p.chunk = p.chunks * a.k;
+  p.chunks = 1;
+  return status == TT_OK ? launch_select(&p, stream) : status;
 }
 template <class K> int32_t launch_block(const SortArguments& a, void* stream) {
   return device::launch(sort_block<K>, grid_of(a.rows, 1), block_sort_threads(a.n),
@@ -326,7 +384,7 @@ int32_t sort_rows(const void* plan, void* stream, void* workspace) {
       return device::launch(sort_few, grid_of(a.rows, 1), threads, 0, stream, a, padded);
     }
     case kBySelection:
-      return wide ? launch_select<uint64_t>(a, stream) : launch_select<uint32_t>(a, stream);
+      return wide ? select<uint64_t>(a, stream, workspace) : select<uint32_t>(a, stream, workspace);
     case kByBlock:
       return wide ? launch_block<uint64_t>(a, stream) : launch_block<uint32_t>(a, stream);
     default: return launch_radix(a, stream, workspace);
@@ -334,9 +392,17 @@ int32_t sort_rows(const void* plan, void* stream, void* workspace) {
 }
 size_t sort_rows_workspace(const void* plan) {
   const SortPlan& p = *static_cast<const SortPlan*>(plan);
-  if (way_of(p) != kByRadix) return 0;
+  const SortArguments a = arguments_of(p);
+  const int bits = key_bits_of(p.dtype);
   RadixRows rows;
-  return size_t(radix_room(&rows, p.n, arguments_of(p).rows, key_bits_of(p.dtype), nullptr));
+  switch (way_of(p)) {
+    case kBySelection: {
+      const SelectChunks chunks = chunks_of(a);
+      return chunks.number == 1 ? 0 : size_t(a.rows * chunks.number * a.k * (bits > 32 ? 12 : 8));
+    }
+    case kByRadix: return size_t(radix_room(&rows, p.n, a.rows, bits, nullptr));
+    default: return 0;
+  }
 }
 
 }  // namespace cuda
