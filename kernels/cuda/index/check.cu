@@ -16,7 +16,7 @@ struct CheckArguments {
   int64_t first;  // position of the launch's first index
   int64_t* first_bad;
   int64_t* offsets;  // NULL: none
-  bool narrow;       // indices are i32
+  int32_t dtype;     // i64, i32, or bool: conditions that hold
   bool add;
   Nest<1> nest;
 };
@@ -54,8 +54,9 @@ template <class T> __device__ __forceinline__ void check_all(const CheckArgument
 
 __global__ void __launch_bounds__(kThreads)
     check_indices(const __grid_constant__ CheckArguments p) {
-  if (p.narrow) check_all<int32_t>(p);
-  else check_all<int64_t>(p);
+  if (p.dtype == TT_I64) check_all<int64_t>(p);
+  else if (p.dtype == TT_I32) check_all<int32_t>(p);
+  else check_all<uint8_t>(p);
 }
 
 int32_t run_check(const void* plan, bool offsets, void* stream) {
@@ -67,7 +68,7 @@ int32_t run_check(const void* plan, bool offsets, void* stream) {
   a.step = p.step;
   a.first_bad = p.first_bad;
   a.offsets = offsets ? p.offsets : nullptr;
-  a.narrow = p.index_dtype == TT_I32;
+  a.dtype = p.index_dtype;
   a.add = p.add;
   a.nest.clear();
   int32_t d = 0;
