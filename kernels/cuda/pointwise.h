@@ -32,8 +32,6 @@ constexpr bool is_flat(int32_t compute) {
   return compute == TT_C64 || compute == TT_C128 || (!kStridedGroups && compute != TT_F32);
 }
 constexpr int kPointwiseThreads = 256;
-constexpr int64_t kRunGroups = 4;     // of each thread of operands without gaps
-constexpr int64_t kRunBlocks = 1024;  // unless the device would have less work than these
 
 template <class... Ts> struct Set {};
 struct SetAll {};
@@ -219,65 +217,52 @@ template <class Body, int k> struct Run {
   using Stored = typename Body::template Stored<k>;
   using Value = typename Body::template Value<k>;
   using Group = Pack<Stored, Body::kGroup>;
-  const Group* groups;  // NULL: one number
+  bool repeats;
   Value number;
-  Group next = {};
+  Group group;
 
-  __device__ __forceinline__ explicit Run(const typename Body::Arguments& a)
-      : groups(a.repeats[k] ? nullptr : reinterpret_cast<const Group*>(a.ptr[k])), number{} {
-    if (!groups) number = Body::template load_one<k>(a, a.ptr[k]);
-  }
-  __device__ __forceinline__ void fetch(int64_t i) {
-    if (groups) next = groups[i];
+  __device__ __forceinline__ Run(const typename Body::Arguments& a, int64_t i)
+      : repeats(a.repeats[k]), number{}, group{} {
+    if (repeats) number = Body::template load_one<k>(a, a.ptr[k]);
+    else group = reinterpret_cast<const Group*>(a.ptr[k])[i];
   }
   __device__ __forceinline__ void values(Value (&x)[Body::kGroup]) const {
-    if (groups) {
 #pragma unroll
-      for (int j = 0; j < Body::kGroup; j++) x[j] = Body::template value_of<k>(next.v[j]);
-    } else {
-#pragma unroll
-      for (int j = 0; j < Body::kGroup; j++) x[j] = number;
-    }
+    for (int j = 0; j < Body::kGroup; j++)
+      x[j] = repeats ? number : Body::template value_of<k>(group.v[j]);
   }
 };
 template <class Body> struct NoRun {
-  __device__ __forceinline__ explicit NoRun(const typename Body::Arguments&) {}
-  __device__ __forceinline__ void fetch(int64_t) {}
+  __device__ __forceinline__ NoRun(const typename Body::Arguments&, int64_t) {}
   template <class X> __device__ __forceinline__ void values(X&) const {}
 };
 
-// A thread fetches its next group before it computes one.
+// A thread for each group, or for each element where they are not aligned. The operands' groups are
+// on their way before the first one is used.
 template <class F, class T, class S, int kArity, uint32_t kBools>
 __global__ void __launch_bounds__(kPointwiseThreads)
     pointwise_runs(const __grid_constant__ PointwiseArguments<T, kArity> a) {
   using Body = Pointwise<F, T, S, kArity, kBools>;
   constexpr int kGroup = Body::kGroup;
   using Out = Pack<typename Body::template Stored<0>, kGroup>;
-  typename Choose<(kArity >= 1), Run<Body, 1>, NoRun<Body>>::type first(a);
-  typename Choose<(kArity >= 2), Run<Body, 2>, NoRun<Body>>::type second(a);
-  typename Choose<(kArity >= 3), Run<Body, 3>, NoRun<Body>>::type third(a);
-  const auto fetch = [&](int64_t i) {
-    first.fetch(i);
-    second.fetch(i);
-    third.fetch(i);
-  };
-  const int64_t thread = int64_t(blockIdx.x) * kPointwiseThreads + threadIdx.x;
-  const int64_t step = int64_t(gridDim.x) * kPointwiseThreads;
+  const int64_t i = int64_t(blockIdx.x) * kPointwiseThreads + threadIdx.x;
   const int64_t whole = a.in_groups ? a.n / kGroup : 0;
-  if (thread < whole) fetch(thread);
-  for (int64_t i = thread; i < whole; i += step) {
+  if (i < whole) {
+    const typename Choose<(kArity >= 1), Run<Body, 1>, NoRun<Body>>::type first(a, i);
+    const typename Choose<(kArity >= 2), Run<Body, 2>, NoRun<Body>>::type second(a, i);
+    const typename Choose<(kArity >= 3), Run<Body, 3>, NoRun<Body>>::type third(a, i);
     typename Body::template Value<1> x[kGroup];
     typename Body::template Value<2> y[kGroup];
     typename Body::template Value<3> z[kGroup];
     first.values(x);
     second.values(y);
     third.values(z);
-    if (i + step < whole) fetch(i + step);
     reinterpret_cast<Out*>(a.ptr[0])[i] = Body::results(a, x, y, z);
   }
+  const int64_t last = whole * kGroup + i;
+  if (last >= a.n) return;
   const int64_t starts[kArity + 1] = {};
-#pragma unroll 1
-  for (int64_t i = whole * kGroup + thread; i < a.n; i += step) Body::run_one(a, starts, i);
+  Body::run_one(a, starts, last);
 }
 
 // ---- on the host ----
@@ -386,14 +371,11 @@ int32_t launch_pointwise(const ElementPlan& p, const PointwiseKernels<T, kArity>
     a.flag[k] = flag[k];
     a.repeats[k] = p.stride[k][0] == 0;
   }
-  const int64_t blocks = (a.groups + kPointwiseThreads - 1) / kPointwiseThreads;
-  if ((a.in_groups && runs) || !kernels.walk) {
-    const int64_t most = (a.groups + kRunGroups - 1) / kRunGroups / kPointwiseThreads;
-    const unsigned grid = unsigned(min(blocks, max(most, kRunBlocks)));
+  const unsigned grid = blocks_for(a.groups, kPointwiseThreads, 1);
+  if ((a.in_groups && runs) || !kernels.walk)
     return device::launch(kernels.runs, grid, kPointwiseThreads, 0, stream, a);
-  }
   a.walk.set(p, unit);
-  return device::launch(kernels.walk, unsigned(blocks), kPointwiseThreads, 0, stream, a);
+  return device::launch(kernels.walk, grid, kPointwiseThreads, 0, stream, a);
 }
 
 template <class T, int kArity, uint32_t kBools, bool kMoves>

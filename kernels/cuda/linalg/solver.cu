@@ -185,6 +185,11 @@ Room room_of(const MatrixPlan& p, int64_t numbers, char* workspace) {
   return r;
 }
 
+// As matrix_of, for the host: nvcc makes a call of code of the device there the end of the process.
+template <class T> T* matrix_at(double* list, int64_t i, int64_t size) {
+  return reinterpret_cast<T*>(list + i * size * kParts<T>);
+}
+
 // What one matrix is computed with.
 template <class T> struct Job {
   const Functions& f;
@@ -212,7 +217,7 @@ template <class T> struct Job {
   }
 
   void cholesky(int64_t at) {
-    T* a = matrix_of<T>(p.a, at, p.n * p.n);
+    T* a = matrix_at<T>(p.a, at, p.n * p.n);
     const int n = int(p.n);
     call([&] {
       return f.potrf(handle, p.upper ? kLower : kUpper, n, a, n, room.scratch, scratch,
@@ -221,7 +226,7 @@ template <class T> struct Job {
     launch(clear_triangle<T>, p.n * p.n, a, p.n, !p.upper);
   }
   void lu(int64_t at) {
-    T* a = matrix_of<T>(p.a, at, p.m * p.n);
+    T* a = matrix_at<T>(p.a, at, p.m * p.n);
     int32_t* pivots = p.pivots + at * min(p.m, p.n);
     const int m = int(p.m);
     to_columns(a, room.a, p.m, p.n);
@@ -232,9 +237,9 @@ template <class T> struct Job {
       status = device::launch(determinant<T>, 1, kWarp, 0, stream, a, pivots, p.n, p.det + at * 6);
   }
   void lu_solve(int64_t at) {
-    T* b = matrix_of<T>(p.b, at, p.n * p.k);
+    T* b = matrix_at<T>(p.b, at, p.n * p.k);
     const int n = int(p.n);
-    to_columns(matrix_of<T>(p.a, at, p.n * p.n), room.a, p.n, p.n);
+    to_columns(matrix_at<T>(p.a, at, p.n * p.n), room.a, p.n, p.n);
     to_columns(b, room.b, p.n, p.k);
     launch(valid_pivots, p.n, p.pivots + at * p.n, room.pivots, p.n);
     call([&] {
@@ -244,8 +249,8 @@ template <class T> struct Job {
     to_rows(room.b, b, p.n, p.k);
   }
   void qr(int64_t at) {
-    T* a = matrix_of<T>(p.a, at, p.m * p.n);
-    T* tau = matrix_of<T>(p.b, at, min(p.m, p.n));
+    T* a = matrix_at<T>(p.a, at, p.m * p.n);
+    T* tau = matrix_at<T>(p.b, at, min(p.m, p.n));
     const int m = int(p.m);
     to_columns(a, room.a, p.m, p.n);
     call([&] {
@@ -254,18 +259,18 @@ template <class T> struct Job {
     to_rows(room.a, a, p.m, p.n);
   }
   void product(int64_t at) {
-    const T* tau = matrix_of<T>(p.w, at, p.k);
+    const T* tau = matrix_at<T>(p.w, at, p.k);
     const int m = int(p.m);
-    to_columns(matrix_of<T>(p.a, at, p.m * p.n), room.a, p.m, p.n);
+    to_columns(matrix_at<T>(p.a, at, p.m * p.n), room.a, p.m, p.n);
     call([&] {
       return f.gqr(handle, m, int(p.n), int(p.k), room.a, m, tau, room.scratch, scratch,
                    room.status);
     });
-    to_rows(room.a, matrix_of<T>(p.b, at, p.m * p.n), p.m, p.n);
+    to_rows(room.a, matrix_at<T>(p.b, at, p.m * p.n), p.m, p.n);
   }
   void eigh(int64_t at) {
-    T* a = matrix_of<T>(p.a, at, p.n * p.n);
-    T* b = p.vectors ? matrix_of<T>(p.b, at, p.n * p.n) : nullptr;
+    T* a = matrix_at<T>(p.a, at, p.n * p.n);
+    T* b = p.vectors ? matrix_at<T>(p.b, at, p.n * p.n) : nullptr;
     double* w = p.w + at * p.n;
     const int n = int(p.n);
     if (status == TT_OK)

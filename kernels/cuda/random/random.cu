@@ -130,55 +130,46 @@ template <class S> __device__ __forceinline__ S scaled(S x, float factor) {
 }
 // A half-warp has the 64 values of 16 counters. Thread t of it computes the words of counter t, and
 // by votes learns of values 4 t … 4 t + 3, which it scales: lanes 4 (t % 4) … of word t / 4.
-constexpr int kDropoutCounters = 2;  // of a thread
 template <class S> __global__ void __launch_bounds__(kThreads)
     dropout(const __grid_constant__ RandomPlan p, bool aligned) {
   using Values = Pack<S, 4>;
   using Flags = Pack<uint8_t, 4>;
   const S* const x = reinterpret_cast<const S*>(p.x);
   S* const out = reinterpret_cast<S*>(p.out);
-  const int lane = int(threadIdx.x) & 31;
-  const int64_t first = int64_t(blockIdx.x) * (kThreads * kDropoutCounters) + threadIdx.x;
-  Values values[kDropoutCounters];
-#pragma unroll
-  for (int k = 0; k < kDropoutCounters; k++) {
-    const int64_t i = (first + k * kThreads) * 4;
-    if (aligned && i + 4 <= p.n) {
-      values[k] = *reinterpret_cast<const Values*>(x + i);
-    } else {
-      for (int j = 0; j < 4; j++) values[k].v[j] = i + j < p.n ? x[i + j] : S{};
-    }
+  const int64_t counter = int64_t(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t first = counter * 4;
+  const bool whole = aligned && first + 4 <= p.n;
+  Values values;
+  if (whole) {
+    values = *reinterpret_cast<const Values*>(x + first);
+  } else {
+    for (int j = 0; j < 4; j++) values.v[j] = first + j < p.n ? x[first + j] : S{};
   }
+  const uint64_t at = p.offset + uint64_t(counter);
+  const PhiloxBlock words =
+      philox({{uint32_t(at), uint32_t(at >> 32), 0, 0}}, uint32_t(p.seed), uint32_t(p.seed >> 32));
+  const int lane = int(threadIdx.x) & 31;
+  uint32_t kept = 0;
 #pragma unroll
-  for (int k = 0; k < kDropoutCounters; k++) {
-    const int64_t counter = first + k * kThreads;
-    const uint64_t at = p.offset + uint64_t(counter);
-    const PhiloxBlock words = philox({{uint32_t(at), uint32_t(at >> 32), 0, 0}}, uint32_t(p.seed),
-                                     uint32_t(p.seed >> 32));
-    uint32_t kept = 0;
+  for (int w = 0; w < 4; w++) {
+    const uint32_t all = __ballot_sync(kAllLanes, int32_t(words.word[w] >> 8) < p.threshold);
+    if ((lane >> 2 & 3) == w) kept = all;
+  }
+  kept >>= (lane & 16) + 4 * (lane & 3);
+  Flags flags;
 #pragma unroll
-    for (int w = 0; w < 4; w++) {
-      const uint32_t all = __ballot_sync(kAllLanes, int32_t(words.word[w] >> 8) < p.threshold);
-      if ((lane >> 2 & 3) == w) kept = all;
-    }
-    kept >>= (lane & 16) + 4 * (lane & 3);
-    Values result;
-    Flags flags;
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-      flags.v[j] = uint8_t(kept >> j & 1);
-      result.v[j] = scaled(values[k].v[j], flags.v[j] ? float(p.scale) : 0.0f);
-    }
-    const int64_t i = counter * 4;
-    if (aligned && i + 4 <= p.n) {
-      *reinterpret_cast<Values*>(out + i) = result;
-      *reinterpret_cast<Flags*>(p.mask + i) = flags;
-      continue;
-    }
-    for (int j = 0; j < 4 && i + j < p.n; j++) {
-      out[i + j] = result.v[j];
-      p.mask[i + j] = flags.v[j];
-    }
+  for (int j = 0; j < 4; j++) {
+    flags.v[j] = uint8_t(kept >> j & 1);
+    values.v[j] = scaled(values.v[j], flags.v[j] ? float(p.scale) : 0.0f);
+  }
+  if (whole) {
+    *reinterpret_cast<Values*>(out + first) = values;
+    *reinterpret_cast<Flags*>(p.mask + first) = flags;
+    return;
+  }
+  for (int j = 0; j < 4 && first + j < p.n; j++) {
+    out[first + j] = values.v[j];
+    p.mask[first + j] = flags.v[j];
   }
 }
 template <class S> int32_t launch_dropout(const RandomPlan& p, void* stream) {
@@ -188,7 +179,7 @@ template <class S> int32_t launch_dropout(const RandomPlan& p, void* stream) {
   };
   const bool aligned =
       is_aligned(p.x, 4 * sizeof(S)) && is_aligned(p.out, 4 * sizeof(S)) && is_aligned(p.mask, 4);
-  const unsigned grid = blocks_for(p.n, 4 * kThreads, kDropoutCounters);
+  const unsigned grid = blocks_for(p.n, kThreads, 4);
   return device::launch(dropout<S>, grid, kThreads, 0, stream, p, aligned);
 }
 
