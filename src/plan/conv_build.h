@@ -176,6 +176,7 @@ inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode 
   p->s = s;
   p->dtype = dtype;
   p->mode = mode;
+  p->channels_first = false;
   const int64_t* grid = mode == kConvForward ? s.y : s.x;
   const int64_t cols = conv_cols(s, mode);
   const int64_t depth = conv_depth(s, mode);
@@ -245,6 +246,7 @@ inline void build_conv_weight(ConvWeightPlan* p, const ConvShape& s, int32_t dty
   p->dtype = dtype;
   p->gather = conv_gather_x(s, merged_width);
   p->depthwise = conv_depthwise(s);
+  p->channels_first = false;
   const int64_t pixels = conv_pixels(s, s.y);
   const int64_t cols = round_up(s.co, kConvCols);
   // Splits are added at the end: at most 8 with 8 MiB in total, of at least two chunks of pixels

@@ -7,6 +7,7 @@
 //   x       [n][x0][x1][x2][groups][ci]
 //   y       [n][y0][y1][y2][groups][co]
 //   weight  any strides; co counts through all groups: element (group * co + column, ci, k)
+// or, in plans for a device (channels_first), [n][groups][ci][x0][x1][x2] and so on.
 // The plans of interleaved images, further below, have layouts of their own.
 #pragma once
 
@@ -113,6 +114,7 @@ struct ConvPlan {
   int32_t dtype;  // f32 f64 i64
   ConvMode mode;
   ConvPath path;
+  bool channels_first;    // src and dst have channels first; devices only
   int32_t across_images;  // pixels are traversed as [rows][images][columns], not image by image
   int64_t phases[kConvDims];
   ConvPixels pixels;  // only the member of `path` is set
@@ -151,7 +153,8 @@ struct ConvWeightPlan {
   int32_t dtype;
   int64_t splits, tap_blocks, col_blocks;
   bool depthwise;
-  Rooms rooms;  // kConvEdgeRoom; none if depthwise
+  bool channels_first;  // src and y have channels first; devices only
+  Rooms rooms;          // kConvEdgeRoom; none if depthwise
   const char* src;
   const char* y;
   char* dst;

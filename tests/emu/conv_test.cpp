@@ -105,19 +105,6 @@ template <class S> const char* bytes(const std::vector<S>& v) {
 }
 template <class S> char* bytes(std::vector<S>& v) { return reinterpret_cast<char*>(v.data()); }
 
-// x with padded rows, if the builder wants them.
-template <class S> std::vector<S> padded(const ConvShape& s, const std::vector<S>& x) {
-  const int64_t width = conv_merged_width(s);
-  if (!width) return x;
-  ConvPadPlan p;
-  build_conv_pad(&p, s, width, sizeof(S));
-  std::vector<S> out(size_t(p.rows * width * s.ci));
-  p.src = bytes(x);
-  p.dst = bytes(out);
-  run("conv_pad", cuda::conv_pad, nullptr, &p);
-  return out;
-}
-
 // (images, pixels, channels) as (images, channels, pixels).
 std::vector<float> planes_of(const std::vector<float>& v, int64_t images, int64_t channels) {
   const int64_t pixels = int64_t(v.size()) / (images * channels);
@@ -129,6 +116,8 @@ std::vector<float> planes_of(const std::vector<float>& v, int64_t images, int64_
   return out;
 }
 
+enum Layout { kLast, kResultFirst, kFirst };  // where channels are
+
 template <class S> void test_case(const Case& t, int32_t dtype) {
   const Conv c(t);
   std::vector<float> y(c.y.size()), x(c.x.size()), w(c.w.size());
@@ -137,39 +126,48 @@ template <class S> void test_case(const Case& t, int32_t dtype) {
     x[i] += c.y[o] * c.w[k];
     w[k] += c.x[i] * c.y[o];
   });
-  const std::vector<S> rows = padded(c.s, stored<S>(c.x));
-  const std::vector<S> grad = stored<S>(c.y);
+  // By whether channels are first.
+  const std::vector<S> images[2] = {stored<S>(c.x),
+                                    stored<S>(planes_of(c.x, c.s.n, c.s.groups * c.s.ci))};
+  const std::vector<S> grads[2] = {stored<S>(c.y),
+                                   stored<S>(planes_of(c.y, c.s.n, c.s.groups * c.s.co))};
   const std::vector<S> weight = stored<S>(c.w);
   for (ConvMode mode : {kConvForward, kConvData}) {
-    for (const bool channels_first : {false, true}) {
+    for (const Layout layout : {kLast, kResultFirst, kFirst}) {
       const bool forward = mode == kConvForward;
       const int64_t channels = c.s.groups * (forward ? c.s.co : c.s.ci);
       ConvPlan p;
-      build_conv(&p, c.s, dtype, mode, channels_first);
+      build_conv(&p, c.s, dtype, mode, layout == kResultFirst);
+      p.channels_first = layout == kFirst;
+      if (p.channels_first) p.path = kConvPlanes;
       c.set_weight(&p);
-      p.src = bytes(forward ? rows : grad);
+      p.src = bytes((forward ? images : grads)[p.channels_first]);
       p.weight = bytes(weight);
       std::vector<float> want = forward ? y : x;
       // Results in f32 only: cuDNN rounds halves before it adds the bias.
       const std::vector<S> bias = stored<S>(std::vector<float>(size_t(channels), 5));
-      p.bias = channels_first && sizeof(S) == 4 ? bytes(bias) : nullptr;
+      p.bias = layout != kLast && sizeof(S) == 4 ? bytes(bias) : nullptr;
       for (float& v : want) v += p.bias ? 5.0f : 0.0f;
       if (p.path == kConvPlanes) want = planes_of(want, c.s.n, channels);
       std::vector<S> out(want.size());
       p.dst = bytes(out);
       in_orders(t.name, out, [&] { run(t.name, cuda::conv, cuda::conv_workspace, &p); });
-      check(same_bits(out, stored<S>(want)), t.name, int(mode) * 2 + channels_first);
+      check(same_bits(out, stored<S>(want)), t.name, int(mode) * 3 + layout);
     }
   }
-  ConvWeightPlan p;
-  build_conv_weight(&p, c.s, dtype, sizeof(S), conv_merged_width(c.s));
-  c.set_weight(&p);
-  p.src = bytes(rows);
-  p.y = bytes(grad);
-  std::vector<S> out(w.size());
-  p.dst = bytes(out);
-  in_orders(t.name, out, [&] { run(t.name, cuda::conv_weight, cuda::conv_weight_workspace, &p); });
-  check(same_bits(out, stored<S>(w)), t.name, 2);
+  for (const bool first : {false, true}) {
+    ConvWeightPlan p;
+    build_conv_weight(&p, c.s, dtype, sizeof(S), 0);
+    p.channels_first = first;
+    c.set_weight(&p);
+    p.src = bytes(images[first]);
+    p.y = bytes(grads[first]);
+    std::vector<S> out(w.size());
+    p.dst = bytes(out);
+    in_orders(t.name, out,
+              [&] { run(t.name, cuda::conv_weight, cuda::conv_weight_workspace, &p); });
+    check(same_bits(out, stored<S>(w)), t.name, 6 + first);
+  }
 }
 
 }  // namespace
@@ -194,9 +192,9 @@ int main(int argc, char** argv) {
     test_case<F16>(t, TT_F16);
   }
   if (calls) {
-    // f32 and bf16: forward and data twice, the weight; each in three orders of threads.
-    check(*calls == int(std::size(kCases)) * 2 * 5 * 3, "calls of cuDNN", *calls);
-    check(*searches <= int(std::size(kCases)) * 2 * 5, "searches of cuDNN", *searches);
+    // f32 and bf16: forward, data and the weight in each layout; each in three orders of threads.
+    check(*calls == int(std::size(kCases)) * 2 * 8 * 3, "calls of cuDNN", *calls);
+    check(*searches <= int(std::size(kCases)) * 2 * 6, "searches of cuDNN", *searches);
   }
   return finished();
 }

@@ -23,6 +23,10 @@ GATES = {  # group -> least PyTorch / tt, least share of the ceiling
 }
 
 
+# Further rows of PyTorch for one of tt: label, whether they decide about the gate.
+OTHERS = {" (cuDNN)": True, " (TF32)": False}
+
+
 def numbers(path):
     """The lines of JSON of a step, as one dict; empty if it did not run."""
     found = {}
@@ -57,8 +61,9 @@ def ceiling(row, bandwidth, best):
 def peers(name, group, torch):
     """The lines of a row: label, PyTorch's microseconds, whether they decide about the gate."""
     yield name, torch.get(name), group != "captured step"
-    if f"{name} (cuDNN)" in torch:
-        yield f"{name} (cuDNN)", torch[f"{name} (cuDNN)"], True
+    for other, decides in OTHERS.items():
+        if f"{name}{other}" in torch:
+            yield f"{name}{other}", torch[f"{name}{other}"], decides
     if group == "captured step":
         compiled = name.replace(", captured", ", compiled")
         yield f"{name}, beside torch.compile", torch.get(compiled), True
@@ -97,7 +102,7 @@ def lines(tt, torch, bandwidth):
             gate = verdict(row["group"], ratio, share) if decides else ""
             yield (label, cell(row["us"], 2), cell(other, 2), cell(ratio, 2), cell(share, 2), gate)
     for name, other in torch.items():
-        if name.removesuffix(" (cuDNN)") not in tt:
+        if not any(name.removesuffix(label) in tt for label in OTHERS):
             yield name, "not measured", cell(other, 2), "", "", "not measured"
 
 

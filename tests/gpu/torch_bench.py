@@ -314,6 +314,12 @@ def host_time(run):
     return median(times)
 
 
+def allow_tf32(allowed):
+    """tt computes float32 in float32; by default PyTorch's convolutions do not."""
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    torch.backends.cudnn.allow_tf32 = allowed
+
+
 def rows():
     x, y, leaf = (torch.randn(4, 4, device=DEVICE) for _ in range(3))
     leaf.requires_grad_()
@@ -324,6 +330,10 @@ def rows():
     attempt("Adam, 8 x 4096 x 4096 f32", measure_adam)
     for name, row in ROWS.items():
         attempt(name, measure_row, *row)
+        if name.startswith(("conv2d", "matmul")) and "f32" in name:
+            allow_tf32(True)
+            attempt(f"{name} (TF32)", measure_row, *row)
+            allow_tf32(False)
 
 
 # --- training steps: of networks as they are and with 16 times the batch
@@ -414,6 +424,5 @@ def compiled():
 
 if __name__ == "__main__":
     torch.manual_seed(0)
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    allow_tf32(False)
     {"rows": rows, "steps": steps, "compiled": compiled}[options.what]()

@@ -3,8 +3,6 @@
 //   tiles    an implicit matrix product, as in matmul/simt.h: a's rows are pixels of dst and its
 //            terms (tap, channel of src), read where they are; b is the weight
 //   direct   few channels in a group: a thread for each result
-//
-// conv_pad: rows with their padding.
 #include "kernels/cuda/conv/conv.h"
 #include "kernels/cuda/conv/cudnn.h"
 #include "kernels/cuda/rows.h"
@@ -56,16 +54,14 @@ template <class Shape> __global__ void __launch_bounds__(Shape::kThreads)
   const int64_t j0 = (blockIdx.x - tiles * p.tiles_n) * kN;
   const int64_t group = quotient(tiles, p.tiles_m);
   const int64_t i0 = (tiles - group * p.tiles_m) * kM;
-  const int64_t image =
-      (p.mode == kConvForward ? p.s.x[0] * p.s.x[1] : p.s.y[0] * p.s.y[1]) * p.row;
   for (int i = thread; i < kM; i += Shape::kThreads) {
     pixel[i].image = -1;
-    if (i0 + i < p.pixels) pixel[i] = conv_pixel(p.s, p.mode, image, i0 + i);
+    if (i0 + i < p.pixels) pixel[i] = conv_pixel(p.s, p.mode, p.from.image, i0 + i);
   }
   __syncthreads();
 
   const int64_t terms = p.taps * p.depth;
-  const S* src = reinterpret_cast<const S*>(p.src) + group * p.depth;
+  const S* src = reinterpret_cast<const S*>(p.src) + group * p.depth * p.from.channel;
   const S* weight = reinterpret_cast<const S*>(p.weight);
   const int row = thread / Shape::kColumns;
   const int column = thread % Shape::kColumns;
@@ -82,8 +78,8 @@ template <class Shape> __global__ void __launch_bounds__(Shape::kThreads)
 #pragma unroll
     for (int e = 0; e < kM / kStep; e++) {
       const ConvPixel at = pixel[e * kStep + across];
-      const int64_t from = inside ? conv_source(p.s, p.mode, at, tap, p.row, p.pixel, p.shift) : -1;
-      a_part[e] = from >= 0 ? widened(src[from + channel]) : T(0);
+      const int64_t from = inside ? conv_source(p.s, p.mode, at, tap, p.from) : -1;
+      a_part[e] = from >= 0 ? widened(src[from + channel * p.from.channel]) : T(0);
     }
 #pragma unroll
     for (int e = 0; e < kN / kStep; e++) {
@@ -148,8 +144,6 @@ template <class S> __global__ void __launch_bounds__(kThreads)
     conv_direct(const __grid_constant__ ConvArguments p) {
   using T = typename SumOf<S>::type;
   const int64_t channels = p.s.groups * p.cols;
-  const int64_t image =
-      (p.mode == kConvForward ? p.s.x[0] * p.s.x[1] : p.s.y[0] * p.s.y[1]) * p.row;
   const int64_t taps = p.taps;
   for (int64_t t = first_item(); t < p.pixels * channels; t += item_step()) {
     const int64_t rest = quotient(t, p.planes ? p.pixels : channels);
@@ -158,36 +152,19 @@ template <class S> __global__ void __launch_bounds__(kThreads)
     const int64_t channel = p.planes ? rest : other;
     const int64_t group = quotient(channel, p.cols);
     const int64_t col = channel - group * p.cols;
-    const ConvPixel pixel = conv_pixel(p.s, p.mode, image, number);
-    const S* src = reinterpret_cast<const S*>(p.src) + group * p.depth;
+    const ConvPixel pixel = conv_pixel(p.s, p.mode, p.from.image, number);
+    const S* src = reinterpret_cast<const S*>(p.src) + group * p.depth * p.from.channel;
     const S* weight = reinterpret_cast<const S*>(p.weight);
     T sum = 0;
     for (int64_t k = 0; k < taps; k++) {
       const ConvTap tap = conv_tap(p.s, k);
-      const int64_t from = conv_source(p.s, p.mode, pixel, tap, p.row, p.pixel, p.shift);
+      const int64_t from = conv_source(p.s, p.mode, pixel, tap, p.from);
       if (from < 0) continue;
       for (int64_t c = 0; c < p.depth; c++)
-        sum = multiply_add(widened(src[from + c]),
+        sum = multiply_add(widened(src[from + c * p.from.channel]),
                            widened(weight[conv_weight_at(p, group, col, c, tap)]), sum);
     }
     put_result<S>(p, number, group, col, sum);
-  }
-}
-
-__global__ void __launch_bounds__(kThreads) pad_rows(const __grid_constant__ ConvPadPlan p) {
-  const int64_t width = p.width * p.pixel_bytes;
-  const int64_t items = quotient(p.rows * width, p.item_size);
-  for (int64_t i = first_item(); i < items; i += item_step()) {
-    const int64_t at = i * p.item_size;
-    const int64_t row = quotient(at, width);
-    const int64_t from = at - row * width - p.pad * p.pixel_bytes;
-    const bool inside = from >= 0 && from < p.from * p.pixel_bytes;
-    const char* x = p.src + row * p.from * p.pixel_bytes + from;
-    if (p.item_size == 2)
-      reinterpret_cast<uint16_t*>(p.dst)[i] = inside ? *reinterpret_cast<const uint16_t*>(x) : 0;
-    else if (p.item_size == 4)
-      reinterpret_cast<uint32_t*>(p.dst)[i] = inside ? *reinterpret_cast<const uint32_t*>(x) : 0;
-    else reinterpret_cast<uint64_t*>(p.dst)[i] = inside ? *reinterpret_cast<const uint64_t*>(x) : 0;
   }
 }
 
@@ -206,10 +183,8 @@ ConvArguments arguments_of(const ConvPlan& p) {
   a.dst = p.dst;
   a.planes = p.path == kConvPlanes;
   const bool forward = p.mode == kConvForward;
-  const ConvGather gather = forward ? p.gather : conv_gather_y(p.s);
-  a.row = gather.row;
-  a.pixel = gather.pixel;
-  a.shift = forward && gather.pad[2] != p.s.pad[2] ? p.s.pad[2] : 0;
+  const int64_t channels = p.s.groups * conv_depth(p.s, p.mode);
+  a.from = conv_layout(forward ? p.s.x : p.s.y, channels, p.channels_first);
   a.taps = p.s.taps();
   a.pixels = conv_pixels(p.s, forward ? p.s.y : p.s.x);
   a.cols = conv_cols(p.s, p.mode);
@@ -255,12 +230,6 @@ int32_t conv(const void* plan, void* stream, void* workspace) {
   if (p.dtype == TT_F16) return launch_conv<F16>(a, stream);
   if (p.dtype == TT_BF16) return launch_conv<BF16>(a, stream);
   return launch_conv<int64_t>(a, stream);
-}
-int32_t conv_pad(const void* plan, void* stream, void*) {
-  const ConvPadPlan& p = *static_cast<const ConvPadPlan*>(plan);
-  const int64_t items = p.rows * p.width * p.pixel_bytes / p.item_size;
-  if (items == 0) return TT_OK;
-  return device::launch(pad_rows, grid_of(items, kThreads), kThreads, 0, stream, p);
 }
 
 }  // namespace cuda

@@ -2,8 +2,7 @@
 //   forward  y(o) = sum over taps k and channels of x(o * stride - pad + k * dil) * w(k)
 //   data     x(i) = sum over taps k and channels of y((i + pad - k * dil) / stride) * w(k), where
 //            the division leaves no rest
-// Sources are channels-last arrays of f16, bf16, f32, f64 or i64; x may have padded rows. Halves
-// are summed in f32.
+// Arrays of f16, bf16, f32, f64 or i64 have channels last, or first; halves are summed in f32.
 #pragma once
 
 #include "kernels/cuda/matmul/matmul.h"
@@ -13,17 +12,26 @@
 namespace TT_NS {
 namespace {
 
+// Elements of x or y between its images, rows, pixels and channels.
+struct ConvLayout {
+  int64_t image, row, pixel, channel;
+};
+inline ConvLayout conv_layout(const int64_t* grid, int64_t channels, bool channels_first) {
+  const int64_t plane = grid[0] * grid[1] * grid[2];
+  if (channels_first) return {channels * plane, grid[2], 1, plane};
+  return {channels * plane, grid[2] * channels, channels, 1};
+}
+
 struct ConvArguments {
   ConvShape s;
   ConvMode mode;
+  ConvLayout from;
   const char* src;
   const char* weight;
   int64_t w_co, w_ci, w_k[kConvDims];
   const char* bias;
   char* dst;
-  bool planes;         // dst has channels first
-  int64_t row, pixel;  // elements of src from row to row, from pixel to pixel
-  int64_t shift;       // pixels of a padded row before the first one of x
+  bool planes;  // dst has channels first
   int64_t taps;
   int64_t pixels;       // of dst
   int64_t cols, depth;  // channels of a group of dst, and of src
@@ -67,8 +75,8 @@ __device__ __forceinline__ ConvTap conv_tap(const ConvShape& s, int64_t number) 
 
 // The element of src that a pixel reads at a tap, before its channel; -1: none.
 __device__ __forceinline__ int64_t conv_source(const ConvShape& s, ConvMode mode,
-                                               const ConvPixel& p, const ConvTap& t, int64_t row,
-                                               int64_t pixel, int64_t shift) {
+                                               const ConvPixel& p, const ConvTap& t,
+                                               const ConvLayout& from) {
   if (p.image < 0) return -1;
   int64_t i[kConvDims];
 #pragma unroll
@@ -78,15 +86,15 @@ __device__ __forceinline__ int64_t conv_source(const ConvShape& s, ConvMode mode
       i[d] = p.at[d] + step;
       if (i[d] < 0 || i[d] >= s.x[d]) return -1;
     } else {
-      const int32_t from = p.at[d] - step;
+      const int32_t at = p.at[d] - step;
       const int32_t stride = int32_t(s.stride[d]);
-      if (from < 0 || from % stride != 0) return -1;
-      i[d] = from / stride;
+      if (at < 0 || at % stride != 0) return -1;
+      i[d] = at / stride;
       if (i[d] >= s.y[d]) return -1;
     }
   }
   const int64_t rows = mode == kConvForward ? s.x[1] : s.y[1];
-  return p.image + (i[0] * rows + i[1]) * row + (i[2] + shift) * pixel;
+  return p.image + (i[0] * rows + i[1]) * from.row + i[2] * from.pixel;
 }
 
 // The element of the weight at a tap; `col` and `channel` of the group.

@@ -1,6 +1,6 @@
-// All operands of cuDNN have channels last, for which its fastest kernels are: x and y are
-// described by their strides, which rows of x with padding have; a weight in another order than
-// [co][taps][ci], and a result with channels first, are moved.
+// Operands have channels last, for which cuDNN's fastest kernels of halves are, or first, for which
+// those of f32 are (ConvPlan::channels_first). A weight in another order than [co][taps][ci] or
+// [co][ci][taps], and a result with channels first of operands with channels last, are moved.
 //
 //   workspace   [scratch of the library][weight][result]
 #include "kernels/cuda/conv/cudnn.h"
@@ -10,54 +10,63 @@
 #include "kernels/cuda/conv/conv.h"
 #include "kernels/cuda/copy/transpose.h"
 #include "kernels/cuda/library.h"
+#include "kernels/cuda/strided.h"
 
 namespace TT_NS {
 namespace {
 
 constexpr int kThreads = 256;
 
-// A weight of any strides, elements.
+// A weight of any strides, elements. Dimension 0 is the innermost of the packed weight.
 struct WeightOrder {
-  int64_t co, ci, k[kConvDims];  // sizes; co through all groups
-  int64_t w_co, w_ci, w_k[kConvDims];
-  int64_t elements() const { return co * ci * k[0] * k[1] * k[2]; }
+  static constexpr int kDims = kConvDims + 2;
+  int64_t size[kDims], stride[kDims];
+  Divisor divisor[kDims];
+  int64_t elements() const {
+    int64_t n = 1;
+    for (const int64_t length : size) n *= length;
+    return n;
+  }
 };
+// The packed weight is [co][taps][ci], or with channels first [co][ci][taps]; co counts through all
+// groups.
 template <class Plan> WeightOrder weight_order(const Plan& p) {
   const ConvShape& s = p.s;
-  return {s.groups * s.co, s.ci,   {s.k[0], s.k[1], s.k[2]},
-          p.w_co,          p.w_ci, {p.w_k[0], p.w_k[1], p.w_k[2]}};
+  const int64_t co = s.groups * s.co;
+  if (p.channels_first)
+    return {{s.k[2], s.k[1], s.k[0], s.ci, co}, {p.w_k[2], p.w_k[1], p.w_k[0], p.w_ci, p.w_co}, {}};
+  return {{s.ci, s.k[2], s.k[1], s.k[0], co}, {p.w_ci, p.w_k[2], p.w_k[1], p.w_k[0], p.w_co}, {}};
 }
-// Whether it is [co][taps][ci].
 bool is_packed(const WeightOrder& w) {
-  const auto fits = [](int64_t size, int64_t stride, int64_t wanted) {
-    return size == 1 || stride == wanted;
-  };
-  const int64_t row = w.k[2] * w.ci;
-  return fits(w.ci, w.w_ci, 1) && fits(w.k[2], w.w_k[2], w.ci) && fits(w.k[1], w.w_k[1], row) &&
-         fits(w.k[0], w.w_k[0], w.k[1] * row) && fits(w.co, w.w_co, w.k[0] * w.k[1] * row);
+  int64_t wanted = 1;
+  for (int d = 0; d < WeightOrder::kDims; d++) {
+    if (w.size[d] != 1 && w.stride[d] != wanted) return false;
+    wanted *= w.size[d];
+  }
+  return true;
 }
 
-// Between a weight and packed [co][taps][ci].
+// Between a weight and a packed one.
 template <class E, bool kPacks> __global__ void __launch_bounds__(kThreads)
     move_weight(const __grid_constant__ WeightOrder w, E* weight, E* packed, int64_t n) {
   for (int64_t i = first_item(); i < n; i += item_step()) {
-    int64_t rest = quotient(i, w.ci);
-    int64_t at = (i - rest * w.ci) * w.w_ci;
+    uint32_t rest = uint32_t(i);
+    int64_t at = 0;
 #pragma unroll
-    for (int d = kConvDims - 1; d >= 0; d--) {
-      const int64_t above = quotient(rest, w.k[d]);
-      at += (rest - above * w.k[d]) * w.w_k[d];
+    for (int d = 0; d < WeightOrder::kDims; d++) {
+      const uint32_t above = w.divisor[d].divide(rest);
+      at += (rest - above * w.divisor[d].d) * w.stride[d];
       rest = above;
     }
-    at += rest * w.w_co;
     if constexpr (kPacks) packed[i] = weight[at];
     else weight[at] = packed[i];
   }
 }
 
-template <bool kPacks> int32_t launch_move(const WeightOrder& w, const char* weight, char* packed,
-                                           int64_t item, void* stream) {
+template <bool kPacks>
+int32_t launch_move(WeightOrder w, const char* weight, char* packed, int64_t item, void* stream) {
   const int64_t n = w.elements();
+  for (int d = 0; d < WeightOrder::kDims; d++) w.divisor[d].set(uint32_t(w.size[d]));
   const auto launch = [&](auto e) {
     using E = decltype(e);
     return device::launch(move_weight<E, kPacks>, grid_of(n, kThreads), kThreads, 0, stream, w,
@@ -75,7 +84,7 @@ namespace {
 
 // The part of cudnn.h that is used here. Descriptors and handles are pointers; enums are ints.
 enum DataType : int32_t { kFloat = 0, kDouble = 1, kHalf = 2, kBfloat16 = 9 };
-constexpr int32_t kChannelsLast = 1;
+enum Format : int32_t { kChannelsFirst = 0, kChannelsLast = 1 };
 enum MathType : int32_t { kDefault = 0, kTensorOp = 1, kFma = 3 };
 constexpr int32_t kCrossCorrelation = 1;
 constexpr int32_t kDeterministic = 1;
@@ -147,8 +156,7 @@ constinit OptionalLibrary g_file(kNames, find_all);
 
 struct Geometry {
   ConvShape s;
-  int64_t row, pixel;  // of x, elements
-  int32_t dtype, task, device;
+  int32_t dtype, task, device, channels_first;
 };
 struct Entry {
   Geometry geometry;
@@ -162,6 +170,7 @@ Entry g_entries[kEntries];
 void* g_handles[kMaxLibraryDevices];
 int32_t g_busy;  // whether a thread uses an entry
 
+bool is_half(int32_t dtype) { return dtype == TT_F16 || dtype == TT_BF16; }
 int32_t data_type(int32_t dtype) {
   switch (dtype) {
     case TT_F16: return kHalf;
@@ -174,31 +183,22 @@ int32_t data_type(int32_t dtype) {
 Geometry geometry_of(const ConvPlan& p) {
   Geometry g;
   memset(static_cast<void*>(&g), 0, sizeof g);
-  const bool forward = p.mode == kConvForward;
-  const ConvGather gather = forward ? p.gather : conv_gather_x(p.s, 0);
   g.s = p.s;
-  g.row = gather.row;
-  g.pixel = gather.pixel;
   g.dtype = p.dtype;
-  g.task = forward ? kForward : kData;
+  g.task = p.mode == kConvForward ? kForward : kData;
   g.device = library_device();
+  g.channels_first = p.channels_first;
   return g;
 }
 Geometry geometry_of(const ConvWeightPlan& p) {
   Geometry g;
   memset(static_cast<void*>(&g), 0, sizeof g);
   g.s = p.s;
-  g.row = p.gather.row;
-  g.pixel = p.gather.pixel;
   g.dtype = p.dtype;
   g.task = kWeight;
   g.device = library_device();
+  g.channels_first = p.channels_first;
   return g;
-}
-
-// Pixels from the beginning of a row of x to its first one: rows may hold their padding.
-int64_t lead_of(const ConvGather& g, const ConvShape& s) {
-  return g.pad[2] != s.pad[2] ? s.pad[2] : 0;
 }
 
 // ---- descriptors ----
@@ -223,13 +223,11 @@ bool set_image(void* shape, const Geometry& g, bool is_x) {
   const ConvShape& s = g.s;
   const int64_t* spatial = is_x ? s.x : s.y;
   const int64_t channels = s.groups * (is_x ? s.ci : s.co);
-  const int64_t pixel = is_x ? g.pixel : channels;
-  const int64_t row = is_x ? g.row : spatial[2] * channels;
-  const int64_t image = spatial[0] * spatial[1] * row;
-  if (s.n * image > kMostInt) return false;
-  const int64_t strides[kConvDims] = {spatial[1] * row, row, pixel};
+  const ConvLayout at = conv_layout(spatial, channels, g.channels_first != 0);
+  if (s.n * at.image > kMostInt) return false;
+  const int64_t strides[kConvDims] = {spatial[1] * at.row, at.row, at.pixel};
   const Sizes size = sizes_of(s, s.n, channels, spatial);
-  const Sizes stride = sizes_of(s, image, 1, strides);
+  const Sizes stride = sizes_of(s, at.image, at.channel, strides);
   return g_library.set_tensor(shape, data_type(g.dtype), size.n, size.of, stride.of) == 0;
 }
 bool set_all(Entry* e) {
@@ -248,19 +246,58 @@ bool set_all(Entry* e) {
     dilation.of[dilation.n++] = int32_t(s.dil[d]);
   }
   const Library& lib = g_library;
+  const Format format = g.channels_first ? kChannelsFirst : kChannelsLast;
   return set_image(e->x, g, true) && set_image(e->y, g, false) &&
          lib.set_tensor(e->bias, data_type(g.dtype), bias.n, bias.of, bias_stride.of) == 0 &&
-         lib.set_filter(e->weight, data_type(g.dtype), kChannelsLast, weight.n, weight.of) == 0 &&
+         lib.set_filter(e->weight, data_type(g.dtype), format, weight.n, weight.of) == 0 &&
          lib.set_convolution(e->convolution, at.n, at.of, step.of, dilation.of, kCrossCorrelation,
                              wide ? kDouble : kFloat) == 0 &&
          lib.set_groups(e->convolution, int32_t(s.groups)) == 0 &&
-         lib.set_math(e->convolution, g.dtype == TT_F16 || g.dtype == TT_BF16 ? kTensorOp : kFma) ==
-             0;
+         lib.set_math(e->convolution, is_half(g.dtype) ? kTensorOp : kFma) == 0;
 }
 
-constexpr size_t kMostMemory = size_t(1) << 28;
+constexpr size_t kMostMemory = size_t(1) << 29;
 
-// The fastest algorithm by cuDNN's heuristics that is deterministic and keeps the math.
+// Numbers of algorithms, by task.
+enum ForwardAlgorithm : int32_t { kForwardTiledFft = 5 };
+enum DataAlgorithm : int32_t { kDataFft = 2, kDataTiledFft = 3 };
+enum WeightAlgorithm : int32_t { kWeightGemm = 1, kWeightFft = 2, kWeightWinograd = 5 };
+
+constexpr double kLargeWork = 1 << 27;  // multiplications that pay for transforms
+double work_of(const ConvShape& s) {
+  return double(conv_pixels(s, s.y)) * double(s.groups * s.ci * s.co * s.taps());
+}
+// Whether the tiles of tiled transforms, 32 x 32 pixels that overlap by the window, hold little
+// beside the pixels of y.
+bool fills_tiles(const ConvShape& s) {
+  constexpr int64_t kTile = 32;
+  int64_t tiles = 1;
+  for (int d = 1; d < kConvDims; d++) {
+    if (s.k[d] >= kTile) return false;
+    tiles *= ceil_div(s.y[d], kTile - s.k[d] + 1);
+  }
+  return 2 * tiles * kTile * kTile <= 3 * s.y[1] * s.y[2];
+}
+// The order among algorithms of f32 as an H200 timed them, where the heuristics' differs: those
+// count on algorithms that give other bits in each run, and what they name next is slow.
+// is_second: such an algorithm comes before this one. Lower is better.
+int rank_of(const Geometry& g, int32_t number, bool is_second) {
+  if (is_half(g.dtype)) return 0;
+  const bool is_large = work_of(g.s) >= kLargeWork;
+  switch (g.task) {
+    case kForward: return number == kForwardTiledFft && is_large && fills_tiles(g.s) ? 0 : 1;
+    case kData:
+      if (!is_second || !is_large) return 0;
+      return number == kDataFft || number == kDataTiledFft ? 0 : 1;
+    default:
+      // Transforms of windows of more than 3 pixels lose digits.
+      if (number == kWeightWinograd) return max(g.s.k[1], g.s.k[2]) > 3 ? 3 : 1;
+      if (number == kWeightFft) return 0;
+      return number == kWeightGemm ? 2 : 1;
+  }
+}
+
+// The algorithm that is deterministic and keeps the math, by cuDNN's heuristics and rank_of.
 bool find_algorithm(Entry* e, void* handle) {
   constexpr int32_t kMost = 16;
   Algorithm known[kMost];
@@ -272,18 +309,26 @@ bool find_algorithm(Entry* e, void* handle) {
   if (g_library.find[e->geometry.task](handle, shape[0], shape[1], e->convolution, shape[2], kMost,
                                        &n, known) != 0)
     return false;
-  const bool half = e->geometry.dtype == TT_F16 || e->geometry.dtype == TT_BF16;
+  const bool half = is_half(e->geometry.dtype);
   int32_t plain = kDefault;  // how the library calls math without TF32
   for (int32_t i = 0; i < n; i++)
     if (known[i].math == kFma) plain = kFma;
+  const Algorithm* best = nullptr;
+  int best_rank = 0;
+  bool is_second = false;
   for (int32_t i = 0; i < n; i++) {
     const Algorithm& a = known[i];
-    if (a.status != 0 || a.determinism != kDeterministic || a.memory > kMostMemory) continue;
-    if (!half && a.math != plain) continue;
-    e->algorithm = a;
-    return g_library.set_math(e->convolution, half ? a.math : int32_t(kFma)) == 0;
+    if (a.status != 0 || (!half && a.math != plain)) continue;
+    is_second |= a.determinism != kDeterministic;
+    if (a.determinism != kDeterministic || a.memory > kMostMemory) continue;
+    const int rank = rank_of(e->geometry, a.number, is_second);
+    if (best && rank >= best_rank) continue;
+    best = &a;
+    best_rank = rank;
   }
-  return false;
+  if (!best) return false;
+  e->algorithm = *best;
+  return g_library.set_math(e->convolution, half ? best->math : int32_t(kFma)) == 0;
 }
 
 void* handle_of(int32_t device) {
@@ -335,6 +380,7 @@ Entry& entry_of(const Geometry& g) {
 
 bool is_served(const ConvShape& s, int32_t dtype) {
   if (dtype == TT_I64 || s.n * s.groups * s.ci * s.co == 0) return false;
+  if (s.groups * s.co * s.ci * s.taps() > kMostInt) return false;
   return s.x[0] * s.x[1] * s.x[2] > 0 && s.y[0] * s.y[1] * s.y[2] > 0;
 }
 template <class Plan> bool serves_plan(const Plan& p) {
@@ -358,7 +404,7 @@ template <class Plan> Parts parts_of(const Plan& p, const Entry& e, char* worksp
   if (!is_packed(w)) r.weight = take(w.elements());
   if constexpr (__is_same(Plan, ConvPlan)) {
     const bool forward = p.mode == kConvForward;
-    if (p.path == kConvPlanes)
+    if (p.path == kConvPlanes && !p.channels_first)
       r.result =
           take(conv_pixels(p.s, forward ? p.s.y : p.s.x) * p.s.groups * conv_cols(p.s, p.mode));
   }
@@ -429,8 +475,7 @@ int32_t run(const ConvPlan& p, void* stream, void* workspace) {
     status = launch_move<true>(weight_order(p), p.weight, parts.weight, item, stream);
   if (status != TT_OK) return status;
   const bool forward = p.mode == kConvForward;
-  const int64_t lead = forward ? lead_of(p.gather, p.s) * p.gather.pixel * item : 0;
-  const char* x = forward ? p.src + lead : nullptr;
+  const char* x = forward ? p.src : nullptr;
   const char* y = forward ? nullptr : p.src;
   const char* weight = parts.weight ? parts.weight : p.weight;
   if (compute(e, handle, x, y, weight, parts.result ? parts.result : p.dst, workspace) != 0)
@@ -448,9 +493,8 @@ int32_t run(const ConvWeightPlan& p, void* stream, void* workspace) {
   if (!handle || g_library.set_stream(handle, stream) != 0) return TT_INTERNAL;
   const Parts parts = parts_of(p, e, static_cast<char*>(workspace));
   const int64_t item = kItemSize[p.dtype];
-  const char* x = p.src + lead_of(p.gather, p.s) * p.gather.pixel * item;
   char* const result = parts.weight ? parts.weight : p.dst;
-  if (compute(e, handle, x, p.y, nullptr, result, workspace) != 0) return TT_INTERNAL;
+  if (compute(e, handle, p.src, p.y, nullptr, result, workspace) != 0) return TT_INTERNAL;
   if (!parts.weight) return TT_OK;
   return launch_move<false>(weight_order(p), p.dst, parts.weight, item, stream);
 }

@@ -25,8 +25,9 @@ struct WeightArguments {
   char* dst;
   char* sums;
   int64_t w_co, w_ci, w_k[kConvDims];
-  int64_t row, pixel, shift;  // of x, as in ConvArguments
-  int64_t pixels, elements;   // of y; of the weight
+  ConvLayout from_x, from_y;
+  int64_t plane;             // pixels of an image of y
+  int64_t pixels, elements;  // of y; of the weight
   int64_t taps;
   int64_t splits, split_len;
   int64_t tiles_m, tiles_n;
@@ -42,6 +43,11 @@ __device__ __forceinline__ int64_t weight_place(const WeightArguments& p, int64_
   const ConvTap tap = conv_tap(p.s, more - group * p.taps);
   return (group * p.s.co + co) * p.w_co + ci * p.w_ci + tap.k[0] * p.w_k[0] + tap.k[1] * p.w_k[1] +
          tap.k[2] * p.w_k[2];
+}
+// The element of y at a pixel, before its channel.
+__device__ __forceinline__ int64_t pixel_of_y(const WeightArguments& p, int64_t number) {
+  const int64_t image = quotient(number, p.plane);
+  return image * p.from_y.image + (number - image * p.plane) * p.from_y.pixel;
 }
 template <class S> __device__ __forceinline__ void put_sum(const WeightArguments& p, int64_t split,
                                                            int64_t i, typename SumOf<S>::type sum) {
@@ -74,9 +80,8 @@ template <class S> __global__ void __launch_bounds__(kTileThreads)
   const int64_t number = my_row < rows ? quotient(my_row, p.s.ci) : 0;
   const int64_t channel = my_row - number * p.s.ci;
   const ConvTap tap = conv_tap(p.s, number);
-  const S* x = reinterpret_cast<const S*>(p.x) + group * p.s.ci;
-  const S* y = reinterpret_cast<const S*>(p.y) + group * p.s.co;
-  const int64_t y_pixel = p.s.groups * p.s.co;
+  const S* x = reinterpret_cast<const S*>(p.x) + (group * p.s.ci + channel) * p.from_x.channel;
+  const S* y = reinterpret_cast<const S*>(p.y) + (group * p.s.co + j0 + across) * p.from_y.channel;
   const int row = thread / (kSide / kThreadSide) * kThreadSide;
   const int column = thread % (kSide / kThreadSide) * kThreadSide;
   T sum[kThreadSide][kThreadSide];
@@ -89,17 +94,16 @@ template <class S> __global__ void __launch_bounds__(kTileThreads)
     if (thread < kPixels) {
       pixel[thread].image = -1;
       if (k + thread < to)
-        pixel[thread] = conv_pixel(p.s, kConvForward, p.s.x[0] * p.s.x[1] * p.row, k + thread);
+        pixel[thread] = conv_pixel(p.s, kConvForward, p.from_x.image, k + thread);
     }
     __syncthreads();
 #pragma unroll
     for (int e = thread / kSide; e < kPixels; e += kTileThreads / kSide) {
       int64_t at = -1;
-      if (my_row < rows)
-        at = conv_source(p.s, kConvForward, pixel[e], tap, p.row, p.pixel, p.shift);
-      a_tile[e][across] = at >= 0 ? widened(x[at + channel]) : T(0);
+      if (my_row < rows) at = conv_source(p.s, kConvForward, pixel[e], tap, p.from_x);
+      a_tile[e][across] = at >= 0 ? widened(x[at]) : T(0);
       const bool inside = k + e < to && j0 + across < p.s.co;
-      b_tile[e][across] = inside ? widened(y[(k + e) * y_pixel + j0 + across]) : T(0);
+      b_tile[e][across] = inside ? widened(y[pixel_of_y(p, k + e)]) : T(0);
     }
     __syncthreads();
 #pragma unroll
@@ -148,12 +152,12 @@ template <class S> __global__ void __launch_bounds__(kThreads)
     const int64_t ci = above - number * p.s.ci;
     element = ((group * p.taps + number) * p.s.ci + ci) * p.s.co + co;
     const ConvTap tap = conv_tap(p.s, number);
-    const S* x = reinterpret_cast<const S*>(p.x) + group * p.s.ci + ci;
-    const S* y = reinterpret_cast<const S*>(p.y) + group * p.s.co + co;
+    const S* x = reinterpret_cast<const S*>(p.x) + (group * p.s.ci + ci) * p.from_x.channel;
+    const S* y = reinterpret_cast<const S*>(p.y) + (group * p.s.co + co) * p.from_y.channel;
     for (int64_t k = from + slice; k < to; k += kSlices) {
-      const ConvPixel pixel = conv_pixel(p.s, kConvForward, p.s.x[0] * p.s.x[1] * p.row, k);
-      const int64_t at = conv_source(p.s, kConvForward, pixel, tap, p.row, p.pixel, p.shift);
-      if (at >= 0) sum = multiply_add(widened(x[at]), widened(y[k * p.s.groups * p.s.co]), sum);
+      const ConvPixel pixel = conv_pixel(p.s, kConvForward, p.from_x.image, k);
+      const int64_t at = conv_source(p.s, kConvForward, pixel, tap, p.from_x);
+      if (at >= 0) sum = multiply_add(widened(x[at]), widened(y[pixel_of_y(p, k)]), sum);
     }
   }
   shared[threadIdx.x] = sum;
@@ -192,9 +196,9 @@ WeightArguments arguments_of(const ConvWeightPlan& p, void* workspace) {
   a.w_co = p.w_co;
   a.w_ci = p.w_ci;
   for (int d = 0; d < kConvDims; d++) a.w_k[d] = p.w_k[d];
-  a.row = p.gather.row;
-  a.pixel = p.gather.pixel;
-  a.shift = p.gather.pad[2] != p.s.pad[2] ? p.s.pad[2] : 0;
+  a.from_x = conv_layout(p.s.x, p.s.groups * p.s.ci, p.channels_first);
+  a.from_y = conv_layout(p.s.y, p.s.groups * p.s.co, p.channels_first);
+  a.plane = p.s.y[0] * p.s.y[1] * p.s.y[2];
   a.taps = p.s.taps();
   a.pixels = conv_pixels(p.s, p.s.y);
   a.elements = p.s.groups * p.s.taps() * p.s.ci * p.s.co;

@@ -36,22 +36,45 @@ static TensorRef in_format(TensorRef t, bool last, Dtype d) {
   copy_elements(*out, *t);
   return out;
 }
+// Returns t with channels first, in dtype d.
+static TensorRef with_channels_first(const Tensor& t, Dtype d) {
+  if (t.dtype == d && t.contiguous()) return TensorRef::share(&t);
+  TensorRef out = new_tensor(t.sizes(), d, t.device);
+  copy_elements(*out, t);
+  return out;
+}
 static TensorRef in_dtype(const Tensor& t, Dtype d) {
   return t.dtype == d ? TensorRef::share(&t) : cast_input(t, d);
 }
 
 // ---- gathered ----
 
+// Whether kernels of CUDA compute, which need no memory beside their operands.
+static bool on_device(const Conv& c) {
+  return c.device.type == TT_CUDA && !runtime_cuda(ctx().rt, c.device.index).backend->cpu_scratch;
+}
+static bool is_half(Dtype d) { return d == Dtype::kBF16 || d == Dtype::kF16; }
 // The dtype of operands and results, t's among them. Kernels of CUDA convert halves as they read
 // and write them; sums are in c.compute.
 static Dtype stored_dtype(const Conv& c, const Tensor& t) {
-  const bool half = t.dtype == Dtype::kBF16 || t.dtype == Dtype::kF16;
-  if (!half || c.device.type != TT_CUDA) return c.compute;
-  const bool is_cpu_kernel = runtime_cuda(ctx().rt, c.device.index).backend->cpu_scratch;
-  return is_cpu_kernel ? c.compute : t.dtype;
+  return is_half(t.dtype) && on_device(c) ? t.dtype : c.compute;
+}
+static bool windows_are_pixels(const ConvShape& s) {
+  for (int d = 0; d < kConvDims; d++)
+    if (s.k[d] != 1 || s.stride[d] != 1 || s.pad[d] != 0) return false;
+  return true;
+}
+// Whether operands and results of dtype d have channels first, as the caller's do. Tensor cores
+// want channels last, but for products of whole images.
+static bool reads_planes(const Conv& c, Dtype d) {
+  return on_device(c) && !c.last && (!is_half(d) || windows_are_pixels(c.s));
+}
+static TensorRef in_layout(const Conv& c, const Tensor& t, Dtype d) {
+  return reads_planes(c, d) ? with_channels_first(t, d) : with_channels_last(t, d);
 }
 
 static TensorRef zero_run(int64_t n, const Conv& c) {
+  if (on_device(c)) n = 0;
   TensorRef zeros = new_tensor(Ints(&n, 1), c.compute, c.device);
   if (zeros->numel) fill_elements(*zeros, 0);
   return zeros;
@@ -100,17 +123,22 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
                                const Tensor& weight, const Tensor* bias) {
   const bool direct = is_direct(c, mode, source);
   const Dtype d = stored_dtype(c, source);
-  TensorRef src = direct ? TensorRef::share(&source) : with_channels_last(source, d);
+  TensorRef src = direct ? TensorRef::share(&source) : in_layout(c, source, d);
   TensorRef w = in_dtype(weight, d);
   TensorRef b = bias ? cast_input(*bias, d) : TensorRef();
   const Shape& sizes = mode == kConvForward ? c.y : c.x;
   ConvPlan plan;
   build_conv(&plan, c.s, int32_t(d), mode, !c.last && !c.complex, direct);
   join_conv_columns(&plan, pool_threads(ctx().rt->pool));
+  if (reads_planes(c, d)) {
+    plan.channels_first = true;
+    plan.path = kConvPlanes;
+  }
   const bool planes = direct || plan.path == kConvPlanes;
   TensorRef out = planes ? new_tensor(sizes, d, c.device) : new_last(sizes, d, c.device);
   if (out->numel == 0) return out;
-  const int64_t width = mode == kConvForward && !direct ? conv_merged_width(c.s) : 0;
+  const bool merges = mode == kConvForward && !direct && !on_device(c);
+  const int64_t width = merges ? conv_merged_width(c.s) : 0;
   if (width) src = padded_rows(c, *src, width);
   TensorRef zeros = zero_run(conv_zero_items(plan), c);
   Workspace packed(conv_packed_bytes(plan, out->item_size()), c.device);
@@ -132,13 +160,14 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
 // Computes the weight's gradient from x and y's gradient, in the memory order of the weight.
 static TensorRef gathered_weight(const Conv& c, const Tensor& input, const Tensor& grad) {
   const Dtype d = stored_dtype(c, grad);
-  TensorRef x = with_channels_last(input, d);
-  TensorRef y = with_channels_last(grad, d);
+  TensorRef x = in_layout(c, input, d);
+  TensorRef y = in_layout(c, grad, d);
   TensorRef out = c.weight_last ? new_last(c.w, d, c.device) : new_tensor(c.w, d, c.device);
   if (out->numel == 0) return out;
-  const int64_t width = conv_merged_width(c.s);
+  const int64_t width = on_device(c) ? 0 : conv_merged_width(c.s);
   ConvWeightPlan plan;
   build_conv_weight(&plan, c.s, int32_t(d), out->item_size(), width);
+  plan.channels_first = reads_planes(c, d);
   if (width) x = padded_rows(c, *x, width);
   TensorRef zeros = zero_run(plan.depthwise ? c.s.groups : plan.gather.run, c);
   Workspace sums(conv_sums_bytes(plan, out->item_size()), c.device);
@@ -170,11 +199,6 @@ static bool reads_in_place(const Conv& c, const Tensor& weight) {
 // Products of bf16 are summed in f32 and rounded once, as convolutions are.
 static bool needs_no_conversion(const Conv& c, const Tensor& t) {
   return t.dtype == c.compute || (c.compute == Dtype::kF32 && t.dtype == Dtype::kBF16);
-}
-static bool windows_are_pixels(const ConvShape& s) {
-  for (int d = 0; d < kConvDims; d++)
-    if (s.k[d] != 1 || s.stride[d] != 1 || s.pad[d] != 0) return false;
-  return true;
 }
 // Returns whether matrix products of a and b apply; the order of a weight does not matter.
 static bool is_pointwise(const Conv& c, const Tensor& a, const Tensor& b, bool b_is_weight) {
@@ -403,7 +427,7 @@ TensorTriple convolution_backward(Call, const Tensor& grad, const Tensor& input,
   const bool gathered = !c.complex && !is_pointwise(c, grad, input, false) &&
                         !is_interleaved(c, kConvForward) && !is_interleaved(c, kConvData);
   const bool convert = want_input && want_weight && gathered;
-  TensorRef g = convert ? with_channels_last(grad, stored_dtype(c, grad)) : TensorRef::share(&grad);
+  TensorRef g = convert ? in_layout(c, grad, stored_dtype(c, grad)) : TensorRef::share(&grad);
   const Tensor& x = transposed ? *g : input;
   const Tensor& y = transposed ? input : *g;
   TensorTriple out;
