@@ -104,7 +104,7 @@ template <class T> void test_case(const Case& t, int32_t dtype) {
   check(b == got, t.name, 3);
 }
 
-// scatter_add along the rows of a (rows, targets): no two rows share a target.
+// scatter, scatter_add and gather along the rows of a (rows, targets): no two rows share a target.
 void test_rows(const char* name, int64_t rows, int64_t targets, int64_t items, int equal) {
   Numbers numbers;
   std::vector<float> before, a, b;
@@ -114,10 +114,11 @@ void test_rows(const char* name, int64_t rows, int64_t targets, int64_t items, i
     b.push_back(float(numbers.whole(-9, 9)));
     index.push_back(i % items < equal ? -2 : numbers.whole(-int(targets), int(targets) - 1));
   }
-  std::vector<float> want = before;
+  std::vector<float> want = before, put = before;
   for (int64_t i = 0; i < rows * items; i++) {
     const int64_t at = index[size_t(i)] + (index[size_t(i)] < 0 ? targets : 0);
     want[size_t(i / items * targets + at)] += b[size_t(i)];
+    put[size_t(i / items * targets + at)] = b[size_t(i)];
   }
   const int64_t size[2] = {rows, items};
   const int64_t a_stride[2] = {targets * 4, 0}, b_stride[2] = {items * 4, 4};
@@ -136,12 +137,26 @@ void test_rows(const char* name, int64_t rows, int64_t targets, int64_t items, i
   p.b = reinterpret_cast<char*>(b.data());
   p.index = reinterpret_cast<const char*>(index.data());
   a.resize(before.size());
-  in_orders(name, a, [&] {
-    a = before;
-    p.a = reinterpret_cast<char*>(a.data());
-    run(name, cuda::index_accumulate, cuda::index_accumulate_workspace, &p);
-  });
+  const auto run_on = [&](Row row, Bytes bytes) {
+    in_orders(name, a, [&] {
+      a = before;
+      p.a = reinterpret_cast<char*>(a.data());
+      run(name, row, bytes, &p);
+    });
+  };
+  run_on(cuda::index_accumulate, cuda::index_accumulate_workspace);
   check(a == want, name, 0);
+  run_on(cuda::index_put, cuda::index_put_workspace);
+  check(a == put, name, 1);
+  std::vector<float> got(b.size()), taken;
+  for (int64_t i = 0; i < rows * items; i++) {
+    const int64_t at = index[size_t(i)] + (index[size_t(i)] < 0 ? targets : 0);
+    taken.push_back(before[size_t(i / items * targets + at)]);
+  }
+  p.a = reinterpret_cast<char*>(before.data());
+  p.b = reinterpret_cast<char*>(got.data());
+  in_orders(name, got, [&] { run(name, cuda::index_get, nullptr, &p); });
+  check(got == taken, name, 2);
 }
 
 void test_nonzero() {

@@ -214,8 +214,8 @@ template <class T_> struct GridSums {
     return reinterpret_cast<const T*>(y)[at] * weights[item];
   }
   // NULL: outside.
-  __device__ __forceinline__ T* target(int64_t i, Feature channel) const {
-    const int64_t key = int64_t(items.key(i));
+  __device__ __forceinline__ T* target(uint64_t sorted_key, Feature channel) const {
+    const int64_t key = int64_t(sorted_key);
     const int64_t image = quotient(key, elements);
     if (image == images) return nullptr;
     return reinterpret_cast<T*>(x) + (image * features + channel) * elements +

@@ -71,7 +71,7 @@ template <class E> struct IndexSums {
   };
   IndexArguments index;
   SortedItems items;
-  int64_t n, features;
+  int64_t n, features, unit;
 
   __device__ __forceinline__ Feature feature(int64_t f) const {
     Feature x;
@@ -83,8 +83,8 @@ template <class E> struct IndexSums {
     index.items.find(items.at(i), at);
     return *reinterpret_cast<const E*>(index.b + at[1] + f.at[1]);
   }
-  __device__ __forceinline__ T* target(int64_t i, const Feature& f) const {
-    return reinterpret_cast<E*>(index.a + item_of(index, items.at(i)).a + f.at[0]);
+  __device__ __forceinline__ T* target(uint64_t key, const Feature& f) const {
+    return reinterpret_cast<E*>(index.a + int64_t(key) * unit + f.at[0]);
   }
 };
 
@@ -192,12 +192,13 @@ KeyRange keys_of(const IndexPlan& p) {
 struct SumsToLaunch {
   const IndexArguments& index;
   SortedItems items;
-  int64_t item;
+  int64_t item, unit;
   void *parts, *stream;
 };
 template <class E> int32_t launch_sums(const SumsToLaunch& s) {
   const IndexArguments& a = s.index;
-  return launch_segments(IndexSums<E>{a, s.items, a.items.n, a.features.n}, s.parts, s.stream);
+  return launch_segments(IndexSums<E>{a, s.items, a.items.n, a.features.n, s.unit}, s.parts,
+                         s.stream);
 }
 int32_t launch_dtype(const SumsToLaunch& s) {
   const bool pack = s.item > kItemSize[s.index.dtype];
@@ -274,18 +275,14 @@ template <class F> int32_t run_segments(const IndexPlan& p, int64_t item, void* 
     int32_t status = device::launch(make_keys, grid_of(items, kIndexThreads), kIndexThreads, 0,
                                     stream, x, room.items(), keys.unit);
     if (status == TT_OK) status = room.sort(stream);
-    return status == TT_OK ? launch(SumsToLaunch{x, room.items(), item, parts, stream}) : status;
+    return status == TT_OK ? launch(SumsToLaunch{x, room.items(), item, keys.unit, parts, stream})
+                           : status;
   });
 }
 
-// Whether add_rows serves: no two rows share a target.
-bool rows_apart(const IndexPlan& p, const IndexArguments& a) {
-  if (p.dtype != TT_F32 && p.dtype != TT_F16 && p.dtype != TT_BF16) return false;
-  if (a.features.n != 1 || a.items.ndim == 0 || a.items.size[0] > kBlockMost) return false;
-  if (a.items.stride[0][0] != 0 || a.items.size[0] < 16) return false;
-  for (int d = 1; d < a.items.ndim; d++)
-    if (a.items.stride[0][d] == 0) return false;
-  return p.index_size > 0 && p.index_size <= INT32_MAX && p.a_step > 0;
+bool serves_rows(const IndexPlan& p, const IndexArguments& a) {
+  const bool adds = p.dtype == TT_F32 || p.dtype == TT_F16 || p.dtype == TT_BF16;
+  return adds && rows_apart(p, a) && a.items.size[0] >= 16 && a.items.size[0] <= kBlockMost;
 }
 template <class E> int32_t launch_rows(const IndexArguments& a, void* stream) {
   const int64_t n = a.items.size[0];
@@ -302,7 +299,7 @@ int32_t index_accumulate(const void* plan, void* stream, void* workspace) {
   IndexPlan p = *static_cast<const IndexPlan*>(plan);
   IndexArguments a;
   const int32_t first = split_nest(p, &a);
-  if (rows_apart(p, a)) {
+  if (serves_rows(p, a)) {
     return for_outer(p, a, first, [&](const IndexArguments& x) {
       if (p.dtype == TT_F16) return launch_rows<F16>(x, stream);
       if (p.dtype == TT_BF16) return launch_rows<BF16>(x, stream);

@@ -8,7 +8,7 @@ namespace TT_NS {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr unsigned kBlocks = 2048;  // enough for every device; threads loop
+constexpr int kAtOnce = 8;
 
 struct CheckArguments {
   const char* index;
@@ -33,22 +33,23 @@ __device__ __forceinline__ void check_index(const CheckArguments& p, int64_t i, 
   *out = p.add ? *out + offset : offset;
 }
 
-// Several indices of a thread are read before the first one is checked.
+// A block checks kThreads * kAtOnce neighbours; a thread reads its indices before it checks one.
 template <class T> __device__ __forceinline__ void check_all(const CheckArguments& p) {
-  constexpr int kAtOnce = 8;
-  const int64_t step = item_step();
-  for (int64_t first = first_item(); first < p.nest.n; first += step * kAtOnce) {
-    int64_t v[kAtOnce];
+  const int64_t n = p.nest.n;
+  const int64_t step = int64_t(gridDim.x) * kThreads * kAtOnce;
+  for (int64_t first = int64_t(blockIdx.x) * kThreads * kAtOnce + threadIdx.x; first < n;
+       first += step) {
+    T v[kAtOnce];
 #pragma unroll
     for (int j = 0; j < kAtOnce; j++) {
-      int64_t at[1];
-      const int64_t i = first + j * step;
-      p.nest.find(i < p.nest.n ? i : first, at);
-      v[j] = *reinterpret_cast<const T*>(p.index + at[0]);
+      const int64_t i = first + j * kThreads;
+      int64_t at[1] = {i * p.nest.stride[0][0]};
+      if (p.nest.ndim > 1) p.nest.find(i, at);
+      v[j] = i < n ? *reinterpret_cast<const T*>(p.index + at[0]) : T(0);
     }
 #pragma unroll
     for (int j = 0; j < kAtOnce; j++)
-      if (first + j * step < p.nest.n) check_index(p, first + j * step, v[j]);
+      if (first + j * kThreads < n) check_index(p, first + j * kThreads, v[j]);
   }
 }
 
@@ -84,7 +85,7 @@ int32_t run_check(const void* plan, bool offsets, void* stream) {
       a.index += rest % p.dim_size[e] * p.stride[e];
       rest /= p.dim_size[e];
     }
-    const unsigned grid = min(grid_of(a.nest.n, kThreads), kBlocks);
+    const unsigned grid = grid_of(a.nest.n, kThreads * kAtOnce);
     if (const int32_t status = device::launch(check_indices, grid, kThreads, 0, stream, a))
       return status;
   }

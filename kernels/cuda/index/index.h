@@ -85,6 +85,16 @@ inline int32_t split_nest(const IndexPlan& p, IndexArguments* out) {
   return d;
 }
 
+// Whether dimension 0 of the items is a row whose targets no other row has, and elements move one
+// by one.
+inline bool rows_apart(const IndexPlan& p, const IndexArguments& a) {
+  if (a.features.n != 1 || a.items.ndim == 0 || a.items.stride[0][0] != 0) return false;
+  for (int d = 1; d < a.items.ndim; d++)
+    if (a.items.stride[0][d] == 0) return false;
+  return p.index_size > 0 && p.index_size <= INT32_MAX && a.items.size[0] < INT32_MAX &&
+         p.a_step > 0;
+}
+
 // Calls run(arguments) for each position of the dimensions that a launch does not cover.
 template <class F>
 int32_t for_outer(const IndexPlan& p, IndexArguments& a, int32_t first, const F& run) {

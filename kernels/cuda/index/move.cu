@@ -1,5 +1,6 @@
 // index_get: b = a[index]. index_put: a[index] = b; of positions that share an element of a the
-// last one is written: a hash table holds the last item of each key.
+// last one is written: shared memory holds the last item of each target of a row, or a hash table
+// that of each key.
 #include "kernels/cuda/index/index.h"
 #include "kernels/cuda/rows.h"
 
@@ -79,6 +80,68 @@ template <class E, bool kPut> __global__ void __launch_bounds__(kIndexThreads)
   }
 }
 
+// Gets elements of rows of neighbours: a block keeps a row in shared memory, which serves any order
+// as fast as another.
+template <class E> __global__ void __launch_bounds__(kIndexThreads)
+    get_rows(const __grid_constant__ IndexArguments p) {
+  constexpr int kAtOnce = 8;
+  TT_SHARED_DYNAMIC(E, row);
+  const int thread = int(threadIdx.x);
+  const int size = int(p.index_size);
+  const int n = int(p.items.size[0]);
+  const int64_t rows = p.items.n / n;
+  for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
+    int64_t base[3];
+    p.items.find(r * n, base);
+    const E* const from = reinterpret_cast<const E*>(p.a + base[0]);
+#pragma unroll 8
+    for (int i = thread; i < size; i += kIndexThreads) row[i] = from[i];
+    __syncthreads();
+    for (int first = thread; first < n; first += kIndexThreads * kAtOnce) {
+      int64_t index[kAtOnce];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; j++) {
+        const int i = first + j * kIndexThreads;
+        index[j] = i < n ? read_index(p, p.index + base[2] + i * p.items.stride[2][0]) : 0;
+      }
+#pragma unroll
+      for (int j = 0; j < kAtOnce; j++) {
+        const int i = first + j * kIndexThreads;
+        if (i < n)
+          store<E>(p.b + base[1] + i * p.items.stride[1][0], row[position_of_index(p, index[j])]);
+      }
+    }
+    __syncthreads();
+  }
+}
+
+// Writes rows that share no target: last[position]: the last item that it is written by, plus 1.
+template <class E> __global__ void __launch_bounds__(kIndexThreads)
+    put_rows(const __grid_constant__ IndexArguments p) {
+  TT_SHARED_DYNAMIC(int32_t, last);
+  const int n = int(p.items.size[0]);
+  const int64_t rows = p.items.n / n;
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    int64_t base[3];
+    p.items.find(row * n, base);
+    const auto position = [&](int i) {
+      return position_of_index(p, read_index(p, p.index + base[2] + i * p.items.stride[2][0]));
+    };
+    for (int i = int(threadIdx.x); i < int(p.index_size); i += kIndexThreads) last[i] = 0;
+    __syncthreads();
+#pragma unroll 8
+    for (int i = int(threadIdx.x); i < n; i += kIndexThreads) atomicMax(&last[position(i)], i + 1);
+    __syncthreads();
+#pragma unroll 4
+    for (int i = int(threadIdx.x); i < n; i += kIndexThreads) {
+      const int64_t at = position(i);
+      if (last[at] != i + 1) continue;
+      store<E>(p.a + base[0] + at * p.a_step, load<E>(p.b + base[1] + i * p.items.stride[1][0]));
+    }
+    __syncthreads();
+  }
+}
+
 using Word = unsigned long long;  // of CUDA's atomics
 constexpr Word kNoKey = ~Word(0);
 struct Slot {
@@ -137,6 +200,27 @@ int32_t launch_move(const IndexArguments& p, int64_t item, const uint8_t* last, 
   });
 }
 
+// Whether get_rows serves: an element of a row is read at least once on average.
+bool gets_rows(const IndexPlan& p, const IndexArguments& a, int64_t item) {
+  if (a.features.n != 1 || a.items.ndim < 2 || a.items.stride[0][0] != 0) return false;
+  const int64_t n = a.items.size[0];
+  return p.a_step == item && item < 16 && p.index_size > 0 && p.index_size <= n && n < INT32_MAX &&
+         p.index_size * item <= int64_t(device::kAskedShared) && n <= 512 * (a.items.n / n);
+}
+
+// Whether put_rows serves: it clears a word for each target of a row, and has a block for a row.
+bool fits_shared(const IndexPlan& p, const IndexArguments& a) {
+  if (!rows_apart(p, a) || p.index_size * 4 > int64_t(device::kAskedShared)) return false;
+  const int64_t n = a.items.size[0];
+  return p.index_size / 8 <= n && n <= 512 * (a.items.n / n);
+}
+int32_t launch_rows(const IndexArguments& p, int64_t item, void* stream) {
+  return with_size(item, [&](auto e) {
+    return device::launch(put_rows<decltype(e)>, grid_of(p.items.n / p.items.size[0], 1),
+                          kIndexThreads, size_t(p.index_size) * 4, stream, p);
+  });
+}
+
 const IndexPlan& index_plan(const void* plan) { return *static_cast<const IndexPlan*>(plan); }
 
 }  // namespace
@@ -149,7 +233,11 @@ int32_t index_get(const void* plan, void* stream, void*) {
   IndexArguments a;
   const int32_t first = split_nest(p, &a);
   return for_outer(p, a, first, [&](const IndexArguments& x) {
-    return launch_move<false>(x, item, nullptr, stream);
+    if (!gets_rows(p, x, item)) return launch_move<false>(x, item, nullptr, stream);
+    return with_size(item, [&](auto e) {
+      return device::launch(get_rows<decltype(e)>, grid_of(x.items.n / x.items.size[0], 1),
+                            kIndexThreads, size_t(p.index_size * item), stream, x);
+    });
   });
 }
 
@@ -163,6 +251,7 @@ int32_t index_put(const void* plan, void* stream, void* workspace) {
   uint8_t* const last = reinterpret_cast<uint8_t*>(slot + slots);
   return for_outer(p, a, first, [&](const IndexArguments& x) {
     if (!x.collides) return launch_move<true>(x, item, nullptr, stream);
+    if (fits_shared(p, x)) return launch_rows(x, item, stream);
     const unsigned grid = grid_of(x.items.n, kIndexThreads);
     int32_t status = device::launch(clear_slots, grid_of(slots, kIndexThreads), kIndexThreads, 0,
                                     stream, slot, slots);
@@ -176,7 +265,7 @@ int32_t index_put(const void* plan, void* stream, void* workspace) {
 size_t index_put_workspace(const void* plan) {
   IndexArguments a;
   split_nest(index_plan(plan), &a);
-  if (!a.collides) return 0;
+  if (!a.collides || fits_shared(index_plan(plan), a)) return 0;
   return size_t(slots_of(a.items.n)) * sizeof(Slot) + size_t(a.items.n);
 }
 

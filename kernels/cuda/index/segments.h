@@ -12,7 +12,7 @@
 //   items, n, features: the sorted items and their number, features
 //   Feature feature(f): what a thread needs to know of its feature
 //   T addend(i, feature): that of sorted item i
-//   T* target(i, feature): where the sum of its run is added; NULL: nowhere
+//   T* target(key, feature): where the sum of the key's run is added; NULL: nowhere
 #pragma once
 
 #include "kernels/cuda/nest.h"
@@ -58,17 +58,23 @@ template <class S> __global__ void __launch_bounds__(kSegmentThreads)
     const int64_t piece = i / kSegmentPiece;
     const int64_t begin = piece * kSegmentPiece;
     const int64_t end = begin + kSegmentPiece < s.n ? begin + kSegmentPiece : s.n;
-    const bool starts = i == 0 || !same_run(s, i - 1, i);
+    uint64_t key;
+    bool starts, goes_on;
+    s.items.neighbours(i, s.n, &key, &starts, &goes_on);
     if (!starts && i != begin) continue;
     int64_t last = i + 1;
-    while (last < end && same_run(s, i, last)) last++;
-    const bool inside = starts && (last < end || last == s.n || !same_run(s, i, last));
+    while (goes_on && last < end) {
+      last++;
+      goes_on = last < s.n && s.items.key(last) == key;
+    }
+    const bool inside = starts && !goes_on;
     for (int64_t f = threadIdx.x; f < s.features; f += blockDim.x) {
       const typename S::Feature feature = s.feature(f);
       const auto addend = [&](int64_t k) { return s.addend(k, feature); };
-      T* const to = inside ? s.target(i, feature) : segment_part(s, parts, piece, starts) + f;
-      if (inside && to) *to = add_all<S::kAtOnce>(*to, i, last, addend);
-      if (!inside) *to = add_all<S::kAtOnce>(s.addend(i, feature), i + 1, last, addend);
+      T* const to = inside ? s.target(key, feature) : segment_part(s, parts, piece, starts) + f;
+      if (!to) continue;
+      const T sum = inside ? *to : addend(i);
+      *to = add_all<S::kAtOnce>(sum, inside ? i : i + 1, last, addend);
     }
   }
 }
@@ -98,7 +104,7 @@ template <class S> __global__ void __launch_bounds__(kSegmentThreads)
     if (begin > 0 && same_run(s, begin - 1, end)) continue;
     const int64_t last = last_piece(s, end, p + 1);
     for (int64_t f = threadIdx.x; f < s.features; f += blockDim.x) {
-      auto* const to = s.target(end - 1, s.feature(f));
+      auto* const to = s.target(s.items.key(end), s.feature(f));
       if (!to) continue;
       const auto sum = plus(*to, segment_part(s, parts, p, 1)[f]);
       *to = add_all<S::kAtOnce>(sum, p + 1, last + 1,
