@@ -197,7 +197,7 @@ constexpr Case kFloatCases[] = {
     {"floats, 64", 2, 1, 140, 136, 64, 64, true, false, false},
     {"floats, 128", 1, 1, 66, 70, 128, 120, true, false, true},
     {"floats, 32, all keys", 1, 1, 34, 72, 32, 32, false, false, false},
-    {"floats, more keys than blocks", 16, 16, 3, 520, 8, 8, false, false, false},
+    {"floats, more keys than splits", 1, 1, 3, 2120, 8, 8, false, false, false},
     {"floats, odd rows", 1, 1, 5, 70, 33, 35, true, false, false},
 };
 

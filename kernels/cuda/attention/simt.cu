@@ -35,12 +35,15 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
   float* const ring = queries + kQueries * Shape::kWidth;
   float* const weights = ring + 3 * kChunk;
   const AttentionPlan& p = a.p;
-  const int head = int(blockIdx.x) / a.blocks;
+  const int heads = int(p.batch * p.heads);
+  // Causal blocks with most keys come first, those of the last queries; others by head, so that the
+  // keys of a head stay in the cache.
+  const int block = int(blockIdx.x) / (p.causal ? heads : 1) % a.blocks;
+  const int head = p.causal ? int(blockIdx.x) % heads : int(blockIdx.x) / a.blocks;
   AttentionBlock b;
   b.batch = head / int(p.heads);
   b.head = head - int(b.batch) * int(p.heads);
-  // The last queries of a head have most keys: they come first.
-  b.query = (a.blocks - 1 - (int(blockIdx.x) - head * a.blocks)) * kQueries;
+  b.query = (a.blocks - 1 - block) * kQueries;
   b.key = 0;
   const int key_head = int(b.head) / (int(p.heads) / int(p.key_heads));
   const int end = int(p.causal ? least(p.keys, b.query + kQueries) : p.keys);
@@ -203,8 +206,8 @@ bool serves(const AttentionPlan& p) {
 }
 int32_t forward(const AttentionPlan& p, void* stream) {
   const int64_t width = max(p.width, p.value_width);
-  if (width <= 32) return launch_simt<SimtShape<32, 128, 3>>(p, stream);
-  if (width <= 64) return launch_simt<SimtShape<64, 128, 2>>(p, stream);
+  if (width <= 32) return launch_simt<SimtShape<32, 64, 4>>(p, stream);
+  if (width <= 64) return launch_simt<SimtShape<64, 64, 3>>(p, stream);
   return launch_simt<SimtShape<128, 64, 3>>(p, stream);
 }
 

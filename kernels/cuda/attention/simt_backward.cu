@@ -52,8 +52,10 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
   float* const shift = changes + Shape::kScores;
   float* const delta = shift + kSide;
   const AttentionPlan& p = a.p;
-  const int key_head = int(blockIdx.x) / a.splits;  // of all batches
-  const int split = int(blockIdx.x) - key_head * a.splits;
+  // The splits with most queries come first.
+  const int key_heads = int(p.batch * p.key_heads);
+  const int split = int(blockIdx.x) / key_heads;
+  const int key_head = int(blockIdx.x) - split * key_heads;  // of all batches
   const int group = int(p.heads) / int(p.key_heads);
   AttentionBlock b;
   b.batch = key_head / int(p.key_heads);
@@ -181,6 +183,22 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
       }
       if (head <= last_head) load_queries();
 
+      // What is there already is read while the product is computed.
+      const int64_t dq_first = (b.batch * p.heads + b.head) * p.queries + b.query + dq_row;
+      float* const dq_to = dq_split + dq_first * width;
+      const auto each_dq = [&](const auto& f) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+          if (b.query + dq_row + i >= p.queries) continue;
+#pragma unroll
+          for (int s = 0; s < kStripsEach; s++) {
+            const int column = (dq_strip + s) * kStrip + 4 * lane.many;
+            if (column < width) f(i, s, reinterpret_cast<Four*>(dq_to + i * width + column));
+          }
+        }
+      };
+      Four before[4][kStripsEach] = {};
+      if (key != split * kSide) each_dq([&](int i, int s, const Four* at) { before[i][s] = *at; });
       float dq[4][4 * kStripsEach];
 #pragma unroll
       for (int i = 0; i < 4; i++) {
@@ -192,25 +210,13 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
       for (int s = 0; s < kSide / kStrip; s++)
         add_rows<kStrip>(changes + s * kSide * kStrip, dq_place, 0,
                          key_columns + s * kStrip * kStrip, lane.many, kSide * kStrip, dq);
-      const int64_t dq_head = (b.batch * p.heads + b.head) * p.queries;
+      each_dq([&](int i, int s, Four* at) {
+        Four item;
 #pragma unroll
-      for (int i = 0; i < 4; i++) {
-        const int64_t row = b.query + dq_row + i;
-        if (row >= p.queries) continue;
-        float* const to = dq_split + (dq_head + row) * width;
-#pragma unroll
-        for (int s = 0; s < kStripsEach; s++) {
-          const int column = (dq_strip + s) * kStrip + 4 * lane.many;
-          if (column >= width) continue;
-          Four* const at = reinterpret_cast<Four*>(to + column);
-          Four item = {};
-          if (key != split * kSide) item = *at;
-#pragma unroll
-          for (int e = 0; e < 4; e++)
-            item.of[e] = multiply_add(dq[i][4 * s + e], float(p.scale), item.of[e]);
-          *at = item;
-        }
-      }
+        for (int e = 0; e < 4; e++)
+          item.of[e] = multiply_add(dq[i][4 * s + e], float(p.scale), before[i][s].of[e]);
+        *at = item;
+      });
     }
     const bool is_value = has_weights;
     float* const to = reinterpret_cast<float*>(is_value ? p.dv : p.dk);
@@ -272,26 +278,34 @@ __global__ void __launch_bounds__(kTileThreads)
 
 // dq = the sum of its splits. A query has those of the keys up to its own if order is causal.
 __global__ void __launch_bounds__(kTileThreads)
-    simt_sum(const __grid_constant__ SimtArguments a, float* dq, int64_t n, int side) {
+    simt_sum(const __grid_constant__ SimtArguments a, Four* dq, int64_t n, int side) {
   const AttentionPlan& p = a.p;
+  const Four* const splits = reinterpret_cast<const Four*>(a.dq);
   for (int64_t i = int64_t(blockIdx.x) * kTileThreads + threadIdx.x; i < n;
        i += int64_t(gridDim.x) * kTileThreads) {
-    const int64_t row = quotient(i, p.width);
+    const int64_t row = quotient(4 * i, p.width);
     const int64_t query = row - quotient(row, p.queries) * p.queries;
     const int64_t present = p.causal ? least(a.splits, query / side + 1) : a.splits;
-    float sum = 0;
-    for (int64_t s = 0; s < present; s++) sum += a.dq[s * n + i];
+    Four sum = splits[i];
+#pragma unroll 4
+    for (int64_t s = 1; s < present; s++) {
+      const Four item = splits[s * n + i];
+#pragma unroll
+      for (int e = 0; e < 4; e++) sum.of[e] += item.of[e];
+    }
     dq[i] = sum;
   }
 }
 
 // Few heads share their keys among blocks; the number depends on the shape alone, as sums do.
-constexpr int64_t kSplitBlocks = 128;
+constexpr int64_t kSplitBlocks = 1024;
+constexpr int64_t kMostSplits = 32;
 constexpr int64_t kSplitItems = int64_t(1) << 26;  // of dq
 template <class Shape> int64_t splits_of(const AttentionPlan& p) {
   const int64_t heads = max<int64_t>(p.batch * p.key_heads, 1);
   const int64_t items = max<int64_t>(p.batch * p.heads * p.queries * p.width, 1);
-  const int64_t most = min(ceil_div(p.keys, Shape::kSide), kSplitItems / items);
+  const int64_t room = min(kMostSplits, kSplitItems / items);
+  const int64_t most = min(ceil_div(p.keys, Shape::kSide), room);
   return max<int64_t>(min(ceil_div(kSplitBlocks, heads), most), 1);
 }
 int64_t padded_queries(const AttentionPlan& p) { return round_up(p.queries, kPadding); }
@@ -316,8 +330,8 @@ int32_t launch_gradients(const AttentionPlan& p, void* stream, void* workspace) 
   const int32_t status =
       device::launch(simt_gradients<Shape>, grid, kTileThreads, Shape::kBytes, stream, a);
   if (status != TT_OK || a.splits == 1 || items == 0) return status;
-  return device::launch(simt_sum, grid_of(items, kTileThreads), kTileThreads, 0, stream, a,
-                        reinterpret_cast<float*>(p.dq), items, Shape::kSide);
+  return device::launch(simt_sum, grid_of(items / 4, kTileThreads), kTileThreads, 0, stream, a,
+                        reinterpret_cast<Four*>(p.dq), items / 4, Shape::kSide);
 }
 template <class Shape> size_t gradient_bytes(const AttentionPlan& p) {
   const int64_t splits = splits_of<Shape>(p);
