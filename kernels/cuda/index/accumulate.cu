@@ -92,7 +92,7 @@ template <class E> struct IndexSums {
 // a row. A block sorts a row's items by target in shared memory and adds the runs as segments.h
 // does: threads add those of a piece, the first of them a run that crosses borders.
 //   parts     [pieces]: the sum of the run that reaches a piece's begin from before
-template <class E> __global__ void __launch_bounds__(kBlockMost / kBlockEach, 2)
+template <class E> __global__ void __launch_bounds__(kBlockMost / kBlockEach)
     add_rows(const __grid_constant__ IndexArguments p, int bits) {
   constexpr int kPieces = kBlockMost / kBlockEach;
   TT_SHARED_DYNAMIC(unsigned char, room);

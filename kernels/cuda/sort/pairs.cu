@@ -21,14 +21,13 @@ template <class K> __global__ void __launch_bounds__(kRadixThreads)
     const int64_t i = first + e * kRadixThreads;
     k[e] = i < p.n ? key[i] : K(0);
   }
-  counts[thread] = 0;
+  if (thread < kDigits) counts[thread] = 0;
   __syncthreads();
 #pragma unroll
   for (int e = 0; e < kEach; e++)
-    if (first + e * kRadixThreads < p.n)
-      atomicAdd(&counts[uint32_t(k[e] >> p.shift) & (kDigits - 1)], 1u);
+    if (first + e * kRadixThreads < p.n) atomicAdd(&counts[p.digit(k[e])], 1u);
   __syncthreads();
-  p.counts[piece.count_of(thread)] = counts[thread];
+  if (thread < kDigits) p.counts[piece.count_of(thread)] = counts[thread];
 }
 
 // The sum of the values of the block's threads before this one; all: of all of them.
@@ -52,27 +51,48 @@ template <class T> __device__ __forceinline__ T sum_before(T value, T* warps, T*
   return sum - value;
 }
 
-// Turns each chunk of counts into the sums of those before them; totals: of the chunks.
-__global__ void __launch_bounds__(kScanThreads)
-    scan_chunks(uint32_t* counts, int64_t n, int64_t* totals) {
-  constexpr int kEach = int(kScanChunk / kScanThreads);
-  TT_SHARED(uint32_t, warps, kScanThreads / kWarp);
-  const int64_t first = blockIdx.x * kScanChunk + int64_t(threadIdx.x) * kEach;
-  uint32_t count[kEach];
-  uint32_t own = 0;
+// Turns n numbers, kDigits apart, into the sums of those before them, and returns the sum of all.
+template <class T> __device__ __forceinline__ T scan_column(T* numbers, int64_t n) {
+  constexpr int kAtOnce = 8;
+  T sum = 0;
+  for (int64_t first = 0; first < n; first += kAtOnce) {
+    T value[kAtOnce];
 #pragma unroll
-  for (int e = 0; e < kEach; e++) {
-    count[e] = first + e < n ? counts[first + e] : 0;
-    own += count[e];
-  }
-  uint32_t all;
-  uint32_t sum = sum_before(own, warps, &all);
+    for (int j = 0; j < kAtOnce; j++) value[j] = first + j < n ? numbers[(first + j) * kDigits] : 0;
 #pragma unroll
-  for (int e = 0; e < kEach; e++) {
-    if (first + e < n) counts[first + e] = sum;
-    sum += count[e];
+    for (int j = 0; j < kAtOnce; j++) {
+      if (first + j < n) numbers[(first + j) * kDigits] = sum;
+      sum += value[j];
+    }
   }
-  if (totals && threadIdx.x == 0) totals[blockIdx.x] = all;
+  return sum;
+}
+// Adds the sum of the lower digits to the n numbers of each digit.
+template <class T>
+__device__ __forceinline__ void add_lower_digits(T* numbers, int64_t n, T own, T* warps) {
+  T all;
+  const T before = sum_before(own, warps, &all);
+#pragma unroll 8
+  for (int64_t i = 0; i < n; i++) numbers[i * kDigits] += before;
+}
+
+// A block for each chunk, a thread for each digit.
+__global__ void __launch_bounds__(kDigits)
+    scan_pieces(uint32_t* counts, int64_t* totals, int64_t pieces, int64_t chunks) {
+  TT_SHARED(uint32_t, warps, kDigits / kWarp);
+  const int64_t row = quotient(blockIdx.x, chunks);
+  const int64_t first = (blockIdx.x - row * chunks) * kScanPieces;
+  const int64_t n = pieces - first < kScanPieces ? pieces - first : kScanPieces;
+  uint32_t* const mine = counts + (row * pieces + first) * kDigits + threadIdx.x;
+  const uint32_t sum = scan_column(mine, n);
+  if (totals) totals[int64_t(blockIdx.x) * kDigits + threadIdx.x] = sum;
+  else add_lower_digits(mine, n, sum, warps);
+}
+// A block for each row.
+__global__ void __launch_bounds__(kDigits) scan_chunks(int64_t* totals, int64_t chunks) {
+  TT_SHARED(int64_t, warps, kDigits / kWarp);
+  int64_t* const mine = totals + blockIdx.x * chunks * kDigits + threadIdx.x;
+  add_lower_digits(mine, chunks, scan_column(mine, chunks), warps);
 }
 
 __global__ void __launch_bounds__(kScanThreads)
@@ -113,8 +133,8 @@ struct PairOut {
   }
 };
 
-template <class K> int32_t launch_count(const RadixRows& r, int shift, void* stream) {
-  const RadixPass<K, uint32_t> p = pass_of<K, uint32_t>(r, shift);
+template <class K> int32_t launch_count(const RadixRows& r, int shift, int bits, void* stream) {
+  const RadixPass<K, uint32_t> p = pass_of<K, uint32_t>(r, shift, bits);
   return device::launch(radix_count<K>, unsigned(r.rows * p.pieces), kRadixThreads, 0, stream, p);
 }
 template <class K> int32_t launch_few(const RadixRows& r, int bits, void* stream) {
@@ -122,9 +142,8 @@ template <class K> int32_t launch_few(const RadixRows& r, int bits, void* stream
                         stream, reinterpret_cast<K*>(r.key[0]),
                         reinterpret_cast<uint32_t*>(r.at[0]), int(r.n), bits);
 }
-int64_t counts_of(const RadixRows& r) {
-  return r.rows * kDigits * ceil_div(r.n, radix_piece(r.wide_key));
-}
+int64_t pieces_of(const RadixRows& r) { return ceil_div(r.n, radix_piece(r.wide_key)); }
+int64_t chunks_of(const RadixRows& r) { return ceil_div(pieces_of(r), kScanPieces); }
 
 }  // namespace
 
@@ -147,10 +166,10 @@ int64_t radix_room(RadixRows* r, int64_t n, int64_t rows, int key_bits, void* wo
   };
   for (char*& key : r->key) key = take(n * rows, r->wide_key ? 8 : 4);
   for (char*& at : r->at) at = take(n * rows, r->wide_at ? 8 : 4);
-  const int64_t counts = counts_of(*r);
-  r->counts = reinterpret_cast<uint32_t*>(take(counts, 4));
-  const int64_t chunks = ceil_div(counts, kScanChunk);
-  r->totals = chunks > 1 ? reinterpret_cast<int64_t*>(take(chunks, 8)) : nullptr;
+  r->counts = reinterpret_cast<uint32_t*>(take(rows * pieces_of(*r) * kDigits, 4));
+  r->totals = nullptr;
+  if (chunks_of(*r) > 1)
+    r->totals = reinterpret_cast<int64_t*>(take(rows * chunks_of(*r) * kDigits, 8));
   return bytes;
 }
 
@@ -159,22 +178,23 @@ int32_t scan_totals(int64_t* numbers, int64_t n, int64_t* total, void* stream) {
   return device::launch(scan_numbers, 1, threads, 0, stream, numbers, n, total);
 }
 
-int32_t count_digits(const RadixRows& r, int shift, void* stream) {
-  int32_t status = r.wide_key ? launch_count<uint64_t>(r, shift, stream)
-                              : launch_count<uint32_t>(r, shift, stream);
-  const int64_t counts = counts_of(r);
-  const int64_t chunks = ceil_div(counts, kScanChunk);
+int32_t count_digits(const RadixRows& r, int shift, int bits, void* stream) {
+  int32_t status = r.wide_key ? launch_count<uint64_t>(r, shift, bits, stream)
+                              : launch_count<uint32_t>(r, shift, bits, stream);
+  const int64_t chunks = chunks_of(r);
   if (status == TT_OK)
-    status = device::launch(scan_chunks, unsigned(chunks), kScanThreads, 0, stream, r.counts,
-                            counts, r.totals);
+    status = device::launch(scan_pieces, unsigned(r.rows * chunks), kDigits, 0, stream, r.counts,
+                            r.totals, pieces_of(r), chunks);
   if (status != TT_OK || !r.totals) return status;
-  return scan_totals(r.totals, chunks, nullptr, stream);
+  return device::launch(scan_chunks, unsigned(r.rows), kDigits, 0, stream, r.totals, chunks);
 }
 
 int32_t radix_passes(RadixRows* r, int bits, void* stream) {
-  for (int shift = 0; shift < bits; shift += kRadixBits) {
-    int32_t status = count_digits(*r, shift, stream);
-    if (status == TT_OK) status = launch_move(*r, shift, PairOut{r->key[1], r->at[1]}, stream);
+  const int digit_bits = bits ? digit_bits_of(bits) : 0;
+  for (int shift = 0; shift < bits; shift += digit_bits) {
+    int32_t status = count_digits(*r, shift, digit_bits, stream);
+    const PairOut out = {r->key[1], r->at[1]};
+    if (status == TT_OK) status = launch_move(*r, shift, digit_bits, out, stream);
     if (status != TT_OK) return status;
     r->swap();
   }

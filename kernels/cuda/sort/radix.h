@@ -1,8 +1,10 @@
 // Stable sort of rows of (key, position) pairs in device memory by radix, least significant digit
 // first. A pass counts the digits of each piece of a row, scans the counts, and moves the pairs:
 //
-//   counts   [rows][digits][pieces], then how many pairs of its chunk of counts come before
-//   totals   [chunks]: how many pairs come before a chunk of counts; NULL: there is one chunk
+//   counts   [rows][pieces][digits], then how many pairs of its chunk of pieces come before; of
+//            a row of one chunk, how many pairs of the row
+//   totals   [rows][chunks][digits]: how many pairs of the row come before those of the chunk;
+//            NULL: a row is one chunk
 //   piece    neighbours that a block sorts by digit in shared memory, then writes digit by digit
 #pragma once
 
@@ -35,7 +37,7 @@ struct RadixRows {
 namespace {
 
 constexpr int kRadixThreads = 256;
-constexpr int64_t kScanChunk = 8192;  // counts
+constexpr int64_t kScanPieces = 32;  // of a chunk
 
 // Pairs of a thread; a piece is that of all threads.
 template <class K> constexpr int kRadixEach = sizeof(K) == 4 ? 16 : 8;
@@ -46,7 +48,11 @@ template <class K, class At> struct RadixPass {
   uint32_t* counts;
   int64_t* totals;
   int64_t n, pieces;
-  int32_t shift;
+  int32_t shift, bits;
+
+  __device__ __forceinline__ uint32_t digit(K k) const {
+    return uint32_t(k >> shift) & ((1u << bits) - 1);
+  }
 };
 
 // The piece of a block, and where its count of a digit is.
@@ -57,7 +63,11 @@ struct RadixPiece {
     piece = blockIdx.x - row * pieces;
   }
   __device__ __forceinline__ int64_t count_of(int digit) const {
-    return (row * kDigits + digit) * pieces + piece;
+    return (row * pieces + piece) * kDigits + digit;
+  }
+  __device__ __forceinline__ int64_t total_of(int digit) const {
+    const int64_t chunks = (pieces + kScanPieces - 1) / kScanPieces;
+    return (row * chunks + piece / kScanPieces) * kDigits + digit;
   }
 };
 
@@ -87,24 +97,24 @@ template <class K, class At, class Out> __global__ void __launch_bounds__(kRadix
     at[e] = p.at && i < present ? p.at[begin + i] : At(first + i);
   }
 #pragma unroll
-  for (int e = 0; e < kEach; e++) digit[e] = uint32_t(key[e] >> p.shift) & (kDigits - 1);
-  rank_digits<kEach>({counts, start}, kWarps, digit, rank);
+  for (int e = 0; e < kEach; e++) digit[e] = p.digit(key[e]);
+  rank_digits<kEach>({counts, start}, kWarps, p.bits, digit, rank);
 #pragma unroll
   for (int e = 0; e < kEach; e++) {
     sorted[rank[e]] = key[e];
     position[rank[e]] = at[e];
   }
-  static_assert(kDigits == kRadixThreads);
-  const int64_t count = piece.count_of(thread);
-  const int64_t before = p.totals ? p.totals[count / kScanChunk] : 0;
-  place[thread] = before + p.counts[count] - start[thread];
+  if (thread < kDigits) {
+    const int64_t before = p.totals ? p.totals[piece.total_of(thread)] : 0;
+    place[thread] = piece.row * p.n + before + p.counts[piece.count_of(thread)] - start[thread];
+  }
   __syncthreads();
 #pragma unroll 4
   for (int e = 0; e < kEach; e++) {
     const int i = e * kRadixThreads + thread;
     if (i >= present) break;
     const K k = sorted[i];
-    out.put(piece.row, place[uint32_t(k >> p.shift) & (kDigits - 1)] + i, k, position[i]);
+    out.put(piece.row, place[p.digit(k)] + i, k, position[i]);
   }
 }
 
@@ -113,7 +123,7 @@ template <class K, class At, class Out> __global__ void __launch_bounds__(kRadix
 inline int64_t radix_piece(bool wide_key) {
   return kRadixThreads * (wide_key ? kRadixEach<uint64_t> : kRadixEach<uint32_t>);
 }
-template <class K, class At> RadixPass<K, At> pass_of(const RadixRows& r, int shift) {
+template <class K, class At> RadixPass<K, At> pass_of(const RadixRows& r, int shift, int bits) {
   RadixPass<K, At> p;
   p.key = reinterpret_cast<const K*>(r.key[0]);
   p.at = r.placed ? reinterpret_cast<const At*>(r.at[0]) : nullptr;
@@ -122,20 +132,21 @@ template <class K, class At> RadixPass<K, At> pass_of(const RadixRows& r, int sh
   p.n = r.n;
   p.pieces = ceil_div(r.n, radix_piece(r.wide_key));
   p.shift = shift;
+  p.bits = bits;
   return p;
 }
 // Launches the last step of a pass, whose digits were counted (cuda::count_digits).
 template <class Out>
-int32_t launch_move(const RadixRows& r, int shift, const Out& out, void* stream) {
+int32_t launch_move(const RadixRows& r, int shift, int bits, const Out& out, void* stream) {
   const unsigned grid = unsigned(r.rows * ceil_div(r.n, radix_piece(r.wide_key)));
   if (r.wide_at)
     return device::launch(radix_move<uint64_t, uint64_t, Out>, grid, kRadixThreads, 0, stream,
-                          pass_of<uint64_t, uint64_t>(r, shift), out);
+                          pass_of<uint64_t, uint64_t>(r, shift, bits), out);
   if (r.wide_key)
     return device::launch(radix_move<uint64_t, uint32_t, Out>, grid, kRadixThreads, 0, stream,
-                          pass_of<uint64_t, uint32_t>(r, shift), out);
+                          pass_of<uint64_t, uint32_t>(r, shift, bits), out);
   return device::launch(radix_move<uint32_t, uint32_t, Out>, grid, kRadixThreads, 0, stream,
-                        pass_of<uint32_t, uint32_t>(r, shift), out);
+                        pass_of<uint32_t, uint32_t>(r, shift, bits), out);
 }
 
 // Bits that hold numbers up to `most`.
@@ -152,8 +163,8 @@ namespace cuda {
 // Arrays for rows * n pairs whose keys have so many bits; workspace NULL: only sizes are known.
 // Returns the bytes that they take.
 int64_t radix_room(RadixRows* r, int64_t n, int64_t rows, int key_bits, void* workspace);
-// Counts the digits at `shift` and scans the counts.
-int32_t count_digits(const RadixRows& r, int shift, void* stream);
+// Counts the digits of so many bits at `shift` and scans the counts.
+int32_t count_digits(const RadixRows& r, int shift, int bits, void* stream);
 // Sorts arrays[0] by the bits [0, bits) of the keys.
 int32_t radix_passes(RadixRows* r, int bits, void* stream);
 // Sorts one row of pairs whose keys have at most `bits` bits: few by one block.
