@@ -217,16 +217,28 @@ template <class Body, int k> struct Run {
   using Stored = typename Body::template Stored<k>;
   using Value = typename Body::template Value<k>;
   using Group = Pack<Stored, Body::kGroup>;
+  using Word = typename Choose<sizeof(Group) % 4 == 0, uint32_t, uint8_t>::type;
+  static constexpr int kWords = sizeof(Group) / sizeof(Word);
   bool repeats;
   Value number;
-  Group group;
+  Pack<Word, kWords> words;  // the group
 
   __device__ __forceinline__ Run(const typename Body::Arguments& a, int64_t i)
-      : repeats(a.repeats[k]), number{}, group{} {
+      : repeats(a.repeats[k]), number{}, words{} {
     if (repeats) number = Body::template load_one<k>(a, a.ptr[k]);
-    else group = reinterpret_cast<const Group*>(a.ptr[k])[i];
+    else words = reinterpret_cast<const Pack<Word, kWords>*>(a.ptr[k])[i];
+  }
+  // Without this, the compiler makes values of one operand before it loads the next.
+  __device__ __forceinline__ void keep_stored() {
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+    for (Word& word : words.v) {
+      if constexpr (sizeof word == 4) asm volatile("" : "+r"(word));
+    }
+#endif
   }
   __device__ __forceinline__ void values(Value (&x)[Body::kGroup]) const {
+    const Group group = bits_as<Group>(words);
 #pragma unroll
     for (int j = 0; j < Body::kGroup; j++)
       x[j] = repeats ? number : Body::template value_of<k>(group.v[j]);
@@ -234,6 +246,7 @@ template <class Body, int k> struct Run {
 };
 template <class Body> struct NoRun {
   __device__ __forceinline__ NoRun(const typename Body::Arguments&, int64_t) {}
+  __device__ __forceinline__ void keep_stored() {}
   template <class X> __device__ __forceinline__ void values(X&) const {}
 };
 
@@ -248,9 +261,12 @@ __global__ void __launch_bounds__(kPointwiseThreads)
   const int64_t i = int64_t(blockIdx.x) * kPointwiseThreads + threadIdx.x;
   const int64_t whole = a.in_groups ? a.n / kGroup : 0;
   if (i < whole) {
-    const typename Choose<(kArity >= 1), Run<Body, 1>, NoRun<Body>>::type first(a, i);
-    const typename Choose<(kArity >= 2), Run<Body, 2>, NoRun<Body>>::type second(a, i);
-    const typename Choose<(kArity >= 3), Run<Body, 3>, NoRun<Body>>::type third(a, i);
+    typename Choose<(kArity >= 1), Run<Body, 1>, NoRun<Body>>::type first(a, i);
+    typename Choose<(kArity >= 2), Run<Body, 2>, NoRun<Body>>::type second(a, i);
+    typename Choose<(kArity >= 3), Run<Body, 3>, NoRun<Body>>::type third(a, i);
+    first.keep_stored();
+    second.keep_stored();
+    third.keep_stored();
     typename Body::template Value<1> x[kGroup];
     typename Body::template Value<2> y[kGroup];
     typename Body::template Value<3> z[kGroup];
