@@ -7,13 +7,6 @@
 namespace TT_NS {
 namespace {
 
-struct Bool {
-  uint8_t bits;
-};
-template <> __device__ __forceinline__ Bool plus(Bool x, Bool y) {
-  return {uint8_t(x.bits | y.bits)};
-}
-
 // Each sum of halves is rounded, as on the CPU.
 template <> __device__ __forceinline__ F16 plus(F16 x, F16 y) {
   return narrow_f16(widen(x) + widen(y));
@@ -25,7 +18,6 @@ template <> __device__ __forceinline__ BF16 plus(BF16 x, BF16 y) {
 // An element whose "sums" are products or extremes, as kernels/cpu/index/index.cpp has them.
 template <class E> struct Times { E v; };
 template <class E, bool kMax> struct Extreme { E v; };
-__device__ __forceinline__ Bool product(Bool x, Bool y) { return {uint8_t(x.bits & y.bits)}; }
 __device__ __forceinline__ F16 product(F16 x, F16 y) { return narrow_f16(widen(x) * widen(y)); }
 __device__ __forceinline__ BF16 product(BF16 x, BF16 y) { return narrow_bf16(widen(x) * widen(y)); }
 __device__ __forceinline__ uint16_t product(uint16_t x, uint16_t y) {
@@ -33,7 +25,6 @@ __device__ __forceinline__ uint16_t product(uint16_t x, uint16_t y) {
 }
 template <class T> __device__ __forceinline__ T product(T x, T y) { return T(x * y); }
 
-__device__ __forceinline__ uint8_t wide_of(Bool x) { return x.bits; }
 __device__ __forceinline__ float wide_of(F16 x) { return widen(x); }
 __device__ __forceinline__ float wide_of(BF16 x) { return widen(x); }
 template <class T> __device__ __forceinline__ T wide_of(T x) { return x; }
@@ -203,7 +194,7 @@ template <class E> int32_t launch_sums(const SumsToLaunch& s) {
 int32_t launch_dtype(const SumsToLaunch& s) {
   const bool pack = s.item > kItemSize[s.index.dtype];
   switch (s.index.dtype) {
-    case TT_BOOL: return launch_sums<Bool>(s);
+    case TT_BOOL: return launch_sums<Extreme<uint8_t, true>>(s);  // "or"
     case TT_U8:
     case TT_I8: return launch_sums<uint8_t>(s);
     case TT_U16:
@@ -223,7 +214,7 @@ int32_t launch_dtype(const SumsToLaunch& s) {
 
 template <bool kMax> int32_t launch_extremes(const SumsToLaunch& s) {
   switch (s.index.dtype) {
-    case TT_BOOL: return launch_sums<Extreme<Bool, kMax>>(s);
+    case TT_BOOL:
     case TT_U8: return launch_sums<Extreme<uint8_t, kMax>>(s);
     case TT_I8: return launch_sums<Extreme<int8_t, kMax>>(s);
     case TT_I16: return launch_sums<Extreme<int16_t, kMax>>(s);
@@ -237,7 +228,7 @@ template <bool kMax> int32_t launch_extremes(const SumsToLaunch& s) {
 }
 int32_t launch_products(const SumsToLaunch& s) {
   switch (s.index.dtype) {
-    case TT_BOOL: return launch_sums<Times<Bool>>(s);
+    case TT_BOOL:
     case TT_U8:
     case TT_I8: return launch_sums<Times<uint8_t>>(s);
     case TT_I16: return launch_sums<Times<uint16_t>>(s);

@@ -27,14 +27,14 @@ template <class E> __device__ __forceinline__ void store(char* to, const E& valu
 }
 
 // Items of a thread, whose elements are read before the first one is written.
-template <class E> constexpr int kItemsAtOnce = sizeof(E) == 16 ? 4 : 8;
+constexpr int kItemsAtOnce = 4;
 
 // Threads x serve features, y items: those of the whole nest, or with `runs` those of its innermost
 // dimension, and blocks y the positions of the others.
 // kPut: writes a; last: whether an item is the last one of its key, NULL if each is.
 template <class E, bool kPut> __global__ void __launch_bounds__(kIndexThreads)
     index_move(const __grid_constant__ IndexArguments p, const uint8_t* last, int64_t runs) {
-  constexpr int kItems = kItemsAtOnce<E>;
+  constexpr int kItems = kItemsAtOnce;
   const int64_t n = runs ? p.items.size[0] : p.items.n;
   const int64_t n_runs = runs ? runs : 1;
   const int64_t y = blockDim.y;
@@ -194,8 +194,7 @@ int32_t launch_move(const IndexArguments& p, int64_t item, const uint8_t* last, 
   const dim3 block = block_of(p.features.n);
   return with_size(item, [&](auto e) {
     using E = decltype(e);
-    const dim3 grid(grid_of(n, block.y * kItemsAtOnce<E>),
-                    unsigned(clamp<int64_t>(runs, 1, 65535)));
+    const dim3 grid(grid_of(n, block.y * kItemsAtOnce), unsigned(clamp<int64_t>(runs, 1, 65535)));
     return device::launch(index_move<E, kPut>, grid, block, 0, stream, p, last, runs);
   });
 }
