@@ -5,6 +5,7 @@
 //   direct   few channels in a group: a thread for each result
 #include "kernels/cuda/conv/conv.h"
 #include "kernels/cuda/conv/cudnn.h"
+#include "kernels/cuda/conv/few.h"
 #include "kernels/cuda/rows.h"
 
 namespace TT_NS {
@@ -218,10 +219,11 @@ namespace cuda {
 
 size_t conv_workspace(const void* plan) {
   const ConvPlan& p = *static_cast<const ConvPlan*>(plan);
-  return cudnn::serves(p) ? cudnn::workspace_bytes(p) : 0;
+  return !few::serves(p) && cudnn::serves(p) ? cudnn::workspace_bytes(p) : 0;
 }
 int32_t conv(const void* plan, void* stream, void* workspace) {
   const ConvPlan& p = *static_cast<const ConvPlan*>(plan);
+  if (few::serves(p)) return few::run(p, stream);
   if (cudnn::serves(p)) return cudnn::run(p, stream, workspace);
   const ConvArguments a = arguments_of(p);
   if (a.pixels * a.s.groups * a.cols == 0) return TT_OK;

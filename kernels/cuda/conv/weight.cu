@@ -5,6 +5,7 @@
 //   direct   few channels in a group: lanes are elements of the weight, warps share the pixels
 #include "kernels/cuda/conv/conv.h"
 #include "kernels/cuda/conv/cudnn.h"
+#include "kernels/cuda/conv/few.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/warp.h"
 
@@ -235,6 +236,7 @@ namespace cuda {
 
 int32_t conv_weight(const void* plan, void* stream, void* workspace) {
   const ConvWeightPlan& p = weight_plan(plan);
+  if (few::serves(p)) return few::run(p, stream, workspace);
   if (cudnn::serves(p)) return cudnn::run(p, stream, workspace);
   const WeightArguments a = arguments_of(p, workspace);
   if (a.elements == 0) return TT_OK;
@@ -246,6 +248,7 @@ int32_t conv_weight(const void* plan, void* stream, void* workspace) {
 }
 size_t conv_weight_workspace(const void* plan) {
   const ConvWeightPlan& p = weight_plan(plan);
+  if (few::serves(p)) return few::workspace_bytes(p);
   if (cudnn::serves(p)) return cudnn::workspace_bytes(p);
   const WeightArguments a = arguments_of(p, nullptr);
   if (a.splits == 1) return 0;

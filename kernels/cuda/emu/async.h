@@ -12,15 +12,17 @@ struct AsyncCopy {
   void* to;
   const void* from;
   bool present;
+  int bytes;
   int group;
 };
-void begin_copy(void* to, const void* from, bool present) noexcept;
+void begin_copy(void* to, const void* from, bool present, int bytes) noexcept;
 void end_group() noexcept;
 // The thread's next copy of the groups that are complete when at most `pending` are not.
 bool next_copy(int pending, AsyncCopy* copy) noexcept;
 
 // Stores and loads that ThreadSanitizer sees, unlike those of an inlined memcpy.
 using Word [[gnu::may_alias]] = uint64_t;
+using HalfWord [[gnu::may_alias]] = uint32_t;
 inline void store_pack(void* to, uint64_t low, uint64_t high) {
   static_cast<Word*>(to)[0] = low;
   static_cast<Word*>(to)[1] = high;
@@ -51,12 +53,22 @@ namespace TT_NS::device {
 inline void copy_async(void* to, const void* from, bool present) {
   if ((uintptr_t(to) | uintptr_t(from)) % 16) emu::fault("cp.async copies 16 aligned bytes");
   emu::store_pack(to, ~uint64_t(0), ~uint64_t(0));
-  emu::begin_copy(to, from, present);
+  emu::begin_copy(to, from, present, 16);
+}
+inline void copy_async_word(void* to, const void* from, bool present) {
+  if ((uintptr_t(to) | uintptr_t(from)) % 4) emu::fault("cp.async copies 4 aligned bytes");
+  *static_cast<emu::HalfWord*>(to) = ~uint32_t(0);
+  emu::begin_copy(to, from, present, 4);
 }
 inline void commit_copies() { emu::end_group(); }
 template <int kPending> void wait_for_copies() {
   emu::AsyncCopy copy;
   while (emu::next_copy(kPending, &copy)) {
+    if (copy.bytes == 4) {
+      const auto* const word = static_cast<const emu::HalfWord*>(copy.from);
+      *static_cast<emu::HalfWord*>(copy.to) = copy.present ? *word : 0;
+      continue;
+    }
     const emu::Word* const from = static_cast<const emu::Word*>(copy.from);
     if (copy.present) emu::store_pack(copy.to, from[0], from[1]);
     else emu::store_pack(copy.to, 0, 0);

@@ -542,8 +542,8 @@ uint32_t exchange(uint32_t mask, uint64_t value, const char* operation, Where wh
                   uint64_t (&all)[32]) noexcept {
   return scheduler().exchange(mask, value, operation, where, all);
 }
-void begin_copy(void* to, const void* from, bool present) noexcept {
-  scheduler().begin_copy({to, from, present, 0});
+void begin_copy(void* to, const void* from, bool present, int bytes) noexcept {
+  scheduler().begin_copy({to, from, present, bytes, 0});
 }
 void end_group() noexcept { scheduler().end_group(); }
 bool next_copy(int pending, AsyncCopy* copy) noexcept {

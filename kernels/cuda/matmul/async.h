@@ -1,5 +1,6 @@
 // What kernels with tensor cores need beside mma.sync (device.h):
 //   copy_async(to, from, present)       16 bytes to shared memory, zeros if not present: cp.async
+//   copy_async_word                     the same with 4 bytes
 //   commit_copies, wait_for_copies<n>   groups of copies; waits until at most n are not complete
 //   ldmatrix(d, base, offset)           four 8 x 8 matrices of halves; lane 8 m + r points at row r
 //                                       of matrix m, and gets of each the two neighbouring elements
@@ -20,6 +21,11 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) {
 __device__ __forceinline__ void copy_async(void* to, const void* from, bool present) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
                "r"(present ? 16 : 0)
+               : "memory");
+}
+__device__ __forceinline__ void copy_async_word(void* to, const void* from, bool present) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)), "l"(from),
+               "r"(present ? 4 : 0)
                : "memory");
 }
 __device__ __forceinline__ void commit_copies() {
