@@ -97,7 +97,7 @@ TensorTriple attention_backward(Call, const Tensor& grad, const Tensor& query, c
                                 const Tensor& value, const Tensor* mask, const Tensor& out,
                                 const Tensor& lse, double dropout_p, bool causal, double scale,
                                 const Rng& rng) {
-  const Dtype d = compute_dtype(query);
+  const Dtype d = query.device.type == TT_CPU ? compute_dtype(query) : query.dtype;
   TensorRef q = with_rows(query);
   TensorRef k = with_rows(key);
   TensorRef v = with_rows(value);

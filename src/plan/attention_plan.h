@@ -40,7 +40,8 @@ struct AttentionPlan {
   int32_t threshold;  // kept iff the word's upper 24 bits are below it
   double keep_scale;
   uint64_t seed, offset;
-  // Backward, in C, contiguous: [batch][heads][queries][width] and so on.
+  // Backward, contiguous: [batch][heads][queries][width] and so on; on the CPU in C, on devices in
+  // dtype.
   char *dq, *dk, *dv;
   char* delta;  // [batch][head][query]: sum of grad * out
   char* workspace;

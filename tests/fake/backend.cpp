@@ -3,8 +3,10 @@
 #include "fake.h"
 #include "memory.h"
 #include "streams.h"
+#include "plan/attention_plan.h"
 #include "plan/backend_id.h"
 #include "plan/elementwise_plan.h"
+#include "core/half.h"
 #include "cpu/matmul_run.h"
 #include "ops/gen/kernels.h"
 #include "plan/stages.h"
@@ -107,6 +109,31 @@ int32_t run_staged(CpuKernel kernel, int32_t device, const void* p) {
   });
 }
 
+// A device's gradients of attention have the inputs' dtype, those of the CPU's kernel that of sums.
+int32_t run_attention_backward(CpuKernel kernel, int32_t device, const void* p) {
+  AttentionPlan plan = *static_cast<const AttentionPlan*>(p);
+  if (plan.dtype != TT_F16 && plan.dtype != TT_BF16) return run_staged(kernel, device, p);
+  char* const to[3] = {plan.dq, plan.dk, plan.dv};
+  const int64_t keys = plan.batch * plan.key_heads * plan.keys;
+  const int64_t n[3] = {plan.batch * plan.heads * plan.queries * plan.width, keys * plan.width,
+                        keys * plan.value_width};
+  std::vector<float> sums[3];
+  for (int i = 0; i < 3; i++) sums[i].resize(size_t(n[i]));
+  plan.dq = reinterpret_cast<char*>(sums[0].data());
+  plan.dk = reinterpret_cast<char*>(sums[1].data());
+  plan.dv = reinterpret_cast<char*>(sums[2].data());
+  const int32_t status = run_staged(kernel, device, &plan);
+  return status ? status : launch(device, [&] {
+    for (int i = 0; i < 3; i++)
+      for (int64_t e = 0; e < n[i]; e++) {
+        const float sum = sums[i][size_t(e)];
+        const uint16_t bits = plan.dtype == TT_F16 ? float_to_f16(sum) : float_to_bf16(sum);
+        memcpy(to[i] + 2 * e, &bits, sizeof bits);
+      }
+    return TT_OK;
+  });
+}
+
 [[maybe_unused]] int32_t run_units(CpuKernel kernel, int32_t device, const void* p) {
   return launch(device, [&] { return kernel(p, 0, *static_cast<const int64_t*>(p)); });
 }
@@ -124,6 +151,7 @@ int32_t start(Run run, CpuKernel kernel, const Kernel& k, int32_t device, const 
               void* stream) {
   int32_t status;
   if (device < 0 || device >= TT_FAKE_DEVICES) return TT_DEVICE;
+  if (&k == &kernel_attention_backward) run = run_attention_backward;
   if (fails_now(device, &status)) return status;
   if (!fake::is_late()) return run(kernel, device, plan);
   auto copy = std::make_shared<std::vector<int64_t>>(size_t(k.plan_bytes + 7) / 8);

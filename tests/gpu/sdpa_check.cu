@@ -216,9 +216,9 @@ void test(const Case& c) {
   p.grad = g.rows;
   p.out = out.rows;
   p.lse = memory(sizes[1] * 4);
-  p.dq = memory(sizes[2] * 4);
-  p.dk = memory(sizes[3] * 4);
-  p.dv = memory(sizes[4] * 4);
+  p.dq = memory(sizes[2] * 2);
+  p.dk = memory(sizes[3] * 2);
+  p.dv = memory(sizes[4] * 2);
 
   printf("b %lld h %lld/%lld q %lld k %lld d %lld/%lld %s%s:", (long long)c.batch,
          (long long)c.heads, (long long)c.key_heads, (long long)c.queries, (long long)c.keys,
@@ -226,7 +226,8 @@ void test(const Case& c) {
          c.causal ? " causal" : "");
   const auto read = [&] {
     return Results{{halves(out.p, sizes[0], c.dtype), floats(p.lse, sizes[1]),
-                    floats(p.dq, sizes[2]), floats(p.dk, sizes[3]), floats(p.dv, sizes[4])}};
+                    halves(p.dq, sizes[2], c.dtype), halves(p.dk, sizes[3], c.dtype),
+                    halves(p.dv, sizes[4], c.dtype)}};
   };
   Results by[2];
   double ms[2][2] = {};

@@ -278,9 +278,10 @@ template <class S> __global__ void __launch_bounds__(kThreads)
     score_gradients(p, b, shared, delta, q, k, g, v);
     add<false>(shared, shared.d, k, first, acc);
   }
-  T* const dq = reinterpret_cast<T*>(p.dq) + (head * p.queries + b.query) * p.width;
-  each_sum<S>(acc, queries, first, p.width,
-              [&](int row, int64_t column, T x) { dq[row * p.width + column] = x * T(p.scale); });
+  S* const dq = reinterpret_cast<S*>(p.dq) + (head * p.queries + b.query) * p.width;
+  each_sum<S>(acc, queries, first, p.width, [&](int row, int64_t column, T x) {
+    dq[row * p.width + column] = narrowed<S>(x * T(p.scale));
+  });
 }
 
 template <class S> __global__ void __launch_bounds__(kThreads)
@@ -312,10 +313,10 @@ template <class S> __global__ void __launch_bounds__(kThreads)
   const int64_t row = head * p.keys + b.key;
   const int64_t keys = least(kSide, p.keys - b.key);
   each_sum<S>(dk, keys, first, p.width, [&](int i, int64_t column, T x) {
-    reinterpret_cast<T*>(p.dk)[(row + i) * p.width + column] = x * T(p.scale);
+    reinterpret_cast<S*>(p.dk)[(row + i) * p.width + column] = narrowed<S>(x * T(p.scale));
   });
   each_sum<S>(dv, keys, first, p.value_width, [&](int i, int64_t column, T x) {
-    reinterpret_cast<T*>(p.dv)[(row + i) * p.value_width + column] = x;
+    reinterpret_cast<S*>(p.dv)[(row + i) * p.value_width + column] = narrowed<S>(x);
   });
 }
 

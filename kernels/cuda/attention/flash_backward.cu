@@ -1,15 +1,23 @@
 // The gradients of attention of f16 and bf16 by tensor cores. For the products of backward.cu,
 //   z = p f,  dv = z^T g,  dz = g v^T,  ds = p (dz f - delta),  dq = ds k scale,  dk = ds^T q scale
-// a block has rows, which are keys for dk and dv or queries for dq, and goes through columns, the
-// others: score and dz are [rows][columns] either way, so that z and ds of a warp, rounded to
-// halves, are the left operands of the products that follow, and never leave its registers.
+// a block has keys, of which each warp has 16 or 32, and goes through the queries of each head that
+// reads them, the last tile of kQueries first. score and dz are [keys][queries]: z and ds of a
+// warp, rounded to halves, are the left operands of the products for dv and dk, and never leave its
+// registers. For dq, which all warps of the block add to, ds goes through shared memory.
 //
-//   first, second   [kRows][kWidth]: k and v, or q and g; in shared memory (tile.h)
-//   beside          [2][kColumns][kWidth] of each: q and g, or k and v; one is copied while the
-//                   other is read
-//   shift, delta    of queries: p = 2^(factor score - shift); [heads][queries padded to kRows]
+//   k, v          [kKeys][kWidth]; in shared memory (tile.h)
+//   beside        [2] of q and g, [kQueries][kWidth] each, and shift and delta, [kQueries] each:
+//                 one is copied while the other is read
+//   ds            [kKeys][kQueries]
+//   shift, delta  of queries: p = 2^(factor score - shift); [heads][queries padded to kPadding]
+//   sums          of dq, [heads][tiles of queries][registers of a thread][threads]
+//   turns         [heads][tiles of queries]: how many blocks have added to the tile
 //
-// The scores are computed twice, and each sum has one order.
+// Blocks add to a tile of dq in the order of their keys, each when it is its turn; the last one
+// stores the result. Blocks take tickets, and a block with earlier keys of the head has an earlier
+// ticket: it runs, or has run, so that blocks wait for each other in any order of the device's.
+// Neighbours of a ticket are of kHeadsAtOnce heads: who follows another block on the same tiles
+// starts later, and finds them done.
 #include "kernels/cuda/attention/flash.h"
 
 #include "kernels/cuda/attention/tile.h"
@@ -18,40 +26,51 @@ namespace TT_NS {
 namespace {
 
 constexpr int kPadding = 128;  // queries of a head in shift and delta are padded to this
+constexpr int kQueries = 64;
+constexpr int kHeadsAtOnce = 16;
 
-// kOfKeys: rows are keys.
-template <int kWidth_, bool kOfKeys_> struct GradientShape {
+template <int kWidth_> struct GradientShape {
   static constexpr int kWidth = kWidth_;
-  static constexpr bool kOfKeys = kOfKeys_;
-  // Both sums of 32 rows and 128 columns would take all registers.
-  static constexpr int kRowTiles = kOfKeys && kWidth == 128 ? 1 : 2;
-  static constexpr int kRows = kTileThreads / kWarp * 16 * kRowTiles;
-  static constexpr int kColumns = kRowTiles == 1 ? 64 : 32;
+  // Both sums of 32 keys and 128 columns would take all registers.
+  static constexpr int kRowTiles = kWidth == 128 ? 1 : 2;
+  static constexpr int kKeys = kTileThreads / kWarp * 16 * kRowTiles;
+  static constexpr int kColumns = kRowTiles == 1 ? 64 : 32;  // queries that are computed at once
   static constexpr int kColumnTiles = kColumns / 8;
-  static constexpr int kRowBytes = kRows * kWidth * 2;
-  static constexpr int kColumnBytes = kColumns * kWidth * 2;
-  static constexpr int kNumberBytes = kOfKeys ? kColumns * 4 : 0;  // shift or delta of columns
-  static constexpr int kBufferBytes = 2 * kColumnBytes + 2 * kNumberBytes;
-  static constexpr int kBytes = 2 * kRowBytes + 2 * kBufferBytes;
+  static constexpr int kKeyBytes = kKeys * kWidth * 2;
+  static constexpr int kQueryBytes = kQueries * kWidth * 2;
+  static constexpr int kNumberBytes = kQueries * 4;
+  static constexpr int kBufferBytes = 2 * kQueryBytes + 2 * kNumberBytes;
+  // ds takes the place of g where both together leave no room for a second block.
+  static constexpr bool kOverGrads = kWidth == 128;
+  static_assert(!kOverGrads || kKeys * kQueries * 2 <= kQueryBytes);
+  static constexpr int kChangeBytes = kOverGrads ? 0 : kKeys * kQueries * 2;
+  static constexpr int kBytes = 2 * kKeyBytes + 2 * kBufferBytes + kChangeBytes;
   using Block = float[kRowTiles][kColumnTiles][4];
   using Halves = uint32_t[kRowTiles][kColumnTiles][2];
   using Sum = float[kRowTiles][kWidth / 8][4];
+  // Of dq a warp has 32 queries and half of the columns.
+  static constexpr int kQuerySumTiles = kWidth / 16;
+  using QuerySum = float[2][kQuerySumTiles][4];
 };
 
 struct GradientArguments {
   AttentionPlan p;
   const float *shift, *delta;
-  int32_t padded;  // queries
-  int32_t blocks;  // of rows
-  float factor;    // of a score
-  bool scaled;     // scores are multiplied by the scale first
-  bool q_packed, k_packed, v_packed, grad_packed;
+  float* sums;
+  int32_t* turns;
+  int32_t* ticket;  // NULL without queries
+  int32_t padded;   // queries
+  int32_t tiles;    // of queries
+  int32_t blocks;   // of keys
+  float factor;     // of a score
+  bool scaled;      // scores are multiplied by the scale first
+  bool q_packed, k_packed, v_packed, grad_packed, out_packed;
 };
 
-// The thread's first row, in the block of the first column.
+// The thread's first key and query of a block of scores.
 struct GradientPlace {
   int32_t batch, head;
-  int32_t row, column;
+  int32_t key, query;
 };
 
 // out = x y^T, of rows of kWidth.
@@ -131,12 +150,10 @@ template <class Shape, class F> __device__ __forceinline__ void each_element(con
 template <class Shape> __device__ __forceinline__ void hide_keys(const AttentionPlan& p,
                                                                  const GradientPlace& at,
                                                                  typename Shape::Block& score) {
-  const int first = at.column - at.row;
-  const int left = int(p.keys) - (Shape::kOfKeys ? at.row : at.column);
-  each_element<Shape>([&](int row, int column, int i, int j, int r) {
-    // The key less the query.
-    const int after = Shape::kOfKeys ? row - column - first : column + first - row;
-    const bool attends = (Shape::kOfKeys ? row : column) < left && (!p.causal || after <= 0);
+  const int left = int(p.keys) - at.key;
+  const int ahead = at.query - at.key;
+  each_element<Shape>([&](int key, int query, int i, int j, int r) {
+    const bool attends = key < left && (!p.causal || key <= query + ahead);
     score[i][j][r] = attends ? score[i][j][r] : kMinusInfinity<float>;
   });
 }
@@ -144,27 +161,22 @@ template <class Shape> __device__ __forceinline__ void hide_keys(const Attention
 template <class Shape> __device__ __forceinline__ void mask_block(const AttentionPlan& p,
                                                                   const GradientPlace& at,
                                                                   typename Shape::Block& score) {
-  const int queries = int(p.queries) - (Shape::kOfKeys ? at.column : at.row);
-  const int keys = int(p.keys) - (Shape::kOfKeys ? at.row : at.column);
-  const int64_t row_step = Shape::kOfKeys ? p.mask_key : p.mask_query;
-  const int64_t column_step = Shape::kOfKeys ? p.mask_query : p.mask_key;
+  const int queries = int(p.queries) - at.query;
+  const int keys = int(p.keys) - at.key;
   const char* const m = p.mask + at.batch * p.mask_batch + at.head * p.mask_head +
-                        at.row * row_step + at.column * column_step;
-  each_element<Shape>([&](int row, int column, int i, int j, int r) {
-    const int query = Shape::kOfKeys ? column : row;
-    const int key = Shape::kOfKeys ? row : column;
+                        at.query * p.mask_query + at.key * p.mask_key;
+  each_element<Shape>([&](int key, int query, int i, int j, int r) {
     if (query < queries && key < keys)
-      mask_score(m + row * row_step + column * column_step, p.mask_dtype, &score[i][j][r]);
+      mask_score(m + query * p.mask_query + key * p.mask_key, p.mask_dtype, &score[i][j][r]);
   });
 }
 
-// What dropout keeps: a bit for each of the thread's elements. Keys 16 apart, which most threads
-// have, share a block of random words.
+// What dropout keeps: a bit for each of the thread's elements. Keys 16 apart share a block of
+// random words.
 template <class Shape> struct Dropout {
   static constexpr int kItems = Shape::kRowTiles * Shape::kColumnTiles * 4;
-  static constexpr int kShared = Shape::kOfKeys ? Shape::kRowTiles : Shape::kColumnTiles / 2;
-  static constexpr int kStep = Shape::kOfKeys ? kItems / kShared : 8;  // between their bits
-  static_assert(kItems == 32 && kShared <= 2);
+  static constexpr int kStep = kItems / Shape::kRowTiles;  // between bits of one block
+  static_assert(kItems == 32);
   uint32_t kept;
 
   __device__ __forceinline__ void draw(const AttentionPlan& p, const GradientPlace& at) {
@@ -172,21 +184,17 @@ template <class Shape> struct Dropout {
     const int64_t first = (int64_t(at.batch) * p.heads + at.head) * p.queries;
     kept = 0;
 #pragma unroll 1
-    for (int n = 0; n < kItems / kShared; n++) {
-      const int item = kStep == 8 ? n % 8 + n / 8 * 16 : n;
-      const int i = item / (4 * Shape::kColumnTiles);
-      const int row = at.row + 16 * i + 8 * (item >> 1 & 1);
-      const int column = at.column + item / 4 % Shape::kColumnTiles * 8 + (item & 1);
-      const int64_t query = first + (Shape::kOfKeys ? column : row);
-      const int key = Shape::kOfKeys ? row : column;
-      const uint64_t group = uint64_t(query * groups + key / kSide);
+    for (int n = 0; n < kStep; n++) {
+      const int key = at.key + 8 * (n >> 1 & 1);
+      const int query = at.query + n / 4 * 8 + (n & 1);
+      const uint64_t group = uint64_t((first + query) * groups + key / kSide);
       const uint64_t counter = p.offset + group * kPhiloxGroup + uint64_t(key % kPhiloxGroup);
       const PhiloxBlock random = philox({{uint32_t(counter), uint32_t(counter >> 32), 0, 0}},
                                         uint32_t(p.seed), uint32_t(p.seed >> 32));
 #pragma unroll
-      for (int e = 0; e < kShared; e++) {
+      for (int e = 0; e < Shape::kRowTiles; e++) {
         const uint32_t word = word_of(random, key / kPhiloxGroup + e);
-        kept |= uint32_t(int32_t(word >> 8) < p.threshold) << (item + e * kStep);
+        kept |= uint32_t(int32_t(word >> 8) < p.threshold) << (n + e * kStep);
       }
     }
   }
@@ -195,45 +203,138 @@ template <class Shape> struct Dropout {
   }
 };
 
-// sum * scale to the rows of `to`, width numbers each.
-template <class Shape> __device__ __forceinline__ void store_sum(const typename Shape::Sum& sum,
-                                                                 float* to, int first, int64_t rows,
-                                                                 int width, float scale) {
-  const int lane = int(threadIdx.x) % kWarp;
+// Two neighbours of row `row` of a result, width numbers a row, from column `column` on.
+template <class S> __device__ __forceinline__ void store_two(char* to, int64_t row, int column,
+                                                             int width, float low, float high) {
+  uint16_t* const at = reinterpret_cast<uint16_t*>(to) + row * width + column;
+  const uint32_t both = two_halves<S>(low, high);
+  if (width % 2 == 0) {
+    if (column < width) *reinterpret_cast<uint32_t*>(at) = both;
+    return;
+  }
+  if (column < width) at[0] = uint16_t(both);
+  if (column + 1 < width) at[1] = uint16_t(both >> 16);
+}
+
+// sum * scale to the rows of `to`.
+template <class S, class Shape>
+__device__ __forceinline__ void store_sum(const typename Shape::Sum& sum, char* to, int first,
+                                          int64_t rows, int width, float scale) {
+  const int column = int(threadIdx.x) % 4 * 2;
 #pragma unroll
   for (int i = 0; i < Shape::kRowTiles; i++) {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
       const int row = first + 16 * i + 8 * half;
       if (row >= rows) continue;
-      float* const at = to + int64_t(row) * width + lane % 4 * 2;
 #pragma unroll
-      for (int j = 0; j < Shape::kWidth / 8; j++) {
-        const int left = width - 8 * j - lane % 4 * 2;
-        const float low = sum[i][j][2 * half] * scale;
-        const float high = sum[i][j][2 * half + 1] * scale;
-        if (width % 2 == 0 && left > 0) {
-          const uint2 both = {bits_as<uint32_t>(low), bits_as<uint32_t>(high)};
-          *reinterpret_cast<uint2*>(at + 8 * j) = both;
-        } else {
-          if (left > 0) at[8 * j] = low;
-          if (left > 1) at[8 * j + 1] = high;
-        }
-      }
+      for (int j = 0; j < Shape::kWidth / 8; j++)
+        store_two<S>(to, row, 8 * j + column, width, sum[i][j][2 * half] * scale,
+                     sum[i][j][2 * half + 1] * scale);
     }
   }
 }
 
-// What a block goes through: for keys the queries of each head that reads them, one head after the
-// other.
+// What the block adds to a tile of dq.
+template <class S, class Shape> struct QueryTile {
+  static constexpr int kTiles = Shape::kQuerySumTiles;
+  typename Shape::QuerySum sum;
+
+  __device__ __forceinline__ static uint4* place(float* sums, int64_t tile) {
+    return reinterpret_cast<uint4*>(sums + tile * kQueries * Shape::kWidth) + threadIdx.x;
+  }
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+#pragma unroll
+      for (int j = 0; j < kTiles; j++) {
+#pragma unroll
+        for (int r = 0; r < 4; r++) sum[i][j][r] = 0;
+      }
+    }
+  }
+  __device__ __forceinline__ void load(float* sums, int64_t tile) {
+    const uint4* const from = place(sums, tile);
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+#pragma unroll
+      for (int j = 0; j < kTiles; j++) {
+        const uint4 x = device::load_shared(from + (i * kTiles + j) * kTileThreads);
+        sum[i][j][0] = bits_as<float>(x.x);
+        sum[i][j][1] = bits_as<float>(x.y);
+        sum[i][j][2] = bits_as<float>(x.z);
+        sum[i][j][3] = bits_as<float>(x.w);
+      }
+    }
+  }
+  __device__ __forceinline__ void store(float* sums, int64_t tile) const {
+    uint4* const to = place(sums, tile);
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+#pragma unroll
+      for (int j = 0; j < kTiles; j++) {
+        const float(&x)[4] = sum[i][j];
+        to[(i * kTiles + j) * kTileThreads] = {bits_as<uint32_t>(x[0]), bits_as<uint32_t>(x[1]),
+                                               bits_as<uint32_t>(x[2]), bits_as<uint32_t>(x[3])};
+      }
+    }
+  }
+  // sum += ds k.
+  __device__ __forceinline__ void add_product(const char* changes, const char* keys) {
+    const int lane = int(threadIdx.x) % kWarp;
+    const int warp = int(threadIdx.x) / kWarp;
+    const int left = pack_place<kQueries>(lane / 16 * 8 + lane % 8, warp % 2 * 4 + lane / 8 % 2);
+    const int right = fragment_place<Shape::kWidth>(true) ^ (warp / 2 * kTiles * kPackBytes);
+#pragma unroll
+    for (int k = 0; k < Shape::kKeys / 16; k++) {
+      uint32_t u[2][4];
+#pragma unroll
+      for (int i = 0; i < 2; i++)
+        device::ldmatrix_transposed(u[i], changes, (left ^ 32 * i) + k * 16 * kQueries * 2);
+#pragma unroll
+      for (int j = 0; j < kTiles; j += 2) {
+        uint32_t v[4];
+        device::ldmatrix_transposed(v, keys, (right ^ 16 * j) + k * 16 * Shape::kWidth * 2);
+        const uint32_t even[2] = {v[0], v[1]};
+        const uint32_t odd[2] = {v[2], v[3]};
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+          mma<S>(sum[i][j], u[i], even);
+          mma<S>(sum[i][j + 1], u[i], odd);
+        }
+      }
+    }
+  }
+  __device__ __forceinline__ void store_result(const AttentionPlan& p, int64_t head,
+                                               int first) const {
+    const int lane = int(threadIdx.x) % kWarp;
+    const int warp = int(threadIdx.x) / kWarp;
+    const int width = int(p.width);
+    char* const to = p.dq + head * p.queries * width * 2;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+#pragma unroll
+      for (int half = 0; half < 2; half++) {
+        const int query = first + warp % 2 * 32 + 16 * i + 8 * half + lane / 4;
+        if (query >= p.queries) continue;
+#pragma unroll
+        for (int j = 0; j < kTiles; j++)
+          store_two<S>(to, query, (warp / 2 * kTiles + j) * 8 + lane % 4 * 2, width,
+                       sum[i][j][2 * half] * float(p.scale),
+                       sum[i][j][2 * half + 1] * float(p.scale));
+      }
+    }
+  }
+};
+
+// The tiles of queries that a block goes through.
 struct GradientSteps {
   int head, last_head;
-  int column, first, end, step;
-  __device__ __forceinline__ bool more() const { return head <= last_head && first < end; }
+  int tile, first, last;
+  __device__ __forceinline__ bool more() const { return head <= last_head && first <= last; }
   __device__ __forceinline__ void next() {
-    column += step;
-    if (column < end) return;
-    column = first;
+    if (tile-- > first) return;
+    tile = last;
     head++;
   }
 };
@@ -242,239 +343,312 @@ struct GradientSteps {
 template <class S, class Shape, bool kPlain> __global__ void __launch_bounds__(kTileThreads, 2)
     flash_gradients(const __grid_constant__ GradientArguments a) {
   constexpr int kWidth = Shape::kWidth;
-  constexpr bool kOfKeys = Shape::kOfKeys;
-  constexpr int kRows = Shape::kRows, kColumns = Shape::kColumns;
+  constexpr int kKeys = Shape::kKeys, kColumns = Shape::kColumns;
   constexpr int kRowTiles = Shape::kRowTiles, kColumnTiles = Shape::kColumnTiles;
   TT_SHARED_DYNAMIC(char, memory);
+  TT_SHARED(int32_t, ticket, 1);
   const AttentionPlan& p = a.p;
-  const int heads = int(kOfKeys ? p.key_heads : p.heads);
-  const int head = int(blockIdx.x) / a.blocks;
+  if (threadIdx.x == 0) ticket[0] = a.ticket ? atomicAdd(a.ticket, 1) : int32_t(blockIdx.x);
+  __syncthreads();
+  const int heads = int(p.batch * p.key_heads);
+  const int heads_before = ticket[0] / (kHeadsAtOnce * a.blocks) * kHeadsAtOnce;
+  const int heads_here = int(least(heads - heads_before, kHeadsAtOnce));
+  const int block = (ticket[0] - heads_before * a.blocks) / heads_here;
+  const int key_head = heads_before + (ticket[0] - heads_before * a.blocks) % heads_here;
+  const int first_key = block * kKeys;
   const int group = int(p.heads) / int(p.key_heads);
   GradientPlace at;
-  at.batch = head / heads;
-  at.head = head - at.batch * heads;
-  // The blocks with most columns come first: the first keys, the last queries.
-  const int block = int(blockIdx.x) - head * a.blocks;
-  const int first = (kOfKeys ? block : a.blocks - 1 - block) * kRows;
+  at.batch = key_head / int(p.key_heads);
+  at.head = key_head - at.batch * int(p.key_heads);
   GradientSteps s;
-  s.head = kOfKeys ? at.head * group : at.head;
-  s.last_head = kOfKeys ? s.head + group - 1 : s.head;
-  s.first = kOfKeys && p.causal ? first : 0;
-  s.end = int(kOfKeys ? p.queries : p.keys);
-  if (!kOfKeys && p.causal) s.end = int(least(s.end, first + kRows));
-  s.column = s.first;
-  s.step = kColumns;
+  s.first = p.causal ? first_key / kQueries : 0;
+  s.last = a.tiles - 1;
+  s.tile = s.last;
 
-  const int key_head = kOfKeys ? at.head : at.head / group;
-  char* const beside = memory + 2 * Shape::kRowBytes;
-  const auto load_columns = [&](int buffer) {
+  const TileRows k(p.k, at.batch, at.head, p.width, a.k_packed);
+  const TileRows v(p.v, at.batch, at.head, p.value_width, a.v_packed);
+  load_tile<kKeys, kWidth>(memory, k, first_key, p.keys);
+  load_tile<kKeys, kWidth>(memory + Shape::kKeyBytes, v, first_key, p.keys);
+  char* const beside = memory + 2 * Shape::kKeyBytes;
+  s.head = at.head * group;
+  s.last_head = s.head + group - 1;
+  const auto load_queries = [&](int buffer) {
     char* const to = beside + buffer * Shape::kBufferBytes;
-    if constexpr (kOfKeys) {
-      const TileRows q(p.q, at.batch, s.head, p.width, a.q_packed);
-      const TileRows g(p.grad, at.batch, s.head, p.value_width, a.grad_packed);
-      load_tile<kColumns, kWidth>(to, q, s.column, p.queries);
-      load_tile<kColumns, kWidth>(to + Shape::kColumnBytes, g, s.column, p.queries);
-      const int t = int(threadIdx.x);
-      const int number = t % (kColumns / 4) * 4;
-      if (t < kColumns / 2) {
-        const int64_t from = (at.batch * p.heads + s.head) * a.padded + s.column + number;
-        const bool is_shift = t < kColumns / 4;
-        device::copy_async(to + 2 * Shape::kColumnBytes + t * kPackBytes,
-                           (is_shift ? a.shift : a.delta) + from, true);
-      }
-    } else {
-      const TileRows k(p.k, at.batch, key_head, p.width, a.k_packed);
-      const TileRows v(p.v, at.batch, key_head, p.value_width, a.v_packed);
-      load_tile<kColumns, kWidth>(to, k, s.column, p.keys);
-      load_tile<kColumns, kWidth>(to + Shape::kColumnBytes, v, s.column, p.keys);
+    const TileRows q(p.q, at.batch, s.head, p.width, a.q_packed);
+    const TileRows g(p.grad, at.batch, s.head, p.value_width, a.grad_packed);
+    load_tile<kQueries, kWidth>(to, q, s.tile * kQueries, p.queries);
+    load_tile<kQueries, kWidth>(to + Shape::kQueryBytes, g, s.tile * kQueries, p.queries);
+    const int t = int(threadIdx.x);
+    if (t < kQueries / 2) {
+      const int64_t from =
+          (at.batch * p.heads + s.head) * a.padded + s.tile * kQueries + t % (kQueries / 4) * 4;
+      const bool is_shift = t < kQueries / 4;
+      device::copy_async(to + 2 * Shape::kQueryBytes + t * kPackBytes,
+                         (is_shift ? a.shift : a.delta) + from, true);
     }
     device::commit_copies();
   };
-  if constexpr (kOfKeys) {
-    const TileRows k(p.k, at.batch, at.head, p.width, a.k_packed);
-    const TileRows v(p.v, at.batch, at.head, p.value_width, a.v_packed);
-    load_tile<kRows, kWidth>(memory, k, first, p.keys);
-    load_tile<kRows, kWidth>(memory + Shape::kRowBytes, v, first, p.keys);
-  } else {
-    const TileRows q(p.q, at.batch, at.head, p.width, a.q_packed);
-    const TileRows g(p.grad, at.batch, at.head, p.value_width, a.grad_packed);
-    load_tile<kRows, kWidth>(memory, q, first, p.queries);
-    load_tile<kRows, kWidth>(memory + Shape::kRowBytes, g, first, p.queries);
-  }
-  if (s.more()) load_columns(0);
+  if (s.more()) load_queries(0);
 
   const int lane = int(threadIdx.x) % kWarp;
   const int warp_row = int(threadIdx.x) / kWarp * 16 * kRowTiles;
-  const char* const one = memory + warp_row * kWidth * 2;
-  const char* const other = one + Shape::kRowBytes;
-  const int warp_first = first + warp_row;
+  const char* const keys = memory + warp_row * kWidth * 2;
+  const char* const values = keys + Shape::kKeyBytes;
+  const int warp_first = first_key + warp_row;
   const int warp_last = warp_first + 16 * kRowTiles - 1;
-  at.row = warp_first + lane / 4;
-  float row_shift[kRowTiles][2], row_delta[kRowTiles][2];  // of queries
-  typename Shape::Sum d_first, d_second;                   // dk and dv, or dq and nothing
+  at.key = warp_first + lane / 4;
+  typename Shape::Sum dk, dv;
 #pragma unroll
   for (int i = 0; i < kRowTiles; i++) {
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-      const int64_t from = (at.batch * p.heads + at.head) * a.padded + at.row + 16 * i + 8 * half;
-      row_shift[i][half] = kOfKeys ? 0 : a.shift[from];
-      row_delta[i][half] = kOfKeys ? 0 : a.delta[from];
-    }
 #pragma unroll
     for (int j = 0; j < kWidth / 8; j++) {
 #pragma unroll
       for (int r = 0; r < 4; r++) {
-        d_first[i][j][r] = 0;
-        d_second[i][j][r] = 0;
+        dk[i][j][r] = 0;
+        dv[i][j][r] = 0;
       }
     }
   }
 
+  int32_t* given = nullptr;  // the turn that the block has to pass on
   for (int buffer = 0; s.more(); buffer ^= 1) {
     device::wait_for_copies<0>();
     __syncthreads();
+    if (given && threadIdx.x == 0) device::store_release(given, block + 1);
     at.head = s.head;
-    const int column = s.column;
+    const int tile = s.tile;
     s.next();
-    if (s.more()) load_columns(buffer ^ 1);
-    const bool is_after = kOfKeys ? column + kColumns <= warp_first : column > warp_last;
-    if (p.causal && is_after) continue;
-    at.column = column + lane % 4 * 2;
-    const char* const column_one = beside + buffer * Shape::kBufferBytes;
-    const char* const column_other = column_one + Shape::kColumnBytes;
-    const float* const numbers =
-        reinterpret_cast<const float*>(column_other + Shape::kColumnBytes) + lane % 4 * 2;
+    if (s.more()) load_queries(buffer ^ 1);
+    const char* const queries = beside + buffer * Shape::kBufferBytes;
+    const char* const grads = queries + Shape::kQueryBytes;
+    const float* const numbers = reinterpret_cast<const float*>(grads + Shape::kQueryBytes);
+    char* const changes =
+        beside + (Shape::kOverGrads ? buffer * Shape::kBufferBytes + Shape::kQueryBytes
+                                    : 2 * Shape::kBufferBytes);
 
-    typename Shape::Block weight, change;
-    typename Shape::Halves halves;
-    multiply_rows<S, Shape>(one, column_one, weight);
-    if (!kPlain && a.scaled)
-      each_element<Shape>(
-          [&](int, int, int i, int j, int r) { weight[i][j][r] *= float(p.scale); });
-    const bool is_edge = kOfKeys ? warp_last >= p.keys : column + kColumns > p.keys;
-    const bool is_diagonal =
-        p.causal && (kOfKeys ? column < warp_last : column + kColumns - 1 > warp_first);
-    if (is_edge || is_diagonal) hide_keys<Shape>(p, at, weight);
-    if (!kPlain && p.mask_dtype) mask_block<Shape>(p, at, weight);
-    each_element<Shape>([&](int, int column_at, int i, int j, int r) {
-      const float shift = kOfKeys ? numbers[column_at] : row_shift[i][r >> 1];
-      weight[i][j][r] = device::fast_exp2(multiply_add(weight[i][j][r], a.factor, -shift));
-    });
-    Dropout<Shape> dropout = {};
-    const bool drops = !kPlain && p.drop;
-    if (drops) dropout.draw(p, at);
-    const auto round = [&](const typename Shape::Block& x) {
+#pragma unroll 1
+    for (int c = 0; c < kQueries; c += kColumns) {
+      typename Shape::Halves halves;
+      const int query = tile * kQueries + c;
+      if (!p.causal || query + kColumns > warp_first) {
+        at.query = query + lane % 4 * 2;
+        const char* const queries_here = queries + c * kWidth * 2;
+        const char* const grads_here = grads + c * kWidth * 2;
+        const float* const numbers_here = numbers + c + lane % 4 * 2;
+        typename Shape::Block weight, change;
+        multiply_rows<S, Shape>(keys, queries_here, weight);
+        if (!kPlain && a.scaled)
+          each_element<Shape>(
+              [&](int, int, int i, int j, int r) { weight[i][j][r] *= float(p.scale); });
+        if (warp_last >= p.keys || (p.causal && query < warp_last)) hide_keys<Shape>(p, at, weight);
+        if (!kPlain && p.mask_dtype) mask_block<Shape>(p, at, weight);
+        each_element<Shape>([&](int, int column, int i, int j, int r) {
+          weight[i][j][r] =
+              device::fast_exp2(multiply_add(weight[i][j][r], a.factor, -numbers_here[column]));
+        });
+        Dropout<Shape> dropout = {};
+        const bool drops = !kPlain && p.drop;
+        if (drops) dropout.draw(p, at);
+        const auto round = [&](const typename Shape::Block& x) {
+#pragma unroll
+          for (int i = 0; i < kRowTiles; i++) {
+#pragma unroll
+            for (int j = 0; j < kColumnTiles; j++) {
+              halves[i][j][0] = two_halves<S>(x[i][j][0], x[i][j][1]);
+              halves[i][j][1] = two_halves<S>(x[i][j][2], x[i][j][3]);
+            }
+          }
+        };
+        if (drops) {
+          each_element<Shape>([&](int, int, int i, int j, int r) {
+            change[i][j][r] = dropout.has(i, j, r) ? weight[i][j][r] * float(p.keep_scale) : 0.0f;
+          });
+          round(change);
+        } else {
+          round(weight);
+        }
+        add_rows<S, Shape>(halves, grads_here, dv);
+        multiply_rows<S, Shape>(values, grads_here, change);
+        if (drops)
+          each_element<Shape>([&](int, int, int i, int j, int r) {
+            change[i][j][r] *= dropout.has(i, j, r) ? float(p.keep_scale) : 0.0f;
+          });
+        each_element<Shape>([&](int, int column, int i, int j, int r) {
+          change[i][j][r] = weight[i][j][r] * (change[i][j][r] - numbers_here[kQueries + column]);
+        });
+        round(change);
+        add_rows<S, Shape>(halves, queries_here, dk);
+      } else {
+#pragma unroll
+        for (int i = 0; i < kRowTiles; i++) {
+#pragma unroll
+          for (int j = 0; j < kColumnTiles; j++) {
+            halves[i][j][0] = 0;
+            halves[i][j][1] = 0;
+          }
+        }
+      }
+      if (Shape::kOverGrads) __syncthreads();
 #pragma unroll
       for (int i = 0; i < kRowTiles; i++) {
 #pragma unroll
-        for (int j = 0; j < kColumnTiles; j++) {
-          halves[i][j][0] = two_halves<S>(x[i][j][0], x[i][j][1]);
-          halves[i][j][1] = two_halves<S>(x[i][j][2], x[i][j][3]);
+        for (int half = 0; half < 2; half++) {
+          const int row = warp_row + 16 * i + 8 * half + lane / 4;
+#pragma unroll
+          for (int j = 0; j < kColumnTiles; j++)
+            *reinterpret_cast<uint32_t*>(changes +
+                                         (pack_place<kQueries>(row, 0) ^ (c / 8 + j) * kPackBytes) +
+                                         lane % 4 * 4) = halves[i][j][half];
         }
       }
-    };
-    if constexpr (kOfKeys) {
-      if (drops) {
-        each_element<Shape>([&](int, int, int i, int j, int r) {
-          change[i][j][r] = dropout.has(i, j, r) ? weight[i][j][r] * float(p.keep_scale) : 0.0f;
-        });
-        round(change);
-      } else {
-        round(weight);
-      }
-      add_rows<S, Shape>(halves, column_other, d_second);
     }
-    multiply_rows<S, Shape>(other, column_other, change);
-    if (drops)
-      each_element<Shape>([&](int, int, int i, int j, int r) {
-        change[i][j][r] *= dropout.has(i, j, r) ? float(p.keep_scale) : 0.0f;
-      });
-    each_element<Shape>([&](int, int column_at, int i, int j, int r) {
-      const float delta = kOfKeys ? numbers[kColumns + column_at] : row_delta[i][r >> 1];
-      change[i][j][r] = weight[i][j][r] * (change[i][j][r] - delta);
-    });
-    round(change);
-    add_rows<S, Shape>(halves, column_one, d_first);
+    const int64_t head = int64_t(at.batch) * p.heads + at.head;
+    const int64_t at_tile = head * a.tiles + tile;
+    if (block && threadIdx.x == kWarp) {
+      while (device::load_acquire(a.turns + at_tile) != block) device::pause();
+    }
+    __syncthreads();
+    QueryTile<S, Shape> sum;
+    if (block) sum.load(a.sums, at_tile);
+    else sum.clear();
+    sum.add_product(changes, memory);
+    const int last = p.causal ? int(least(a.blocks - 1, tile * kQueries / kKeys)) : a.blocks - 1;
+    given = block < last ? a.turns + at_tile : nullptr;
+    if (given) sum.store(a.sums, at_tile);
+    else sum.store_result(p, head, tile * kQueries);
   }
   device::wait_for_copies<0>();
+  if (given) {
+    __syncthreads();
+    if (threadIdx.x == 0) device::store_release(given, block + 1);
+  }
 
-  const int64_t rows = kOfKeys ? p.keys : p.queries;
-  float* const to = reinterpret_cast<float*>(kOfKeys ? p.dk : p.dq) + head * rows * p.width;
-  store_sum<Shape>(d_first, to, at.row, rows, int(p.width), float(p.scale));
-  if constexpr (kOfKeys)
-    store_sum<Shape>(d_second, reinterpret_cast<float*>(p.dv) + head * rows * p.value_width, at.row,
-                     rows, int(p.value_width), 1.0f);
+  store_sum<S, Shape>(dk, p.dk + key_head * p.keys * p.width * 2, at.key, p.keys, int(p.width),
+                      float(p.scale));
+  store_sum<S, Shape>(dv, p.dv + key_head * p.keys * p.value_width * 2, at.key, p.keys,
+                      int(p.value_width), 1.0f);
 }
 
-// shift and delta of each query, a warp for each; of the padding such that the weights are 0.
-template <class S> __global__ void __launch_bounds__(kTileThreads)
-    flash_delta(const __grid_constant__ GradientArguments a, float* shift, float* delta,
-                int64_t n) {
+// shift and delta of kPadding queries of a head, of the padding such that the weights are 0; a lane
+// has a pack of a row. Clears the turns of the block's queries.
+template <class S, int kWidth> __global__ void __launch_bounds__(kTileThreads)
+    flash_delta(const __grid_constant__ GradientArguments a, float* shift, float* delta) {
+  constexpr int kLanes = kWidth / kPack;
+  constexpr int kAtOnce = kTileThreads / kLanes;  // rows
   const AttentionPlan& p = a.p;
-  const int lane = int(threadIdx.x) % kWarp;
-  const int64_t warps = int64_t(gridDim.x) * (kTileThreads / kWarp);
-  for (int64_t i = int64_t(blockIdx.x) * (kTileThreads / kWarp) + threadIdx.x / kWarp; i < n;
-       i += warps) {
-    const int64_t head = quotient(i, a.padded);
-    const int64_t batch = quotient(head, p.heads);
-    const int64_t query = i - head * a.padded;
-    const int64_t end = query < p.queries ? query + 1 : query;
-    const Rows<S> g(p.grad, batch, head - batch * p.heads, query, end, p.value_width);
-    const Rows<S> o(p.out, batch, head - batch * p.heads, query, end, p.value_width);
+  const int blocks = a.padded / kPadding;
+  const int head = int(blockIdx.x) / blocks;
+  const int first = (int(blockIdx.x) - head * blocks) * kPadding;
+  const int batch = head / int(p.heads);
+  const int pack = int(threadIdx.x) % kLanes;
+  const int present = int(p.value_width) - pack * kPack;
+  const int64_t column = pack * kPackBytes;
+  const char* const g =
+      p.grad.p + batch * p.grad.batch + (head - batch * p.heads) * p.grad.head + column;
+  const char* const o =
+      p.out.p + batch * p.out.batch + (head - batch * p.heads) * p.out.head + column;
+  const bool packed = a.grad_packed && a.out_packed;
+  if (threadIdx.x < kPadding / kQueries) {
+    const int tile = first / kQueries + int(threadIdx.x);
+    if (tile < a.tiles) a.turns[int64_t(head) * a.tiles + tile] = 0;
+    if (blockIdx.x == 0 && threadIdx.x == 0) *a.ticket = 0;
+  }
+#pragma unroll 4
+  for (int i = int(threadIdx.x) / kLanes; i < kPadding; i += kAtOnce) {
+    const int query = first + i;
     float sum = 0;
-    for (int64_t d = 2 * lane; d < p.value_width; d += 2 * kWarp) {
-      sum = multiply_add(g.at(0, d), o.at(0, d), sum);
-      sum = multiply_add(g.at(0, d + 1), o.at(0, d + 1), sum);
+    if (query < p.queries) {
+      struct alignas(16) Pack {
+        S of[kPack];
+      };
+      const char* const g_row = g + query * p.grad.row;
+      const char* const o_row = o + query * p.out.row;
+      Pack x = {}, y = {};
+      if (packed && present > 0) {
+        x = *reinterpret_cast<const Pack*>(g_row);
+        y = *reinterpret_cast<const Pack*>(o_row);
+      }
+      if (!packed) {
+        for (int e = 0; e < kPack && e < present; e++) {
+          x.of[e] = reinterpret_cast<const S*>(g_row)[e];
+          y.of[e] = reinterpret_cast<const S*>(o_row)[e];
+        }
+      }
+#pragma unroll
+      for (int e = 0; e < kPack; e++) sum = multiply_add(widened(x.of[e]), widened(y.of[e]), sum);
     }
-    sum = sum_warp(sum);
-    if (lane) continue;
+#pragma unroll
+    for (int step = kLanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(kAllLanes, sum, step);
+    if (pack) continue;
     float lse = kMinusInfinity<float>;
-    if (query < p.queries) lse = reinterpret_cast<const float*>(p.lse)[head * p.queries + query];
-    shift[i] = lse == kMinusInfinity<float> ? kHighest<float> : lse * kLog2E;
-    delta[i] = sum;
+    if (query < p.queries)
+      lse = reinterpret_cast<const float*>(p.lse)[int64_t(head) * p.queries + query];
+    const int64_t at = int64_t(head) * a.padded + query;
+    shift[at] = lse == kMinusInfinity<float> ? kHighest<float> : lse * kLog2E;
+    delta[at] = sum;
   }
 }
+
+int64_t padded_queries(const AttentionPlan& p) { return round_up(p.queries, int64_t(kPadding)); }
+int64_t width_of(const AttentionPlan& p) { return max(p.width, p.value_width) <= 64 ? 64 : 128; }
+
+// The parts of the workspace, bytes from its beginning.
+struct GradientLayout {
+  int64_t shift, delta, turns, ticket, sums, bytes;
+  explicit GradientLayout(const AttentionPlan& p) {
+    const int64_t heads = p.batch * p.heads;
+    const int64_t tiles = ceil_div(p.queries, int64_t(kQueries));
+    shift = 0;
+    delta = shift + heads * padded_queries(p) * 4;
+    sums = delta + heads * padded_queries(p) * 4;
+    turns = sums + heads * tiles * kQueries * width_of(p) * 4;
+    ticket = turns + heads * tiles * 4;
+    bytes = ticket + 4;
+  }
+};
 
 template <class S, class Shape> int32_t launch_gradients(GradientArguments& a, void* stream) {
   const AttentionPlan& p = a.p;
-  a.blocks = int32_t(ceil_div(Shape::kOfKeys ? p.keys : p.queries, Shape::kRows));
-  const int64_t heads = Shape::kOfKeys ? p.key_heads : p.heads;
-  const unsigned grid = unsigned(p.batch * heads * a.blocks);
+  a.blocks = int32_t(ceil_div(p.keys, Shape::kKeys));
+  const unsigned grid = unsigned(p.batch * p.key_heads * a.blocks);
   if (grid == 0) return TT_OK;
   const bool plain = !p.mask_dtype && !p.drop && !a.scaled;
   const auto kernel = plain ? flash_gradients<S, Shape, true> : flash_gradients<S, Shape, false>;
   return device::launch(kernel, grid, kTileThreads, Shape::kBytes, stream, a);
 }
-template <class S, int kWidth> int32_t launch_width(GradientArguments& a, void* stream) {
-  const int32_t status = launch_gradients<S, GradientShape<kWidth, false>>(a, stream);
-  if (status != TT_OK) return status;
-  return launch_gradients<S, GradientShape<kWidth, true>>(a, stream);
-}
 
-int64_t padded_queries(const AttentionPlan& p) {
-  return (p.queries + kPadding - 1) / kPadding * kPadding;
-}
-
-template <class S> int32_t launch_backward(const AttentionPlan& p, void* stream, void* workspace) {
+template <class S, class Shape>
+int32_t launch_backward(const AttentionPlan& p, void* stream, void* workspace) {
+  const GradientLayout layout(p);
+  char* const memory = static_cast<char*>(workspace);
   GradientArguments a;
   a.p = p;
   a.padded = int32_t(padded_queries(p));
+  a.tiles = int32_t(ceil_div(p.queries, int64_t(kQueries)));
   a.factor = factor_of(p, &a.scaled);
   a.q_packed = is_packed(p.q, p.width);
   a.k_packed = is_packed(p.k, p.width);
   a.v_packed = is_packed(p.v, p.value_width);
   a.grad_packed = is_packed(p.grad, p.value_width);
-  const int64_t n = p.batch * p.heads * a.padded;
-  float* const shift = static_cast<float*>(workspace);
+  a.out_packed = is_packed(p.out, p.value_width);
+  float* const shift = reinterpret_cast<float*>(memory + layout.shift);
+  float* const delta = reinterpret_cast<float*>(memory + layout.delta);
   a.shift = shift;
-  a.delta = shift + n;
-  if (n) {
-    const int32_t status = device::launch(flash_delta<S>, grid_of(n, kTileThreads / kWarp),
-                                          kTileThreads, 0, stream, a, shift, shift + n, n);
+  a.delta = delta;
+  a.sums = reinterpret_cast<float*>(memory + layout.sums);
+  a.turns = reinterpret_cast<int32_t*>(memory + layout.turns);
+  const unsigned grid = unsigned(p.batch * p.heads * (a.padded / kPadding));
+  a.ticket = grid ? reinterpret_cast<int32_t*>(memory + layout.ticket) : nullptr;
+  if (grid) {
+    const int32_t status = device::launch(flash_delta<S, Shape::kWidth>, grid, kTileThreads, 0,
+                                          stream, a, shift, delta);
     if (status != TT_OK) return status;
   }
-  if (max(p.width, p.value_width) <= 64) return launch_width<S, 64>(a, stream);
-  return launch_width<S, 128>(a, stream);
+  return launch_gradients<S, Shape>(a, stream);
+}
+template <class S> int32_t launch_width(const AttentionPlan& p, void* stream, void* workspace) {
+  if (width_of(p) == 64) return launch_backward<S, GradientShape<64>>(p, stream, workspace);
+  return launch_backward<S, GradientShape<128>>(p, stream, workspace);
 }
 
 }  // namespace
@@ -483,12 +657,10 @@ namespace cuda::flash {
 
 bool serves_backward(const AttentionPlan& p) { return serves(p) && p.keys > kSide; }
 int32_t backward(const AttentionPlan& p, void* stream, void* workspace) {
-  if (p.dtype == TT_F16) return launch_backward<F16>(p, stream, workspace);
-  return launch_backward<BF16>(p, stream, workspace);
+  if (p.dtype == TT_F16) return launch_width<F16>(p, stream, workspace);
+  return launch_width<BF16>(p, stream, workspace);
 }
-size_t backward_workspace(const AttentionPlan& p) {
-  return size_t(p.batch * p.heads * padded_queries(p)) * 2 * sizeof(float);
-}
+size_t backward_workspace(const AttentionPlan& p) { return size_t(GradientLayout(p).bytes); }
 
 }  // namespace cuda::flash
 }  // namespace TT_NS

@@ -10,36 +10,15 @@
 // Q' as a product of its own, which is not added up in f32 meanwhile, makes cuDNN keep d in its
 // workspace: two bytes for each query and key, and the same bits in every run.
 //
-//   workspace   [scratch of the library], backward: [D][Q'][K'][V']
+//   workspace   [scratch of the library], backward: [D]
 #include "kernels/cuda/attention/sdpa.h"
 
 #include <string.h>
 
-#include "kernels/cuda/convert.h"
+#include "base/arith.h"
 #include "kernels/cuda/library.h"
-#include "kernels/cuda/nest.h"
-#include "kernels/cuda/row.h"
 
 namespace TT_NS {
-namespace {
-
-constexpr int kThreads = 256;
-
-// to[i] = from[i]; n: a multiple of 8.
-template <class S> __global__ void __launch_bounds__(kThreads)
-    widen_gradient(const S* from, float* to, int64_t n) {
-  for (int64_t i = first_item(); i < n / 8; i += item_step()) {
-    struct alignas(16) Eight {
-      S of[8];
-    };
-    const Eight x = reinterpret_cast<const Eight*>(from)[i];
-#pragma unroll
-    for (int e = 0; e < 8; e++) to[i * 8 + e] = number_of(x.of[e]);
-  }
-}
-
-}  // namespace
-
 namespace cuda::sdpa {
 namespace {
 
@@ -576,33 +555,10 @@ Entry& entry_of(const Geometry& g) {
 
 // ---- the two rows ----
 
-// The parts of the workspace, bytes from its beginning.
-struct Layout {
-  int64_t delta, dq, dk, dv, bytes;
-};
-Layout layout_of(const AttentionPlan& p, Task task, const Entry& e) {
-  Layout r = {};
-  r.bytes = round_up(e.scratch, int64_t(256));
-  if (task == kForward) return r;
-  const auto take = [&](int64_t bytes) {
-    const int64_t at = r.bytes;
-    r.bytes += round_up(bytes, int64_t(256));
-    return at;
-  };
-  r.delta = take(p.batch * p.heads * p.queries * 4);
-  r.dq = take(p.batch * p.heads * p.queries * p.width * kItem);
-  r.dk = take(p.batch * p.key_heads * p.keys * p.width * kItem);
-  r.dv = take(p.batch * p.key_heads * p.keys * p.value_width * kItem);
-  return r;
-}
-
-int32_t widen(int32_t dtype, const char* from, char* to, int64_t n, void* stream) {
-  const auto launch = [&](auto s) {
-    using S = decltype(s);
-    return device::launch(widen_gradient<S>, grid_of(n / 8, kThreads), kThreads, 0, stream,
-                          reinterpret_cast<const S*>(from), reinterpret_cast<float*>(to), n);
-  };
-  return dtype == TT_F16 ? launch(F16{}) : launch(BF16{});
+// A workspace: the scratch of the library and, for backward passes, delta at delta_place.
+int64_t delta_place(const Entry& e) { return round_up(e.scratch, int64_t(256)); }
+int64_t workspace_of(const AttentionPlan& p, Task task, const Entry& e) {
+  return delta_place(e) + (task == kForward ? 0 : p.batch * p.heads * p.queries * 4);
 }
 
 // Binds the tensors of a graph, and runs it.
@@ -652,7 +608,7 @@ size_t workspace_bytes(const AttentionPlan& p, Task task) {
   if (!geometry_of(p, task, &g) || !g_file.is_open()) return 0;
   const LaunchLock lock(&g_busy);
   const Entry& e = entry_of(g);
-  return e.ready ? size_t(layout_of(p, task, e).bytes) : 0;
+  return e.ready ? size_t(workspace_of(p, task, e)) : 0;
 }
 int32_t run(const AttentionPlan& p, Task task, void* stream, void* workspace) {
   Geometry g;
@@ -661,8 +617,6 @@ int32_t run(const AttentionPlan& p, Task task, void* stream, void* workspace) {
   Entry& e = entry_of(g);
   void* const handle = e.ready ? handle_of(g.device) : nullptr;
   if (!handle || g_library.set_stream(handle, stream) != 0) return TT_NOT_IMPLEMENTED;
-  const Layout at = layout_of(p, task, e);
-  char* const memory = static_cast<char*>(workspace);
   const float scale = float(p.scale);
   const float one = 1;
   const float minus_infinity = -__builtin_inff();
@@ -676,24 +630,17 @@ int32_t run(const AttentionPlan& p, Task task, void* stream, void* workspace) {
   if (p.causal) pack.bind(kUidMinusInfinity, &minus_infinity);
   if (task == kBackward) {
     pack.bind(kUidG, p.grad.p);
-    pack.bind(kUidDelta, memory + at.delta);
-    pack.bind(kUidDq, memory + at.dq);
-    pack.bind(kUidDk, memory + at.dk);
-    pack.bind(kUidDv, memory + at.dv);
+    pack.bind(kUidDelta, static_cast<char*>(workspace) + delta_place(e));
+    pack.bind(kUidDq, p.dq);
+    pack.bind(kUidDk, p.dk);
+    pack.bind(kUidDv, p.dv);
     pack.bind(kUidOne, &one);
   }
   if (!pack.run(handle, e.plan, workspace)) {
     e.ready = false;
     return TT_NOT_IMPLEMENTED;
   }
-  if (task == kForward) return TT_OK;
-  int32_t status =
-      widen(p.dtype, memory + at.dq, p.dq, p.batch * p.heads * p.queries * p.width, stream);
-  if (status != TT_OK) return status;
-  status = widen(p.dtype, memory + at.dk, p.dk, p.batch * p.key_heads * p.keys * p.width, stream);
-  if (status != TT_OK) return status;
-  return widen(p.dtype, memory + at.dv, p.dv, p.batch * p.key_heads * p.keys * p.value_width,
-               stream);
+  return TT_OK;
 }
 
 }  // namespace cuda::sdpa

@@ -94,4 +94,10 @@ inline void ldmatrix_transposed(uint32_t (&d)[4], const void* base, int offset,
 
 inline float fast_exp2(float x) { return ::exp2f(x); }
 
+// Blocks run one after the other: one that has to wait would do so for ever.
+inline int32_t load_acquire(const int32_t* p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+inline void store_release(int32_t* p, int32_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
+[[noreturn]] inline void pause() { emu::fault("a block waits for one that has not run"); }
+inline uint4 load_shared(const uint4* p) { return *p; }
+
 }  // namespace TT_NS::device

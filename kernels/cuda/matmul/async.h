@@ -7,6 +7,10 @@
 //                                       2 (lane % 4) of row lane / 4
 //   ldmatrix_transposed                 the same of the transposed matrices
 //   fast_exp2                           2^x to 2 ulp; results below 2^-126 are 0
+//   load_acquire, store_release         of numbers by which blocks of a launch order what they read
+//                                       and write; in between they wait by pause, for blocks that
+//                                       run already
+//   load_shared                         16 bytes that another block may have written
 #pragma once
 
 #include "kernels/cuda/device.h"
@@ -51,6 +55,24 @@ __device__ __forceinline__ float fast_exp2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
+}
+
+__device__ __forceinline__ int32_t load_acquire(const int32_t* p) {
+  int32_t x;
+  asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
+  return x;
+}
+__device__ __forceinline__ void store_release(int32_t* p, int32_t x) {
+  asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
+}
+__device__ __forceinline__ void pause() { __nanosleep(100); }
+__device__ __forceinline__ uint4 load_shared(const uint4* p) {
+  uint4 x;
+  asm volatile("ld.global.cg.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "l"(p)
+               : "memory");
+  return x;
 }
 
 }  // namespace TT_NS::device
