@@ -86,7 +86,7 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
   load_chunk();
 
   const SimtLane lane = simt_lane();
-  const int warp_row = lane.warp * (kQueries / 4);
+  const int warp_row = (lane.warp + block_turn()) % 4 * (kQueries / 4);
   const SimtPlace<kQueries> place = {warp_row + 4 * lane.few, 16, 4 * lane.many, kStrip};
   int row_place[kRowsEach / 4], key_place[kKeysEach / 4];
 #pragma unroll
@@ -104,7 +104,9 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
   }
 
   for (; b.key < end; b.key += kSide) {
-    const bool takes_part = !p.causal || b.key < b.query + warp_row + kQueries / 4;
+    // Of this tile; the last query of the warp attends to them.
+    const int keys_left = p.causal ? int(b.query - b.key) + warp_row + kQueries / 4 : int(kSide);
+    const bool takes_part = keys_left > 0;
     float score[kRowsEach][kKeysEach];
 #pragma unroll
     for (int i = 0; i < kRowsEach; i++) {
@@ -151,9 +153,11 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
       const int pack = s * kChunkKeys % kStrip / 4;
       constexpr int kDepth = kChunkKeys < kStrip ? kChunkKeys : kStrip;
 #pragma unroll
-      for (int n = 0; n < kChunkKeys / kDepth; n++)
-        add_rows<kDepth>(these + n * kQueries * kStrip, row_place, pack,
-                         values + n * kDepth * kStrip, lane.many, kChunkKeys * kStrip, acc);
+      for (int n = 0; n < kChunkKeys / kDepth; n++) {
+        const int packs = packs_of(keys_left - s * kChunkKeys - n * kDepth, kDepth);
+        add_rows(these + n * kQueries * kStrip, row_place, pack, packs,
+                 values + n * kDepth * kStrip, lane.many, kChunkKeys * kStrip, acc);
+      }
     }
     if (takes_part) __syncwarp();
   }

@@ -78,14 +78,14 @@ __device__ __forceinline__ void add_dots(const float* a, const int (&a_place)[kA
   }
 }
 
-// sum[i][j] += sum over k of x[row i][k] y[k][column j], over kDepth columns of x, of which `first`
-// is the first pack. Columns 4 g … of the thread are a pack of strip g of y.
-template <int kDepth, int kA, int kB>
+// sum[i][j] += sum over k of x[row i][k] y[k][column j], over `packs` packs of columns of x from
+// pack `first` on. Columns 4 g … of the thread are a pack of strip g of y.
+template <int kA, int kB>
 __device__ __forceinline__ void add_rows(const float* x, const int (&x_place)[kA / 4], int first,
-                                         const float* y, int y_pack, int y_strip,
+                                         int packs, const float* y, int y_pack, int y_strip,
                                          float (&sum)[kA][kB]) {
 #pragma unroll 1
-  for (int k = 0; k < kDepth / 4; k++) {
+  for (int k = 0; k < packs; k++) {
     Four u[kA];
 #pragma unroll
     for (int i = 0; i < kA; i++)
@@ -106,13 +106,13 @@ __device__ __forceinline__ void add_rows(const float* x, const int (&x_place)[kA
   }
 }
 
-// sum[i][j] += sum over kDepth rows of x[row][column i] y[row][column j]. Columns 4 g … of x are
-// pack x_pack + 4 g, those of y are pack y_pack of strip g.
+// sum[i][j] += sum over rows 4 first … kDepth - 1 of x[row][column i] y[row][column j]. Columns
+// 4 g … of x are pack x_pack + 4 g, those of y are pack y_pack of strip g.
 template <int kDepth, int kA, int kB>
 __device__ __forceinline__ void add_columns(const float* x, int x_pack, const float* y, int y_pack,
-                                            float (&sum)[kA][kB]) {
+                                            int first, float (&sum)[kA][kB]) {
 #pragma unroll 1
-  for (int k = 0; k < kDepth / 4; k++) {
+  for (int k = first; k < kDepth / 4; k++) {
     const float* const y_row = y + strip_place(4 * k, y_pack);
 #pragma unroll
     for (int e = 0; e < 4; e++) {
@@ -223,6 +223,15 @@ __device__ __forceinline__ void finish_scores(const SimtArguments& a, const Atte
       score[i][j] = place.key_of(j) < end ? score[i][j] : kMinusInfinity<float>;
   }
 }
+
+// The packs of n keys, of which `left` are the first that matter.
+__device__ __forceinline__ int packs_of(int left, int n) {
+  const int most = left < n ? left : n;
+  return most > 0 ? (most + 3) / 4 : 0;
+}
+
+// Two bits of the block: warps with less to do are others in other blocks.
+__device__ __forceinline__ int block_turn() { return int(blockIdx.x * 0x9E3779B1u >> 30); }
 
 // Adds up, or finds the maximum of, the eight lanes `many`.
 __device__ __forceinline__ float many_sum(float x) {

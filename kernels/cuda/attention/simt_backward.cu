@@ -38,6 +38,46 @@ template <int kWidth_, int kSide_, int kBlocks_> struct SimtGradientShape {
   static constexpr int kStripsEach = kStrips * kQueryWarps / 4;
 };
 
+// For a block with all keys, as score_gradients in backward.cu: divides p in `weights` by its sum,
+// and replaces dz f in `changes` by ds, where delta is the sum of p dz f.
+template <int kSide> __device__ __forceinline__ void finish_rows(float* weights, float* changes) {
+  constexpr int kEach = kTileThreads / kSide;  // threads of a row
+  const int row = int(threadIdx.x) / kEach;
+  const int first = int(threadIdx.x) % kEach;
+  const auto each_pack = [&](const auto& f) {
+#pragma unroll 1
+    for (int n = first; n < kSide / 4; n += kEach) {
+      const int at = n / kStripPacks * kSide * kStrip + strip_place(row, n % kStripPacks);
+      f(*reinterpret_cast<Four*>(weights + at), *reinterpret_cast<Four*>(changes + at));
+    }
+  };
+  float sum = 0, delta = 0;
+  each_pack([&](const Four& weight, const Four& change) {
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+      sum += weight.of[e];
+      delta = multiply_add(weight.of[e], change.of[e], delta);
+    }
+  });
+#pragma unroll
+  for (int other = 1; other < kEach; other *= 2) {
+    sum += __shfl_xor_sync(kAllLanes, sum, other);
+    delta += __shfl_xor_sync(kAllLanes, delta, other);
+  }
+  const float share = sum > 0 ? 1.0f / sum : 0.0f;
+  delta *= share;
+  each_pack([&](Four& weight, Four& change) {
+    Four p = weight, ds = change;
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+      p.of[e] *= share;
+      ds.of[e] = p.of[e] * (ds.of[e] - delta);
+    }
+    weight = p;
+    change = ds;
+  });
+}
+
 template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kBlocks)
     simt_gradients(const __grid_constant__ SimtArguments a) {
   constexpr int kSide = Shape::kSide, kStrips = Shape::kStrips, kTile = Shape::kTile;
@@ -66,7 +106,9 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
 
   const SimtLane lane = simt_lane();
   const bool has_weights = lane.warp < 2;
-  const int half = lane.warp % 2;
+  const bool has_all = p.keys <= kSide;
+  const int turn = block_turn() + lane.warp;
+  const int half = turn % 2;
   // Rows 4 many, keys of the warp's half.
   const SimtPlace<kSide> place = {4 * lane.many, kStrip, half * (kSide / 2) + 4 * lane.few, 16};
   int row_place[kRowsEach / 4], key_place[kKeysEach / 4];
@@ -76,7 +118,8 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
   for (int g = 0; g < kKeysEach / 4; g++) key_place[g] = strip_place(place.key_of(4 * g), 0);
   const int key_pack = place.key % kStrip / 4;
   const int key_strip = place.key / kStrip * kSide * kStrip;  // of weights and changes
-  const int dq_row = lane.warp % Shape::kQueryWarps * 16 + 4 * lane.few;
+  const int dq_warp_row = turn % Shape::kQueryWarps * 16;
+  const int dq_row = dq_warp_row + 4 * lane.few;
   const int dq_strip = lane.warp / Shape::kQueryWarps * kStripsEach;
   const int dq_place[1] = {strip_place(dq_row, 0)};
   float* const dq_split = a.dq + int64_t(split) * p.batch * p.heads * p.queries * width;
@@ -146,11 +189,16 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
         place.store(weights, score);
       }
       __syncthreads();
-      if (!has_weights) {
-        if (p.drop)
-          place.change(changes, score, [&](int row, int column, float x) {
-            return x * keep_factor<float>(p, b, row, column);
-          });
+      if (!has_weights && p.drop)
+        place.change(changes, score, [&](int row, int column, float x) {
+          return x * keep_factor<float>(p, b, row, column);
+        });
+      if (has_all) {
+        if (!has_weights) place.store(changes, score);
+        __syncthreads();
+        finish_rows<kSide>(weights, changes);
+        __syncthreads();
+      } else if (!has_weights) {
 #pragma unroll
         for (int i = 0; i < kRowsEach; i++) {
           const float its_delta = delta[place.query_of(i)];
@@ -167,14 +215,18 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
       }
       if (p.drop) {
         __syncthreads();
-        if (has_weights)
+        if (has_weights) {
+          place.load(weights, score);
           place.change(weights, score, [&](int row, int column, float x) {
             return x * keep_factor<float>(p, b, row, column);
           });
+        }
         __syncwarp();
       }
+      const bool is_diagonal = p.causal && query == key;
       add_columns<kSide>((has_weights ? weights : changes) + key_strip, key_pack,
-                         has_weights ? gradients : queries, lane.many, sum);
+                         has_weights ? gradients : queries, lane.many,
+                         is_diagonal ? half * (kSide / 8) : 0, sum);
       __syncthreads();
       query += kSide;
       if (query >= p.queries) {
@@ -205,11 +257,14 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
 #pragma unroll
         for (int j = 0; j < 4 * kStripsEach; j++) dq[i][j] = 0;
       }
+      const int keys_left = is_diagonal ? dq_warp_row + 16 : kSide;
       const float* const key_columns = keys + dq_strip * kSide * kStrip;
 #pragma unroll
-      for (int s = 0; s < kSide / kStrip; s++)
-        add_rows<kStrip>(changes + s * kSide * kStrip, dq_place, 0,
-                         key_columns + s * kStrip * kStrip, lane.many, kSide * kStrip, dq);
+      for (int s = 0; s < kSide / kStrip; s++) {
+        const int packs = packs_of(keys_left - s * kStrip, kStrip);
+        add_rows(changes + s * kSide * kStrip, dq_place, 0, packs,
+                 key_columns + s * kStrip * kStrip, lane.many, kSide * kStrip, dq);
+      }
       each_dq([&](int i, int s, Four* at) {
         Four item;
 #pragma unroll
@@ -351,8 +406,8 @@ bool serves_backward(const AttentionPlan& p) {
   const auto is_aligned = [](const char* x) {
     return reinterpret_cast<uintptr_t>(x) % sizeof(Four) == 0;
   };
-  return serves(p) && p.keys > kSide && is_packed(p.grad, p.value_width, sizeof(float)) &&
-         is_aligned(p.dq) && is_aligned(p.dk) && is_aligned(p.dv);
+  return serves(p) && is_packed(p.grad, p.value_width, sizeof(float)) && is_aligned(p.dq) &&
+         is_aligned(p.dk) && is_aligned(p.dv);
 }
 int32_t backward(const AttentionPlan& p, void* stream, void* workspace) {
   const int64_t width = max(p.width, p.value_width);
