@@ -50,9 +50,9 @@ inline int64_t long_row(SortPlan* p) {
 }  // namespace sort_detail
 
 // Sets all fields but the pointers; row = 0. Returns the size of the workspace in bytes; -1 on
-// overflow.
+// overflow. splits: long rows may be divided into tasks, one row a launch.
 inline int64_t build_sort(SortPlan* p, int32_t dtype, int64_t outer, int64_t n, int64_t inner,
-                          int64_t k, bool descending) {
+                          int64_t k, bool descending, bool splits = true) {
   p->path = kSortRows;
   p->dtype = dtype;
   p->descending = descending;
@@ -68,8 +68,8 @@ inline int64_t build_sort(SortPlan* p, int32_t dtype, int64_t outer, int64_t n, 
   const bool few = k <= kSortFew && n / 4 >= k;
   one_stage(&p->run, k ? rows : 0, row_grain(4 * min(n, kRowTile * kRowTile)));
   if (n <= kSortFew || k == 0) return 0;
-  if (few) return n < 2 * sort_detail::kLong || many ? 0 : sort_detail::first_of_long(p);
-  if (n >= sort_detail::kLong && (!many || n >= 8 * sort_detail::kLong))
+  if (few) return n < 2 * sort_detail::kLong || many || !splits ? 0 : sort_detail::first_of_long(p);
+  if (splits && n >= sort_detail::kLong && (!many || n >= 8 * sort_detail::kLong))
     return sort_detail::long_row(p);
   p->slot_bytes = 2 * item * n;
   return sort_detail::slots_of(&p->run, rows, p->slot_bytes);

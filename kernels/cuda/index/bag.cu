@@ -9,6 +9,7 @@ namespace TT_NS {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kAtOnce = 4;  // rows that a thread reads before it adds the first one
 
 struct BagArguments {
   int64_t n, bags, per_bag, rows, width, row_stride, skipped;
@@ -33,6 +34,15 @@ struct BagArguments {
   }
 };
 
+// T is double for f64, float for the other floats.
+template <class T> __device__ __forceinline__ T read(const char* p, int32_t dtype) {
+  if constexpr (sizeof(T) == 4) {
+    if (dtype == TT_F16) return widen(*reinterpret_cast<const F16*>(p));
+    if (dtype == TT_BF16) return widen(*reinterpret_cast<const BF16*>(p));
+  }
+  return *reinterpret_cast<const T*>(p);
+}
+
 template <class T> __global__ void __launch_bounds__(kThreads)
     reduce_bags(const __grid_constant__ BagArguments p) {
   const int64_t size = item_size(p.dtype);
@@ -42,15 +52,26 @@ template <class T> __global__ void __launch_bounds__(kThreads)
     const int64_t end = p.begin_of(bag + 1);
     int64_t taken = 0;
     T sum = 0;
-    for (int64_t i = p.begin_of(bag); i < end; i++) {
-      const int64_t row = p.row_of(i);
-      if (row == p.skipped) continue;
-      const T x = load_element<T>(p.table + row * p.row_stride + column * size, p.dtype);
-      taken++;
-      if (p.reduce != kBagMax) {
-        sum += p.factor ? x * load_element<T>(p.factor + i * size, p.dtype) : x;
-      } else if (taken == 1 || (!(x <= sum) && sum == sum)) {
-        sum = x;
+    for (int64_t first = p.begin_of(bag); first < end; first += kAtOnce) {
+      int64_t row[kAtOnce];
+      T x[kAtOnce];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; j++) row[j] = first + j < end ? p.row_of(first + j) : p.skipped;
+#pragma unroll
+      for (int j = 0; j < kAtOnce; j++) {
+        const bool counts = first + j < end && row[j] != p.skipped;
+        const char* const from = p.table + (counts ? row[j] : 0) * p.row_stride + column * size;
+        x[j] = read<T>(from, p.dtype);
+      }
+#pragma unroll
+      for (int j = 0; j < kAtOnce; j++) {
+        if (first + j >= end || row[j] == p.skipped) continue;
+        taken++;
+        if (p.reduce != kBagMax) {
+          sum += p.factor ? x[j] * read<T>(p.factor + (first + j) * size, p.dtype) : x[j];
+        } else if (taken == 1 || (!(x[j] <= sum) && sum == sum)) {
+          sum = x[j];
+        }
       }
     }
     if (p.reduce == kBagMean && taken > 1) sum = sum / T(taken);

@@ -23,8 +23,9 @@ TensorPair sorted_rows(const Tensor& self, int64_t d, int64_t k, bool descending
   TensorRef indices = new_tensor(shape, Dtype::kI64, self.device);
   if (indices->numel) {
     SortPlan plan;
-    const int64_t bytes =
-        build_sort(&plan, int32_t(self.dtype), self.numel / n / inner, n, inner, k, descending);
+    const bool splits = self.device.type != TT_CUDA;  // whose kernels divide all rows at once
+    const int64_t bytes = build_sort(&plan, int32_t(self.dtype), self.numel / n / inner, n, inner,
+                                     k, descending, splits);
     if (bytes < 0) fail_arg(TT_SHAPE, "self", "self is {}: too large to sort", self.sizes());
     Workspace workspace(bytes, self.device);
     plan.in = x->data;
