@@ -343,7 +343,7 @@ inline RowLaunch row_launch(int64_t outer, int64_t dim, int64_t inner, int64_t i
     rows = min<int64_t>(outer, kRowShared / kWarp);
     l.block = dim3(kWarp, unsigned(rows));
   } else {
-    const unsigned most = dim <= 8192 ? 256u : unsigned(kRowThreads);
+    const unsigned most = dim <= 4096 ? 256u : unsigned(kRowThreads);
     l.block = dim3(dim <= 2048 ? 128u : most);
   }
   l.grid = unsigned(min(ceil_div(outer, rows), kMaxRowGrid));

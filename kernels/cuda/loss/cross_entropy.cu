@@ -51,13 +51,13 @@ struct LossArguments {
 template <class S> __global__ void __launch_bounds__(kRowThreads)
     entropies(const __grid_constant__ LossArguments a) {
   using T = Compute<S>;
-  TT_SHARED(OnlineSum<T>, shared, kRowShared);
+  TT_SHARED(OnlineSum<S>, shared, kRowShared);
   for_rows(a.g, [&](const Row& r) {
     const S* const x = reinterpret_cast<const S*>(a.p.x) + r.at;
-    OnlineSum<T> part = OnlineSum<T>::empty();
+    OnlineSum<S> part = OnlineSum<S>::empty();
     read_row(r, Rows<S, 1>{{x}, a.g.inner, {nullptr}},
              [&]<int kN>(int64_t, const T(&v)[1][kN]) { part.add(v[0]); });
-    const OnlineSum<T> all = online_total(r, part, shared);
+    const OnlineSum<S> all = online_total(r, part, shared);
     if (!r.leads()) return;
     const T lse = all.top + math::log(all.sum);
     if (a.p.lse) reinterpret_cast<T*>(a.p.lse)[r.index] = lse;
@@ -78,10 +78,11 @@ template <class S> __global__ void __launch_bounds__(kRowThreads)
     const T scale = row.scale();
     write_row(r, Rows<S, 1>{{x}, a.g.inner, {nullptr}}, dx, a.g.inner,
               [&]<int kN>(int64_t i, const T(&v)[1][kN], T(&d)[kN]) {
+                const int here = uint64_t(t - i) < uint64_t(kN) ? int(t - i) : -1;
 #pragma unroll
                 for (int j = 0; j < kN; j++) {
-                  const T probability = math::exp(v[0][j] - lse);
-                  d[j] = t < 0 ? T(0) : (probability - T(i + j == t)) * scale;
+                  const T probability = exp_of<S>(v[0][j] - lse);
+                  d[j] = t < 0 ? T(0) : (probability - T(j == here)) * scale;
                 }
               });
   });

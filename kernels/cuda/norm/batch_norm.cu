@@ -17,74 +17,91 @@ constexpr int kThreads = 256;
 struct ChannelArguments {
   ColumnShape s;
   ChannelSumPlan p;
-  void* parts;  // [2][n_chunks][channels] of the compute type
+  void* parts;   // [2][n_chunks][channels] of the compute type
+  int64_t unit;  // elements of a position
 };
 
-template <class S> __global__ void __launch_bounds__(kRowShared)
+// A position is a pack of kN elements.
+template <class S, int kN> __global__ void __launch_bounds__(kRowShared)
     channel_parts(const __grid_constant__ ChannelArguments a) {
   using T = Compute<S>;
-  TT_SHARED(TwoSums<T>, shared, kRowShared);
+  using Numbers = Pack<S, kN>;
+  TT_SHARED(Spread<T>, spreads, kRowShared);
+  TT_SHARED(TwoSums<T>, products, kRowShared);
   const ChannelSumPlan& p = a.p;
-  const S* const x = reinterpret_cast<const S*>(p.x);
-  const S* const g = reinterpret_cast<const S*>(p.g);
+  const Numbers* const x = reinterpret_cast<const Numbers*>(p.x);
+  const Numbers* const g = reinterpret_cast<const Numbers*>(p.g);
   for_columns(a.s, [&](const ColumnWork& w) {
-    TwoSums<T> part = {0, 0};
+    TwoSums<T> sums = {0, 0};
     if (g) {
       const T mean = w.inside ? reinterpret_cast<const T*>(p.mean)[w.column] : T(0);
-      w.each([&](int64_t at, int64_t) {
-        const T gv = number_of(g[at]);
-        part.a += gv;
-        part.b += gv * (number_of(x[at]) - mean);
+      w.each([&]<int kMany>(const int64_t(&at)[kMany], int64_t) {
+        Numbers xs[kMany], gs[kMany];
+#pragma unroll
+        for (int u = 0; u < kMany; u++) {
+          xs[u] = x[at[u]];
+          gs[u] = g[at[u]];
+        }
+#pragma unroll
+        for (int u = 0; u < kMany; u++) {
+#pragma unroll
+          for (int j = 0; j < kN; j++) {
+            const T gv = number_of(gs[u].v[j]);
+            sums.a += gv;
+            sums.b += gv * (number_of(xs[u].v[j]) - mean);
+          }
+        }
       });
-      part = w.total(part, shared);
+      sums = w.total(sums, products);
     } else {
-      w.each([&](int64_t at, int64_t) { part.a += number_of(x[at]); });
-      const T mean = w.total(part, shared).a / T(w.to - w.from);
-      part = {0, 0};
-      w.each([&](int64_t at, int64_t) {
-        const T d = number_of(x[at]) - mean;
-        part.b += d * d;
+      Spread<T> spread = {0, 0, 0};
+      w.each([&]<int kMany>(const int64_t(&at)[kMany], int64_t) {
+        Numbers xs[kMany];
+#pragma unroll
+        for (int u = 0; u < kMany; u++) xs[u] = x[at[u]];
+        spread = spread + spread_of<S>(xs);
       });
-      part = {mean, w.total(part, shared).b};
+      spread = w.total(spread, spreads);
+      sums = {spread.mean, spread.squares};
     }
     if (!w.leads()) return;
     T* const parts = static_cast<T*>(a.parts) + w.chunk * p.channels + w.column;
-    parts[0] = part.a;
-    parts[a.s.n_chunks * p.channels] = part.b;
+    parts[0] = sums.a;
+    parts[a.s.n_chunks * p.channels] = sums.b;
   });
 }
 
-// Means and squared deviations are combined after Chan, Golub, LeVeque (1983).
+// A warp for each channel.
 template <class T> __global__ void __launch_bounds__(kThreads)
     join_channels(const __grid_constant__ ChannelArguments a) {
-  const int64_t c = int64_t(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t c = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
   const ChannelSumPlan& p = a.p;
   if (c >= p.channels) return;
   const T* const first = static_cast<const T*>(a.parts) + c;
   const T* const second = first + a.s.n_chunks * p.channels;
   T* const out = reinterpret_cast<T*>(p.out) + c;
+  const auto plus = [](const auto& u, const auto& v) { return u + v; };
   if (p.g) {
-    double sum = 0, products = 0;
-    for (int64_t k = 0; k < a.s.n_chunks; k++) {
-      sum += double(first[k * p.channels]);
-      products += double(second[k * p.channels]);
-    }
-    out[0] = T(sum);
-    out[p.channels] = T(products * double(reinterpret_cast<const T*>(p.rstd)[c]));
+    TwoSums<double> sums = {0, 0};
+    for (int64_t k = threadIdx.x; k < a.s.n_chunks; k += kWarp)
+      sums = sums + TwoSums<double>{double(first[k * p.channels]), double(second[k * p.channels])};
+    sums = combine_warp(sums, plus);
+    if (threadIdx.x != 0) return;
+    out[0] = T(sums.a);
+    out[p.channels] = T(sums.b * double(reinterpret_cast<const T*>(p.rstd)[c]));
     return;
   }
-  double mean = 0, squares = 0, n = 0;
-  for (int64_t k = 0; k < a.s.n_chunks; k++) {
+  Spread<double> all = {0, 0, 0};
+  for (int64_t k = threadIdx.x; k < a.s.n_chunks; k += kWarp) {
     const int64_t from = k * a.s.chunk;
-    const double m = double(a.s.positions - from < a.s.chunk ? a.s.positions - from : a.s.chunk);
-    const double all = n + m;
-    const double delta = double(first[k * p.channels]) - mean;
-    mean += delta * (m / all);
-    squares += double(second[k * p.channels]) + delta * delta * (n * m / all);
-    n = all;
+    const int64_t n = a.s.positions - from < a.s.chunk ? a.s.positions - from : a.s.chunk;
+    all = all + Spread<double>{double(n * a.unit), double(first[k * p.channels]),
+                               double(second[k * p.channels])};
   }
-  const double variance = squares / n;
-  out[0] = T(mean);
+  all = combine_warp(all, plus);
+  if (threadIdx.x != 0) return;
+  const double variance = all.squares / all.n;
+  out[0] = T(all.mean);
   out[p.channels] = T(1 / math::sqrt(variance + p.eps));
   out[2 * p.channels] = T(variance);
 }
@@ -141,15 +158,22 @@ template <class S, int kN> __global__ void __launch_bounds__(kThreads)
   if (!p.g || p.sums) x = *reinterpret_cast<const Numbers*>(reinterpret_cast<const S*>(p.x) + i);
   if (p.g) g = *reinterpret_cast<const Numbers*>(reinterpret_cast<const S*>(p.g) + i);
   Numbers y;
+  Coefficients<T> k(p, c);
 #pragma unroll
   for (int j = 0; j < kN; j++) {
-    const Coefficients<T> k(p, p.inner == 1 ? c + j : c);
+    if (j > 0 && p.inner == 1) k = Coefficients<T>(p, c + j);
     const T of_g = (number_of(g.v[j]) - k.g_mean) * k.b;
     const T rest = p.g ? of_g : k.shift;
     const bool uses_x = !p.g || p.sums;
     y.v[j] = stored_as<S>(uses_x ? (number_of(x.v[j]) - k.mean) * k.a + rest : rest);
   }
   *reinterpret_cast<Numbers*>(reinterpret_cast<S*>(p.y) + i) = y;
+}
+
+int64_t unit_of(const ChannelSumPlan& p) {
+  const int64_t pack = 16 / kItemSize[p.dtype];
+  const bool packs = p.inner > 1 && p.inner % pack == 0 && is_aligned(p.x) && is_aligned(p.g);
+  return packs ? pack : 1;
 }
 
 }  // namespace
@@ -159,18 +183,23 @@ namespace cuda {
 int32_t channel_sums(const void* plan, void* stream, void* workspace) {
   const ChannelSumPlan& p = *static_cast<const ChannelSumPlan*>(plan);
   if (p.channels == 0) return TT_OK;
-  const ColumnLaunch l = column_launch(p.channels, p.outer, p.inner);
-  const ChannelArguments a = {l.s, p, workspace};
+  const int64_t unit = unit_of(p);
+  const ColumnLaunch l = column_launch(p.channels, p.outer, p.inner, unit);
+  const ChannelArguments a = {l.s, p, workspace, unit};
   const int32_t status = with_floating(p.dtype, [&](auto s) {
-    return device::launch(channel_parts<decltype(s)>, l.grid, l.block, 0, stream, a);
+    using S = decltype(s);
+    const auto kernel = unit > 1 ? channel_parts<S, kPackOf<S>> : channel_parts<S, 1>;
+    return device::launch(kernel, l.grid, l.block, 0, stream, a);
   });
   if (status != TT_OK) return status;
   const auto join = p.dtype == TT_F64 ? join_channels<double> : join_channels<float>;
-  return device::launch(join, blocks_for(p.channels, kThreads, 1), kThreads, 0, stream, a);
+  constexpr int kJoined = kThreads / kWarp;
+  return device::launch(join, blocks_for(p.channels, kJoined, 1), dim3(kWarp, kJoined), 0, stream,
+                        a);
 }
 size_t channel_sums_workspace(const void* plan) {
   const ChannelSumPlan& p = *static_cast<const ChannelSumPlan*>(plan);
-  const ColumnShape s = column_launch(p.channels, p.outer, p.inner).s;
+  const ColumnShape s = column_launch(p.channels, p.outer, p.inner, unit_of(p)).s;
   return size_t(2 * s.n_chunks * p.channels * (p.dtype == TT_F64 ? 8 : 4));
 }
 

@@ -1,8 +1,10 @@
 // layer_norm and its backward.
 //   x, y, g, dx: (rows, n); weight, bias, dweight, dbias: (n); mean, rstd: (rows)
-// dx is computed row by row. dweight and dbias are sums over rows, computed by columns: chunks of
-// rows to workspace [2][n_chunks][n], then their sum.
+// dweight and dbias are sums over rows: chunks of rows to workspace [2][n_chunks][n], then their
+// sum. Where registers hold rows, they are computed in the pass over rows that computes dx, else by
+// columns.
 #include "kernels/cuda/norm/column_sums.h"
+#include "kernels/cuda/norm/team.h"
 #include "kernels/cuda/rows.h"
 #include "plan/norm_plan.h"
 
@@ -19,43 +21,57 @@ struct LayerNormArguments {
 };
 
 template <class T>
-__device__ __forceinline__ void put_stats(const LayerNormPlan& p, const Row& r, T mean, T rstd) {
-  if (!r.leads()) return;
-  const int64_t at = r.index * item_size(p.stat_dtype);
+__device__ __forceinline__ void put_stats(const LayerNormPlan& p, int64_t row, T mean, T rstd) {
+  const int64_t at = row * item_size(p.stat_dtype);
   store_element(p.mean + at, p.stat_dtype, mean);
   store_element(p.rstd + at, p.stat_dtype, rstd);
 }
+struct TeamArguments {
+  int packs;
+  LayerNormPlan p;
+};
 // W: the stored type of the weight and the bias.
-template <class S, class W> __global__ void __launch_bounds__(kRowThreads, kHeldBlocks<S>)
-    normalize_held(const __grid_constant__ LayerNormArguments a) {
+template <class S, class W> __global__ void __launch_bounds__(kTeamThreads)
+    normalize_held(const __grid_constant__ TeamArguments a) {
   using T = Compute<S>;
   constexpr int kN = kPackOf<S>;
-  TT_SHARED(T, shared, kRowShared);
+  TT_SHARED(T, slots, kTeamSlots);
   const LayerNormPlan& p = a.p;
-  const auto plus = [](T u, T v) { return u + v; };
-  for_rows(a.g, [&](const Row& r) {
-    const HeldRow<S, 1> row(r, {reinterpret_cast<const S*>(p.x) + r.at});
-    T part = 0;
-    row.each([&](int, int64_t, const T(&v)[1][kN]) {
-#pragma unroll
-      for (int j = 0; j < kN; j++) part += v[0][j];
-    });
-    const T mean = r.combined(part, shared, plus) / T(p.n);
-    part = 0;
-    row.each([&](int, int64_t, const T(&v)[1][kN]) {
-#pragma unroll
-      for (int j = 0; j < kN; j++) part += (v[0][j] - mean) * (v[0][j] - mean);
-    });
-    const T rstd = T(1) / math::sqrt(r.combined(part, shared, plus) / T(p.n) + T(p.eps));
-    row.write(reinterpret_cast<S*>(p.y) + r.at, [&](int, int64_t i, const T(&v)[1][kN], T(&d)[kN]) {
-      T weight[kN], bias[kN];
-      load_known<W>(weight, p.weight, i, T(1));
-      load_known<W>(bias, p.bias, i, T(0));
-#pragma unroll
-      for (int j = 0; j < kN; j++) d[j] = (v[0][j] - mean) * rstd * weight[j] + bias[j];
-    });
-    put_stats(p, r, mean, rstd);
+  T weight[kTeamPacks][kN];
+  T bias[kTeamPacks][kN];
+  team_packs(a.packs, [&](int u, int i) {
+    load_known<W>(weight[u], p.weight, int64_t(i) * kN, T(1));
+    load_known<W>(bias[u], p.bias, int64_t(i) * kN, T(0));
   });
+  const int64_t step = int64_t(gridDim.x) * blockDim.y;
+  int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
+  TeamRow<S> x, next;
+  if (row < p.rows) x.load(p.x, row, a.packs);
+  for (; row < p.rows; row += step) {
+    if (row + step < p.rows) next.load(p.x, row + step, a.packs);
+    T part = 0;
+    team_packs(a.packs, [&](int u, int) {
+#pragma unroll
+      for (int j = 0; j < kN; j++) part += x.number(u, j);
+    });
+    const T mean = team_total(part, slots, 0) / T(p.n);
+    part = 0;
+    team_packs(a.packs, [&](int u, int) {
+#pragma unroll
+      for (int j = 0; j < kN; j++) part += (x.number(u, j) - mean) * (x.number(u, j) - mean);
+    });
+    const T rstd = T(1) / math::sqrt(team_total(part, slots, 1) / T(p.n) + T(p.eps));
+    Pack<S, kN>* const y = reinterpret_cast<Pack<S, kN>*>(p.y) + row * a.packs;
+    team_packs(a.packs, [&](int u, int i) {
+      Pack<S, kN> pack;
+#pragma unroll
+      for (int j = 0; j < kN; j++)
+        pack.v[j] = stored_as<S>((x.number(u, j) - mean) * rstd * weight[u][j] + bias[u][j]);
+      y[i] = pack;
+    });
+    if (threadIdx.x == 0) put_stats(p, row, mean, rstd);
+    x = next;
+  }
 }
 template <class S> __global__ void __launch_bounds__(kRowThreads)
     normalize(const __grid_constant__ LayerNormArguments a) {
@@ -88,7 +104,7 @@ template <class S> __global__ void __launch_bounds__(kRowThreads)
 #pragma unroll
       for (int j = 0; j < kN; j++) d[j] = (v[0][j] - mean) * rstd * weight[j] + bias[j];
     });
-    put_stats(p, r, mean, rstd);
+    if (r.leads()) put_stats(p, r.index, mean, rstd);
   });
 }
 
@@ -125,42 +141,93 @@ template <class T> struct RowSlope {
   __device__ __forceinline__ RowSlope(const LayerNormBackwardPlan& p, const RowStats<T>& s,
                                       const TwoSums<T>& sums)
       : mean_u(sums.a / T(p.n)), slope(s.rstd * s.rstd * (sums.b / T(p.n))) {}
-  // d = dx of kN elements.
-  template <int kN> __device__ __forceinline__ void apply(const RowStats<T>& s,
-                                                          const T (&weight)[kN],
-                                                          const T (&v)[2][kN], T (&d)[kN]) const {
-#pragma unroll
-    for (int j = 0; j < kN; j++)  // exactly 0 if n is 1
-      d[j] = (s.mean - v[1][j]) * slope + (v[0][j] * weight[j] - mean_u) * s.rstd;
+  // dx, exactly 0 if n is 1.
+  __device__ __forceinline__ T of(const RowStats<T>& s, T weight, T g, T x) const {
+    return (s.mean - x) * slope + (g * weight - mean_u) * s.rstd;
   }
 };
 
-template <class S, class W> __global__ void __launch_bounds__(kRowThreads, kHeldBlocks<S>)
-    row_gradients_held(const __grid_constant__ LayerNormBackwardArguments a) {
+struct TeamGradientArguments {
+  int packs;
+  LayerNormBackwardPlan p;
+  void* parts;  // [2][gridDim.x][n] of the compute type, or NULL
+};
+
+// dx, and of the rows of each block the sums of dweight and dbias.
+template <class S, class W> __global__ void __launch_bounds__(kTeamThreads)
+    row_gradients_held(const __grid_constant__ TeamGradientArguments a) {
   using T = Compute<S>;
   constexpr int kN = kPackOf<S>;
-  TT_SHARED(TwoSums<T>, shared, kRowShared);
+  TT_SHARED(TwoSums<T>, slots, kTeamSlots);
+  TT_SHARED(TwoSums<T>, of_teams, kTeamRows * kWarp);
   const LayerNormBackwardPlan& p = a.p;
-  for_rows(a.g, [&](const Row& r) {
-    const RowStats<T> s(p, r.index);
-    const HeldRow<S, 2> row(
-        r, {reinterpret_cast<const S*>(p.g) + r.at, reinterpret_cast<const S*>(p.x) + r.at});
+  T weight[kTeamPacks][kN];
+  team_packs(a.packs,
+             [&](int u, int i) { load_known<W>(weight[u], p.weight, int64_t(i) * kN, T(1)); });
+  T dweight[kTeamPacks][kN] = {};
+  T dbias[kTeamPacks][kN] = {};
+  const int64_t step = int64_t(gridDim.x) * blockDim.y;
+  int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
+  TeamRow<S> g, x, next_g, next_x;
+  if (row < p.rows) {
+    g.load(p.g, row, a.packs);
+    x.load(p.x, row, a.packs);
+  }
+  for (int turn = 0; row < p.rows; row += step, turn ^= 1) {
+    const RowStats<T> s(p, row);
+    if (row + step < p.rows) {
+      next_g.load(p.g, row + step, a.packs);
+      next_x.load(p.x, row + step, a.packs);
+    }
     TwoSums<T> part = {0, 0};
-    row.each([&](int, int64_t i, const T(&v)[2][kN]) {
-      T weight[kN];
-      load_known<W>(weight, p.weight, i, T(1));
-      part = part + gradient_sums(s, weight, v);
+    team_packs(a.packs, [&](int u, int) {
+#pragma unroll
+      for (int j = 0; j < kN; j++) {
+        const T h = (x.number(u, j) - s.mean) * s.rstd;
+        const T of_row = g.number(u, j) * weight[u][j];
+        part.a += of_row;
+        part.b += of_row * h;
+        dweight[u][j] += g.number(u, j) * h;
+        dbias[u][j] += g.number(u, j);
+      }
     });
-    const TwoSums<T> sums =
-        r.combined(part, shared, [](const TwoSums<T>& u, const TwoSums<T>& v) { return u + v; });
-    const RowSlope<T> slope(p, s, sums);
-    row.write(reinterpret_cast<S*>(p.dx) + r.at,
-              [&](int, int64_t i, const T(&v)[2][kN], T(&d)[kN]) {
-                T weight[kN];
-                load_known<W>(weight, p.weight, i, T(1));
-                slope.apply(s, weight, v, d);
-              });
-  });
+    const RowSlope<T> slope(p, s, team_total(part, slots, turn));
+    if (p.dx) {
+      Pack<S, kN>* const dx = reinterpret_cast<Pack<S, kN>*>(p.dx) + row * a.packs;
+      team_packs(a.packs, [&](int u, int i) {
+        Pack<S, kN> pack;
+#pragma unroll
+        for (int j = 0; j < kN; j++)
+          pack.v[j] = stored_as<S>(slope.of(s, weight[u][j], g.number(u, j), x.number(u, j)));
+        dx[i] = pack;
+      });
+    }
+    g = next_g;
+    x = next_x;
+  }
+  if (!a.parts) return;
+  T* const parts = static_cast<T*>(a.parts) + int64_t(blockIdx.x) * p.n;
+#pragma unroll
+  for (int u = 0; u < kTeamPacks; u++) {
+    Pack<T, kN> sums[2];
+#pragma unroll
+    for (int j = 0; j < kN; j++) {
+      TwoSums<T> sum = {dweight[u][j], dbias[u][j]};
+      if (blockDim.y > 1) {
+        of_teams[threadIdx.y * kWarp + threadIdx.x] = sum;
+        __syncthreads();
+        if (threadIdx.y == 0)
+          for (int k = 1; k < int(blockDim.y); k++) sum = sum + of_teams[k * kWarp + threadIdx.x];
+        __syncthreads();
+      }
+      sums[0].v[j] = sum.a;
+      sums[1].v[j] = sum.b;
+    }
+    const int i = int(threadIdx.x + u * blockDim.x);
+    if (threadIdx.y != 0 || i >= a.packs) continue;
+    reinterpret_cast<Pack<T, kN>*>(parts)[i] = sums[0];
+    reinterpret_cast<Pack<T, kN>*>(parts + int64_t(gridDim.x) * p.n)[i] = sums[1];
+  }
 }
 template <class S> __global__ void __launch_bounds__(kRowThreads)
     row_gradients(const __grid_constant__ LayerNormBackwardArguments a) {
@@ -188,7 +255,8 @@ template <class S> __global__ void __launch_bounds__(kRowThreads)
               [&]<int kN>(int64_t i, const T(&v)[2][kN], T(&d)[kN]) {
                 T weight[kN];
                 load_numbers(weight, p.weight, p.weight_dtype, i, T(1));
-                slope.apply(s, weight, v, d);
+#pragma unroll
+                for (int j = 0; j < kN; j++) d[j] = slope.of(s, weight[j], v[0][j], v[1][j]);
               });
   });
 }
@@ -215,11 +283,14 @@ template <class S> __global__ void __launch_bounds__(kRowShared)
     const S* const g = reinterpret_cast<const S*>(p.g);
     const S* const x = reinterpret_cast<const S*>(p.x);
     TwoSums<T> part = {0, 0};
-    w.each([&](int64_t at, int64_t row) {
-      const RowStats<T> s(p, row);
-      const T gv = number_of(g[at]);
-      part.a += gv * ((number_of(x[at]) - s.mean) * s.rstd);
-      part.b += gv;
+    w.each([&]<int kMany>(const int64_t(&at)[kMany], int64_t row) {
+#pragma unroll
+      for (int u = 0; u < kMany; u++) {
+        const RowStats<T> s(p, row + u * w.parts);
+        const T gv = number_of(g[at[u]]);
+        part.a += gv * ((number_of(x[at[u]]) - s.mean) * s.rstd);
+        part.b += gv;
+      }
     });
     const TwoSums<T> sums = w.total(part, shared);
     if (!w.leads()) return;
@@ -229,26 +300,39 @@ template <class S> __global__ void __launch_bounds__(kRowShared)
     parts[a.s.n_chunks * p.n] = sums.b;
   });
 }
+// Sums the parts of 32 columns.
 template <class T> __global__ void __launch_bounds__(kThreads)
     join_weights(const __grid_constant__ WeightArguments a) {
-  const int64_t column = int64_t(blockIdx.x) * kThreads + threadIdx.x;
-  if (column >= a.p.n) return;
+  TT_SHARED(TwoSums<T>, shared, kThreads);
+  const int64_t column = int64_t(blockIdx.x) * kWarp + threadIdx.x;
+  const bool inside = column < a.p.n;
   TwoSums<T> sums = {0, 0};
   const T* const parts = static_cast<const T*>(a.parts) + column;
-  for (int64_t c = 0; c < a.s.n_chunks; c++)
-    sums = sums + TwoSums<T>{parts[c * a.p.n], parts[(a.s.n_chunks + c) * a.p.n]};
+  if (inside) {
+#pragma unroll 4
+    for (int64_t c = threadIdx.y; c < a.s.n_chunks; c += blockDim.y)
+      sums = sums + TwoSums<T>{parts[c * a.p.n], parts[(a.s.n_chunks + c) * a.p.n]};
+  }
+  shared[threadIdx.y * kWarp + threadIdx.x] = sums;
+  __syncthreads();
+  if (threadIdx.y != 0 || !inside) return;
+  for (int k = 1; k < int(blockDim.y); k++) sums = sums + shared[k * kWarp + threadIdx.x];
   put_weight(a.p, column, sums);
 }
 
+int32_t run_join(const WeightArguments& a, void* stream) {
+  const auto join = a.p.dtype == TT_F64 ? join_weights<double> : join_weights<float>;
+  return device::launch(join, blocks_for(a.p.n, kWarp, 1), dim3(kWarp, kThreads / kWarp), 0, stream,
+                        a);
+}
 int32_t run_weights(const LayerNormBackwardPlan& p, void* stream, void* workspace) {
-  const ColumnLaunch l = column_launch(p.n, p.rows, 1);
+  const ColumnLaunch l = column_launch(p.n, p.rows, 1, 1);
   const WeightArguments a = {l.s, p, workspace};
   const int32_t status = with_floating(p.dtype, [&](auto s) {
     return device::launch(weight_gradients<decltype(s)>, l.grid, l.block, 0, stream, a);
   });
   if (status != TT_OK || l.s.n_chunks == 1) return status;
-  const auto join = p.dtype == TT_F64 ? join_weights<double> : join_weights<float>;
-  return device::launch(join, blocks_for(p.n, kThreads, 1), kThreads, 0, stream, a);
+  return run_join(a, stream);
 }
 
 template <class W> bool weights_are(const LayerNormPlan& p) {
@@ -256,6 +340,40 @@ template <class W> bool weights_are(const LayerNormPlan& p) {
 }
 template <class W> bool weights_are(const LayerNormBackwardPlan& p) {
   return !p.weight || p.weight_dtype == kStoredDtype<W>;
+}
+
+constexpr int64_t kNormGroups = 2112;     // blocks that normalise, at most
+constexpr int64_t kGradientGroups = 256;  // blocks that sum gradients, at most
+constexpr int64_t kGradientRows = 4;      // of each team, at least
+
+TeamLaunch gradient_launch(const LayerNormBackwardPlan& p) {
+  const bool aligned = is_aligned(p.x) && is_aligned(p.g) && is_aligned(p.dx);
+  const bool wide = p.weight_dtype == TT_F32 && p.dtype != TT_F64;
+  const bool known = !p.weight || p.weight_dtype == p.dtype || wide;
+  const bool usable = aligned && known && is_aligned(p.weight);
+  TeamLaunch l = team_launch(p.rows, p.n, kItemSize[p.dtype], usable);
+  const int64_t most = l.block.y > 1 ? 2 * kGradientGroups : kGradientGroups;
+  l.units = min(ceil_div(l.units, kGradientRows), most);
+  return l;
+}
+// Rows in registers.
+int32_t run_held(const LayerNormBackwardPlan& p, const TeamLaunch& l, void* stream,
+                 void* workspace) {
+  const bool sums = p.dweight || p.dbias;
+  const TeamGradientArguments a = {l.packs, p, sums ? workspace : nullptr};
+  const int32_t status = with_floating(p.dtype, [&](auto s) {
+    using S = decltype(s);
+    auto kernel = row_gradients_held<S, S>;
+    if constexpr (kIsHalf<S>)
+      if (!weights_are<S>(p)) kernel = row_gradients_held<S, float>;
+    return device::launch(kernel, dim3(unsigned(l.units)), l.block, 0, stream, a);
+  });
+  if (status != TT_OK || !sums) return status;
+  WeightArguments join = {};
+  join.p = p;
+  join.parts = workspace;
+  join.s.n_chunks = l.units;
+  return run_join(join, stream);
 }
 
 }  // namespace
@@ -269,44 +387,46 @@ int32_t layer_norm(const void* plan, void* stream, void*) {
     using S = decltype(s);
     const bool aligned =
         is_aligned(p.x) && is_aligned(p.y) && is_aligned(p.weight) && is_aligned(p.bias);
-    const RowLaunch l = row_launch(p.rows, p.n, 1, sizeof(S), aligned, 1);
-    auto kernel = normalize<S>;
-    if (l.g.held) {
+    const TeamLaunch t = team_launch(p.rows, p.n, sizeof(S), aligned);
+    if (t.packs) {
+      void (*kernel)(TeamArguments) = nullptr;
       if (weights_are<S>(p)) kernel = normalize_held<S, S>;
       else if constexpr (kIsHalf<S>)
         if (weights_are<float>(p)) kernel = normalize_held<S, float>;
+      if (kernel)
+        return device::launch(kernel, dim3(unsigned(min(t.units, kNormGroups))), t.block, 0, stream,
+                              TeamArguments{t.packs, p});
     }
-    return device::launch(kernel, l.grid, l.block, l.shared_bytes, stream,
+    const RowLaunch l = row_launch(p.rows, p.n, 1, sizeof(S), aligned, 1);
+    return device::launch(normalize<S>, l.grid, l.block, l.shared_bytes, stream,
                           LayerNormArguments{l.g, p});
   });
 }
 
 int32_t layer_norm_backward(const void* plan, void* stream, void* workspace) {
   const LayerNormBackwardPlan& p = *static_cast<const LayerNormBackwardPlan*>(plan);
+  if (p.n == 0) return TT_OK;
+  const TeamLaunch t = gradient_launch(p);
+  if (t.packs && p.rows) return run_held(p, t, stream, workspace);
   int32_t status = TT_OK;
-  if (p.dx && p.rows && p.n)
+  if (p.dx && p.rows)
     status = with_floating(p.dtype, [&](auto s) {
       using S = decltype(s);
       const bool aligned =
           is_aligned(p.x) && is_aligned(p.g) && is_aligned(p.dx) && is_aligned(p.weight);
       const RowLaunch l = row_launch(p.rows, p.n, 1, sizeof(S), aligned, 2);
-      auto kernel = row_gradients<S>;
-      if (l.g.held) {
-        if (weights_are<S>(p)) kernel = row_gradients_held<S, S>;
-        else if constexpr (kIsHalf<S>)
-          if (weights_are<float>(p)) kernel = row_gradients_held<S, float>;
-      }
-      return device::launch(kernel, l.grid, l.block, l.shared_bytes, stream,
+      return device::launch(row_gradients<S>, l.grid, l.block, l.shared_bytes, stream,
                             LayerNormBackwardArguments{l.g, p});
     });
-  if (status != TT_OK || !(p.dweight || p.dbias) || p.n == 0) return status;
+  if (status != TT_OK || !(p.dweight || p.dbias)) return status;
   return run_weights(p, stream, workspace);
 }
 size_t layer_norm_backward_workspace(const void* plan) {
   const LayerNormBackwardPlan& p = *static_cast<const LayerNormBackwardPlan*>(plan);
   if (!(p.dweight || p.dbias) || p.n == 0) return 0;
-  const ColumnShape s = column_launch(p.n, p.rows, 1).s;
-  return s.n_chunks == 1 ? 0 : size_t(2 * s.n_chunks * p.n * (p.dtype == TT_F64 ? 8 : 4));
+  const TeamLaunch t = gradient_launch(p);
+  const int64_t chunks = t.packs ? t.units : column_launch(p.n, p.rows, 1, 1).s.n_chunks;
+  return size_t(2 * chunks * p.n * (p.dtype == TT_F64 ? 8 : 4));
 }
 
 }  // namespace cuda

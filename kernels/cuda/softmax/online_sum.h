@@ -3,12 +3,26 @@
 // calculation for softmax", 2018.
 #pragma once
 
+#include "kernels/cuda/matmul/async.h"
 #include "kernels/cuda/row.h"
 
 namespace TT_NS {
 namespace {
 
-template <class T> struct alignas(2 * sizeof(T)) OnlineSum {
+// e^x, in rows of S. For halves with a relative error of 2^-22 + |x| 2^-24, which the rounding of
+// the results hides.
+template <class S> __device__ __forceinline__ Compute<S> exp_of(Compute<S> x) {
+  if constexpr (kIsHalf<S>) return device::fast_exp2(x * 1.44269504088896341f);
+  else return math::exp(x);
+}
+
+// The larger number; a nan is skipped.
+__device__ __forceinline__ float larger(float x, float y) { return ::fmaxf(x, y); }
+__device__ __forceinline__ double larger(double x, double y) { return ::fmax(x, y); }
+
+// Of rows of S.
+template <class S> struct alignas(2 * sizeof(Compute<S>)) OnlineSum {
+  using T = Compute<S>;
   T top, sum;
 
   static __device__ __forceinline__ T none() { return T(-__builtin_inf()); }
@@ -16,18 +30,17 @@ template <class T> struct alignas(2 * sizeof(T)) OnlineSum {
   // Adds kN elements, for which the sum is rescaled once. A nan is skipped by top and counts in
   // sum; infinity makes the sum nan.
   template <int kN> __device__ __forceinline__ void add(const T (&x)[kN]) {
-    T high = none();
+    T high = top;
 #pragma unroll
-    for (int j = 0; j < kN; j++)
-      if (x[j] > high) high = x[j];
+    for (int j = 0; j < kN; j++) high = larger(high, x[j]);
     if (high > top) {
-      sum = sum * math::exp(top - high);
+      sum = sum * exp_of<S>(top - high);
       top = high;
     }
     const T shift = top == none() ? T(0) : top;
     T more = 0;
 #pragma unroll
-    for (int j = 0; j < kN; j++) more += math::exp(x[j] - shift);
+    for (int j = 0; j < kN; j++) more += exp_of<S>(x[j] - shift);
     sum += more;
   }
   __device__ __forceinline__ OnlineSum joined(const OnlineSum& other) const {
@@ -38,11 +51,11 @@ template <class T> struct alignas(2 * sizeof(T)) OnlineSum {
 };
 
 // In all threads of the row's team.
-template <class T> __device__ __forceinline__ OnlineSum<T> online_total(const Row& r,
-                                                                        const OnlineSum<T>& part,
-                                                                        OnlineSum<T>* shared) {
+template <class S> __device__ __forceinline__ OnlineSum<S> online_total(const Row& r,
+                                                                        const OnlineSum<S>& part,
+                                                                        OnlineSum<S>* shared) {
   return r.combined(part, shared,
-                    [](const OnlineSum<T>& a, const OnlineSum<T>& b) { return a.joined(b); });
+                    [](const OnlineSum<S>& a, const OnlineSum<S>& b) { return a.joined(b); });
 }
 
 }  // namespace

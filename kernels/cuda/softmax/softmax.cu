@@ -16,26 +16,28 @@ struct SoftmaxArguments {
 };
 
 // A nan is skipped by the largest element and counts in the sum.
-template <class S, bool kLog> __global__ void __launch_bounds__(kRowThreads, kHeldBlocks<S>)
+template <class S, bool kLog>
+__global__ void __launch_bounds__(kRowThreads, kHeldBlocks<S> + kIsHalf<S>)
     softmax_held(const __grid_constant__ SoftmaxArguments a) {
   using T = Compute<S>;
   constexpr int kN = kPackOf<S>;
   TT_SHARED(T, shared, kRowShared);
   for_rows(a.g, [&](const Row& r) {
     const HeldRow<S, 1> row(r, {reinterpret_cast<const S*>(a.a) + r.at});
-    T top = OnlineSum<T>::none();
+    T top = OnlineSum<S>::none();
     row.each([&](int, int64_t, const T(&v)[1][kN]) {
 #pragma unroll
-      for (int j = 0; j < kN; j++) top = v[0][j] > top ? v[0][j] : top;
+      for (int j = 0; j < kN; j++) top = larger(top, v[0][j]);
     });
-    top = r.combined(top, shared, [](T u, T v) { return u > v ? u : v; });
-    T power[kHeldPacks][kN];
+    top = r.combined(top, shared, [](T u, T v) { return larger(u, v); });
+    T power[kIsHalf<S> ? 1 : kHeldPacks][kN];  // those of halves are computed twice
     T part = 0;
     row.each([&](int u, int64_t, const T(&v)[1][kN]) {
 #pragma unroll
       for (int j = 0; j < kN; j++) {
-        power[u][j] = math::exp(v[0][j] - top);
-        part += power[u][j];
+        const T e = exp_of<S>(v[0][j] - top);
+        if constexpr (!kIsHalf<S>) power[u][j] = e;
+        part += e;
       }
     });
     const T sum = r.combined(part, shared, [](T u, T v) { return u + v; });
@@ -43,31 +45,34 @@ template <class S, bool kLog> __global__ void __launch_bounds__(kRowThreads, kHe
     row.write(reinterpret_cast<S*>(a.out) + r.at,
               [&](int u, int64_t, const T(&v)[1][kN], T(&y)[kN]) {
 #pragma unroll
-                for (int j = 0; j < kN; j++)
-                  y[j] = kLog ? v[0][j] - top - last : power[u][j] * last;
+                for (int j = 0; j < kN; j++) {
+                  if constexpr (kLog) y[j] = v[0][j] - top - last;
+                  else if constexpr (kIsHalf<S>) y[j] = exp_of<S>(v[0][j] - top) * last;
+                  else y[j] = power[u][j] * last;
+                }
               });
   });
 }
 template <class S, bool kLog> __global__ void __launch_bounds__(kRowThreads)
     softmax_forward(const __grid_constant__ SoftmaxArguments a) {
   using T = Compute<S>;
-  TT_SHARED(OnlineSum<T>, shared, kRowShared);
+  TT_SHARED(OnlineSum<S>, shared, kRowShared);
   TT_SHARED_DYNAMIC(char, kept_rows);
   for_rows(a.g, [&](const Row& r) {
     const S* const x = reinterpret_cast<const S*>(a.a) + r.at;
     S* const out = reinterpret_cast<S*>(a.out) + r.at;
     S* const kept = r.kept<S>(kept_rows);
-    OnlineSum<T> part = OnlineSum<T>::empty();
+    OnlineSum<S> part = OnlineSum<S>::empty();
     read_row(r, Rows<S, 1>{{x}, a.g.inner, {kept}},
              [&]<int kN>(int64_t, const T(&v)[1][kN]) { part.add(v[0]); });
-    const OnlineSum<T> all = online_total(r, part, shared);
+    const OnlineSum<S> all = online_total(r, part, shared);
     const T last = kLog ? math::log(all.sum) : T(1) / all.sum;
     const Rows<S, 1> again = {{kept ? kept : x}, kept ? 1 : a.g.inner, {nullptr}};
     write_row(r, again, out, a.g.inner, [&]<int kN>(int64_t, const T(&v)[1][kN], T(&y)[kN]) {
 #pragma unroll
       for (int j = 0; j < kN; j++) {
         const T d = v[0][j] - all.top;
-        y[j] = kLog ? d - last : math::exp(d) * last;
+        y[j] = kLog ? d - last : exp_of<S>(d) * last;
       }
     });
   });
@@ -92,7 +97,7 @@ template <class S, bool kLog> __global__ void __launch_bounds__(kRowThreads, kHe
               [&](int, int64_t, const T(&v)[2][kN], T(&dx)[kN]) {
 #pragma unroll
                 for (int j = 0; j < kN; j++)
-                  dx[j] = kLog ? v[0][j] - math::exp(v[1][j]) * sum : v[1][j] * (v[0][j] - sum);
+                  dx[j] = kLog ? v[0][j] - exp_of<S>(v[1][j]) * sum : v[1][j] * (v[0][j] - sum);
               });
   });
 }
@@ -119,7 +124,7 @@ template <class S, bool kLog> __global__ void __launch_bounds__(kRowThreads)
     write_row(r, again, out, a.g.inner, [&]<int kN>(int64_t, const T(&v)[2][kN], T(&dx)[kN]) {
 #pragma unroll
       for (int j = 0; j < kN; j++)
-        dx[j] = kLog ? v[0][j] - math::exp(v[1][j]) * sum : v[1][j] * (v[0][j] - sum);
+        dx[j] = kLog ? v[0][j] - exp_of<S>(v[1][j]) * sum : v[1][j] * (v[0][j] - sum);
     });
   });
 }
