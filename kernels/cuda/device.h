@@ -4,6 +4,8 @@
 //   TT_SHARED(T, name, n)         T name[n], shared by the block
 //   TT_SHARED_DYNAMIC(T, name)    T* name: the bytes given to launch
 //   launch(kernel, grid, block, shared_bytes, stream, arguments…)  for <<<>>>; 0 or TT_DEVICE
+//   launch_early(kernel, grid, block, stream, arguments…)  for kernels that begin with
+//   wait_for_previous()           and so may start while the launch before ends
 //   mma_bf16, mma_f16             mma.sync.m16n8k16
 // and nothing else of CUDA: no CUB, no cooperative groups, no cudart calls.
 #pragma once
@@ -44,6 +46,57 @@ template <class... P, class... A> int32_t launch(void (*kernel)(P...), dim3 grid
     void* arguments[] = {static_cast<void*>(&p)..., nullptr};
     return cudaLaunchKernel(entry, grid, block, arguments, shared_bytes,
                             static_cast<cudaStream_t>(stream));
+  };
+  return start(static_cast<P>(a)...) == cudaSuccess ? TT_OK : TT_DEVICE;
+}
+
+// The first statement of a kernel that launch_early launches: its blocks may start while the kernel
+// before it in the stream ends, and go on when that is over and its results are in memory.
+__device__ __forceinline__ void wait_for_previous() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Whether kernels are compiled for devices with that instruction, and all devices are such.
+inline bool can_wait_for_previous(const void* entry) {
+  enum State : int32_t { kUnknown, kNo, kYes };
+  static int32_t known;
+  int32_t state = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if (state != kUnknown) return state == kYes;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  cudaFuncAttributes kernel;
+  int devices = 0, driver = 0;
+  bool yes = cudaFuncGetAttributes(&kernel, entry) == cudaSuccess && kernel.ptxVersion >= 90 &&
+             cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030 &&  // for graphs
+             cudaGetDeviceCount(&devices) == cudaSuccess;
+  for (int d = 0; yes && d < devices; d++) {
+    int major = 0;
+    yes = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d) == cudaSuccess &&
+          major == kernel.binaryVersion / 10;
+  }
+  if (!yes) cudaGetLastError();
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  __atomic_store_n(&known, yes ? kYes : kNo, __ATOMIC_RELAXED);
+  return yes;
+}
+// As launch, without dynamic shared memory. It takes the host less time, too.
+template <class... P, class... A>
+int32_t launch_early(void (*kernel)(P...), dim3 grid, dim3 block, void* stream, A&&... a) {
+  const void* entry = reinterpret_cast<const void*>(kernel);
+  cudaLaunchAttribute overlap = {};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.stream = static_cast<cudaStream_t>(stream);
+  config.attrs = &overlap;
+  config.numAttrs = can_wait_for_previous(entry);
+  const auto start = [&](P... p) {
+    void* arguments[] = {static_cast<void*>(&p)..., nullptr};
+    return cudaLaunchKernelExC(&config, entry, arguments);
   };
   return start(static_cast<P>(a)...) == cudaSuccess ? TT_OK : TT_DEVICE;
 }

@@ -195,6 +195,7 @@ template <class F, class T, class S, int kArity, uint32_t kBools>
 __global__ void __launch_bounds__(kPointwiseThreads)
     pointwise(const __grid_constant__ PointwiseArguments<T, kArity> a) {
   using Body = Pointwise<F, T, S, kArity, kBools>;
+  device::wait_for_previous();
   const int64_t i = int64_t(blockIdx.x) * kPointwiseThreads + threadIdx.x;
   if (i >= a.groups) return;
   int64_t at[kArity + 1];
@@ -258,6 +259,7 @@ __global__ void __launch_bounds__(kPointwiseThreads)
   using Body = Pointwise<F, T, S, kArity, kBools>;
   constexpr int kGroup = Body::kGroup;
   using Out = Pack<typename Body::template Stored<0>, kGroup>;
+  device::wait_for_previous();
   const int64_t i = int64_t(blockIdx.x) * kPointwiseThreads + threadIdx.x;
   const int64_t whole = a.in_groups ? a.n / kGroup : 0;
   if (i < whole) {
@@ -389,9 +391,9 @@ int32_t launch_pointwise(const ElementPlan& p, const PointwiseKernels<T, kArity>
   }
   const unsigned grid = blocks_for(a.groups, kPointwiseThreads, 1);
   if ((a.in_groups && runs) || !kernels.walk)
-    return device::launch(kernels.runs, grid, kPointwiseThreads, 0, stream, a);
+    return device::launch_early(kernels.runs, grid, kPointwiseThreads, stream, a);
   a.walk.set(p, unit);
-  return device::launch(kernels.walk, grid, kPointwiseThreads, 0, stream, a);
+  return device::launch_early(kernels.walk, grid, kPointwiseThreads, stream, a);
 }
 
 template <class T, int kArity, uint32_t kBools, bool kMoves>

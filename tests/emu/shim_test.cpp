@@ -295,6 +295,8 @@ const Case kCases[] = {
     {"reads_absent_lane",
      [](int* out) { return launch(reads_absent_lane, 1, 32, 0, nullptr, out); },
      "takes no part in it", "takes no part in it", "takes no part in it"},
+    {"starts_early", [](int* out) { return device::launch_early(nothing, 1, 1, nullptr, out); },
+     "does not wait", "does not wait", "does not wait"},
     {"too_many_threads", [](int* out) { return launch(nothing, 1, 1025, 0, nullptr, out); },
      "more than 1024 threads", "more than 1024 threads", "more than 1024 threads"},
     {"too_many_blocks",

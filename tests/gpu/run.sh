@@ -86,6 +86,9 @@ export here out
 
 operators=(add sum softmax cumsum layer_norm cross_entropy sort matmul index_put conv2d
   scaled_dot_product_attention linalg_svd)
+# Times of the host are of one processor, tt's and PyTorch's.
+pin=()
+if command -v taskset >/dev/null; then pin=(taskset -c "$(taskset -pc $$ | sed 's/.*[-, ]//')"); fi
 if [ "${TT_GPU_PROBE:-yes}" = yes ] && ! lines probe 60 "$here/bin/probe"; then
   note all "nothing else can run without a device"
 else
@@ -96,8 +99,8 @@ else
   step memcheck 60 bash -c "sanitizer memcheck ${operators[*]} ${broken[*]}"
   step racecheck 60 bash -c "sanitizer racecheck ${operators[*]}"
   step synccheck 60 bash -c "sanitizer synccheck ${operators[*]}"
-  lines bench 90 "$here/bin/bench" - "${TT_GPU_SHARE:-1}"
-  lines torch 90 bash -c 'peer rows'
+  lines bench 90 "${pin[@]}" "$here/bin/bench" - "${TT_GPU_SHARE:-1}"
+  lines torch 90 "${pin[@]}" bash -c 'peer rows'
   lines steps 60 "$here/bin/steps" - "${TT_GPU_SHARE:-1}" ${TT_GPU_NETS:-}
   lines torch_steps 60 bash -c 'peer steps'
   step kernel_times 40 bash -c kernel_times

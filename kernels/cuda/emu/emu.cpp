@@ -23,6 +23,7 @@
 namespace TT_NS::emu {
 
 __thread const Thread* t_self = nullptr;
+__thread bool t_has_waited = false;
 
 namespace {
 
@@ -282,7 +283,9 @@ void Scheduler::work() {
       t_self = &t->known;
       fiber_acquire(&launch_happens_before_);
       fiber_ignore(false);
+      t_has_waited = !launch_->early;
       launch_->run(launch_->closure);
+      if (!t_has_waited) fault("a kernel that starts early does not wait");
       fiber_ignore(true);
       fiber_release(&end_happens_before_);
       finish(*running_);

@@ -54,7 +54,9 @@ struct Launch {
   const char* kernel;  // its signature
   void (*run)(void* closure);
   void* closure;
+  bool early;  // the kernel begins with wait_for_previous
 };
+extern __thread bool t_has_waited;
 // Runs all threads; 0 or TT_DEVICE, then last_fault tells what is wrong.
 int32_t run(const Launch& launch) noexcept;
 const char* last_fault() noexcept;
@@ -233,8 +235,9 @@ template <class T> T atomicCAS(T* p, T expected, T v) {
 
 namespace TT_NS::device {
 
-template <class... P, class... A> int32_t launch(void (*kernel)(P...), dim3 grid, dim3 block,
-                                                 size_t shared_bytes, void* stream, A&&... a) {
+template <class... P, class... A> int32_t launch_as(bool early, void (*kernel)(P...), dim3 grid,
+                                                    dim3 block, size_t shared_bytes, void* stream,
+                                                    A&&... a) {
   auto closure = [&] { kernel(static_cast<P>(a)...); };
   emu::Launch all = {grid,
                      block,
@@ -242,7 +245,8 @@ template <class... P, class... A> int32_t launch(void (*kernel)(P...), dim3 grid
                      (size_t(0) + ... + sizeof(P)),
                      __PRETTY_FUNCTION__,
                      [](void* c) { (*static_cast<decltype(closure)*>(c))(); },
-                     &closure};
+                     &closure,
+                     early};
   if (!emu::late_streams || !emu::late_streams->is_later(stream)) return emu::run(all);
   struct Later {
     void (*kernel)(P...);
@@ -254,6 +258,16 @@ template <class... P, class... A> int32_t launch(void (*kernel)(P...), dim3 grid
   };
   emu::late_streams->enqueue(stream, all, [](void* c) { delete static_cast<Later*>(c); });
   return 0;
+}
+
+template <class... P, class... A> int32_t launch(void (*kernel)(P...), dim3 grid, dim3 block,
+                                                 size_t shared_bytes, void* stream, A&&... a) {
+  return launch_as(false, kernel, grid, block, shared_bytes, stream, static_cast<A&&>(a)...);
+}
+inline void wait_for_previous() { emu::t_has_waited = true; }
+template <class... P, class... A>
+int32_t launch_early(void (*kernel)(P...), dim3 grid, dim3 block, void* stream, A&&... a) {
+  return launch_as(true, kernel, grid, block, 0, stream, static_cast<A&&>(a)...);
 }
 
 void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) noexcept;

@@ -25,6 +25,7 @@ struct ConvertArguments {
 // T: the widest number of the source's kind.
 template <class T> __global__ void __launch_bounds__(kThreads)
     convert_walk(const __grid_constant__ ConvertArguments a) {
+  device::wait_for_previous();
   const int64_t first = int64_t(blockIdx.x) * (kThreads * kPerThread) + threadIdx.x;
 #pragma unroll
   for (int step = 0; step < kPerThread; step++) {
@@ -38,6 +39,7 @@ template <class T> __global__ void __launch_bounds__(kThreads)
 
 template <class D, class S> __global__ void __launch_bounds__(kThreads)
     cast_runs(D* out, const S* in, int64_t n) {
+  device::wait_for_previous();
   constexpr int kGroup = 8;
   const int64_t i = (int64_t(blockIdx.x) * kThreads + threadIdx.x) * kGroup;
   const auto narrow = [](float x) {
@@ -83,6 +85,7 @@ __device__ __forceinline__ void places(const ElementPlan& p, int64_t i, char** o
 
 template <class T> __global__ void __launch_bounds__(kThreads)
     copy_general(const __grid_constant__ ElementPlan p, bool moves) {
+  device::wait_for_previous();
   const int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= p.n) return;
   char* out;
@@ -104,8 +107,8 @@ template <class T> __global__ void __launch_bounds__(kThreads)
 template <class T> int32_t run_conversion(const ElementPlan& p, void* stream) {
   const bool moves = p.dtype[0] == p.dtype[1];
   if (p.ndim > kMaxWalkDims)
-    return device::launch(copy_general<T>, blocks_for(p.n, kThreads, 1), kThreads, 0, stream, p,
-                          moves);
+    return device::launch_early(copy_general<T>, blocks_for(p.n, kThreads, 1), kThreads, stream, p,
+                                moves);
   ConvertArguments a;
   a.n = p.n;
   a.out = p.ptr[0];
@@ -113,13 +116,14 @@ template <class T> int32_t run_conversion(const ElementPlan& p, void* stream) {
   a.out_dtype = p.dtype[0];
   a.in_dtype = p.dtype[1];
   a.walk.set(p, 1);
-  return device::launch(convert_walk<T>, blocks_for(p.n, kThreads, kPerThread), kThreads, 0, stream,
-                        a);
+  return device::launch_early(convert_walk<T>, blocks_for(p.n, kThreads, kPerThread), kThreads,
+                              stream, a);
 }
 
 template <class D, class S> int32_t run_cast(const ElementPlan& p, void* stream) {
-  return device::launch(cast_runs<D, S>, blocks_for(p.n, kThreads, 8), kThreads, 0, stream,
-                        reinterpret_cast<D*>(p.ptr[0]), reinterpret_cast<const S*>(p.ptr[1]), p.n);
+  return device::launch_early(cast_runs<D, S>, blocks_for(p.n, kThreads, 8), kThreads, stream,
+                              reinterpret_cast<D*>(p.ptr[0]), reinterpret_cast<const S*>(p.ptr[1]),
+                              p.n);
 }
 
 using Cast = int32_t (*)(const ElementPlan& p, void* stream);

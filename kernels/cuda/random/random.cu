@@ -40,7 +40,7 @@ template <int kWords> unsigned grid_for(int64_t n) {
 template <int kWords>
 int32_t launch_random(void (*kernel)(RandomPlan), const RandomPlan& p, void* stream) {
   if (p.n == 0) return TT_OK;
-  return device::launch(kernel, grid_for<kWords>(p.n), kThreads, 0, stream, p);
+  return device::launch_early(kernel, grid_for<kWords>(p.n), kThreads, stream, p);
 }
 
 template <class T> __device__ __forceinline__ void store_at(const RandomPlan& p, int64_t i, T v) {
@@ -64,6 +64,7 @@ template <class T> __device__ __forceinline__ T transformed(const RandomPlan& p,
 
 // As many bits as the significand of the dtype holds: no result is rounded up to 1.
 __global__ void __launch_bounds__(kThreads) uniform(const __grid_constant__ RandomPlan p) {
+  device::wait_for_previous();
   int bits = p.dtype == TT_F16 ? 11 : 8;
   if (p.dtype == TT_F32 || p.exponential) bits = 24;
   const float step = 1.0f / float(1 << bits);
@@ -72,6 +73,7 @@ __global__ void __launch_bounds__(kThreads) uniform(const __grid_constant__ Rand
   });
 }
 __global__ void __launch_bounds__(kThreads) uniform_double(const __grid_constant__ RandomPlan p) {
+  device::wait_for_previous();
   for_values<2>(p, [&](const PhiloxBlock& b, int s, int64_t i) {
     reinterpret_cast<double*>(p.out)[i] = transformed(p, uniform_of(b, s));
   });
@@ -79,6 +81,7 @@ __global__ void __launch_bounds__(kThreads) uniform_double(const __grid_constant
 
 // Box & Muller, Ann. Math. Stat. 29 (1958). Words 2 h and 2 h + 1 give values 2 h and 2 h + 1.
 __global__ void __launch_bounds__(kThreads) normal(const __grid_constant__ RandomPlan p) {
+  device::wait_for_previous();
   for_values<1>(p, [&](const PhiloxBlock& b, int s, int64_t i) {
     const float u = float(int32_t(b.word[s & 2] >> 8) + 1) * 0x1p-24f;
     const double turns = double(int32_t(b.word[s | 1] >> 8)) * 0x1p-24;
@@ -95,6 +98,7 @@ __global__ void __launch_bounds__(kThreads) normal(const __grid_constant__ Rando
   });
 }
 __global__ void __launch_bounds__(kThreads) normal_double(const __grid_constant__ RandomPlan p) {
+  device::wait_for_previous();
   for_values<2>(p, [&](const PhiloxBlock& b, int s, int64_t i) {
     const double u = uniform_of(b, 0) + 0x1p-53;
     const double angle = uniform_of(b, 1) * 6.283185307179586;
@@ -105,6 +109,7 @@ __global__ void __launch_bounds__(kThreads) normal_double(const __grid_constant_
 }
 
 __global__ void __launch_bounds__(kThreads) bernoulli(const __grid_constant__ RandomPlan p) {
+  device::wait_for_previous();
   for_values<1>(p, [&](const PhiloxBlock& b, int s, int64_t i) {
     bool one = int32_t(b.word[s] >> 8) < p.threshold;
     if (p.p) {
@@ -116,6 +121,7 @@ __global__ void __launch_bounds__(kThreads) bernoulli(const __grid_constant__ Ra
 }
 
 __global__ void __launch_bounds__(kThreads) dropout_double(const __grid_constant__ RandomPlan p) {
+  device::wait_for_previous();
   for_values<1>(p, [&](const PhiloxBlock& b, int s, int64_t i) {
     const bool keep = int32_t(b.word[s] >> 8) < p.threshold;
     reinterpret_cast<double*>(p.out)[i] =
@@ -132,6 +138,7 @@ template <class S> __device__ __forceinline__ S scaled(S x, float factor) {
 // by votes learns of values 4 t … 4 t + 3, which it scales: lanes 4 (t % 4) … of word t / 4.
 template <class S> __global__ void __launch_bounds__(kThreads)
     dropout(const __grid_constant__ RandomPlan p, bool aligned) {
+  device::wait_for_previous();
   using Values = Pack<S, 4>;
   using Flags = Pack<uint8_t, 4>;
   const S* const x = reinterpret_cast<const S*>(p.x);
@@ -180,15 +187,17 @@ template <class S> int32_t launch_dropout(const RandomPlan& p, void* stream) {
   const bool aligned =
       is_aligned(p.x, 4 * sizeof(S)) && is_aligned(p.out, 4 * sizeof(S)) && is_aligned(p.mask, 4);
   const unsigned grid = blocks_for(p.n, kThreads, 4);
-  return device::launch(dropout<S>, grid, kThreads, 0, stream, p, aligned);
+  return device::launch_early(dropout<S>, grid, kThreads, stream, p, aligned);
 }
 
 __global__ void __launch_bounds__(kThreads) integers(const __grid_constant__ RandomPlan p) {
+  device::wait_for_previous();
   for_values<1>(p, [&](const PhiloxBlock& b, int s, int64_t i) {
     store_at(p, i, int64_t(uint64_t(p.low) + (uint64_t(b.word[s]) * p.range >> 32)));
   });
 }
 __global__ void __launch_bounds__(kThreads) wide_integers(const __grid_constant__ RandomPlan p) {
+  device::wait_for_previous();
   for_values<2>(p, [&](const PhiloxBlock& b, int s, int64_t i) {
     const uint64_t all = uint64_t(b.word[2 * s]) << 32 | b.word[2 * s + 1];
     store_at(p, i, int64_t(uint64_t(p.low) + (p.range ? __umul64hi(all, p.range) : all)));
