@@ -79,80 +79,120 @@ template <class E> struct IndexSums {
   }
 };
 
-// Sums of rows that share no target, each of at most kBlockMost items: dimension 0 of the items is
-// a row. A block sorts a row's items by target in shared memory and adds the runs as segments.h
-// does: threads add those of a piece, the first of them a run that crosses borders.
-//   parts     [pieces]: the sum of the run that reaches a piece's begin from before
-template <class E> __global__ void __launch_bounds__(kBlockMost / kBlockEach)
+// Packs of neighbours that have one index, of items and features in one dimension each.
+template <class E> struct PackSums {
+  using T = E;
+  using Feature = int64_t;  // bytes
+  static constexpr int kAtOnce = kAddedAtOnce<E>;
+  char* a;
+  const char* b;
+  NarrowItems items;
+  int64_t n, features, unit, step;  // bytes of a key, from item to item of b
+
+  __device__ __forceinline__ Feature feature(int64_t f) const { return f * int64_t(sizeof(E)); }
+  __device__ __forceinline__ T addend(int64_t i, Feature f) const {
+    return *reinterpret_cast<const E*>(b + items.at(i) * step + f);
+  }
+  __device__ __forceinline__ T* target(uint32_t key, Feature f) const {
+    return reinterpret_cast<E*>(a + key * unit + f);
+  }
+};
+
+// Sums of rows that share no target: a warp keeps the targets of a row in shared memory and takes
+// the row's items in their order, 32 at once. Lanes of one target, which a word beside it tells,
+// take turns.
+constexpr int kRowRounds = 8;  // of 32 items that are read at once
+
+struct RowItems {
+  const IndexArguments& p;
+  const char *index, *b;
+  int n;
+  __device__ __forceinline__ int position(int i) const {
+    if (i >= n) return -1;
+    return int(position_of_index(p, read_index(p, index + i * p.items.stride[2][0])));
+  }
+  template <class E> __device__ __forceinline__ E addend(int i) const {
+    if (i >= n) return E{};
+    return *reinterpret_cast<const E*>(b + i * p.items.stride[1][0]);
+  }
+};
+
+// The number of lower lanes with this lane's position; bits: of a position.
+__device__ __forceinline__ int lower_lanes_at(int position, int bits) {
+  uint32_t same = __ballot_sync(kAllLanes, position >= 0);
+  for (int bit = 0; bit < bits; bit++) {
+    const bool set = position >> bit & 1;
+    const uint32_t votes = __ballot_sync(kAllLanes, set);
+    same &= set ? votes : ~votes;
+  }
+  return __popc(same & ((1u << (threadIdx.x % kWarp)) - 1));
+}
+
+template <class E> __global__ void __launch_bounds__(kWarp)
     add_rows(const __grid_constant__ IndexArguments p, int bits) {
-  constexpr int kPieces = kBlockMost / kBlockEach;
-  TT_SHARED_DYNAMIC(unsigned char, room);
-  TT_SHARED(E, parts, kPieces);
-  const BlockSort<uint32_t> block(room);
-  const int thread = int(threadIdx.x);
-  const int threads = int(blockDim.x);
+  TT_SHARED_DYNAMIC(int, owner);  // the last lane at a position, then sums
+  const int lane = int(threadIdx.x);
+  const int size = int(p.index_size);
+  E* const sums = reinterpret_cast<E*>(owner + (size + 1) / 2 * 2);
   const int n = int(p.items.size[0]);
   const int64_t rows = p.items.n / n;
-  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+  for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
     int64_t base[3];
-    p.items.find(row * n, base);
+    p.items.find(r * n, base);
+    const RowItems items = {p, p.index + base[2], p.b + base[1], n};
+    E* const a = reinterpret_cast<E*>(p.a + base[0]);
+    int position[kRowRounds];
+    E value[kRowRounds];
 #pragma unroll
-    for (int e = 0; e < kBlockEach; e++) {
-      const int i = e * threads + thread;
-      const char* const index = p.index + base[2] + i * p.items.stride[2][0];
-      block.key[i] = i < n ? uint32_t(position_of_index(p, read_index(p, index))) : ~0u;
+    for (int j = 0; j < kRowRounds; j++) {
+      position[j] = items.position(j * kWarp + lane);
+      value[j] = items.template addend<E>(j * kWarp + lane);
     }
-    block.sort(bits);
-    char* const a = p.a + base[0];
-    const char* const b = p.b + base[1];
-    const auto addend = [&](int i) {
-      return *reinterpret_cast<const E*>(b + block.at[i] * p.items.stride[1][0]);
-    };
-    const auto target = [&](uint32_t key) { return reinterpret_cast<E*>(a + key * p.a_step); };
-    const int begin = thread * kBlockEach;
-    const int end = begin + kBlockEach < n ? begin + kBlockEach : n;
-    E own[kBlockEach] = {};
+#pragma unroll 8
+    for (int i = lane; i < size; i += kWarp) sums[i] = a[i];
+    __syncwarp();
+    for (int first = 0; first < n; first += kRowRounds * kWarp) {
+      const int next = first + kRowRounds * kWarp + lane;
+      int next_position[kRowRounds];
+      E next_value[kRowRounds];
 #pragma unroll
-    for (int e = 0; e < kBlockEach; e++)
-      if (begin + e < end) own[e] = addend(begin + e);
-    // Runs that begin here: those that end here, too, are finished.
-    bool crosses = false;  // the last run goes on
-    uint32_t last_key = 0;
-    E sum = {};
-    bool from_before = begin > 0 && begin < n && block.key[begin - 1] == block.key[begin];
-#pragma unroll
-    for (int e = 0; e < kBlockEach; e++) {
-      const int i = begin + e;
-      if (i >= end) continue;
-      const uint32_t key = block.key[i];
-      const bool starts = e == 0 || block.key[i - 1] != key;
-      if (starts) {
-        if (e > 0) from_before = false;
-        sum = from_before ? own[e] : plus(*target(key), own[e]);
-      } else {
-        sum = plus(sum, own[e]);
+      for (int j = 0; j < kRowRounds; j++) {
+        next_position[j] = items.position(next + j * kWarp);
+        next_value[j] = items.template addend<E>(next + j * kWarp);
       }
-      const bool goes_on = i + 1 < n && block.key[i + 1] == key;
-      if (from_before && (!goes_on || i + 1 == end)) parts[thread] = sum;
-      else if (!goes_on) *target(key) = sum;
-      crosses = goes_on && i + 1 == end && !from_before;
-      last_key = key;
+#pragma unroll
+      for (int j = 0; j < kRowRounds; j++) {
+        const int at = position[j];
+        if (at >= 0) atomicExch(&owner[at], lane);
+        __syncwarp();
+        const bool clashes = at >= 0 && owner[at] != lane;
+        if (!__any_sync(kAllLanes, clashes)) {
+          if (at >= 0) sums[at] = plus(sums[at], value[j]);
+        } else {
+          const int turn = lower_lanes_at(at, bits);
+          for (int t = 0; __any_sync(kAllLanes, at >= 0 && turn >= t); t++) {
+            if (at >= 0 && turn == t) sums[at] = plus(sums[at], value[j]);
+            __syncwarp();
+          }
+        }
+        __syncwarp();
+        position[j] = next_position[j];
+        value[j] = next_value[j];
+      }
     }
-    __syncthreads();
-    if (crosses) {
-      for (int q = thread + 1; q * kBlockEach < n && block.key[q * kBlockEach] == last_key; q++)
-        sum = plus(sum, parts[q]);
-      *target(last_key) = sum;
-    }
-    __syncthreads();
+#pragma unroll 8
+    for (int i = lane; i < size; i += kWarp) a[i] = sums[i];
+    __syncwarp();
   }
 }
 
 // The key of an item: its place in a, in units that all places are multiples of.
 __global__ void __launch_bounds__(kIndexThreads)
     make_keys(const __grid_constant__ IndexArguments p, const SortedItems items, int64_t unit) {
-  for (int64_t i = first_item(); i < p.items.n; i += item_step())
+  for (int64_t i = first_item(); i < p.items.n; i += item_step()) {
     items.put(i, uint64_t(quotient(item_of(p, i).a, unit)));
+    if (!p.collides) items.put_place(i, i);
+  }
 }
 
 // ---- on the host ----
@@ -191,6 +231,12 @@ template <class E> int32_t launch_sums(const SumsToLaunch& s) {
   return launch_segments(IndexSums<E>{a, s.items, a.items.n, a.features.n, s.unit}, s.parts,
                          s.stream);
 }
+template <class E> int32_t launch_packs(const SumsToLaunch& s) {
+  const IndexArguments& x = s.index;
+  const PackSums<E> sums = {x.a,          x.b,    NarrowItems(s.items), x.items.n,
+                            x.features.n, s.unit, x.items.stride[1][0]};
+  return launch_segments(sums, s.parts, s.stream);
+}
 int32_t launch_dtype(const SumsToLaunch& s) {
   const bool pack = s.item > kItemSize[s.index.dtype];
   switch (s.index.dtype) {
@@ -203,12 +249,12 @@ int32_t launch_dtype(const SumsToLaunch& s) {
     case TT_I32: return launch_sums<uint32_t>(s);
     case TT_U64:
     case TT_I64: return launch_sums<uint64_t>(s);
-    case TT_F16: return pack ? launch_sums<Pack<F16, 8>>(s) : launch_sums<F16>(s);
-    case TT_BF16: return pack ? launch_sums<Pack<BF16, 8>>(s) : launch_sums<BF16>(s);
+    case TT_F16: return pack ? launch_packs<Pack<F16, 8>>(s) : launch_sums<F16>(s);
+    case TT_BF16: return pack ? launch_packs<Pack<BF16, 8>>(s) : launch_sums<BF16>(s);
     case TT_F64: return launch_sums<double>(s);
     case TT_C64: return launch_sums<c64>(s);
     case TT_C128: return launch_sums<c128>(s);
-    default: return pack ? launch_sums<Pack<float, 4>>(s) : launch_sums<float>(s);
+    default: return pack ? launch_packs<Pack<float, 4>>(s) : launch_sums<float>(s);
   }
 }
 
@@ -243,12 +289,17 @@ int32_t launch_products(const SumsToLaunch& s) {
   }
 }
 
-// Packs of 16 bytes are added as one, if their elements are floats of at most 32 bits. Returns the
-// bytes of what is added as one.
+// Packs of 16 bytes are added as one, if their elements are floats of at most 32 bits and PackSums
+// serves. Returns the bytes of what is added as one.
 int64_t pack_elements(IndexPlan* p) {
   const bool packs = p->dtype == TT_F32 || p->dtype == TT_F16 || p->dtype == TT_BF16;
+  const KeyRange keys = keys_of(*p);
   IndexPlan packed = *p;
-  if (!packs || widen_elements(&packed) < 16) return kItemSize[p->dtype];
+  if (!packs || keys.bits > 32 || widen_elements(&packed) < 16) return kItemSize[p->dtype];
+  IndexArguments a;
+  const int32_t covered = split_nest(packed, &a);
+  const bool flat = a.items.ndim <= 1 && a.features.ndim <= 1 && covered == packed.ndim;
+  if (!flat || a.items.n > INT32_MAX) return kItemSize[p->dtype];
   *p = packed;
   return 16;
 }
@@ -265,21 +316,26 @@ template <class F> int32_t run_segments(const IndexPlan& p, int64_t item, void* 
     PairRoom room(static_cast<char*>(workspace), items, keys.bits);
     int32_t status = device::launch(make_keys, grid_of(items, kIndexThreads), kIndexThreads, 0,
                                     stream, x, room.items(), keys.unit);
-    if (status == TT_OK) status = room.sort(stream);
+    if (status == TT_OK && x.collides) status = room.sort(stream);
     return status == TT_OK ? launch(SumsToLaunch{x, room.items(), item, keys.unit, parts, stream})
                            : status;
   });
 }
 
-bool serves_rows(const IndexPlan& p, const IndexArguments& a) {
-  const bool adds = p.dtype == TT_F32 || p.dtype == TT_F16 || p.dtype == TT_BF16;
-  return adds && rows_apart(p, a) && a.items.size[0] >= 16 && a.items.size[0] <= kBlockMost;
-}
-template <class E> int32_t launch_rows(const IndexArguments& a, void* stream) {
+// The bytes of a row for add_rows; 0: it does not serve, as where rows are few or targets many.
+int64_t row_bytes(const IndexPlan& p, const IndexArguments& a) {
+  const int64_t item = kItemSize[p.dtype];
+  const bool floats = p.dtype >= TT_F16 && p.dtype <= TT_F64;
+  if (!floats || !rows_apart(p, a) || p.a_step != item) return 0;
   const int64_t n = a.items.size[0];
-  return device::launch(add_rows<E>, grid_of(a.items.n / n, 1), block_sort_threads(n),
-                        block_sort_bytes<uint32_t>(n), stream, a,
-                        max(bits_of(uint64_t(a.index_size - 1)), 1));
+  const int64_t bytes = (p.index_size + 1) / 2 * 8 + p.index_size * item;
+  const bool serves = bytes <= int64_t(device::kAskedShared) && p.index_size <= 4 * n;
+  return serves && n <= 512 * (a.items.n / n) ? bytes : 0;
+}
+template <class E> int32_t launch_rows(const IndexArguments& a, int64_t bytes, void* stream) {
+  const int64_t rows = a.items.n / a.items.size[0];
+  return device::launch(add_rows<E>, grid_of(rows, 1), kWarp, size_t(bytes), stream, a,
+                        bits_of(uint64_t(a.index_size - 1)));
 }
 
 }  // namespace
@@ -290,11 +346,14 @@ int32_t index_accumulate(const void* plan, void* stream, void* workspace) {
   IndexPlan p = *static_cast<const IndexPlan*>(plan);
   IndexArguments a;
   const int32_t first = split_nest(p, &a);
-  if (serves_rows(p, a)) {
+  if (const int64_t bytes = row_bytes(p, a)) {
     return for_outer(p, a, first, [&](const IndexArguments& x) {
-      if (p.dtype == TT_F16) return launch_rows<F16>(x, stream);
-      if (p.dtype == TT_BF16) return launch_rows<BF16>(x, stream);
-      return launch_rows<float>(x, stream);
+      switch (p.dtype) {
+        case TT_F16: return launch_rows<F16>(x, bytes, stream);
+        case TT_BF16: return launch_rows<BF16>(x, bytes, stream);
+        case TT_F64: return launch_rows<double>(x, bytes, stream);
+        default: return launch_rows<float>(x, bytes, stream);
+      }
     });
   }
   const int64_t item = pack_elements(&p);

@@ -58,9 +58,9 @@ template <class S> __global__ void __launch_bounds__(kSegmentThreads)
     const int64_t piece = i / kSegmentPiece;
     const int64_t begin = piece * kSegmentPiece;
     const int64_t end = begin + kSegmentPiece < s.n ? begin + kSegmentPiece : s.n;
-    uint64_t key;
-    bool starts, goes_on;
-    s.items.neighbours(i, s.n, &key, &starts, &goes_on);
+    const auto key = s.items.key(i);
+    const bool starts = i == 0 || s.items.key(i - 1) != key;
+    bool goes_on = i + 1 < s.n && s.items.key(i + 1) == key;
     if (!starts && i != begin) continue;
     int64_t last = i + 1;
     while (goes_on && last < end) {

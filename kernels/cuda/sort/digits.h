@@ -24,18 +24,11 @@ template <int kEach> __device__ __forceinline__ int item_place(int round) {
   return thread / kWarp * (kEach * kWarp) + round * kWarp + thread % kWarp;
 }
 
-// Passes of digits of equal length, of at most kRadixBits bits.
-TT_FN constexpr int digit_bits_of(int key_bits) {
-  const int passes = (key_bits + kRadixBits - 1) / kRadixBits;
-  return (key_bits + passes - 1) / passes;
-}
-
-// The lanes of the warp whose digit of so many bits is this lane's.
-__device__ __forceinline__ uint32_t lanes_of_digit(uint32_t digit, int bits) {
+// The lanes of the warp whose digit is this lane's.
+__device__ __forceinline__ uint32_t lanes_of_digit(uint32_t digit) {
   uint32_t same = kAllLanes;
 #pragma unroll
   for (int bit = 0; bit < kRadixBits; bit++) {
-    if (bit >= bits) break;
     const bool set = digit >> bit & 1;
     const uint32_t votes = __ballot_sync(kAllLanes, set);
     same &= set ? votes : ~votes;
@@ -70,7 +63,6 @@ __device__ __forceinline__ void scan_digits(uint16_t* counts, int lane) {
 // The places of the items once the block's are sorted by digit, stably. All threads take part. The
 // first barrier comes after all items were read, the last one before `start` is read.
 template <int kEach> __device__ __forceinline__ void rank_digits(const DigitRoom& room, int warps,
-                                                                 int bits,
                                                                  const uint32_t (&digit)[kEach],
                                                                  uint32_t (&rank)[kEach]) {
   const int thread = int(threadIdx.x);
@@ -81,7 +73,7 @@ template <int kEach> __device__ __forceinline__ void rank_digits(const DigitRoom
   __syncwarp();
 #pragma unroll
   for (int e = 0; e < kEach; e++) {
-    const uint32_t same = lanes_of_digit(digit[e], bits);
+    const uint32_t same = lanes_of_digit(digit[e]);
     const uint32_t seen = mine[digit[e]];
     rank[e] = seen + uint32_t(__popc(same & ((1u << lane) - 1)));
     __syncwarp();
@@ -127,8 +119,7 @@ template <class K> struct BlockSort {
   __device__ __forceinline__ void sort(int bits) const {
     const int warps = int(blockDim.x) / kWarp;
     __syncthreads();
-    const int digit_bits = digit_bits_of(bits);
-    for (int shift = 0; shift < bits; shift += digit_bits) {
+    for (int shift = 0; shift < bits; shift += kRadixBits) {
       K k[kBlockEach];
       uint16_t from[kBlockEach];
       uint32_t digit[kBlockEach], rank[kBlockEach];
@@ -137,9 +128,9 @@ template <class K> struct BlockSort {
         const int place = item_place<kBlockEach>(e);
         k[e] = key[place];
         from[e] = shift ? at[place] : uint16_t(place);
-        digit[e] = uint32_t(k[e] >> shift) & ((1u << digit_bits) - 1);
+        digit[e] = uint32_t(k[e] >> shift) & (kDigits - 1);
       }
-      rank_digits<kBlockEach>(digits, warps, digit_bits, digit, rank);
+      rank_digits<kBlockEach>(digits, warps, digit, rank);
 #pragma unroll
       for (int e = 0; e < kBlockEach; e++) {
         key[rank[e]] = k[e];

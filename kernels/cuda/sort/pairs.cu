@@ -53,7 +53,7 @@ template <class T> __device__ __forceinline__ T sum_before(T value, T* warps, T*
 
 // Turns n numbers, kDigits apart, into the sums of those before them, and returns the sum of all.
 template <class T> __device__ __forceinline__ T scan_column(T* numbers, int64_t n) {
-  constexpr int kAtOnce = 8;
+  constexpr int kAtOnce = 16;
   T sum = 0;
   for (int64_t first = 0; first < n; first += kAtOnce) {
     T value[kAtOnce];
@@ -72,7 +72,7 @@ template <class T>
 __device__ __forceinline__ void add_lower_digits(T* numbers, int64_t n, T own, T* warps) {
   T all;
   const T before = sum_before(own, warps, &all);
-#pragma unroll 8
+#pragma unroll 16
   for (int64_t i = 0; i < n; i++) numbers[i * kDigits] += before;
 }
 
@@ -133,8 +133,8 @@ struct PairOut {
   }
 };
 
-template <class K> int32_t launch_count(const RadixRows& r, int shift, int bits, void* stream) {
-  const RadixPass<K, uint32_t> p = pass_of<K, uint32_t>(r, shift, bits);
+template <class K> int32_t launch_count(const RadixRows& r, int shift, void* stream) {
+  const RadixPass<K, uint32_t> p = pass_of<K, uint32_t>(r, shift);
   return device::launch(radix_count<K>, unsigned(r.rows * p.pieces), kRadixThreads, 0, stream, p);
 }
 template <class K> int32_t launch_few(const RadixRows& r, int bits, void* stream) {
@@ -178,9 +178,9 @@ int32_t scan_totals(int64_t* numbers, int64_t n, int64_t* total, void* stream) {
   return device::launch(scan_numbers, 1, threads, 0, stream, numbers, n, total);
 }
 
-int32_t count_digits(const RadixRows& r, int shift, int bits, void* stream) {
-  int32_t status = r.wide_key ? launch_count<uint64_t>(r, shift, bits, stream)
-                              : launch_count<uint32_t>(r, shift, bits, stream);
+int32_t count_digits(const RadixRows& r, int shift, void* stream) {
+  int32_t status = r.wide_key ? launch_count<uint64_t>(r, shift, stream)
+                              : launch_count<uint32_t>(r, shift, stream);
   const int64_t chunks = chunks_of(r);
   if (status == TT_OK)
     status = device::launch(scan_pieces, unsigned(r.rows * chunks), kDigits, 0, stream, r.counts,
@@ -190,11 +190,10 @@ int32_t count_digits(const RadixRows& r, int shift, int bits, void* stream) {
 }
 
 int32_t radix_passes(RadixRows* r, int bits, void* stream) {
-  const int digit_bits = bits ? digit_bits_of(bits) : 0;
-  for (int shift = 0; shift < bits; shift += digit_bits) {
-    int32_t status = count_digits(*r, shift, digit_bits, stream);
+  for (int shift = 0; shift < bits; shift += kRadixBits) {
+    int32_t status = count_digits(*r, shift, stream);
     const PairOut out = {r->key[1], r->at[1]};
-    if (status == TT_OK) status = launch_move(*r, shift, digit_bits, out, stream);
+    if (status == TT_OK) status = launch_move(*r, shift, out, stream);
     if (status != TT_OK) return status;
     r->swap();
   }

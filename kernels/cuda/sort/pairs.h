@@ -15,36 +15,29 @@ struct SortedItems {
     if (wide_key) reinterpret_cast<uint64_t*>(keys)[i] = key;
     else reinterpret_cast<uint32_t*>(keys)[i] = uint32_t(key);
   }
+  __device__ __forceinline__ void put_place(int64_t i, int64_t place) const {
+    if (wide_at) reinterpret_cast<int64_t*>(places)[i] = place;
+    else reinterpret_cast<uint32_t*>(places)[i] = uint32_t(place);
+  }
   __device__ __forceinline__ uint64_t key(int64_t i) const {
     return wide_key ? reinterpret_cast<const uint64_t*>(keys)[i]
                     : reinterpret_cast<const uint32_t*>(keys)[i];
-  }
-  // Whether a run of equal keys begins at i < n, and whether that at i goes on.
-  __device__ __forceinline__ void neighbours(int64_t i, int64_t n, uint64_t* own, bool* begins,
-                                             bool* goes_on) const {
-    const int64_t before = i > 0 ? i - 1 : 0;
-    const int64_t after = i + 1 < n ? i + 1 : i;
-    uint64_t k[3];
-    if (wide_key) {
-      const uint64_t* const key = reinterpret_cast<const uint64_t*>(keys);
-      k[0] = key[before];
-      k[1] = key[i];
-      k[2] = key[after];
-    } else {
-      const uint32_t* const key = reinterpret_cast<const uint32_t*>(keys);
-      k[0] = key[before];
-      k[1] = key[i];
-      k[2] = key[after];
-    }
-    *own = k[1];
-    *begins = i == 0 || k[0] != k[1];
-    *goes_on = i + 1 < n && k[1] == k[2];
   }
   // The item that is at place i.
   __device__ __forceinline__ int64_t at(int64_t i) const {
     return wide_at ? reinterpret_cast<const int64_t*>(places)[i]
                    : reinterpret_cast<const uint32_t*>(places)[i];
   }
+};
+
+// The same where keys and places have 32 bits.
+struct NarrowItems {
+  const uint32_t *keys, *places;
+  explicit NarrowItems(const SortedItems& items)
+      : keys(reinterpret_cast<const uint32_t*>(items.keys)),
+        places(reinterpret_cast<const uint32_t*>(items.places)) {}
+  __device__ __forceinline__ uint32_t key(int64_t i) const { return keys[i]; }
+  __device__ __forceinline__ uint32_t at(int64_t i) const { return places[i]; }
 };
 
 struct PairRoom {

@@ -48,10 +48,10 @@ template <class K, class At> struct RadixPass {
   uint32_t* counts;
   int64_t* totals;
   int64_t n, pieces;
-  int32_t shift, bits;
+  int32_t shift;
 
   __device__ __forceinline__ uint32_t digit(K k) const {
-    return uint32_t(k >> shift) & ((1u << bits) - 1);
+    return uint32_t(k >> shift) & (kDigits - 1);
   }
 };
 
@@ -98,7 +98,7 @@ template <class K, class At, class Out> __global__ void __launch_bounds__(kRadix
   }
 #pragma unroll
   for (int e = 0; e < kEach; e++) digit[e] = p.digit(key[e]);
-  rank_digits<kEach>({counts, start}, kWarps, p.bits, digit, rank);
+  rank_digits<kEach>({counts, start}, kWarps, digit, rank);
 #pragma unroll
   for (int e = 0; e < kEach; e++) {
     sorted[rank[e]] = key[e];
@@ -123,7 +123,7 @@ template <class K, class At, class Out> __global__ void __launch_bounds__(kRadix
 inline int64_t radix_piece(bool wide_key) {
   return kRadixThreads * (wide_key ? kRadixEach<uint64_t> : kRadixEach<uint32_t>);
 }
-template <class K, class At> RadixPass<K, At> pass_of(const RadixRows& r, int shift, int bits) {
+template <class K, class At> RadixPass<K, At> pass_of(const RadixRows& r, int shift) {
   RadixPass<K, At> p;
   p.key = reinterpret_cast<const K*>(r.key[0]);
   p.at = r.placed ? reinterpret_cast<const At*>(r.at[0]) : nullptr;
@@ -132,21 +132,20 @@ template <class K, class At> RadixPass<K, At> pass_of(const RadixRows& r, int sh
   p.n = r.n;
   p.pieces = ceil_div(r.n, radix_piece(r.wide_key));
   p.shift = shift;
-  p.bits = bits;
   return p;
 }
 // Launches the last step of a pass, whose digits were counted (cuda::count_digits).
 template <class Out>
-int32_t launch_move(const RadixRows& r, int shift, int bits, const Out& out, void* stream) {
+int32_t launch_move(const RadixRows& r, int shift, const Out& out, void* stream) {
   const unsigned grid = unsigned(r.rows * ceil_div(r.n, radix_piece(r.wide_key)));
   if (r.wide_at)
     return device::launch(radix_move<uint64_t, uint64_t, Out>, grid, kRadixThreads, 0, stream,
-                          pass_of<uint64_t, uint64_t>(r, shift, bits), out);
+                          pass_of<uint64_t, uint64_t>(r, shift), out);
   if (r.wide_key)
     return device::launch(radix_move<uint64_t, uint32_t, Out>, grid, kRadixThreads, 0, stream,
-                          pass_of<uint64_t, uint32_t>(r, shift, bits), out);
+                          pass_of<uint64_t, uint32_t>(r, shift), out);
   return device::launch(radix_move<uint32_t, uint32_t, Out>, grid, kRadixThreads, 0, stream,
-                        pass_of<uint32_t, uint32_t>(r, shift, bits), out);
+                        pass_of<uint32_t, uint32_t>(r, shift), out);
 }
 
 // Bits that hold numbers up to `most`.
@@ -163,8 +162,8 @@ namespace cuda {
 // Arrays for rows * n pairs whose keys have so many bits; workspace NULL: only sizes are known.
 // Returns the bytes that they take.
 int64_t radix_room(RadixRows* r, int64_t n, int64_t rows, int key_bits, void* workspace);
-// Counts the digits of so many bits at `shift` and scans the counts.
-int32_t count_digits(const RadixRows& r, int shift, int bits, void* stream);
+// Counts the digits at `shift` and scans the counts.
+int32_t count_digits(const RadixRows& r, int shift, void* stream);
 // Sorts arrays[0] by the bits [0, bits) of the keys.
 int32_t radix_passes(RadixRows* r, int bits, void* stream);
 // Sorts one row of pairs whose keys have at most `bits` bits: few by one block.

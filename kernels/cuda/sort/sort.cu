@@ -364,8 +364,8 @@ int32_t launch_radix(const SortArguments& a, void* stream, void* workspace) {
       device::launch(list_keys, grid_of(a.rows * a.n, 4 * kThreads), kThreads, 0, stream, a, items);
   const int last = bits - kRadixBits;
   if (status == TT_OK) status = cuda::radix_passes(&rows, last, stream);
-  if (status == TT_OK) status = cuda::count_digits(rows, last, kRadixBits, stream);
-  return status == TT_OK ? launch_move(rows, last, kRadixBits, RowOut{a}, stream) : status;
+  if (status == TT_OK) status = cuda::count_digits(rows, last, stream);
+  return status == TT_OK ? launch_move(rows, last, RowOut{a}, stream) : status;
 }
 
 }  // namespace
