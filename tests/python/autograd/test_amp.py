@@ -255,3 +255,12 @@ def test_gradients_of_all_layouts_are_unscaled(dtype):
         scaler.scale(tt.ones(()))
         assert scaler._unscaled(opt, True) == (bad is not None)
         assert p.grad[0, 0].item() == 0.25
+
+
+@pytest.mark.parametrize("dim", [(1,), (0, 1)])
+def test_the_gradient_of_logsumexp_is_not_of_its_rounded_result(dim):
+    x = tt.linspace(-4, 4, 2048, dtype=BF16).reshape(4, 512).requires_grad_()
+    x.logsumexp(dim).sum().backward()
+    powers = x.detach().double().exp()
+    want = powers / powers.sum(dim, keepdim=True)
+    assert ((x.grad.double() - want).abs() / want).max() < 1.01 * 2.0**-8
