@@ -142,10 +142,12 @@ template <int kCols, int kPixels> __global__ void __launch_bounds__(kThreads)
 
 // ---- the weight's gradient ----
 
-constexpr int kChunk = 32;  // pixels, one for each lane that copies
+constexpr int kChunk = 64;  // pixels
 constexpr int kPitch = kChunk + 4;
-constexpr int kStages = 3;
-constexpr int kMaxTaps = 15;  // of a dimension
+constexpr int kStages = 2;
+constexpr int kParts = kChunk / kWarp;  // of a chunk, by warps that copy
+constexpr int kStep = kWarps / kParts;  // rows that are copied at once
+constexpr int kMaxTaps = 15;            // of a dimension
 
 struct FewWeightArguments {
   FewWindows windows;
@@ -166,7 +168,9 @@ struct alignas(16) Four {
   float v[4];
 };
 
-template <int kM_, int kN_, int kThreadM_, int kThreadN_> struct FewTile {
+// kHeld: threads keep the terms that they copy in registers.
+template <int kM_, int kN_, int kThreadM_, int kThreadN_, bool kHeld_> struct FewTile {
+  static constexpr bool kHeld = kHeld_;
   static constexpr int kM = kM_, kN = kN_, kThreadM = kThreadM_, kThreadN = kThreadN_;
   static constexpr int kAcross = kN / kThreadN, kDown = kM / kThreadM;
   static constexpr int kGroups = kThreads / (kAcross * kDown);
@@ -220,26 +224,34 @@ template <class Tile> __global__ void __launch_bounds__(kThreads, 2)
   const uint32_t end = begin + p.split_len < w.pixels ? begin + p.split_len : w.pixels;
   const uint32_t chunks = (end - begin + kChunk - 1) / kChunk;
 
+  const int part = warp % kParts * kWarp;
+  const int first = warp / kParts;
+  FewTap held[Tile::kHeld ? kN / kStep : 1];
+  if constexpr (Tile::kHeld) {
+#pragma unroll
+    for (int e = 0; e < kN / kStep; e++) held[e] = tap_of[first + e * kStep];
+  }
   const auto load = [&](uint32_t chunk) {
-    float* const rows = shared + chunk % kStages * Tile::kStage + lane;
+    float* const rows = shared + chunk % kStages * Tile::kStage + part + lane;
     float* const columns = rows + kM * kPitch;
-    const uint32_t pixel = begin + chunk * kChunk + lane;
+    const uint32_t pixel = begin + chunk * kChunk + part + lane;
     const FewPixel at = few_pixel(w, pixel);
     const bool inside = pixel < end;
     uint32_t taps =
         taps_inside(at.first[0], w.in[0], w.k[0]) | taps_inside(at.first[1], w.in[1], w.k[1]) << 16;
     if (!inside) taps = 0;
     const float* y = p.y + at.image * p.from_y.image + int64_t(at.number) * p.from_y.pixel +
-                     (row0 + warp) * p.from_y.channel;
+                     (row0 + first) * p.from_y.channel;
     const float* x = p.x + at.at;
 #pragma unroll
-    for (int i = warp; i < kM; i += kWarps) {
+    for (int i = first; i < kM; i += kStep) {
       device::copy_async_word(rows + i * kPitch, y, inside && row0 + i < p.co);
-      y += kWarps * p.from_y.channel;
+      y += kStep * p.from_y.channel;
     }
 #pragma unroll
-    for (int i = warp; i < kN; i += kWarps) {
-      const FewTap t = tap_of[i];
+    for (int e = 0; e < kN / kStep; e++) {
+      const int i = first + e * kStep;
+      const FewTap t = Tile::kHeld ? held[e] : tap_of[i];
       device::copy_async_word(columns + i * kPitch, x + t.offset, (taps & t.needs) == t.needs);
     }
   };
@@ -372,6 +384,7 @@ bool is_plain(const ConvShape& s) {
 }
 
 constexpr int64_t kFewBlocks = 1056;
+constexpr int64_t kWeightBlocks = 528;
 constexpr int64_t kManyPixels = 1 << 16;
 constexpr int64_t kFewWeight = 32768;   // bytes in shared memory that many blocks can hold
 constexpr int64_t kMostWeight = 81920;  // and that blocks can hold which have many pixels
@@ -419,7 +432,7 @@ FewWeightArguments arguments_of(const ConvWeightPlan& p, void* workspace) {
   a.tiles_n = uint32_t(ceil_div(a.terms, tile.n));
   a.tiles = a.tiles_n * uint32_t(ceil_div(a.co, tile.m));
   const int64_t pixels = a.windows.pixels;
-  const int64_t splits = clamp<int64_t>(kFewBlocks / a.tiles, 1, ceil_div(pixels, 4 * kChunk));
+  const int64_t splits = clamp<int64_t>(kWeightBlocks / a.tiles, 1, ceil_div(pixels, 2 * kChunk));
   a.split_len = uint32_t(round_up(ceil_div(pixels, splits), kChunk));
   a.splits = uint32_t(ceil_div(pixels, a.split_len));
   return a;
@@ -478,10 +491,10 @@ size_t workspace_bytes(const ConvWeightPlan& p) {
 }
 int32_t run(const ConvWeightPlan& p, void* stream, void* workspace) {
   const FewWeightArguments a = arguments_of(p, workspace);
-  auto launch = launch_weight<FewTile<64, 96, 8, 6>>;
-  if (a.co <= 8) launch = launch_weight<FewTile<8, 80, 4, 5>>;
-  else if (a.co <= 16) launch = launch_weight<FewTile<16, 80, 4, 5>>;
-  else if (a.co <= 32) launch = launch_weight<FewTile<32, 32, 4, 4>>;
+  auto launch = launch_weight<FewTile<64, 96, 8, 6, false>>;
+  if (a.co <= 8) launch = launch_weight<FewTile<8, 80, 4, 5, true>>;
+  else if (a.co <= 16) launch = launch_weight<FewTile<16, 80, 4, 5, true>>;
+  else if (a.co <= 32) launch = launch_weight<FewTile<32, 32, 4, 4, true>>;
   const int32_t status = launch(a, stream);
   if (status != TT_OK || a.splits == 1) return status;
   const unsigned grid = unsigned(ceil_div(int64_t(a.co) * a.terms, kWarp));

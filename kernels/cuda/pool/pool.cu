@@ -234,6 +234,83 @@ template <class T, class I> __global__ void __launch_bounds__(kThreads)
   store_at(p.y, p.dtype, i, sum);
 }
 
+// The same by tiles of planes, which have no inner dimension: a block finds the maxima of all
+// windows over its tile, and keeps them and their gradients in shared memory.
+struct TileArguments {
+  int32_t rows, columns;  // of a tile
+  Divisor down, across;   // tiles of a plane
+};
+constexpr int32_t kTileItems = 1024;
+constexpr int32_t kTileWindows = 2560;
+
+__global__ void __launch_bounds__(kThreads)
+    tile_gradients(const __grid_constant__ PoolArguments p,
+                   const __grid_constant__ TileArguments tile) {
+  TT_SHARED(int32_t, position, kTileWindows);
+  TT_SHARED(float, gradient, kTileWindows);
+  const uint32_t rest = tile.across.divide(blockIdx.x);
+  const uint32_t plane = tile.down.divide(rest);
+  const int32_t row0 = int32_t(rest - plane * tile.down.d) * tile.rows;
+  const int32_t column0 = int32_t(blockIdx.x - rest * tile.across.d) * tile.columns;
+  const int32_t rows = int32_t(least(tile.rows, p.in[0] - row0));
+  const int32_t columns = int32_t(least(tile.columns, p.in[1] - column0));
+  const int32_t first_row = windows_over<0>(p, row0).first;
+  const int32_t first_column = windows_over<1>(p, column0).first;
+  const int32_t down = windows_over<0>(p, row0 + rows - 1).end - first_row;
+  const int32_t across = windows_over<1>(p, column0 + columns - 1).end - first_column;
+  const float* x = reinterpret_cast<const float*>(p.x) + plane * int32_t(p.in[0] * p.in[1]);
+  const float* g = reinterpret_cast<const float*>(p.g) + plane * int32_t(p.out[0] * p.out[1]);
+  for (int32_t i = int32_t(threadIdx.x); i < down * across; i += kThreads) {
+    const int32_t o = ratio(i, across);
+    const int32_t q = i - o * across;
+    const Window<int32_t> h = window<0>(p, first_row + o);
+    const Window<int32_t> w = window<1>(p, first_column + q);
+    float best = kLowest<float>;
+    int32_t found = -1;
+#pragma unroll 1
+    for (int32_t r = h.begin; r < h.end; r += h.step) {
+#pragma unroll 1
+      for (int32_t s = w.begin; s < w.end; s += kAtOnce<int32_t> * w.step) {
+        float v[kAtOnce<int32_t>];
+#pragma unroll
+        for (int k = 0; k < kAtOnce<int32_t>; k++) {
+          const int32_t column = s + k * w.step;
+          if (column < w.end) v[k] = x[r * int32_t(p.in[1]) + column];
+        }
+#pragma unroll
+        for (int k = 0; k < kAtOnce<int32_t>; k++) {
+          const int32_t column = s + k * w.step;
+          if (column >= w.end || (found >= 0 && !beats(v[k], best))) continue;
+          best = v[k];
+          found = r * int32_t(p.in[1]) + column;
+        }
+      }
+    }
+    position[i] = found;
+    gradient[i] = g[(first_row + o) * int32_t(p.out[1]) + first_column + q];
+  }
+  __syncthreads();
+  float* dx = reinterpret_cast<float*>(p.y) + plane * int32_t(p.in[0] * p.in[1]);
+  for (int32_t i = int32_t(threadIdx.x); i < rows * columns; i += kThreads) {
+    const int32_t r = ratio(i, columns);
+    const int32_t row = row0 + r;
+    const int32_t column = column0 + i - r * columns;
+    const int32_t here = row * int32_t(p.in[1]) + column;
+    const Range<int32_t> over_row = windows_over<0>(p, row);
+    const Range<int32_t> over_column = windows_over<1>(p, column);
+    float sum = 0;
+#pragma unroll 1
+    for (int32_t o = over_row.first; o < over_row.end; o++) {
+#pragma unroll 1
+      for (int32_t q = over_column.first; q < over_column.end; q++) {
+        const int32_t k = (o - first_row) * across + q - first_column;
+        if (position[k] == here) sum += gradient[k];
+      }
+    }
+    dx[here] = sum;
+  }
+}
+
 // ---- windows of 2 x 2 side by side ----
 
 template <class S> struct alignas(2 * sizeof(S)) Pair { S v[2]; };
@@ -269,7 +346,7 @@ template <class T> __device__ __forceinline__ Largest<T> largest_of(const T (&x)
   return best;
 }
 
-template <class S, bool kPairs> __global__ void __launch_bounds__(kThreads)
+template <class S> __global__ void __launch_bounds__(kThreads)
     halve(const __grid_constant__ PoolArguments p) {
   using T = typename SumOf<S>::type;
   const int32_t i = item<int32_t>();
@@ -278,7 +355,7 @@ template <class S, bool kPairs> __global__ void __launch_bounds__(kThreads)
   const int32_t row = 2 * at.row;
   const int32_t column = 2 * at.column;
   T x[2][2];
-  load_window<S, kPairs>(p, element_at(p, p.in, at, row, column), x);
+  load_window<S, false>(p, element_at(p, p.in, at, row, column), x);
   const Largest<T> best = largest_of(x);
   T value = best.value;
   if (!p.is_max) value = (T(0) + x[0][0] + x[0][1] + x[1][0] + x[1][1]) * T(0.25);
@@ -418,10 +495,7 @@ template <class... P, class... A> int32_t launch_over(void (*kernel)(PoolArgumen
 }
 
 template <class S> int32_t launch_halve(const PoolArguments& a, void* stream) {
-  auto kernel = halve<S, false>;
-  if constexpr (sizeof(S) == 4)
-    if (has_pairs(a, sizeof(S))) kernel = halve<S, true>;
-  return launch_over(kernel, true, a.out[0], a.out[1], a, stream);
+  return launch_over(halve<S>, true, a.out[0], a.out[1], a, stream);
 }
 bool is_stored_float(int32_t dtype) {
   return dtype == TT_F32 || dtype == TT_F16 || dtype == TT_BF16;
@@ -457,6 +531,26 @@ int32_t launch_halves_backward(const PoolArguments& a, void* stream) {
       has_pairs(a, sizeof(float)) ? halve_backward<float, true> : halve_backward<float, false>;
   return launch_over(kernel, true, ceil_div(a.in[0], 2), ceil_div(a.in[1], 2), a, stream);
 }
+// Returns whether windows over a tile fit into shared memory.
+bool has_tiles(const PoolArguments& a, TileArguments* t) {
+  if (a.dtype != TT_F32 || a.inner != 1 || !is_narrow(a) || a.in[0] * a.in[1] == 0) return false;
+  t->columns = int32_t(min<int64_t>(a.in[1], 64));
+  t->rows = int32_t(min<int64_t>(a.in[0], kTileItems / t->columns));
+  int64_t windows = 1;
+  for (int d = 0; d < 2; d++) {
+    const int64_t span = (a.kernel[d] - 1) * a.dilation[d] + 1;
+    windows *= ceil_div((d ? t->columns : t->rows) + span, a.stride[d]) + 1;
+  }
+  return windows <= kTileWindows;
+}
+int32_t launch_tiles(PoolArguments a, TileArguments t, void* stream) {
+  const int64_t down = ceil_div(a.in[0], t.rows);
+  const int64_t across = ceil_div(a.in[1], t.columns);
+  t.down.set(uint32_t(down));
+  t.across.set(uint32_t(across));
+  // launch_over() cuts the planes; a block counts as kThreads items.
+  return launch_over(tile_gradients, true, down, across * kThreads, a, stream, t);
+}
 int32_t run_maxima(const PoolArguments& a, void* stream) {
   if (is_stored_float(a.dtype) && halves(a)) return launch_halves(a, stream);
   return launch_maxima(a, 0, stream);
@@ -482,6 +576,8 @@ int32_t pool_average(const void* plan, void* stream, void*) {
 int32_t pool_max_backward(const void* plan, void* stream, void* workspace) {
   PoolArguments a = arguments_of(pool_plan(plan), true, true);
   if (halves_backward(a)) return launch_halves_backward(a, stream);
+  TileArguments tile;
+  if (has_tiles(a, &tile)) return launch_tiles(a, tile, stream);
   a.index = static_cast<char*>(workspace);
   a.short_index = is_narrow(a);
   a.y = nullptr;
@@ -491,7 +587,8 @@ int32_t pool_max_backward(const void* plan, void* stream, void* workspace) {
 }
 size_t pool_max_backward_workspace(const void* plan) {
   const PoolArguments a = arguments_of(pool_plan(plan), true, true);
-  if (halves_backward(a)) return 0;
+  TileArguments tile;
+  if (halves_backward(a) || has_tiles(a, &tile)) return 0;
   return size_t(pool_plan(plan).results) * (is_narrow(a) ? 4 : 8);
 }
 int32_t pool_average_backward(const void* plan, void* stream, void*) {
