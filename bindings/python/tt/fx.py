@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from ctypes import POINTER, addressof, c_int32, c_int64, cast
 
 from ._absent import absent_class, absent_function
+from ._convert import integer
 from ._graph import BOOL, FLOAT, INT, INTS, NONE, SCALAR, STR, TENSOR, TENSORS
 from ._graph import GraphHandle, Plan, captured, int32s
 from ._layouts import struct
@@ -252,12 +253,13 @@ def packed_argument(x: Any, kept: list[Any]) -> Any:
         kept.append((c_int32 * len(x))(*(n.value for n in x)))
         a.tag, a.n_values, a.values = TENSORS, len(x), address(kept[-1])
     elif isinstance(x, (list, tuple)):
-        kept.append((c_int64 * max(len(x), 1))(*x))
+        ints = [integer(i, "call_function", "an item of a list") for i in x]
+        kept.append((c_int64 * max(len(x), 1))(*ints))
         a.tag, a.n, a.ints = INTS, len(x), address(kept[-1])
     elif isinstance(x, bool):
         a.tag, a.i = BOOL, x
     elif isinstance(x, int):
-        a.tag, a.i = INT, x
+        a.tag, a.i = INT, integer(x, "call_function", "an argument")
     elif isinstance(x, float):
         a.tag, a.f = FLOAT, x
     elif isinstance(x, str):

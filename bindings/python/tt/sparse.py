@@ -252,7 +252,9 @@ class SparseTensor:
         return mm(self.t(), other.t()).t()
 
     def __mul__(self, other: Any) -> SparseTensor:
-        """Returns the product with a number, or with a dense tensor of the same shape."""
+        """Returns the product with a number, or with a dense or sparse tensor of the same shape."""
+        if isinstance(other, SparseTensor):
+            other = other.to_dense()
         if isinstance(other, Tensor) and other.ndim:
             if other.shape != self.shape:
                 raise ShapeError(f"mul: self is {list(self.shape)}, other {list(other.shape)}")
@@ -280,6 +282,13 @@ class SparseTensor:
         return SparseTensor(indices, values, self.shape).coalesce()
 
     __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        """Returns the difference from a sparse tensor (sparse) or a dense tensor (dense)."""
+        return self + -other if isinstance(other, (Tensor, SparseTensor)) else NotImplemented
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other if isinstance(other, Tensor) else NotImplemented
 
     def sum(self, dim: int | None = None) -> Tensor:
         """Returns the sum of all elements, or dense sums along a dimension."""
@@ -337,8 +346,9 @@ def sparse_coo_tensor(
             f"sparse_coo_tensor: indices reach {[top - 1 for top in tops]}: must be within "
             f"{list(shape[: len(tops)])}"
         )
-    result = SparseTensor(places, elements, shape, bool(is_coalesced))
-    return result.requires_grad_() if requires_grad else result
+    if requires_grad:  # those of the caller stay as they are
+        elements = elements.detach().requires_grad_()
+    return SparseTensor(places, elements, shape, bool(is_coalesced))
 
 
 def sparse_csr_tensor(

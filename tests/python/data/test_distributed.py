@@ -1069,6 +1069,43 @@ train_ddp.main()
 
 
 @needs("gloo")
+def test_checkpoint_of_nested_dicts(tmp_path):
+    """One process: a model beside its optimizer, numbers, tuples; what does not fit."""
+    checkpoint = tt.distributed.checkpoint
+    model = tt.nn.Linear(2, 3)
+    adam = tt.optim.Adam(model.parameters())
+    model(tt.ones(1, 2)).sum().backward()
+    adam.step()
+    state = {"model": model.state_dict(), "adam": adam.state_dict(), "epoch": 3, "at": (1, 2)}
+    state["flat"] = checkpoint.Shard(tt.arange(6.0), 0, 5)
+    checkpoint.save(state, tmp_path)
+    other = tt.nn.Linear(2, 3)
+    second = tt.optim.Adam(other.parameters(), lr=1)
+    other(tt.ones(1, 2)).sum().backward()
+    second.step()
+    found = {"model": other.state_dict(), "adam": second.state_dict(), "epoch": 0, "at": ()}
+    found["flat"] = checkpoint.Shard(tt.zeros(3), 2, 5)
+    checkpoint.load(found, tmp_path)
+    second.load_state_dict(found["adam"])
+    assert found["epoch"] == 3 and found["at"] == (1, 2) and second.param_groups[0]["lr"] == 1e-3
+    assert found["flat"].tensor.tolist() == [2, 3, 4] and other.weight.equal(model.weight)
+    for key, text in ((object(), "does not fit JSON"), ({"b": tt.ones(1)}, "the name a.b")):
+        with pytest.raises(ValueError, match=text):
+            checkpoint.save({"a": key, "a.b": 2}, tmp_path)
+    with pytest.raises(ValueError, match="has no other"):
+        checkpoint.load({"other": 1}, tmp_path)
+    metadata = tmp_path / "metadata.json"
+    text = metadata.read_text()
+    for old, new, words in (
+        ('"version": 1', '"version": 2', "version 2"),
+        ('"n": 5', '"n": 4', "lacks 1 elements"),
+        ('"ranks": [', '"ranks": [1, ', "no whole checkpoint"),
+    ):
+        metadata.write_text(text.replace(old, new))
+        with pytest.raises(ValueError, match=words):
+            checkpoint.load(found, tmp_path)
+
+
 def test_training_resumes_from_its_checkpoint_after_a_restart(tmp_path):
     program = tmp_path / "dying.py"
     program.write_text(DYING.format(folder=str(ROOT / "examples/python")))

@@ -169,6 +169,46 @@ def test_images(tmp_path, shape, formats):
     assert [list(rows[1 : 4 * channels + 1]), list(rows[4 * channels + 2 :])] == expected
 
 
+def image(event):
+    """Height, width and rows of bytes of an image."""
+    found = fields(value(event)[4][0])
+    png = found[4][0]
+    at = png.index(b"IDAT")
+    (n,) = struct.unpack(">I", png[at - 4 : at])
+    data, stride = zlib.decompress(png[at + 4 : at + 4 + n]), found[2][0] * found[3][0] + 1
+    return (
+        found[1][0],
+        found[2][0],
+        [list(data[i + 1 : i + stride]) for i in range(0, len(data), stride)],
+    )
+
+
+def test_several_images_in_rows_of_eight(tmp_path):
+    batch = tt.arange(10 * 2 * 3, dtype=tt.uint8).reshape(10, 1, 2, 3)
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_images("x", batch)
+        writer.add_images("x", batch[:3, 0], dataformats="NHW")
+        for wrong in ({"dataformats": "HWC"}, {"dataformats": "NCH"}):
+            with pytest.raises(ValueError, match="dataformats"):
+                writer.add_images("x", batch, **wrong)
+        with pytest.raises(ValueError, match="no image"):
+            writer.add_images("x", batch[:0])
+    grid, row = map(image, events(tmp_path))
+    assert grid[:2] == (4, 24) and row[:2] == (2, 9)
+    assert grid[2][1][3:6] == batch[1, 0, 1].tolist() and grid[2][2][:3] == batch[8, 0, 0].tolist()
+    assert grid[2][3][6:] == [0] * 18 and row[2][0] == batch[:3, 0, 0].flatten().tolist()
+
+
+def test_figures(tmp_path):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    figure = matplotlib.pyplot.figure(figsize=(2, 1), dpi=50)
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_figure("x", figure)
+    (event,) = events(tmp_path)
+    assert image(event)[:2] == (50, 100) and not matplotlib.pyplot.get_fignums()
+
+
 def test_events_reach_the_file_by_number_and_by_flush(tmp_path):
     writer = SummaryWriter(tmp_path, max_queue=2)
     for i in range(2):

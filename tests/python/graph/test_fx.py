@@ -72,6 +72,9 @@ def test_refuses():
     g = tt.fx.symbolic_trace(lambda x: x.exp(), tt.randn(4)).graph
     with pytest.raises(TypeError, match="set"):
         g.call_function("exp", ({1},))
+    for much in (2**64, [2**64]):
+        with pytest.raises(ValueError, match="64 bits"):
+            g.call_function("exp", (much,))
     with pytest.raises(NotImplementedError):
         g.call_function("no_operator", ())
     with pytest.raises(ValueError, match="stop"):

@@ -42,6 +42,16 @@ def test_arithmetic(a):
     assert (a + a).to_dense().tolist() == (2 * dense).tolist() and (-a / 2).sum().item() == -7.5
     assert (a + dense).tolist() == (2 * dense).tolist() and a.sum(0).tolist() == [2, 6, 4, 3]
     assert sparse.sum(a, 1).tolist() == [9, 4, 2]
+    assert (a - a).to_dense().abs().sum() == 0 and (a - dense).abs().sum() == 0
+    assert (2 * dense - a).tolist() == DENSE and (a * a).to_dense().tolist() == (
+        dense**2
+    ).tolist()
+
+
+def test_requires_grad_leaves_the_values_of_the_caller():
+    values = tt.ones(2)
+    s = tt.sparse_coo_tensor([[0, 1], [1, 0]], values, (2, 2), requires_grad=True)
+    assert s.requires_grad and not values.requires_grad
 
 
 def test_products_and_gradients(a):

@@ -185,6 +185,30 @@ def image(img: Any, dataformats: str) -> bytes:
     return sizes + bytes_field(4, png(pixels, height, width, channels))
 
 
+def images(img: Any, dataformats: str) -> bytes:
+    """Returns an Image message of N images side by side, 8 in a row. The last row is filled with
+    zeros."""
+    given = as_tensor(img).detach().cpu()
+    letters = dataformats.upper()
+    if sorted(letters) not in (["H", "N", "W"], ["C", "H", "N", "W"]) or given.ndim != len(letters):
+        raise ValueError(
+            f"add_images: dataformats is {dataformats!r}: must name the {given.ndim} dims of "
+            f"{list(given.shape)} by N, H, W and C"
+        )
+    if "C" not in letters:
+        given, letters = given.unsqueeze(-1), letters + "C"
+    given = given.permute([letters.index(letter) for letter in "NHWC"])
+    n, height, width, channels = given.shape
+    if not n:
+        raise ValueError("add_images: img_tensor has no image")
+    columns = min(n, 8)
+    rows = (n + columns - 1) // columns
+    rest = ops.zeros((rows * columns - n, height, width, channels), dtype=given.dtype)
+    grid = ops.cat([given, rest]).reshape((rows, columns, height, width, channels))
+    whole = grid.permute((0, 2, 1, 3, 4)).reshape((rows * height, columns * width, channels))
+    return image(whole, "HWC")
+
+
 # ---- files ----
 
 
@@ -341,6 +365,43 @@ class SummaryWriter:
         dataformats: the order of its dims: CHW, HWC or HW.
         """
         self._add(tag, bytes_field(4, image(img_tensor, dataformats)), global_step, walltime)
+
+    def add_images(
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        dataformats: str = "NCHW",
+    ) -> None:
+        """Writes several images as one, in rows of 8: see add_image.
+
+        dataformats: the order of its dims: NCHW, NHWC or NHW.
+        """
+        self._add(tag, bytes_field(4, images(img_tensor, dataformats)), global_step, walltime)
+
+    def add_figure(
+        self,
+        tag: str,
+        figure: Any,
+        global_step: int | None = None,
+        close: bool = True,
+        walltime: float | None = None,
+    ) -> None:
+        """Writes a figure of matplotlib, or a list of figures of one size, as an image. close:
+        closes them."""
+        import numpy
+        from matplotlib import pyplot  # type: ignore[import]
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # type: ignore[import]
+
+        pixels = []
+        for one in figure if isinstance(figure, list) else [figure]:
+            canvas = FigureCanvasAgg(one)
+            canvas.draw()
+            pixels.append(tensor(numpy.asarray(canvas.buffer_rgba())))
+            if close:
+                pyplot.close(one)
+        self.add_images(tag, ops.stack(pixels), global_step, walltime, "NHWC")
 
     def flush(self) -> None:
         """Flushes all files to the operating system."""

@@ -16,7 +16,7 @@ from .. import all_gather_object, barrier, checked, group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Iterable, Iterator
 
 __all__ = ["Shard", "load", "save"]
 VERSION = 1
@@ -34,6 +34,27 @@ class Shard:
         return max(0, min(self.tensor.numel(), self.total - self.start))
 
 
+def items_of(value: Any) -> Iterable[tuple[Any, Any]]:
+    """Returns the keys and values of a dict or list; nothing for another value."""
+    if isinstance(value, dict):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
+
+
+def holds_tensors(value: Any) -> bool:
+    return isinstance(value, (Tensor, Shard)) or any(holds_tensors(x) for _, x in items_of(value))
+
+
+def entries_in(state: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yields (name, container, key) for each value. The name is made of the keys, with dots in
+    between. Dicts and lists without tensors are one value."""
+    for key, value in items_of(state):
+        if isinstance(value, (dict, list)) and holds_tensors(value):
+            yield from entries_in(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", state, key
+
+
 def ranks_of(process_group: Any) -> tuple[int, int]:
     """Returns the rank of this process and the number of ranks; 0 and 1 without a group."""
     if process_group is None and group.WORLD is None:
@@ -47,11 +68,13 @@ def save(
 ) -> None:
     """Writes a checkpoint. All ranks must call it with the same names.
 
-    state_dict: each rank writes its Shards; rank 0 writes the tensors and numbers, which must be
-        the same on all ranks.
+    state_dict: dicts may be nested, with lists in them. Each rank writes its Shards; rank 0 writes
+        the tensors and the other values, which must be the same on all ranks and fit JSON (where
+        tuples in lists and dicts become lists).
     checkpoint_id: the directory, which all ranks must have access to.
     """
     rank, size = ranks_of(process_group)
+    tensors, entries = written_by(rank, state_dict)
     path = os.fspath(checkpoint_id)
     os.makedirs(path, exist_ok=True)
     metadata = os.path.join(path, "metadata.json")
@@ -59,18 +82,6 @@ def save(
         os.remove(metadata)
     if size > 1:
         barrier(process_group)
-    tensors: dict[str, Tensor] = {}
-    entries: dict[str, dict[str, Any]] = {}
-    for name, value in state_dict.items():
-        if isinstance(value, Shard):
-            tensors[name] = value.tensor.detach().flatten()[: value.used()].contiguous()
-            entries[name] = {"total": value.total, "start": value.start, "n": value.used()}
-        elif isinstance(value, Tensor):
-            if rank == 0:
-                tensors[name] = value.detach().contiguous()
-            entries[name] = {"shape": list(value.shape)}
-        else:
-            entries[name] = {"value": value}
     save_file(tensors, os.path.join(path, f"{rank}.safetensors"))
     parts: list[Any] = [entries]
     if size > 1:
@@ -87,11 +98,38 @@ def save(
         barrier(process_group)
 
 
+def written_by(
+    rank: int, state_dict: dict[str, Any]
+) -> tuple[dict[str, Tensor], dict[str, dict[str, Any]]]:
+    """Returns the tensors that a rank writes, and the metadata of all values. Raises on every rank
+    for a value that fits neither, before one of them waits for another."""
+    tensors: dict[str, Tensor] = {}
+    entries: dict[str, dict[str, Any]] = {}
+    for name, container, key in entries_in(state_dict):
+        value = container[key]
+        if name in entries:
+            raise InvalidArgumentError(f"checkpoint.save: two values have the name {name}")
+        if isinstance(value, Shard):
+            tensors[name] = value.tensor.detach().flatten()[: value.used()].contiguous()
+            entries[name] = {"total": value.total, "start": value.start, "n": value.used()}
+        elif isinstance(value, Tensor):
+            if rank == 0:
+                tensors[name] = value.detach().contiguous()
+            entries[name] = {"shape": list(value.shape)}
+        else:
+            entries[name] = {"value": value}
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError) as e:
+                raise InvalidArgumentError(f"checkpoint.save: {name} does not fit JSON: {e}") from e
+    return tensors, entries
+
+
 def load(
     state_dict: dict[str, Any], checkpoint_id: str | os.PathLike[str], process_group: Any = None
 ) -> None:
-    """Copies the values of a checkpoint into the tensors and Shards of state_dict and replaces its
-    numbers. The number of ranks may differ from that of the save."""
+    """Copies the values of a checkpoint into the tensors and Shards of state_dict, and replaces its
+    other values. The number of ranks may differ from that of the save."""
     path, ranks = os.fspath(checkpoint_id), entries_of(checkpoint_id)
     files: dict[int, Any] = {}
 
@@ -102,17 +140,19 @@ def load(
 
     try:
         with no_grad():
-            for name, value in state_dict.items():
+            for name, container, key in list(entries_in(state_dict)):
+                value = container[key]
                 if name not in ranks[0]:
                     raise InvalidArgumentError(f"checkpoint.load: {path} has no {name}")
                 entry = ranks[0][name]
                 if isinstance(value, Shard):
-                    load_shard(name, value, [r.get(name, {}) for r in ranks], tensor_of)
+                    load_shard(name, value, [r.get(name) or {} for r in ranks], tensor_of)
                 elif isinstance(value, Tensor):
                     check_shape(name, value, entry)
                     value.copy_(tensor_of(0, name))
                 else:
-                    state_dict[name] = entry.get("value")
+                    saved = entry.get("value")
+                    container[key] = tuple(saved) if isinstance(value, tuple) else saved
     finally:
         files.clear()
 
@@ -122,9 +162,15 @@ def entries_of(checkpoint_id: str | os.PathLike[str]) -> list[dict[str, Any]]:
     path = os.fspath(checkpoint_id)
     try:
         with open(os.path.join(path, "metadata.json"), encoding="utf-8") as f:
-            return json.load(f)["ranks"]
+            found = json.load(f)
+            version, ranks = found["version"], found["ranks"]
+        if not ranks or not all(isinstance(entries, dict) for entries in ranks):
+            raise ValueError("metadata.json has no list of entries")
     except (OSError, ValueError, KeyError, TypeError) as e:
         raise InvalidArgumentError(f"checkpoint.load: {path} is no whole checkpoint: {e}") from e
+    if version != VERSION:
+        raise InvalidArgumentError(f"checkpoint.load: {path} has version {version}, not {VERSION}")
+    return ranks
 
 
 def check_shape(name: str, value: Tensor, entry: dict[str, Any]) -> None:
@@ -143,9 +189,16 @@ def load_shard(name: str, shard: Shard, parts: list[dict[str, Any]], tensor_of: 
             "checkpoint"
         )
     to, end = shard.tensor.detach().flatten(), shard.start + shard.used()
+    missing = shard.used()
     for rank, part in enumerate(parts):
-        first = max(shard.start, part["start"])
-        last = min(end, part["start"] + part["n"])
+        start, n = part.get("start", 0), part.get("n", 0)
+        first, last = max(shard.start, start), min(end, start + n)
+        missing -= max(last - first, 0)
+    if missing:
+        raise InvalidArgumentError(f"checkpoint.load: {name} lacks {missing} elements of a rank")
+    for rank, part in enumerate(parts):
+        start, n = part.get("start", 0), part.get("n", 0)
+        first, last = max(shard.start, start), min(end, start + n)
         if first < last:
-            source = tensor_of(rank, name)[first - part["start"] : last - part["start"]]
+            source = tensor_of(rank, name)[first - start : last - start]
             to[first - shard.start : last - shard.start].copy_(source)
