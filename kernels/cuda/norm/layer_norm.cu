@@ -30,48 +30,41 @@ struct TeamArguments {
   int packs;
   LayerNormPlan p;
 };
-// W: the stored type of the weight and the bias.
-template <class S, class W> __global__ void __launch_bounds__(kTeamThreads)
+// W: the stored type of the weight and the bias, which many rows find in the cache.
+template <class S, class W> __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks<S>)
     normalize_held(const __grid_constant__ TeamArguments a) {
   using T = Compute<S>;
   constexpr int kN = kPackOf<S>;
   TT_SHARED(T, slots, kTeamSlots);
   const LayerNormPlan& p = a.p;
-  T weight[kTeamPacks][kN];
-  T bias[kTeamPacks][kN];
-  team_packs(a.packs, [&](int u, int i) {
-    load_known<W>(weight[u], p.weight, int64_t(i) * kN, T(1));
-    load_known<W>(bias[u], p.bias, int64_t(i) * kN, T(0));
+  const int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (row >= p.rows) return;
+  TeamRow<S> x;
+  x.load(p.x, row, a.packs);
+  T part = 0;
+  team_packs(a.packs, [&](int u, int) {
+#pragma unroll
+    for (int j = 0; j < kN; j++) part += x.number(u, j);
   });
-  const int64_t step = int64_t(gridDim.x) * blockDim.y;
-  int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
-  TeamRow<S> x, next;
-  if (row < p.rows) x.load(p.x, row, a.packs);
-  for (; row < p.rows; row += step) {
-    if (row + step < p.rows) next.load(p.x, row + step, a.packs);
-    T part = 0;
-    team_packs(a.packs, [&](int u, int) {
+  const T mean = team_total(part, slots, 0) / T(p.n);
+  part = 0;
+  team_packs(a.packs, [&](int u, int) {
 #pragma unroll
-      for (int j = 0; j < kN; j++) part += x.number(u, j);
-    });
-    const T mean = team_total(part, slots, 0) / T(p.n);
-    part = 0;
-    team_packs(a.packs, [&](int u, int) {
+    for (int j = 0; j < kN; j++) part += (x.number(u, j) - mean) * (x.number(u, j) - mean);
+  });
+  const T rstd = T(1) / math::sqrt(team_total(part, slots, 1) / T(p.n) + T(p.eps));
+  Pack<S, kN>* const y = reinterpret_cast<Pack<S, kN>*>(p.y) + row * a.packs;
+  team_packs(a.packs, [&](int u, int i) {
+    T weight[kN], bias[kN];
+    load_known<W>(weight, p.weight, int64_t(i) * kN, T(1));
+    load_known<W>(bias, p.bias, int64_t(i) * kN, T(0));
+    Pack<S, kN> pack;
 #pragma unroll
-      for (int j = 0; j < kN; j++) part += (x.number(u, j) - mean) * (x.number(u, j) - mean);
-    });
-    const T rstd = T(1) / math::sqrt(team_total(part, slots, 1) / T(p.n) + T(p.eps));
-    Pack<S, kN>* const y = reinterpret_cast<Pack<S, kN>*>(p.y) + row * a.packs;
-    team_packs(a.packs, [&](int u, int i) {
-      Pack<S, kN> pack;
-#pragma unroll
-      for (int j = 0; j < kN; j++)
-        pack.v[j] = stored_as<S>((x.number(u, j) - mean) * rstd * weight[u][j] + bias[u][j]);
-      y[i] = pack;
-    });
-    if (threadIdx.x == 0) put_stats(p, row, mean, rstd);
-    x = next;
-  }
+    for (int j = 0; j < kN; j++)
+      pack.v[j] = stored_as<S>((x.number(u, j) - mean) * rstd * weight[j] + bias[j]);
+    y[i] = pack;
+  });
+  if (threadIdx.x == 0) put_stats(p, row, mean, rstd);
 }
 template <class S> __global__ void __launch_bounds__(kRowThreads)
     normalize(const __grid_constant__ LayerNormArguments a) {
@@ -173,9 +166,11 @@ template <class S, class W> __global__ void __launch_bounds__(kTeamThreads)
     g.load(p.g, row, a.packs);
     x.load(p.x, row, a.packs);
   }
+  RowStats<T> s(p, row < p.rows ? row : 0);
+  RowStats<T> next_s = s;
   for (int turn = 0; row < p.rows; row += step, turn ^= 1) {
-    const RowStats<T> s(p, row);
     if (row + step < p.rows) {
+      next_s = RowStats<T>(p, row + step);
       next_g.load(p.g, row + step, a.packs);
       next_x.load(p.x, row + step, a.packs);
     }
@@ -202,6 +197,7 @@ template <class S, class W> __global__ void __launch_bounds__(kTeamThreads)
         dx[i] = pack;
       });
     }
+    s = next_s;
     g = next_g;
     x = next_x;
   }
@@ -322,8 +318,9 @@ template <class T> __global__ void __launch_bounds__(kThreads)
 
 int32_t run_join(const WeightArguments& a, void* stream) {
   const auto join = a.p.dtype == TT_F64 ? join_weights<double> : join_weights<float>;
-  return device::launch(join, blocks_for(a.p.n, kWarp, 1), dim3(kWarp, kThreads / kWarp), 0, stream,
-                        a);
+  const int64_t warps = min<int64_t>(a.s.n_chunks, kThreads / kWarp);
+  const dim3 block(kWarp, unsigned(warps));
+  return device::launch(join, blocks_for(a.p.n, kWarp, 1), block, 0, stream, a);
 }
 int32_t run_weights(const LayerNormBackwardPlan& p, void* stream, void* workspace) {
   const ColumnLaunch l = column_launch(p.n, p.rows, 1, 1);
@@ -342,8 +339,7 @@ template <class W> bool weights_are(const LayerNormBackwardPlan& p) {
   return !p.weight || p.weight_dtype == kStoredDtype<W>;
 }
 
-constexpr int64_t kNormGroups = 2112;     // blocks that normalise, at most
-constexpr int64_t kGradientGroups = 256;  // blocks that sum gradients, at most
+constexpr int64_t kGradientGroups = 264;  // blocks that sum gradients, at most
 constexpr int64_t kGradientRows = 4;      // of each team, at least
 
 TeamLaunch gradient_launch(const LayerNormBackwardPlan& p) {
@@ -352,8 +348,7 @@ TeamLaunch gradient_launch(const LayerNormBackwardPlan& p) {
   const bool known = !p.weight || p.weight_dtype == p.dtype || wide;
   const bool usable = aligned && known && is_aligned(p.weight);
   TeamLaunch l = team_launch(p.rows, p.n, kItemSize[p.dtype], usable);
-  const int64_t most = l.block.y > 1 ? 2 * kGradientGroups : kGradientGroups;
-  l.units = min(ceil_div(l.units, kGradientRows), most);
+  l.units = min(ceil_div(l.units, kGradientRows), kGradientGroups);
   return l;
 }
 // Rows in registers.
@@ -394,7 +389,7 @@ int32_t layer_norm(const void* plan, void* stream, void*) {
       else if constexpr (kIsHalf<S>)
         if (weights_are<float>(p)) kernel = normalize_held<S, float>;
       if (kernel)
-        return device::launch(kernel, dim3(unsigned(min(t.units, kNormGroups))), t.block, 0, stream,
+        return device::launch(kernel, dim3(unsigned(t.units)), t.block, 0, stream,
                               TeamArguments{t.packs, p});
     }
     const RowLaunch l = row_launch(p.rows, p.n, 1, sizeof(S), aligned, 1);

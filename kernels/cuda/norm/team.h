@@ -1,5 +1,4 @@
-// Rows that registers hold, walked by few blocks: a team of threads has a row, loads the next one
-// while it computes, and keeps what it needs for all rows (weights, sums over rows).
+// Rows that registers hold, one of each team of threads.
 //
 //   warps    short rows: a warp for each row, kTeamRows of them in a block
 //   blocks   all threads of the block
@@ -15,6 +14,8 @@ namespace {
 constexpr int kTeamPacks = 2;      // of each thread, at most
 constexpr int kTeamThreads = 512;  // of a block, at most
 constexpr int kTeamRows = 8;
+// Blocks of a multiprocessor, at least, where memory is what they wait for.
+template <class S> constexpr int kTeamBlocks = sizeof(S) == 8 ? 2 : 3;
 constexpr int kTeamSlots = 2 * kTeamThreads / kWarp;
 
 template <class S> struct TeamRow {
