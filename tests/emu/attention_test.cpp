@@ -199,6 +199,7 @@ constexpr Case kFloatCases[] = {
     {"floats, 32, all keys", 1, 1, 34, 72, 32, 32, false, false, false},
     {"floats, more keys than splits", 1, 1, 3, 2120, 8, 8, false, false, false},
     {"floats, one block of keys", 2, 1, 70, 40, 12, 8, true, true, true},
+    {"floats, no keys", 1, 1, 3, 0, 8, 8, false, false, false},
     {"floats, odd rows", 1, 1, 5, 70, 33, 35, true, false, false},
 };
 

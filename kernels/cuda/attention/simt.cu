@@ -212,7 +212,7 @@ int32_t forward(const AttentionPlan& p, void* stream) {
   const int64_t width = max(p.width, p.value_width);
   if (width <= 32) return launch_simt<SimtShape<32, 64, 4>>(p, stream);
   if (width <= 64) return launch_simt<SimtShape<64, 64, 3>>(p, stream);
-  return launch_simt<SimtShape<128, 64, 3>>(p, stream);
+  return launch_simt<SimtShape<128, 64, 2>>(p, stream);
 }
 
 }  // namespace cuda::simt

@@ -353,7 +353,7 @@ __global__ void __launch_bounds__(kTileThreads)
 }
 
 // Few heads share their keys among blocks; the number depends on the shape alone, as sums do.
-constexpr int64_t kSplitBlocks = 1024;
+constexpr int64_t kSplitBlocks = 256;
 constexpr int64_t kMostSplits = 32;
 constexpr int64_t kSplitItems = int64_t(1) << 26;  // of dq
 template <class Shape> int64_t splits_of(const AttentionPlan& p) {
@@ -406,8 +406,8 @@ bool serves_backward(const AttentionPlan& p) {
   const auto is_aligned = [](const char* x) {
     return reinterpret_cast<uintptr_t>(x) % sizeof(Four) == 0;
   };
-  return serves(p) && is_packed(p.grad, p.value_width, sizeof(float)) && is_aligned(p.dq) &&
-         is_aligned(p.dk) && is_aligned(p.dv);
+  return serves(p) && p.keys > 0 && is_packed(p.grad, p.value_width, sizeof(float)) &&
+         is_aligned(p.dq) && is_aligned(p.dk) && is_aligned(p.dv);
 }
 int32_t backward(const AttentionPlan& p, void* stream, void* workspace) {
   const int64_t width = max(p.width, p.value_width);
