@@ -14,9 +14,9 @@
 namespace TT_NS {
 namespace {
 
-template <int kWidth_, int kQueries_, int kBlocks_> struct SimtShape {
+template <int kWidth_, int kBlocks_> struct SimtShape {
   static constexpr int kWidth = kWidth_;
-  static constexpr int kQueries = kQueries_;
+  static constexpr int kQueries = kSide;
   static constexpr int kBlocks = kBlocks_;  // of a multiprocessor
   static constexpr int kStrips = kWidth / kStrip;
   static constexpr int kRowsEach = kQueries / 16;
@@ -210,9 +210,9 @@ bool serves(const AttentionPlan& p) {
 }
 int32_t forward(const AttentionPlan& p, void* stream) {
   const int64_t width = max(p.width, p.value_width);
-  if (width <= 32) return launch_simt<SimtShape<32, 64, 4>>(p, stream);
-  if (width <= 64) return launch_simt<SimtShape<64, 64, 3>>(p, stream);
-  return launch_simt<SimtShape<128, 64, 2>>(p, stream);
+  if (width <= 32) return launch_simt<SimtShape<32, 4>>(p, stream);
+  if (width <= 64) return launch_simt<SimtShape<64, 3>>(p, stream);
+  return launch_simt<SimtShape<128, 2>>(p, stream);
 }
 
 }  // namespace cuda::simt

@@ -194,8 +194,9 @@ struct SimtArguments {
 inline SimtArguments simt_arguments(const AttentionPlan& p) {
   SimtArguments a = {};
   a.p = p;
-  a.scaled = p.mask_dtype || !(p.scale > 0);
-  a.factor = a.scaled ? kLog2E : float(p.scale * 1.4426950408889634);
+  a.factor = float(p.scale * 1.4426950408889634);
+  a.scaled = p.mask_dtype || !(a.factor > 0);
+  if (a.scaled) a.factor = kLog2E;
   return a;
 }
 
