@@ -125,6 +125,7 @@ __device__ __forceinline__ void store_tile(const TransposeArguments& a, char* ou
 
 template <class E, bool kBias> __global__ void __launch_bounds__(kThreads)
     transpose_tiles(const __grid_constant__ TransposeArguments a) {
+  device::wait_for_previous();
   using T = Tile<E>;
   using Chunk = Pack<E, T::kVector>;
   TT_SHARED(Chunk, chunks, T::kBytes / 16);
@@ -233,7 +234,7 @@ bool set_arguments(TransposeArguments* a, const ElementPlan& p) {
 }
 
 template <class E, bool kBias> int32_t launch_tiles(const TransposeArguments& a, void* stream) {
-  return device::launch(transpose_tiles<E, kBias>, unsigned(a.blocks), kThreads, 0, stream, a);
+  return device::launch_early(transpose_tiles<E, kBias>, unsigned(a.blocks), kThreads, stream, a);
 }
 int32_t launch_plain(const TransposeArguments& a, int64_t item, void* stream) {
   switch (item) {

@@ -84,6 +84,7 @@ __device__ __forceinline__ double power_of(double x, double p) {
 }
 __global__ void __launch_bounds__(kItemThreads)
     norm_parts(const __grid_constant__ ClipItems list, const __grid_constant__ ClipArguments a) {
+  device::wait_for_previous();
   TT_SHARED(double, shared, kItemThreads / kWarp);
   const Join join = join_of(a);
   for_item(list, [&](const ClipItem& item, int64_t from, int64_t to, int64_t unit) {
@@ -98,6 +99,7 @@ __global__ void __launch_bounds__(kItemThreads)
 // One block.
 template <bool kUnscale> __global__ void __launch_bounds__(kItemThreads)
     join_parts(const __grid_constant__ ClipArguments a) {
+  device::wait_for_previous();
   TT_SHARED(double, shared, kItemThreads / kWarp);
   const Join join = kUnscale ? Join{true} : join_of(a);
   double all = 0;
@@ -115,6 +117,7 @@ __device__ __forceinline__ void scale_part(const ClipItem& item, double factor, 
 }
 __global__ void __launch_bounds__(kItemThreads)
     scale_parts(const __grid_constant__ ClipItems list, const __grid_constant__ ClipArguments a) {
+  device::wait_for_previous();
   const double factor = a.max_norm / (load_element<double>(a.total, a.total_dtype) + 1e-6);
   if (factor >= 1) return;
   for_item(list, [&](const ClipItem& item, int64_t from, int64_t to, int64_t) {
@@ -123,6 +126,7 @@ __global__ void __launch_bounds__(kItemThreads)
 }
 __global__ void __launch_bounds__(kItemThreads)
     unscale_parts(const __grid_constant__ ClipItems list, const __grid_constant__ ClipArguments a) {
+  device::wait_for_previous();
   TT_SHARED(double, shared, kItemThreads / kWarp);
   for_item(list, [&](const ClipItem& item, int64_t from, int64_t to, int64_t unit) {
     double found = 0;
@@ -142,7 +146,7 @@ ClipArguments arguments_of(const ClipPlan& p, void* workspace) {
 int32_t over_items(void (*kernel)(ClipItems, ClipArguments), const ClipPlan& p,
                    const ClipArguments& a, void* stream) {
   return launch_items(p.items, p.n_items, [&](const ClipItems& list, unsigned grid) {
-    return device::launch(kernel, grid, kItemThreads, 0, stream, list, a);
+    return device::launch_early(kernel, grid, kItemThreads, stream, list, a);
   });
 }
 size_t parts_bytes(const void* plan) {
@@ -157,7 +161,7 @@ int32_t clip_norm(const void* plan, void* stream, void* workspace) {
   const ClipPlan& p = *static_cast<const ClipPlan*>(plan);
   const ClipArguments a = arguments_of(p, workspace);
   if (const int32_t status = over_items(norm_parts, p, a, stream)) return status;
-  return device::launch(join_parts<false>, 1, kItemThreads, 0, stream, a);
+  return device::launch_early(join_parts<false>, 1, kItemThreads, stream, a);
 }
 size_t clip_norm_workspace(const void* plan) { return parts_bytes(plan); }
 
@@ -170,7 +174,7 @@ int32_t clip_unscale(const void* plan, void* stream, void* workspace) {
   const ClipPlan& p = *static_cast<const ClipPlan*>(plan);
   const ClipArguments a = arguments_of(p, workspace);
   if (const int32_t status = over_items(unscale_parts, p, a, stream)) return status;
-  return device::launch(join_parts<true>, 1, kItemThreads, 0, stream, a);
+  return device::launch_early(join_parts<true>, 1, kItemThreads, stream, a);
 }
 size_t clip_unscale_workspace(const void* plan) { return parts_bytes(plan); }
 

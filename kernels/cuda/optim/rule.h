@@ -71,6 +71,7 @@ __device__ __forceinline__ void update_item(const OptimItem& item, int64_t from,
 }
 template <template <class> class R> __global__ void __launch_bounds__(kItemThreads, kStepBlocks)
     step_of(const __grid_constant__ OptimItems list) {
+  device::wait_for_previous();
   for_item(list, [&](const OptimItem& item, int64_t from, int64_t to, int64_t) {
     update_item<R>(item, from, to);
   });
@@ -78,7 +79,7 @@ template <template <class> class R> __global__ void __launch_bounds__(kItemThrea
 
 inline int32_t launch_step(void (*kernel)(OptimItems), const OptimPlan& p, void* stream) {
   return launch_items(p.items, p.n_items, [&](const OptimItems& list, unsigned grid) {
-    return device::launch(kernel, grid, kItemThreads, 0, stream, list);
+    return device::launch_early(kernel, grid, kItemThreads, stream, list);
   });
 }
 
