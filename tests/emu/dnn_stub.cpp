@@ -1,6 +1,7 @@
 // A cuDNN that convolves by the definition, from the strides of its descriptors, in double. It
 // counts its calls, spoils its workspace, has no numbers of f16, and names first the algorithms
-// that tt must not take: one with other bits in each run, then one that rounds f32 to TF32.
+// that tt must not take: one with other bits in each run, then one that rounds f32 to TF32, for the
+// weight of f32 also a slower one.
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -18,7 +19,8 @@ namespace {
 constexpr int kRefused = 9;
 constexpr int kMost = 5;
 constexpr size_t kWork = 40;
-constexpr int kGood = 6;  // the number of the algorithm to take
+constexpr int kGood = 6;                        // the number of the algorithm to take
+constexpr int kWeightGemm = 1, kWeightFft = 2;  // of f32, where the second one is to be taken
 enum Type : int32_t { kFloat = 0, kDouble = 1, kBfloat16 = 9 };
 enum Math : int32_t { kDefault = 0, kTensorOp = 1, kFma = 3 };
 
@@ -115,17 +117,18 @@ int find(const Shape& x, const Shape& y, const Shape& w, const Convolution& c, i
   *n = 4;
   return 0;
 }
+int good_for_weight(const Shape& x) { return x.type == kFloat ? kWeightFft : kGood; }
 
 // get(i, j): a product; put sums of them into `result`.
 template <class Places> int compute(const Shape& shape, void* result, int32_t algorithm, void* work,
                                     size_t bytes, const void* alpha, const void* beta,
-                                    const Places& places) {
+                                    const Places& places, int32_t good = kGood) {
   const bool wide = shape.type == kDouble;
   const double a =
       wide ? *static_cast<const double*>(alpha) : double(*static_cast<const float*>(alpha));
   const double b =
       wide ? *static_cast<const double*>(beta) : double(*static_cast<const float*>(beta));
-  if (algorithm != kGood || !work || bytes != kWork || a != 1 || b != 0) return kRefused;
+  if (algorithm != good || !work || bytes != kWork || a != 1 || b != 0) return kRefused;
   dnn_stub_calls++;
   memset(work, 0xff, bytes);
   int64_t n = 1;
@@ -227,7 +230,13 @@ EXPORT int cudnnGetConvolutionBackwardDataAlgorithm_v7(void*, Shape* w, Shape* y
 }
 EXPORT int cudnnGetConvolutionBackwardFilterAlgorithm_v7(void*, Shape* x, Shape* y, Convolution* c,
                                                          Shape* w, int, int* n, Algorithm* out) {
-  return find(*x, *y, *w, *c, n, out);
+  const int status = find(*x, *y, *w, *c, n, out);
+  if (status != 0 || x->type != kFloat) return status;
+  out[4] = out[3];
+  out[3].number = kWeightGemm;
+  out[4].number = kWeightFft;
+  *n = 5;
+  return 0;
 }
 EXPORT int cudnnConvolutionForward(void*, const void* alpha, Shape* x, const void* px, Shape* w,
                                    const void* pw, Convolution* c, int algorithm, void* work,
@@ -250,10 +259,14 @@ EXPORT int cudnnConvolutionBackwardFilter(void*, const void* alpha, Shape* x, co
                                           Shape* y, const void* py, Convolution* c, int algorithm,
                                           void* work, size_t bytes, const void* beta, Shape* w,
                                           void* pw) {
-  return compute(*w, pw, algorithm, work, bytes, alpha, beta, [&](double* sums) {
-    each(*x, *y, *w, *c,
-         [&](int64_t i, int64_t o, int64_t k) { sums[k] += load(*x, px, i) * load(*y, py, o); });
-  });
+  return compute(
+      *w, pw, algorithm, work, bytes, alpha, beta,
+      [&](double* sums) {
+        each(*x, *y, *w, *c, [&](int64_t i, int64_t o, int64_t k) {
+          sums[k] += load(*x, px, i) * load(*y, py, o);
+        });
+      },
+      good_for_weight(*x));
 }
 // c += a, which has one element for each channel.
 EXPORT int cudnnAddTensor(void*, const void*, Shape* a, const void* pa, const void*, Shape* c,
