@@ -75,6 +75,13 @@ class Workspace {
   TensorRef t_;
 };
 
+// Whether no mode, stream or gradient would see what is called on t, a tensor of a CUDA device: a
+// composite may launch a kernel then in place of its operators.
+inline bool is_alone_on_device(const Tensor& t) {
+  const Ctx& c = ctx();
+  return ((t.keys | c.include) & ~c.exclude) == bit(kKeyCuda);
+}
+
 // Reads one element of a tensor on any device. Implementations read through it, or call
 // note_host_read, where a value decides what they do.
 Scalar read_scalar(const Tensor& t);

@@ -28,6 +28,8 @@ struct ReducePlan {
   char* out;       // NULL: only index is needed
   char* index;     // int64; NULL unless the kernel yields positions in the sequence
   double divisor;  // the sum is divided by it (mean); 1 otherwise
+  // A sum of squared distances from the mean, its root if `root`; index: the mean, of out_dtype.
+  bool centred, root;
   int64_t n_out;   // product of kept_size
   int64_t length;  // product of red_size
   int64_t splits, split_len;

@@ -2,6 +2,7 @@
 // of both paths, unaligned runs, strides; in three orders of threads, with equal bits, without
 // races where it is built with ThreadSanitizer. Expected values are computed one by one; integers
 // and whole numbers make them exact in any order.
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,6 +31,12 @@ constexpr Shape kShapes[] = {
     {"a few long columns", {1, 5000, 9}, {0, 9, 1}, 2, 0},
     {"many columns", {2, 300, 70}, {21000, 70, 1}, 2, 0},
     {"two reduced dimensions", {80, 3, 90}, {270, 90, 1}, 5, 0},
+    {"runs of whole packs", {41, 3, 96}, {288, 96, 1}, 5, 0},
+    {"rows of packs", {1, 37, 68}, {0, 68, 1}, 4, 0},
+    {"columns in packs", {2, 300, 72}, {21600, 72, 1}, 2, 0},
+    {"a few columns in packs", {1, 3000, 8}, {0, 8, 1}, 2, 0},
+    {"columns over two dimensions", {30, 90, 40}, {3600, 40, 1}, 3, 0},
+    {"columns over two apart", {30, 9, 40}, {800, 80, 1}, 3, 0},
     {"nothing to reduce", {1, 3, 0}, {0, 1, 1}, 4, 0},
 };
 
@@ -130,11 +137,72 @@ void test_shape(const Shape& s, uint64_t order) {
   check(s, "position of the min", order, positions, want.low_at);
 }
 
+// Variances and means of numbers far from 0, the first one farther, against two passes.
+void test_moments(const Shape& s, uint64_t order) {
+  emu::set_order(order);
+  if (s.size[0] * s.size[1] * s.size[2] == 0) return;
+  int64_t n = s.offset + 1;
+  int64_t bytes[3];
+  for (int d = 0; d < 3; d++) {
+    n += (s.size[d] - 1) * s.stride[d];
+    bytes[d] = s.stride[d] * 4;
+  }
+  std::vector<float> data(size_t(n), 0);
+  uint32_t seed = 1;
+  for (float& v : data) {
+    seed = seed * 1664525u + 1013904223u;
+    v = 1e5f + float(seed >> 8) * 0x1p-24f;
+  }
+  data[size_t(s.offset)] = -1e6f;
+  ReduceArgs args = {3, s.size, bytes, s.reduced, TT_F32, TT_F32, nullptr, nullptr, false};
+  ReducePlan p;
+  build_reduce(&p, args);
+  std::vector<float> variances(size_t(p.n_out)), means(size_t(p.n_out));
+  for (int d = 0; d < p.n_kept; d++) p.index_stride[d] = p.out_stride[d];
+  p.in = reinterpret_cast<const char*>(data.data() + s.offset);
+  p.out = reinterpret_cast<char*>(variances.data());
+  p.index = reinterpret_cast<char*>(means.data());
+  p.workspace = nullptr;
+  p.centred = true;
+  p.divisor = double(p.length - 1);
+  run(cuda::reduce_sum, cuda::reduce_sum_workspace, p);
+  int64_t kept[3], red[3];
+  for (int d = 0; d < 3; d++) {
+    red[d] = s.reduced >> d & 1 ? s.size[d] : 1;
+    kept[d] = s.reduced >> d & 1 ? 1 : s.size[d];
+  }
+  for (int64_t o = 0; o < p.n_out; o++) {
+    const int64_t k[3] = {o / (kept[1] * kept[2]), o / kept[2] % kept[1], o % kept[2]};
+    double mean = 0;
+    double squares = 0;
+    for (int pass = 0; pass < 2; pass++)
+      for (int64_t i = 0; i < p.length; i++) {
+        const int64_t r[3] = {i / (red[1] * red[2]), i / red[2] % red[1], i % red[2]};
+        int64_t at = s.offset;
+        for (int d = 0; d < 3; d++) at += (k[d] + r[d]) * s.stride[d];
+        const double x = data[size_t(at)];
+        if (pass == 0) mean += x / double(p.length);
+        else squares += (x - mean) * (x - mean);
+      }
+    const float variance = float(squares / p.divisor);
+    const bool near = fabs(variances[size_t(o)] - variance) <= 1.2e-7 * variance &&
+                      fabs(means[size_t(o)] - mean) <= 1.2e-7 * fabs(mean);
+    if (near) continue;
+    printf("%s, order %d: variance %g and mean %g, not %g and %g\n", s.name, int(order),
+           double(variances[size_t(o)]), double(means[size_t(o)]), double(variance), mean);
+    g_failed = 1;
+    return;
+  }
+}
+
 }  // namespace
 
 int main() {
   for (const Shape& s : kShapes)
-    for (uint64_t order : {0, 1, 7}) test_shape(s, order);
+    for (uint64_t order : {0, 1, 7}) {
+      test_shape(s, order);
+      test_moments(s, order);
+    }
   printf(g_failed ? "FAILED\n" : "ok\n");
   return g_failed;
 }

@@ -108,12 +108,61 @@ TT_NOINLINE void sum_short(const ReducePlan& p, int64_t begin, int64_t end) {
   }
 }
 
+// Squared distances from the mean; units are outputs. For devices without kernels of their own: on
+// the CPU, operators compute variances from others.
+struct Centred {
+  static constexpr ReduceOps kOps = {.load = Loads<double>::run,
+                                     .native = Loads<double>::native,
+                                     .item = 8,
+                                     .partial = 0,
+                                     .rows_at_once = 0,
+                                     .flip = 0,
+                                     .row = nullptr,
+                                     .start = nullptr,
+                                     .rows = nullptr,
+                                     .get = nullptr,
+                                     .combine = nullptr,
+                                     .finish = nullptr};
+  // The sum of x - from over a sequence, or of their squares.
+  static TT_NOINLINE double total(const ReducePlan& p, const char* base, double from,
+                                  bool squares) {
+    Stream stream(p, kOps, base, 0, p.length);
+    double sum = 0;
+    const double* x = nullptr;
+    while (const int64_t n = stream.next(&x)) {
+      for (int64_t i = 0; i < n; i++) {
+        const double d = x[i] - from;
+        sum += squares ? d * d : d;
+        TT_SCALAR_LOOP;
+      }
+    }
+    return sum;
+  }
+};
+TT_NOINLINE int32_t sum_centred(const ReducePlan& p, int64_t begin, int64_t end) {
+  if (!is_built(TT_F64)) return TT_NOT_IMPLEMENTED;
+  Odometer at;
+  at.start(p.kept_size, 0, p.n_kept, begin);
+  for (int64_t o = begin; o < end; o++) {
+    const char* in = p.in + at.offset(p.kept_stride);
+    const double mean = Centred::total(p, in, 0, false) / double(p.length);
+    const double spread = Centred::total(p, in, mean, true) / p.divisor;
+    store_one(p.out + at.offset(p.out_stride), p.root ? __builtin_sqrt(spread) : spread,
+              p.out_dtype);
+    if (p.index) store_one(p.index + at.offset(p.index_stride), mean, p.out_dtype);
+    int64_t unused = 0;
+    at.step(p.kept_stride, &unused);
+  }
+  return TT_OK;
+}
+
 TT_ISA_END
 
 TT_ENTRY_BEGIN
 
 TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ReducePlan& p = *static_cast<const ReducePlan*>(plan);
+  if (p.centred) return sum_centred(p, begin, end);
   if (is_short(p)) {
     sum_short(p, begin, end);
     return TT_OK;

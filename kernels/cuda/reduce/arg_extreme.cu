@@ -6,30 +6,51 @@
 namespace TT_NS {
 namespace {
 
-template <class T> struct alignas(16) Occurrence {
+template <class T, class I> struct alignas(sizeof(T) + sizeof(I) > 8 ? 16 : 8) Occurrence {
   T value;
-  int64_t position;
+  I position;
 };
 
 template <class E> struct Extreme {
   using T = E;
-  using P = Occurrence<E>;
+  using Reads = E;
+  using P = Occurrence<E, int32_t>;
+  using Joined = Occurrence<E, int64_t>;
+  using Base = Nothing;
   static __device__ __forceinline__ P identity(const ReduceArguments& a) {
-    return {worst<T>(a.kind), INT64_MAX};
+    return {worst<T>(a.kind), INT32_MAX};
   }
-  static __device__ __forceinline__ P of(const ReduceArguments&, T x, int64_t position) {
-    return {x, position};
+  template <int kN> static __device__ __forceinline__ P group(const ReduceArguments& a, Base,
+                                                              const T (&v)[kN], int position,
+                                                              int step) {
+    T best = v[0];
+    int at = 0;
+#pragma unroll
+    for (int k = 1; k < kN; k++) {
+      const bool first_nan = v[k] != v[k] && best == best;
+      const bool takes = is_better(a.kind, v[k], best) || first_nan;
+      best = takes ? v[k] : best;
+      at = takes ? k : at;
+    }
+    return {best, position + at * step};
+  }
+  static __device__ __forceinline__ Joined joined(const ReduceArguments&, const P& x,
+                                                  int64_t from) {
+    return {x.value, x.position == INT32_MAX ? INT64_MAX : from + x.position};
   }
   // In any order of x and y.
-  static __device__ __forceinline__ P combine(const ReduceArguments& a, const P& x, const P& y) {
+  template <class X>
+  static __device__ __forceinline__ X combine(const ReduceArguments& a, const X& x, const X& y) {
     const bool nan_x = x.value != x.value;
     const bool nan_y = y.value != y.value;
     const bool equal = x.value == y.value || (nan_x && nan_y);
-    if (equal) return y.position < x.position ? y : x;
-    return nan_y || (!nan_x && is_better(a.kind, y.value, x.value)) ? y : x;
+    const bool earlier = equal && y.position < x.position;
+    const bool better = !nan_x && (nan_y || is_better(a.kind, y.value, x.value));
+    const bool takes = earlier || better;
+    return {takes ? y.value : x.value, takes ? y.position : x.position};
   }
-  static __device__ __forceinline__ void finish(const ReduceArguments& a, const P& value, char* out,
-                                                char* index) {
+  static __device__ __forceinline__ void finish(const ReduceArguments& a, Base, const Joined& value,
+                                                char* out, char* index) {
     if (out) store_element(out, a.out_dtype, value.value);
     if (index) *reinterpret_cast<int64_t*>(index) = value.position;
   }

@@ -25,19 +25,26 @@ template <class T> __device__ __forceinline__ T number(int x) {
 // smaller ones are found in int32.
 template <class E, ReduceKind kKind> struct Fold {
   using T = E;
+  using Reads = E;
   using P = E;
+  using Joined = E;
+  using Base = Nothing;
   static __device__ __forceinline__ P identity(const ReduceArguments&) {
     if constexpr (kKind == ReduceKind::kSum) return number<T>(0);
     else if constexpr (kKind == ReduceKind::kProd) return number<T>(1);
     else return worst<T>(kKind);
   }
-  static __device__ __forceinline__ P of(const ReduceArguments&, T x, int64_t) { return x; }
+  template <int kN> static __device__ __forceinline__ P group(const ReduceArguments& a, Base,
+                                                              const T (&v)[kN], int, int) {
+    return group_of<Fold>(a, v);
+  }
+  static __device__ __forceinline__ P joined(const ReduceArguments&, P x, int64_t) { return x; }
   static __device__ __forceinline__ P combine(const ReduceArguments&, P x, P y) {
     if constexpr (kKind == ReduceKind::kSum) return plus(x, y);
     else if constexpr (kKind == ReduceKind::kProd) return times(x, y);
     else return is_better(kKind, y, x) || y != y ? y : x;
   }
-  static __device__ __forceinline__ void finish(const ReduceArguments& a, P value, char* out,
+  static __device__ __forceinline__ void finish(const ReduceArguments& a, Base, P value, char* out,
                                                 char*) {
     if constexpr (kIsComplex<T>) {
       const auto divisor = typename T::Real(a.divisor);

@@ -1,30 +1,52 @@
 // Reductions of the device, over a ReducePlan. Splits and order depend on the shape alone, so that
-// the bits of a result do not depend on the device. Two paths, chosen by the plan:
+// the bits of a result do not depend on the device. Two paths, chosen by
+// the plan and by what is aligned:
 //
-//   rows     a warp or a block reduces the sequence of one output, 16 bytes at once where it is one
-//            run of memory, else element by element
-//   columns  blockDim.x neighbouring outputs at once; blockDim.y threads share the sequence of each
+//   rows     a warp or a block reduces the sequence of one output, which is made of runs of
+//            memory, 16 bytes at once
+//   columns  blockDim.x threads have neighbouring outputs, 16 bytes of them each where they are
+//            one run of memory, else one; blockDim.y threads share the sequence of each
 //
 // If outputs are few, a sequence is split: pieces write partials to workspace [n_out][splits], and
-// `join` combines those of each output. The dtype of the elements is dispatched per 16 bytes, so
+// `join` combines those of each output. The dtype of the elements is dispatched in the kernel, so
 // that each reduction is one kernel for each compute type.
 //
 // A reduction R has
-//   T: compute type; P: partial, of whole words
-//   P identity(args), P of(args, T x, int64_t position), P combine(args, P, P)
-//   void finish(args, P, char* out, char* index)
+//   T: compute type; Reads: what with_stored gets
+//   P: partial of a piece, whose positions begin at 0; Joined: of the sequence; of whole words
+//   Base: what all elements of an output are seen from, or Nothing; Base base_of(T first)
+//   P identity(args); P group(args, Base, const T (&)[n], int position, int step): elements at
+//   position + k * step; P combine(args, P, P)
+//   Joined joined(args, P, int64_t from): of the piece that begins there; the three also of Joined
+//   void finish(args, Base, Joined, char* out, char* index)
 #pragma once
 
 #include "kernels/cuda/convert.h"
+#include "kernels/cuda/strided.h"
 #include "kernels/cuda/warp.h"
 #include "plan/reduce_plan.h"
 
 namespace TT_NS {
+
+namespace cuda {
+int32_t reduce_centred(const ReducePlan& plan, void* stream, void* workspace);  // reduce_sum
+}
+
 namespace {
 
 constexpr int kReduceThreads = 256;
-constexpr int kReduceUnroll = 4;
-template <class T> constexpr int kColumnLoads = sizeof(T) == 4 ? 8 : 4;  // of a thread at once
+constexpr int kReduceEach = 8;    // packs of a thread along a run, about
+constexpr int kReduceWidth = 8;   // neighbouring outputs of a thread, at most
+constexpr int kReducePacks = 4;   // loads of a thread at once: along a run
+constexpr int kReduceRows = 4;    // of neighbouring outputs
+constexpr int kReduceSingle = 8;  // of an element
+constexpr int kJoinLoads = 8;     // of a partial
+
+struct Nothing {};
+struct AnyFloat {};  // float16 to float64
+
+// Outputs of a thread whose neighbouring elements are one run.
+TT_FN constexpr int64_t reduce_width(int64_t item) { return item == 1 ? kReduceWidth : 16 / item; }
 
 // What the kernels of one family do; each names those that it knows.
 enum class ReduceKind : int32_t { kSum, kProd, kMax, kMin };
@@ -34,16 +56,22 @@ struct ReduceArguments {
   ReduceKind kind;
   int32_t dtype, out_dtype;
   int32_t n_kept, n_red;
-  bool runs;  // a sequence is one run of memory
+  bool aligned;                  // neighbouring outputs are read as packs
+  bool two;                      // two reduced dimensions, positions fit 31 bits
+  Divisor run;                   // of run_size, if two
+  int64_t run_size, run_stride;  // the first reduced dimension
+  int64_t row_stride;            // the second one, if there is one
   const char* in;
   char* out;
   char* index;
+  bool root;
   char* partials;  // [n_out][splits]; written if splits > 1, and read by join
   double divisor;
   int64_t n_out, length;
   int64_t splits, split_len;
   int64_t units;
-  int64_t tiles;  // columns path: pieces of kept dimension 0
+  int64_t columns, column_stride;  // columns path: kept dimension 0
+  int64_t tiles;                   // pieces of it
   int64_t size[kMaxPlanDims + 1], stride[kMaxPlanDims + 1];
   int64_t out_stride[kMaxPlanDims + 1], index_stride[kMaxPlanDims + 1];
 };
@@ -60,9 +88,27 @@ template <class T, class S> __device__ __forceinline__ T value_as(S s) {
   else return convert<T>(s);
 }
 
+// kN neighbouring stored elements, in registers: whole words, which are cheaper than bytes.
+template <int kBytes> struct WordsOf { using type = uint32_t; };
+template <> struct WordsOf<1> { using type = uint8_t; };
+template <> struct WordsOf<2> { using type = uint16_t; };
+template <> struct WordsOf<8> { using type = uint2; };
+template <> struct WordsOf<16> { using type = uint4; };
+template <class S, int kN> struct Neighbours {
+  using Words = typename WordsOf<int(sizeof(S)) * kN>::type;
+  Words words;
+  __device__ __forceinline__ void load(const char* p) {
+    words = *reinterpret_cast<const Words*>(p);
+  }
+  __device__ __forceinline__ void get(S (&v)[kN]) const {
+    __builtin_memcpy(static_cast<void*>(v), &words, sizeof words);
+  }
+};
+
 // Calls f(S{}) with the stored type of dtype, among those that T computes; bool reads any.
 template <class T, class F> __device__ __forceinline__ void with_stored(int32_t dtype, const F& f) {
   constexpr bool kAny = __is_same(T, bool);
+  constexpr bool kFloats = __is_same(T, AnyFloat);
   if constexpr (kAny || __is_same(T, int64_t) || __is_same(T, int32_t)) {
     switch (dtype) {
       case TT_BOOL: return f(StoredBool{});
@@ -75,7 +121,7 @@ template <class T, class F> __device__ __forceinline__ void with_stored(int32_t 
   }
   if constexpr (kAny || __is_same(T, int64_t))
     if (dtype == TT_I64) return f(int64_t{});
-  if constexpr (kAny || __is_same(T, float)) {
+  if constexpr (kAny || kFloats || __is_same(T, float)) {
     switch (dtype) {
       case TT_F16: return f(F16{});
       case TT_BF16: return f(BF16{});
@@ -83,7 +129,7 @@ template <class T, class F> __device__ __forceinline__ void with_stored(int32_t 
       default: break;
     }
   }
-  if constexpr (kAny || __is_same(T, double))
+  if constexpr (kAny || kFloats || __is_same(T, double))
     if (dtype == TT_F64) return f(double{});
   if constexpr (kAny || __is_same(T, c64))
     if (dtype == TT_C64) return f(c64{});
@@ -91,17 +137,48 @@ template <class T, class F> __device__ __forceinline__ void with_stored(int32_t 
     if (dtype == TT_C128) return f(c128{});
 }
 
+// The elements of a group in four chains.
+template <class R, class T, int kN>
+__device__ __forceinline__ typename R::P group_of(const ReduceArguments& a, const T (&v)[kN]) {
+  constexpr int kChains = kN < 4 ? kN : 4;
+  typename R::P x[kChains];
+#pragma unroll
+  for (int i = 0; i < kChains; i++) x[i] = v[i];
+#pragma unroll
+  for (int i = kChains; i < kN; i++) x[i % kChains] = R::combine(a, x[i % kChains], v[i]);
+  if constexpr (kChains == 4) {
+    x[0] = R::combine(a, x[0], x[2]);
+    x[1] = R::combine(a, x[1], x[3]);
+  }
+  if constexpr (kChains > 1) x[0] = R::combine(a, x[0], x[1]);
+  return x[0];
+}
+
 template <class R> struct Reducer {
   using T = typename R::T;
   using P = typename R::P;
+  using Base = typename R::Base;
+  using Joined = typename R::Joined;
+  static constexpr bool kBased = !__is_same(Base, Nothing);
   const ReduceArguments& a;
 
-  __device__ __forceinline__ P combine(const P& x, const P& y) const { return R::combine(a, x, y); }
+  template <class X> __device__ __forceinline__ X combine(const X& x, const X& y) const {
+    return R::combine(a, x, y);
+  }
+  template <class X, int kN> __device__ __forceinline__ X tree(X (&x)[kN]) const {
+#pragma unroll
+    for (int width = kN / 2; width > 0; width /= 2) {
+#pragma unroll
+      for (int i = 0; i < width; i++) x[i] = combine(x[i], x[i + width]);
+    }
+    return x[0];
+  }
 
   // The place of position i in the dimensions [first, end).
   __device__ __forceinline__ int64_t offset_of(const int64_t* stride, int first, int end,
                                                int64_t i) const {
     int64_t offset = 0;
+#pragma unroll 1
     for (int d = first; d + 1 < end; d++) {
       const int64_t rest = divide(i, a.size[d]);
       offset += (i - rest * a.size[d]) * stride[d];
@@ -114,127 +191,120 @@ template <class R> struct Reducer {
     if (uint64_t(i | by) >> 32 == 0) return int64_t(uint32_t(i) / uint32_t(by));
     return i / by;
   }
-  __device__ __forceinline__ int64_t reduced_offset(int64_t i) const {
-    return offset_of(a.stride, a.n_kept, a.n_kept + a.n_red, i);
+  // The place of an element of a sequence.
+  __device__ __forceinline__ int64_t place(int64_t i) const {
+    if (a.n_red == 1) return i * a.run_stride;
+    if (!a.two) return far_place(a, i);
+    const int64_t row = int64_t(a.run.divide(uint32_t(i)));
+    return (i - row * a.run_size) * a.run_stride + row * a.row_stride;
   }
-  __device__ __forceinline__ P one(const char* p, int64_t position) const {
-    P result = R::identity(a);
-    with_stored<T>(a.dtype, [&](auto s) {
-      using S = decltype(s);
-      result = R::of(a, value_as<T>(*reinterpret_cast<const S*>(p)), position);
-    });
-    return result;
+  // Few tensors come here, and code at each load is most of a kernel.
+  static __device__ TT_NOINLINE int64_t far_place(const ReduceArguments& a, int64_t i) {
+    return Reducer{a}.offset_of(a.stride, a.n_kept, a.n_kept + a.n_red, i);
   }
-  // 16 bytes, combined in four chains.
-  __device__ __forceinline__ P pack(const uint4& raw, int64_t position) const {
-    P result = R::identity(a);
-    with_stored<T>(a.dtype, [&](auto s) {
-      using S = decltype(s);
-      constexpr int kCount = int(16 / sizeof(S));
-      S x[kCount];
-      __builtin_memcpy(static_cast<void*>(x), &raw, 16);
-      constexpr int kParts = kCount < 4 ? kCount : 4;
-      P part[kParts];
+  // What sequences are seen from whose first elements are the kN at p.
+  template <class S, int kN>
+  __device__ __forceinline__ void set_base(Base (&base)[kN], const char* p) const {
+    if constexpr (kBased) {
 #pragma unroll
-      for (int i = 0; i < kCount; i++) {
-        const P next = R::of(a, value_as<T>(x[i]), position + i);
-        part[i % kParts] = i < kParts ? next : combine(part[i % kParts], next);
-      }
-#pragma unroll
-      for (int width = kParts / 2; width > 0; width /= 2) {
-#pragma unroll
-        for (int i = 0; i < width; i++) part[i] = combine(part[i], part[i + width]);
-      }
-      result = part[0];
-    });
-    return result;
+      for (int c = 0; c < kN; c++)
+        base[c] = R::base_of(value_as<T>(reinterpret_cast<const S*>(p)[c]));
+    }
   }
 
-  // Elements [from, to) of the run at p, by `threads` threads.
-  __device__ __forceinline__ P run(const char* p, int64_t from, int64_t to, int thread,
-                                   int threads) const {
-    const int64_t item = item_size(a.dtype);
-    const int64_t per_pack = 16 / item;
-    const int64_t skew = int64_t(reinterpret_cast<uintptr_t>(p + from * item) & 15);
-    int64_t head = skew ? (16 - skew) / item : 0;
-    if (head > to - from) head = to - from;
-    if (skew % item) head = to - from;  // never aligned
-    P acc[kReduceUnroll];
-#pragma unroll
-    for (int k = 0; k < kReduceUnroll; k++) acc[k] = R::identity(a);
-    for (int64_t i = from + thread; i < from + head; i += threads)
-      acc[0] = combine(acc[0], one(p + i * item, i));
+  // Elements [from, to) of a sequence of runs, by `threads` threads. One run may begin anywhere.
+  template <class S> __device__ __forceinline__ P along(const char* p, int64_t from, int64_t to,
+                                                        int thread, int threads) const {
+    constexpr int kN = int(16 / sizeof(S));
+    Base base[1];
+    set_base<S>(base, p);
+    int64_t head = 0;
+    if (a.n_red == 1) {
+      const uintptr_t first = reinterpret_cast<uintptr_t>(p) + uintptr_t(from) * sizeof(S);
+      head = int64_t((16 - (first & 15)) % 16 / sizeof(S));
+      if (head > to - from) head = to - from;
+    }
     const int64_t start = from + head;
-    const int64_t packs = (to - start) / per_pack;
-    const uint4* at = reinterpret_cast<const uint4*>(p + start * item);
-    int64_t i = thread;
-    for (; i + (kReduceUnroll - 1) * threads < packs; i += kReduceUnroll * threads) {
-      uint4 raw[kReduceUnroll];
+    const int packs = int((to - start) / kN);
+    const char* const first_pack = p + start * int64_t(sizeof(S));
+    const auto load = [&](int i) {
+      Neighbours<S, kN> x;
+      x.load(a.n_red == 1 ? first_pack + int64_t(i) * 16 : p + place(start + int64_t(i) * kN));
+      return x;
+    };
+    const auto add = [&](P& acc, const Neighbours<S, kN>& x, int i) {
+      S stored[kN];
+      x.get(stored);
+      T v[kN];
 #pragma unroll
-      for (int k = 0; k < kReduceUnroll; k++) raw[k] = at[i + k * threads];
+      for (int j = 0; j < kN; j++) v[j] = value_as<T>(stored[j]);
+      acc = combine(acc, R::group(a, base[0], v, int(start - from) + i * kN, 1));
+    };
+    P acc[kReducePacks];
 #pragma unroll
-      for (int k = 0; k < kReduceUnroll; k++)
-        acc[k] = combine(acc[k], pack(raw[k], start + (i + k * threads) * per_pack));
+    for (int k = 0; k < kReducePacks; k++) acc[k] = R::identity(a);
+    int i = thread;
+    for (; i + (kReducePacks - 1) * threads < packs; i += kReducePacks * threads) {
+      Neighbours<S, kN> x[kReducePacks];
+#pragma unroll
+      for (int k = 0; k < kReducePacks; k++) x[k] = load(i + k * threads);
+#pragma unroll
+      for (int k = 0; k < kReducePacks; k++) add(acc[k], x[k], i + k * threads);
     }
-    for (; i < packs; i += threads) acc[0] = combine(acc[0], pack(at[i], start + i * per_pack));
-    for (int64_t j = start + packs * per_pack + thread; j < to; j += threads)
-      acc[1] = combine(acc[1], one(p + j * item, j));
-    return combine(combine(acc[0], acc[1]), combine(acc[2], acc[3]));
-  }
-  // The same of a strided sequence.
-  __device__ __forceinline__ P walk(const char* p, int64_t from, int64_t to, int thread,
-                                    int threads) const {
-    P acc[2] = {R::identity(a), R::identity(a)};
-    int64_t i = from + thread;
-    for (; i + threads < to; i += 2 * threads) {
-      const P first = one(p + reduced_offset(i), i);
-      const P second = one(p + reduced_offset(i + threads), i + threads);
-      acc[0] = combine(acc[0], first);
-      acc[1] = combine(acc[1], second);
+#pragma unroll 1
+    for (; i < packs; i += threads) add(acc[0], load(i), i);
+    const int rest = int(to - start) - packs * kN;
+#pragma unroll 1
+    for (i = thread; i < int(head) + rest; i += threads) {
+      const int at = i < head ? i : int(to - from) - int(head) - rest + i;
+      const T v[1] = {value_as<T>(*reinterpret_cast<const S*>(p + place(from + at)))};
+      acc[0] = combine(acc[0], R::group(a, base[0], v, at, 1));
     }
-    if (i < to) acc[0] = combine(acc[0], one(p + reduced_offset(i), i));
-    return combine(acc[0], acc[1]);
+    return tree(acc);
   }
-  // The same of a column, whose loads come in groups; more code and registers.
-  __device__ __forceinline__ P walk_column(const char* p, int64_t from, int64_t to, int thread,
-                                           int threads) const {
-    constexpr int kLoads = kColumnLoads<T>;
-    P result = R::identity(a);
-    with_stored<T>(a.dtype, [&](auto s) {
-      using S = decltype(s);
-      const bool even = a.n_red == 1;
-      const int64_t stride = even ? a.stride[a.n_kept] : 0;
-      const auto load = [&](int64_t i) {
-        return *reinterpret_cast<const S*>(p + (even ? i * stride : reduced_offset(i)));
-      };
-      constexpr int kChains = kLoads / 2;
-      P acc[kChains];
+  // The same of kN neighbouring sequences.
+  template <class S, int kN>
+  __device__ __forceinline__ void across(const char* p, int64_t from, int64_t to, int thread,
+                                         int threads, P (&acc)[kReduceWidth]) const {
+    constexpr int kLoads = kN == 1 ? kReduceSingle : kReduceRows;
+    Base base[kN];
+    set_base<S>(base, p);
 #pragma unroll
-      for (int k = 0; k < kChains; k++) acc[k] = R::identity(a);
-      int64_t i = from + thread;
-      for (; i + (kLoads - 1) * threads < to; i += kLoads * threads) {
-        S x[kLoads];
+    for (int c = 0; c < kN; c++) acc[c] = R::identity(a);
+    const int n = int(to - from);
+    const auto load = [&](S(&stored)[kN], int i) {
+      Neighbours<S, kN> x;
+      x.load(p + place(from + i));
+      x.get(stored);
+    };
+    int i = thread;
+    for (; i + (kLoads - 1) * threads < n; i += kLoads * threads) {
+      S stored[kLoads][kN];
 #pragma unroll
-        for (int k = 0; k < kLoads; k++) x[k] = load(i + k * threads);
+      for (int k = 0; k < kLoads; k++) load(stored[k], i + k * threads);
 #pragma unroll
-        for (int k = 0; k < kLoads; k++)
-          acc[k % kChains] =
-              combine(acc[k % kChains], R::of(a, value_as<T>(x[k]), i + k * threads));
+      for (int c = 0; c < kN; c++) {
+        T v[kLoads];
+#pragma unroll
+        for (int k = 0; k < kLoads; k++) v[k] = value_as<T>(stored[k][c]);
+        acc[c] = combine(acc[c], R::group(a, base[c], v, i, threads));
       }
-      for (; i < to; i += threads) acc[0] = combine(acc[0], R::of(a, value_as<T>(load(i)), i));
+    }
+#pragma unroll 1
+    for (; i < n; i += threads) {
+      S stored[kN];
+      load(stored, i);
 #pragma unroll
-      for (int width = kChains / 2; width > 0; width /= 2) {
-#pragma unroll
-        for (int k = 0; k < width; k++) acc[k] = combine(acc[k], acc[k + width]);
+      for (int c = 0; c < kN; c++) {
+        const T v[1] = {value_as<T>(stored[c])};
+        acc[c] = combine(acc[c], R::group(a, base[c], v, i, threads));
       }
-      result = acc[0];
-    });
-    return result;
+    }
   }
 
-  // A warp's or a block's value in its thread 0. shared: one partial for each warp.
-  __device__ __forceinline__ P gather(P value, P* shared) const {
-    const auto join = [this](const P& x, const P& y) { return combine(x, y); };
+  // A warp's or a block's value in its thread 0. shared: one for each warp.
+  template <class X> __device__ __forceinline__ X gather(X value, X* shared, const X& none) const {
+    const auto join = [this](const X& x, const X& y) { return combine(x, y); };
     value = combine_warp(value, join);
     if (blockDim.x == kWarp) return value;
     const int warp = int(threadIdx.x) / kWarp;
@@ -242,29 +312,43 @@ template <class R> struct Reducer {
     if (lane == 0) shared[warp] = value;
     __syncthreads();
     if (warp == 0) {
-      value = lane < int(blockDim.x) / kWarp ? shared[lane] : R::identity(a);
+      value = lane < int(blockDim.x) / kWarp ? shared[lane] : none;
       value = combine_warp(value, join);
     }
     __syncthreads();
     return value;
   }
 
-  __device__ __forceinline__ void finish(int64_t output, const P& value) const {
+  __device__ __forceinline__ void finish(int64_t output, const Joined& value) const {
     const int64_t at = offset_of(a.out_stride, 0, a.n_kept, output);
     const int64_t index_at = offset_of(a.index_stride, 0, a.n_kept, output);
-    R::finish(a, value, a.out ? a.out + at : nullptr, a.index ? a.index + index_at : nullptr);
+    Base base[1] = {};
+    if constexpr (kBased) {
+      const char* in = a.in + offset_of(a.stride, 0, a.n_kept, output);
+      with_stored<typename R::Reads>(a.dtype, [&](auto s) { set_base<decltype(s)>(base, in); });
+    }
+    R::finish(a, base[0], value, a.out ? a.out + at : nullptr,
+              a.index ? a.index + index_at : nullptr);
   }
   __device__ __forceinline__ void put(int64_t output, int64_t split, const P& value) const {
-    if (a.splits == 1) finish(output, value);
-    else reinterpret_cast<P*>(a.partials)[output * a.splits + split] = value;
+    const Joined joined = R::joined(a, value, split * a.split_len);
+    if (a.splits == 1) finish(output, joined);
+    else reinterpret_cast<Joined*>(a.partials)[output * a.splits + split] = joined;
   }
 };
 
+// Outputs of a thread, at most.
+template <class T> constexpr int kReduceMost = kReduceWidth;
+template <> inline constexpr int kReduceMost<double> = 2;
+template <> inline constexpr int kReduceMost<c64> = 2;
+template <> inline constexpr int kReduceMost<c128> = 1;
+// Blocks of a multiprocessor, at least: memory is what they wait for.
+template <class R> constexpr int kReduceResident = 4 - int(sizeof(typename R::P)) / 8;
 template <class T> __device__ __forceinline__ T smaller(T x, T y) { return y < x ? y : x; }
 
 // A unit, one piece of one output, is a warp (blockDim.x = kWarp, several units in a block) or a
 // block.
-template <class R> __global__ void __launch_bounds__(kReduceThreads)
+template <class R> __global__ void __launch_bounds__(kReduceThreads, kReduceResident<R>)
     reduce_rows(const __grid_constant__ ReduceArguments a) {
   using P = typename R::P;
   TT_SHARED(P, shared, kReduceThreads / kWarp);
@@ -278,70 +362,100 @@ template <class R> __global__ void __launch_bounds__(kReduceThreads)
     const int64_t to = smaller(a.length, from + a.split_len);
     const int thread = int(threadIdx.x);
     const int threads = int(blockDim.x);
-    P value = a.runs ? reducer.run(in, from, to, thread, threads)
-                     : reducer.walk(in, from, to, thread, threads);
-    value = reducer.gather(value, shared);
+    P value = R::identity(a);
+    with_stored<typename R::Reads>(a.dtype, [&](auto s) {
+      value = reducer.template along<decltype(s)>(in, from, to, thread, threads);
+    });
+    value = reducer.gather(value, shared, R::identity(a));
     if (thread == 0) reducer.put(output, split, value);
   }
 }
 
-// A unit, one piece of a tile of outputs, is a block; threadIdx.x is the output.
-template <class R> __global__ void __launch_bounds__(kReduceThreads)
+// A unit, one piece of a tile of outputs, is a block.
+template <class R> __global__ void __launch_bounds__(kReduceThreads, kReduceResident<R>)
     reduce_columns(const __grid_constant__ ReduceArguments a) {
   using P = typename R::P;
-  TT_SHARED(P, shared, kReduceThreads);
+  constexpr int kMost = kReduceMost<typename R::Reads>;
+  TT_SHARED(P, shared, kMost * kReduceThreads);
   const Reducer<R> reducer{a};
-  const int64_t columns = a.size[0];
+  const int64_t columns = a.columns;
   const int thread = int(threadIdx.y * blockDim.x + threadIdx.x);
+  const int width = a.aligned ? int(reduce_width(item_size(a.dtype))) : 1;
   for (int64_t u = blockIdx.x; u < a.units; u += gridDim.x) {
     const int64_t split = u % a.splits;
     const int64_t rest = u / a.splits;
     const int64_t other = rest / a.tiles;
-    const int64_t column = (rest - other * a.tiles) * blockDim.x + threadIdx.x;
-    P value = R::identity(a);
+    const int64_t column = ((rest - other * a.tiles) * blockDim.x + threadIdx.x) * width;
+    P value[kReduceWidth];
+#pragma unroll
+    for (int c = 0; c < kMost; c++) value[c] = R::identity(a);
     if (column < columns) {
       const char* in =
-          a.in + column * a.stride[0] + reducer.offset_of(a.stride, 1, a.n_kept, other);
+          a.in + column * a.column_stride + reducer.offset_of(a.stride, 1, a.n_kept, other);
       const int64_t from = split * a.split_len;
       const int64_t to = smaller(a.length, from + a.split_len);
-      value = reducer.walk_column(in, from, to, int(threadIdx.y), int(blockDim.y));
+      with_stored<typename R::Reads>(a.dtype, [&](auto s) {
+        using S = decltype(s);
+        constexpr int kN = int(reduce_width(sizeof(S)));
+        const int part = int(threadIdx.y);
+        const int parts = int(blockDim.y);
+        if (kN > 1 && a.aligned) reducer.template across<S, kN>(in, from, to, part, parts, value);
+        else reducer.template across<S, 1>(in, from, to, part, parts, value);
+      });
     }
     if (blockDim.y > 1) {
-      shared[thread] = value;
+#pragma unroll
+      for (int c = 0; c < kMost; c++)
+        if (c < width) shared[c * kReduceThreads + thread] = value[c];
       __syncthreads();
       for (int half = int(blockDim.y) / 2; half > 0; half /= 2) {
         if (int(threadIdx.y) < half) {
-          value = reducer.combine(value, shared[thread + half * int(blockDim.x)]);
-          shared[thread] = value;
+          const int other_thread = thread + half * int(blockDim.x);
+#pragma unroll
+          for (int c = 0; c < kMost; c++) {
+            if (c >= width) break;
+            value[c] = reducer.combine(value[c], shared[c * kReduceThreads + other_thread]);
+            shared[c * kReduceThreads + thread] = value[c];
+          }
         }
         __syncthreads();
       }
     }
-    if (threadIdx.y == 0 && column < columns) reducer.put(other * columns + column, split, value);
+    if (threadIdx.y > 0 || column >= columns) continue;
+#pragma unroll
+    for (int c = 0; c < kMost; c++)
+      if (c < width) reducer.put(other * columns + column + c, split, value[c]);
   }
 }
 
 // A unit is an output; as in reduce_rows.
 template <class R> __global__ void __launch_bounds__(kReduceThreads)
     reduce_join(const __grid_constant__ ReduceArguments a) {
-  using P = typename R::P;
-  TT_SHARED(P, shared, kReduceThreads / kWarp);
+  using Joined = typename R::Joined;
+  TT_SHARED(Joined, shared, kReduceThreads / kWarp);
   const Reducer<R> reducer{a};
+  const Joined none = R::joined(a, R::identity(a), 0);
   const int64_t step = int64_t(gridDim.x) * blockDim.y;
   for (int64_t u = int64_t(blockIdx.x) * blockDim.y + threadIdx.y; u < a.n_out; u += step) {
-    const P* part = reinterpret_cast<const P*>(a.partials) + u * a.splits;
-    P value = R::identity(a);
-    for (int64_t i = threadIdx.x; i < a.splits; i += blockDim.x)
-      value = reducer.combine(value, part[i]);
-    value = reducer.gather(value, shared);
+    const Joined* part = reinterpret_cast<const Joined*>(a.partials) + u * a.splits;
+    Joined value = none;
+    const int threads = int(blockDim.x);
+    for (int i = int(threadIdx.x); i < int(a.splits); i += kJoinLoads * threads) {
+      Joined x[kJoinLoads];
+#pragma unroll
+      for (int k = 0; k < kJoinLoads; k++)
+        x[k] = i + k * threads < int(a.splits) ? part[i + k * threads] : none;
+      value = reducer.combine(value, reducer.tree(x));
+    }
+    value = reducer.gather(value, shared, none);
     if (threadIdx.x == 0) reducer.finish(u, value);
   }
 }
 
 // ---- on the host ----
 
-constexpr int64_t kReducePiece = 4096;   // elements of a piece, at least
 constexpr int64_t kReduceBlocks = 2048;  // pieces of all outputs, about
+constexpr int64_t kReduceSpread = 512;   // blocks among which short rows are shared out first
 constexpr int64_t kMaxReduceGrid = int64_t(1) << 30;
 
 inline int64_t power_of_two(int64_t n) {  // the next one
@@ -350,35 +464,69 @@ inline int64_t power_of_two(int64_t n) {  // the next one
   return p;
 }
 
+// Whether everything that packs are read by is a multiple of 16 bytes, from dimension `first` on.
+inline bool packs_align(const ReducePlan& p, int kept, int reduced) {
+  uint64_t all = uint64_t(reinterpret_cast<uintptr_t>(p.in));
+  for (int d = kept; d < p.n_kept; d++) all |= uint64_t(p.kept_stride[d]);
+  for (int d = reduced; d < p.n_red; d++) all |= uint64_t(p.red_stride[d]);
+  return (all & 15) == 0;
+}
+// Whether sequences are runs of memory: one, or several of whole packs.
+inline bool has_runs(const ReducePlan& p) {
+  const int64_t item = kItemSize[p.dtype];
+  if (p.red_stride[0] != item) return p.length == 1;
+  return p.n_red == 1 || (p.red_size[0] * item % 16 == 0 && packs_align(p, 0, 1));
+}
+// Whether neighbouring outputs are read as packs.
+inline bool has_aligned_columns(const ReducePlan& p) {
+  const int64_t item = kItemSize[p.dtype];
+  return p.kept_stride[0] == item && p.kept_size[0] % reduce_width(item) == 0 &&
+         packs_align(p, 1, 0);
+}
+
 struct ReduceShape {
   dim3 block;
+  bool runs, aligned;  // packs of a sequence, of neighbouring outputs
+  int64_t columns;     // 0: rows path
   int64_t tiles, splits, split_len;
 };
 
-// Depends on the sizes of the plan alone.
+// Depends on the sizes of the plan, and on what is aligned.
 inline ReduceShape reduce_shape(const ReducePlan& p) {
-  ReduceShape s;
+  ReduceShape s = {};
   s.tiles = 1;
   s.splits = 1;
+  s.runs = p.path == kReduceRows && has_runs(p);
+  const int64_t item = kItemSize[p.dtype];
   int64_t units = p.n_out;  // before they are split
-  int64_t piece = kReducePiece;
-  if (p.path == kReduceColumns) {
-    const int64_t columns = p.kept_size[0];
-    int64_t y = min<int64_t>(power_of_two(ceil_div(p.length, 8)), 8);
-    int64_t x = power_of_two(min<int64_t>(columns, kReduceThreads / y));
-    if (y > 1) x = min<int64_t>(x, kWarp);
-    if (x < kWarp) y = min<int64_t>(power_of_two(ceil_div(p.length, 8)), kReduceThreads / x);
-    s.block = dim3(unsigned(x), unsigned(y));
-    s.tiles = ceil_div(columns, x);
-    units = p.n_out / columns * s.tiles;
-    piece = 16 * y;
+  int64_t piece;            // elements, at least
+  if (s.runs) {
+    const int64_t x = power_of_two(ceil_div(p.length * item, 16 * kReduceEach));
+    const int64_t threads = clamp<int64_t>(x, kWarp, kReduceThreads);
+    const int64_t rows = threads == kWarp ? p.n_out / kReduceSpread : 1;
+    s.block = dim3(unsigned(threads), unsigned(clamp<int64_t>(rows, 1, kReduceThreads / kWarp)));
+    piece = kReducePacks * 16 / item * kReduceThreads;
   } else {
-    const bool by_warp = p.length <= 1024;
-    const int64_t rows = by_warp ? min<int64_t>(p.n_out, kReduceThreads / kWarp) : 1;
-    s.block = dim3(by_warp ? unsigned(kWarp) : unsigned(kReduceThreads), unsigned(rows));
+    s.columns = p.n_kept ? p.kept_size[0] : 1;
+    s.aligned = p.path == kReduceColumns && has_aligned_columns(p);
+    const int64_t width = s.aligned ? reduce_width(item) : 1;
+    const int64_t tiled = s.columns / width;
+    const int64_t loads = width == 1 ? kReduceSingle : kReduceRows;
+    const int64_t parts =
+        power_of_two(ceil_div(p.length, loads));  // threads of a sequence, at most
+    int64_t y = min<int64_t>(parts, p.path == kReduceColumns ? 8 : kReduceThreads);
+    int64_t x = power_of_two(min<int64_t>(tiled, kReduceThreads / y));
+    if (y > 1) x = min<int64_t>(x, kWarp);
+    if (x < kWarp) y = min<int64_t>(parts, kReduceThreads / x);
+    s.block = dim3(unsigned(x), unsigned(y));
+    s.tiles = ceil_div(tiled, x);
+    units = p.n_out / s.columns * s.tiles;
+    piece = 2 * loads * y;
   }
+  // a piece's positions fit 31 bits
+  const int64_t least = ceil_div(p.length, int64_t(1) << 30);
   const int64_t splits = min(kReduceBlocks / max<int64_t>(units, 1), p.length / piece);
-  if (splits > 1) s.splits = splits;
+  s.splits = max<int64_t>(max(splits, least), 1);
   s.split_len = round_up(ceil_div(max<int64_t>(p.length, 1), s.splits), 16);
   s.splits = max<int64_t>(ceil_div(p.length, s.split_len), 1);
   return s;
@@ -390,7 +538,7 @@ inline unsigned reduce_grid(int64_t units, int64_t per_block) {
 
 template <class R>
 int32_t launch_reduce(const ReducePlan& p, ReduceKind kind, void* stream, void* workspace) {
-  static_assert(sizeof(typename R::P) <= 16);
+  static_assert(sizeof(typename R::P) <= 16 && sizeof(typename R::Joined) <= 16);
   if (p.n_out == 0) return TT_OK;
   const ReduceShape shape = reduce_shape(p);
   ReduceArguments a;
@@ -399,11 +547,17 @@ int32_t launch_reduce(const ReducePlan& p, ReduceKind kind, void* stream, void* 
   a.out_dtype = p.out_dtype;
   a.n_kept = p.n_kept;
   a.n_red = p.n_red;
-  a.runs = p.n_red == 1 && (p.red_stride[0] == kItemSize[p.dtype] || p.length == 1);
+  a.aligned = shape.aligned;
+  a.run_size = p.red_size[0];
+  a.run_stride = p.red_stride[0];
+  a.row_stride = p.n_red > 1 ? p.red_stride[1] : 0;
+  a.two = p.n_red == 2 && p.length < int64_t(1) << 31;
+  if (a.two) a.run.set(uint32_t(a.run_size));
   a.in = p.in;
   a.out = p.out;
   a.index = p.index;
   a.partials = static_cast<char*>(workspace);
+  a.root = p.root;
   a.divisor = p.divisor;
   a.n_out = p.n_out;
   a.length = p.length;
@@ -420,9 +574,11 @@ int32_t launch_reduce(const ReducePlan& p, ReduceKind kind, void* stream, void* 
     a.size[p.n_kept + d] = p.red_size[d];
     a.stride[p.n_kept + d] = p.red_stride[d];
   }
+  a.columns = shape.columns;
+  a.column_stride = p.n_kept ? p.kept_stride[0] : 0;
   int32_t status;
-  if (p.path == kReduceColumns) {
-    a.units = p.n_out / p.kept_size[0] * shape.tiles * shape.splits;
+  if (!shape.runs) {
+    a.units = p.n_out / shape.columns * shape.tiles * shape.splits;
     status = device::launch(reduce_columns<R>, reduce_grid(a.units, 1), shape.block, 0, stream, a);
   } else {
     a.units = p.n_out * shape.splits;
@@ -430,7 +586,7 @@ int32_t launch_reduce(const ReducePlan& p, ReduceKind kind, void* stream, void* 
                             stream, a);
   }
   if (status != TT_OK || shape.splits == 1) return status;
-  const bool by_warp = shape.splits <= 256;
+  const bool by_warp = shape.splits <= kWarp * kJoinLoads;
   const dim3 block = by_warp ? dim3(kWarp, unsigned(min<int64_t>(p.n_out, kReduceThreads / kWarp)))
                              : dim3(kReduceThreads);
   return device::launch(reduce_join<R>, reduce_grid(p.n_out, block.y), block, 0, stream, a);

@@ -1,8 +1,13 @@
-// reduce_sum, also of means.
+// reduce_sum, also of means; centred.cu computes variances.
 #include "kernels/cuda/reduce/fold.h"
 
 namespace TT_NS::cuda {
 
-TT_FOLD(reduce_sum, kSum)
+int32_t reduce_sum(const void* plan, void* stream, void* workspace) {
+  const ReducePlan& p = *static_cast<const ReducePlan*>(plan);
+  if (p.centred) return reduce_centred(p, stream, workspace);
+  return launch_fold<ReduceKind::kSum>(p, stream, workspace);
+}
+size_t reduce_sum_workspace(const void* plan) { return reduce_workspace(plan); }
 
 }  // namespace TT_NS::cuda

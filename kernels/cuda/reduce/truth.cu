@@ -8,15 +8,22 @@ namespace {
 // Whether any (kMax) or all (kMin) elements are not zero.
 template <ReduceKind kKind> struct Truth {
   using T = bool;
+  using Reads = bool;
   using P = int32_t;
+  using Joined = int32_t;
+  using Base = Nothing;
   static __device__ __forceinline__ P identity(const ReduceArguments&) {
     return kKind == ReduceKind::kMin;
   }
-  static __device__ __forceinline__ P of(const ReduceArguments&, bool x, int64_t) { return x; }
+  template <int kN> static __device__ __forceinline__ P group(const ReduceArguments& a, Base,
+                                                              const T (&v)[kN], int, int) {
+    return group_of<Truth>(a, v);
+  }
+  static __device__ __forceinline__ P joined(const ReduceArguments&, P x, int64_t) { return x; }
   static __device__ __forceinline__ P combine(const ReduceArguments&, P x, P y) {
     return kKind == ReduceKind::kMin ? x & y : x | y;
   }
-  static __device__ __forceinline__ void finish(const ReduceArguments& a, P value, char* out,
+  static __device__ __forceinline__ void finish(const ReduceArguments& a, Base, P value, char* out,
                                                 char*) {
     store_element(out, a.out_dtype, value);
   }

@@ -1,7 +1,9 @@
 // logsumexp, var, std, var_mean, norm. 16-bit numbers are computed in float32.
 #include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
+#include "plan/reduce_build.h"
 
 namespace TT_NS::impl {
 
@@ -56,9 +58,51 @@ static TensorRef shaped(TensorRef t, Ints dims, bool keepdim, Dtype d) {
   return as_dtype(std::move(t), d);
 }
 
+// The same by one kernel: what moments returns, shaped, or its root; without the mean if not asked.
+static TensorPair moments_on_device(const Tensor& x, Ints dims, double correction, bool keepdim,
+                                    bool root, bool with_mean) {
+  uint64_t mask = 0;
+  for (int64_t d : dims) mask |= uint64_t(1) << d;
+  Shape shape;
+  Shape kept;
+  for (int64_t d = 0; d < x.ndim; d++) {
+    const bool reduced = mask >> d & 1;
+    if (!reduced) kept.push_back(x.size(d));
+    if (!reduced || keepdim) shape.push_back(reduced ? 1 : x.size(d));
+  }
+  TensorRef out = new_tensor(shape, x.dtype, x.device);
+  TensorRef mean = with_mean ? new_tensor(shape, x.dtype, x.device) : TensorRef();
+  if (out->numel == 0) return {std::move(out), std::move(mean)};
+  Shape out_strides = kept;
+  int64_t step = x.item_size();
+  for (int64_t d = kept.size() - 1; d >= 0; d--) {
+    out_strides[d] = step;
+    step *= kept[d];
+  }
+  const Shape strides = byte_strides(x);
+  ReducePlan plan;
+  build_reduce(&plan, {x.ndim, x.sizes_ptr(), strides.data(), mask, int32_t(x.dtype),
+                       int32_t(x.dtype), out_strides.data(), out_strides.data(), false});
+  one_stage(&plan.run, plan.n_out, 1);
+  plan.in = x.data;
+  plan.out = out->data;
+  plan.index = mean ? mean->data : nullptr;
+  plan.centred = true;
+  plan.root = root;
+  plan.divisor = TT_NS::max(double(plan.length) - correction, 0.0);
+  plan.workspace = nullptr;
+  launch_stages(kernel_reduce_sum, x.device, &plan.run);
+  return {std::move(out), std::move(mean)};
+}
+static bool has_moments_kernel(const Tensor& x) {
+  return x.ndim > 0 && x.numel > 0 && !is_complex(x.dtype) && is_alone_on_device(x);
+}
+
 TensorPair var_mean(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
   check_dtype_float(self, "self");
   const Shape dims = listed(dim, self.ndim);
+  if (has_moments_kernel(self))
+    return moments_on_device(self, dims, correction, keepdim, false, true);
   const Dtype real = is_complex(self.dtype) ? real_of(self.dtype) : self.dtype;
   if (self.ndim == 0) {  // a single element, like a vector
     const int64_t one[1] = {1};
@@ -78,6 +122,9 @@ TensorPair var_mean(Call, const Tensor& self, Ints dim, double correction, bool 
 }
 
 TensorRef var(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
+  check_dtype_float(self, "self");
+  if (has_moments_kernel(self))
+    return moments_on_device(self, listed(dim, self.ndim), correction, keepdim, false, false).first;
   return op::var_mean(self, dim, correction, keepdim).first;
 }
 
@@ -132,6 +179,8 @@ TensorRef norm(Call, const Tensor& self, double p, Ints dim, bool keepdim, Dtype
 TensorRef std(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
   check_dtype_float(self, "self");
   const Shape dims = listed(dim, self.ndim);
+  if (has_moments_kernel(self))
+    return moments_on_device(self, dims, correction, keepdim, true, false).first;
   const bool wide = self.dtype == Dtype::kF32 && self.ndim;  // the root is rounded, nothing before
   TensorRef variance =
       wide ? shaped(moments(self, dims, correction).first, dims, keepdim, Dtype::kF64)
