@@ -350,6 +350,7 @@ template <class T> __device__ __forceinline__ T smaller(T x, T y) { return y < x
 // block.
 template <class R> __global__ void __launch_bounds__(kReduceThreads, kReduceResident<R>)
     reduce_rows(const __grid_constant__ ReduceArguments a) {
+  device::wait_for_previous();
   using P = typename R::P;
   TT_SHARED(P, shared, kReduceThreads / kWarp);
   const Reducer<R> reducer{a};
@@ -374,6 +375,7 @@ template <class R> __global__ void __launch_bounds__(kReduceThreads, kReduceResi
 // A unit, one piece of a tile of outputs, is a block.
 template <class R> __global__ void __launch_bounds__(kReduceThreads, kReduceResident<R>)
     reduce_columns(const __grid_constant__ ReduceArguments a) {
+  device::wait_for_previous();
   using P = typename R::P;
   constexpr int kMost = kReduceMost<typename R::Reads>;
   TT_SHARED(P, shared, kMost * kReduceThreads);
@@ -431,6 +433,7 @@ template <class R> __global__ void __launch_bounds__(kReduceThreads, kReduceResi
 // A unit is an output; as in reduce_rows.
 template <class R> __global__ void __launch_bounds__(kReduceThreads)
     reduce_join(const __grid_constant__ ReduceArguments a) {
+  device::wait_for_previous();
   using Joined = typename R::Joined;
   TT_SHARED(Joined, shared, kReduceThreads / kWarp);
   const Reducer<R> reducer{a};
@@ -579,17 +582,18 @@ int32_t launch_reduce(const ReducePlan& p, ReduceKind kind, void* stream, void* 
   int32_t status;
   if (!shape.runs) {
     a.units = p.n_out / shape.columns * shape.tiles * shape.splits;
-    status = device::launch(reduce_columns<R>, reduce_grid(a.units, 1), shape.block, 0, stream, a);
+    status =
+        device::launch_early(reduce_columns<R>, reduce_grid(a.units, 1), shape.block, stream, a);
   } else {
     a.units = p.n_out * shape.splits;
-    status = device::launch(reduce_rows<R>, reduce_grid(a.units, shape.block.y), shape.block, 0,
-                            stream, a);
+    status = device::launch_early(reduce_rows<R>, reduce_grid(a.units, shape.block.y), shape.block,
+                                  stream, a);
   }
   if (status != TT_OK || shape.splits == 1) return status;
   const bool by_warp = shape.splits <= kWarp * kJoinLoads;
   const dim3 block = by_warp ? dim3(kWarp, unsigned(min<int64_t>(p.n_out, kReduceThreads / kWarp)))
                              : dim3(kReduceThreads);
-  return device::launch(reduce_join<R>, reduce_grid(p.n_out, block.y), block, 0, stream, a);
+  return device::launch_early(reduce_join<R>, reduce_grid(p.n_out, block.y), block, stream, a);
 }
 
 inline size_t reduce_workspace(const void* plan) {
