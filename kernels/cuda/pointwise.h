@@ -213,8 +213,8 @@ __global__ void __launch_bounds__(kPointwiseThreads)
 
 // ---- operands without gaps ----
 
-// Operand k of such a plan: a run of groups, or one number.
-template <class Body, int k> struct Run {
+// Operand k of such a plan: a run of groups, or, beside others, one number.
+template <class Body, int k, bool kMayRepeat> struct Run {
   using Stored = typename Body::template Stored<k>;
   using Value = typename Body::template Value<k>;
   using Group = Pack<Stored, Body::kGroup>;
@@ -225,7 +225,7 @@ template <class Body, int k> struct Run {
   Pack<Word, kWords> words;  // the group
 
   __device__ __forceinline__ Run(const typename Body::Arguments& a, int64_t i)
-      : repeats(a.repeats[k]), number{}, words{} {
+      : repeats(kMayRepeat && a.repeats[k]), number{}, words{} {
     if (repeats) number = Body::template load_one<k>(a, a.ptr[k]);
     else words = reinterpret_cast<const Pack<Word, kWords>*>(a.ptr[k])[i];
   }
@@ -263,9 +263,9 @@ __global__ void __launch_bounds__(kPointwiseThreads)
   const int64_t i = int64_t(blockIdx.x) * kPointwiseThreads + threadIdx.x;
   const int64_t whole = a.in_groups ? a.n / kGroup : 0;
   if (i < whole) {
-    typename Choose<(kArity >= 1), Run<Body, 1>, NoRun<Body>>::type first(a, i);
-    typename Choose<(kArity >= 2), Run<Body, 2>, NoRun<Body>>::type second(a, i);
-    typename Choose<(kArity >= 3), Run<Body, 3>, NoRun<Body>>::type third(a, i);
+    typename Choose<(kArity >= 1), Run<Body, 1, (kArity > 1)>, NoRun<Body>>::type first(a, i);
+    typename Choose<(kArity >= 2), Run<Body, 2, true>, NoRun<Body>>::type second(a, i);
+    typename Choose<(kArity >= 3), Run<Body, 3, true>, NoRun<Body>>::type third(a, i);
     first.keep_stored();
     second.keep_stored();
     third.keep_stored();
@@ -276,11 +276,17 @@ __global__ void __launch_bounds__(kPointwiseThreads)
     second.values(y);
     third.values(z);
     reinterpret_cast<Out*>(a.ptr[0])[i] = Body::results(a, x, y, z);
+    return;
   }
-  const int64_t last = whole * kGroup + i;
-  if (last >= a.n) return;
   const int64_t starts[kArity + 1] = {};
-  Body::run_one(a, starts, last);
+  int64_t at = i;
+  int64_t end = i < a.n ? i + 1 : i;
+  if (a.in_groups) {
+    at = whole * kGroup;
+    end = i == whole ? a.n : at;
+  }
+#pragma unroll 1
+  for (; at < end; at++) Body::run_one(a, starts, at);
 }
 
 // ---- on the host ----
@@ -378,8 +384,8 @@ int32_t launch_pointwise(const ElementPlan& p, const PointwiseKernels<T, kArity>
   PointwiseArguments<T, kArity> a;
   a.n = p.n;
   a.param = param;
-  const bool runs = p.ndim <= 1 && p.stride[0][0] != 0;
-  a.in_groups = kernels.group > 1 && (kStridedGroups || runs) &&
+  const bool runs = p.ndim <= 1 && p.stride[0][0] != 0 && (kArity != 1 || p.stride[1][0] != 0);
+  a.in_groups = kernels.group > 1 && (runs || (kStridedGroups && kernels.walk)) &&
                 can_group(p, kArity + 1, kernels.item, kernels.group);
   const int64_t unit = a.in_groups ? kernels.group : 1;
   a.groups = (p.n + unit - 1) / unit;

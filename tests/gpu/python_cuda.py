@@ -610,8 +610,8 @@ LIBRARIES = {"cublasLt": ("13", "12"), "cudnn": ("9",), "cusolver": ("12", "11")
 COMPUTE = """
 import time
 tt.manual_seed(0)
-made = {"a": tt.randn(N, N), "b": tt.randn(N, N), "x": tt.randn(4, 8, 16, 16),
-        "w": tt.randn(16, 8, 3, 3)}
+made = {"a": tt.randn(N, N), "b": tt.randn(N, N), "x": tt.randn(4, C, 16, 16),
+        "w": tt.randn(C, C, 3, 3)}
 def results(a, b, x, w):
     half = (a.bfloat16() @ b.bfloat16()).float()
     s = a[:M, :M]
@@ -639,8 +639,11 @@ print("loaded:", loaded, "largest difference:", f"{max(worst.values()):.1e},", f
 
 
 def computed(**changes):
-    sizes = ("32", "16") if EMULATED else ("512", "160")
-    return child(COMPUTE.replace("N", sizes[0]).replace("M", sizes[1]), **changes)
+    sizes = ("32", "16", "8") if EMULATED else ("512", "160", "96")
+    program = COMPUTE
+    for name, size in zip("NMC", sizes):
+        program = program.replace(name, size)
+    return child(program, **changes)
 
 
 def present(name):
