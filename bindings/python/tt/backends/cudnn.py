@@ -1,4 +1,5 @@
-"""cuDNN, which tt does not use: its switches are accepted and ignored."""
+"""cuDNN, which computes convolutions on CUDA devices where it is found: deterministic, without TF32.
+The switches of PyTorch are accepted and ignored."""
 from __future__ import annotations
 
 from contextlib import contextmanager
