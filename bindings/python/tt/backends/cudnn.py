@@ -1,5 +1,5 @@
-"""cuDNN, which computes convolutions on CUDA devices where it is found: deterministic, without TF32.
-The switches of PyTorch are accepted and ignored."""
+"""cuDNN, which computes convolutions on CUDA devices where it is found, deterministic and without
+TF32. The switches of PyTorch are accepted and ignored."""
 from __future__ import annotations
 
 from contextlib import contextmanager
