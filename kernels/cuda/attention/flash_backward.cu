@@ -1,9 +1,10 @@
 // The gradients of attention of f16 and bf16 by tensor cores. For the products of backward.cu,
 //   z = p f,  dv = z^T g,  dz = g v^T,  ds = p (dz f - delta),  dq = ds k scale,  dk = ds^T q scale
-// a block has keys, of which each warp has 16 or 32, and goes through the queries of each head that
-// reads them, the last tile of kQueries first. score and dz are [keys][queries]: z and ds of a
-// warp, rounded to halves, are the left operands of the products for dv and dk, and never leave its
-// registers. For dq, which all warps of the block add to, ds goes through shared memory.
+// a block has keys, 32 of them for each warp, and goes through the queries of each head that reads
+// them, the last tile of kQueries first. score and dz are [keys][queries]: z and ds of a warp,
+// rounded to halves, are the left operands of the products for dv and dk, and never leave its
+// registers. For dq, which all warps of the block add to, ds goes through shared memory. Rows of
+// more than 64 numbers take two passes (flash_passes.h).
 //
 //   k, v          [kKeys][kWidth]; in shared memory (tile.h)
 //   beside        [2] of q and g, [kQueries][kWidth] each, and shift and delta, [kQueries] each:
@@ -20,31 +21,27 @@
 // starts later, and finds them done.
 #include "kernels/cuda/attention/flash.h"
 
-#include "kernels/cuda/attention/tile.h"
+#include "kernels/cuda/attention/flash_passes.h"
+#include "kernels/cuda/attention/gradients.h"
 
 namespace TT_NS {
 namespace {
 
-constexpr int kPadding = 128;  // queries of a head in shift and delta are padded to this
 constexpr int kQueries = 64;
-constexpr int kHeadsAtOnce = 16;
+constexpr int kHeadsAtOnce = 32;
 
-template <int kWidth_> struct GradientShape {
-  static constexpr int kWidth = kWidth_;
-  // Both sums of 32 keys and 128 columns would take all registers.
-  static constexpr int kRowTiles = kWidth == 128 ? 1 : 2;
+// Rows of scores are keys, columns queries.
+struct GradientShape {
+  static constexpr int kWidth = 64;
+  static constexpr int kRowTiles = 2;
   static constexpr int kKeys = kTileThreads / kWarp * 16 * kRowTiles;
-  static constexpr int kColumns = kRowTiles == 1 ? 64 : 32;  // queries that are computed at once
+  static constexpr int kColumns = 32;  // queries whose scores are computed at once
   static constexpr int kColumnTiles = kColumns / 8;
   static constexpr int kKeyBytes = kKeys * kWidth * 2;
   static constexpr int kQueryBytes = kQueries * kWidth * 2;
   static constexpr int kNumberBytes = kQueries * 4;
   static constexpr int kBufferBytes = 2 * kQueryBytes + 2 * kNumberBytes;
-  // ds takes the place of g where both together leave no room for a second block.
-  static constexpr bool kOverGrads = kWidth == 128;
-  static_assert(!kOverGrads || kKeys * kQueries * 2 <= kQueryBytes);
-  static constexpr int kChangeBytes = kOverGrads ? 0 : kKeys * kQueries * 2;
-  static constexpr int kBytes = 2 * kKeyBytes + 2 * kBufferBytes + kChangeBytes;
+  static constexpr int kBytes = 2 * kKeyBytes + 2 * kBufferBytes + kKeys * kQueries * 2;
   using Block = float[kRowTiles][kColumnTiles][4];
   using Halves = uint32_t[kRowTiles][kColumnTiles][2];
   using Sum = float[kRowTiles][kWidth / 8][4];
@@ -53,99 +50,11 @@ template <int kWidth_> struct GradientShape {
   using QuerySum = float[2][kQuerySumTiles][4];
 };
 
-struct GradientArguments {
-  AttentionPlan p;
-  const float *shift, *delta;
-  float* sums;
-  int32_t* turns;
-  int32_t* ticket;  // NULL without queries
-  int32_t padded;   // queries
-  int32_t tiles;    // of queries
-  int32_t blocks;   // of keys
-  float factor;     // of a score
-  bool scaled;      // scores are multiplied by the scale first
-  bool q_packed, k_packed, v_packed, grad_packed, out_packed;
-};
-
 // The thread's first key and query of a block of scores.
 struct GradientPlace {
   int32_t batch, head;
   int32_t key, query;
 };
-
-// out = x y^T, of rows of kWidth.
-template <class S, class Shape>
-__device__ __forceinline__ void multiply_rows(const char* x, const char* y,
-                                              typename Shape::Block& out) {
-  constexpr int kWidth = Shape::kWidth;
-  const int left = fragment_place<kWidth>(true);
-  const int right = fragment_place<kWidth>(false);
-#pragma unroll
-  for (int i = 0; i < Shape::kRowTiles; i++) {
-#pragma unroll
-    for (int j = 0; j < Shape::kColumnTiles; j++) {
-#pragma unroll
-      for (int r = 0; r < 4; r++) out[i][j][r] = 0;
-    }
-  }
-#pragma unroll
-  for (int k = 0; k < kWidth / 16; k++) {
-    uint32_t u[Shape::kRowTiles][4];
-#pragma unroll
-    for (int i = 0; i < Shape::kRowTiles; i++)
-      device::ldmatrix(u[i], x, (left ^ 32 * k) + i * 16 * kWidth * 2);
-#pragma unroll
-    for (int j = 0; j < Shape::kColumnTiles; j += 2) {
-      uint32_t v[4];
-      device::ldmatrix(v, y, (right ^ 32 * k) + j * 8 * kWidth * 2);
-      const uint32_t even[2] = {v[0], v[1]};
-      const uint32_t odd[2] = {v[2], v[3]};
-#pragma unroll
-      for (int i = 0; i < Shape::kRowTiles; i++) {
-        mma<S>(out[i][j], u[i], even);
-        mma<S>(out[i][j + 1], u[i], odd);
-      }
-    }
-  }
-}
-
-// sum += w y.
-template <class S, class Shape>
-__device__ __forceinline__ void add_rows(const typename Shape::Halves& w, const char* y,
-                                         typename Shape::Sum& sum) {
-  constexpr int kWidth = Shape::kWidth;
-  const int right = fragment_place<kWidth>(true);  // of transposed tiles
-#pragma unroll
-  for (int k = 0; k < Shape::kColumns / 16; k++) {
-#pragma unroll
-    for (int j = 0; j < kWidth / 8; j += 2) {
-      uint32_t v[4];
-      device::ldmatrix_transposed(v, y, (right ^ 16 * j) + k * 16 * kWidth * 2);
-      const uint32_t even[2] = {v[0], v[1]};
-      const uint32_t odd[2] = {v[2], v[3]};
-#pragma unroll
-      for (int i = 0; i < Shape::kRowTiles; i++) {
-        const uint32_t u[4] = {w[i][2 * k][0], w[i][2 * k][1], w[i][2 * k + 1][0],
-                               w[i][2 * k + 1][1]};
-        mma<S>(sum[i][j], u, even);
-        mma<S>(sum[i][j + 1], u, odd);
-      }
-    }
-  }
-}
-
-// Calls f(row, column, i, j, r) for the thread's elements: their distances from its place, and
-// where they are.
-template <class Shape, class F> __device__ __forceinline__ void each_element(const F& f) {
-#pragma unroll
-  for (int i = 0; i < Shape::kRowTiles; i++) {
-#pragma unroll
-    for (int j = 0; j < Shape::kColumnTiles; j++) {
-#pragma unroll
-      for (int r = 0; r < 4; r++) f(16 * i + 8 * (r >> 1), 8 * j + (r & 1), i, j, r);
-    }
-  }
-}
 
 template <class Shape> __device__ __forceinline__ void hide_keys(const AttentionPlan& p,
                                                                  const GradientPlace& at,
@@ -202,38 +111,6 @@ template <class Shape> struct Dropout {
     return kept >> ((i * Shape::kColumnTiles + j) * 4 + r) & 1;
   }
 };
-
-// Two neighbours of row `row` of a result, width numbers a row, from column `column` on.
-template <class S> __device__ __forceinline__ void store_two(char* to, int64_t row, int column,
-                                                             int width, float low, float high) {
-  uint16_t* const at = reinterpret_cast<uint16_t*>(to) + row * width + column;
-  const uint32_t both = two_halves<S>(low, high);
-  if (width % 2 == 0) {
-    if (column < width) *reinterpret_cast<uint32_t*>(at) = both;
-    return;
-  }
-  if (column < width) at[0] = uint16_t(both);
-  if (column + 1 < width) at[1] = uint16_t(both >> 16);
-}
-
-// sum * scale to the rows of `to`.
-template <class S, class Shape>
-__device__ __forceinline__ void store_sum(const typename Shape::Sum& sum, char* to, int first,
-                                          int64_t rows, int width, float scale) {
-  const int column = int(threadIdx.x) % 4 * 2;
-#pragma unroll
-  for (int i = 0; i < Shape::kRowTiles; i++) {
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-      const int row = first + 16 * i + 8 * half;
-      if (row >= rows) continue;
-#pragma unroll
-      for (int j = 0; j < Shape::kWidth / 8; j++)
-        store_two<S>(to, row, 8 * j + column, width, sum[i][j][2 * half] * scale,
-                     sum[i][j][2 * half + 1] * scale);
-    }
-  }
-}
 
 // What the block adds to a tile of dq.
 template <class S, class Shape> struct QueryTile {
@@ -422,9 +299,7 @@ template <class S, class Shape, bool kPlain> __global__ void __launch_bounds__(k
     const char* const queries = beside + buffer * Shape::kBufferBytes;
     const char* const grads = queries + Shape::kQueryBytes;
     const float* const numbers = reinterpret_cast<const float*>(grads + Shape::kQueryBytes);
-    char* const changes =
-        beside + (Shape::kOverGrads ? buffer * Shape::kBufferBytes + Shape::kQueryBytes
-                                    : 2 * Shape::kBufferBytes);
+    char* const changes = beside + 2 * Shape::kBufferBytes;
 
 #pragma unroll 1
     for (int c = 0; c < kQueries; c += kColumns) {
@@ -488,7 +363,6 @@ template <class S, class Shape, bool kPlain> __global__ void __launch_bounds__(k
           }
         }
       }
-      if (Shape::kOverGrads) __syncthreads();
 #pragma unroll
       for (int i = 0; i < kRowTiles; i++) {
 #pragma unroll
@@ -590,7 +464,7 @@ template <class S, int kWidth> __global__ void __launch_bounds__(kTileThreads)
 }
 
 int64_t padded_queries(const AttentionPlan& p) { return round_up(p.queries, int64_t(kPadding)); }
-int64_t width_of(const AttentionPlan& p) { return max(p.width, p.value_width) <= 64 ? 64 : 128; }
+bool is_wide(const AttentionPlan& p) { return max(p.width, p.value_width) > GradientShape::kWidth; }
 
 // The parts of the workspace, bytes from its beginning.
 struct GradientLayout {
@@ -601,13 +475,15 @@ struct GradientLayout {
     shift = 0;
     delta = shift + heads * padded_queries(p) * 4;
     sums = delta + heads * padded_queries(p) * 4;
-    turns = sums + heads * tiles * kQueries * width_of(p) * 4;
+    turns = sums;
+    if (!is_wide(p)) turns += heads * tiles * kQueries * GradientShape::kWidth * 4;
     ticket = turns + heads * tiles * 4;
     bytes = ticket + 4;
   }
 };
 
-template <class S, class Shape> int32_t launch_gradients(GradientArguments& a, void* stream) {
+template <class S> int32_t launch_gradients(GradientArguments& a, void* stream) {
+  using Shape = GradientShape;
   const AttentionPlan& p = a.p;
   a.blocks = int32_t(ceil_div(p.keys, Shape::kKeys));
   const unsigned grid = unsigned(p.batch * p.key_heads * a.blocks);
@@ -617,8 +493,7 @@ template <class S, class Shape> int32_t launch_gradients(GradientArguments& a, v
   return device::launch(kernel, grid, kTileThreads, Shape::kBytes, stream, a);
 }
 
-template <class S, class Shape>
-int32_t launch_backward(const AttentionPlan& p, void* stream, void* workspace) {
+template <class S> int32_t launch_backward(const AttentionPlan& p, void* stream, void* workspace) {
   const GradientLayout layout(p);
   char* const memory = static_cast<char*>(workspace);
   GradientArguments a;
@@ -640,25 +515,21 @@ int32_t launch_backward(const AttentionPlan& p, void* stream, void* workspace) {
   const unsigned grid = unsigned(p.batch * p.heads * (a.padded / kPadding));
   a.ticket = grid ? reinterpret_cast<int32_t*>(memory + layout.ticket) : nullptr;
   if (grid) {
-    const int32_t status = device::launch(flash_delta<S, Shape::kWidth>, grid, kTileThreads, 0,
-                                          stream, a, shift, delta);
+    const auto kernel = is_wide(p) ? flash_delta<S, 128> : flash_delta<S, 64>;
+    const int32_t status = device::launch(kernel, grid, kTileThreads, 0, stream, a, shift, delta);
     if (status != TT_OK) return status;
   }
-  return launch_gradients<S, Shape>(a, stream);
+  if (is_wide(p)) return launch_passes<S, 128>(a, stream);
+  return launch_gradients<S>(a, stream);
 }
-template <class S> int32_t launch_width(const AttentionPlan& p, void* stream, void* workspace) {
-  if (width_of(p) == 64) return launch_backward<S, GradientShape<64>>(p, stream, workspace);
-  return launch_backward<S, GradientShape<128>>(p, stream, workspace);
-}
-
 }  // namespace
 
 namespace cuda::flash {
 
 bool serves_backward(const AttentionPlan& p) { return serves(p) && p.keys > kSide; }
 int32_t backward(const AttentionPlan& p, void* stream, void* workspace) {
-  if (p.dtype == TT_F16) return launch_width<F16>(p, stream, workspace);
-  return launch_width<BF16>(p, stream, workspace);
+  if (p.dtype == TT_F16) return launch_backward<F16>(p, stream, workspace);
+  return launch_backward<BF16>(p, stream, workspace);
 }
 size_t backward_workspace(const AttentionPlan& p) { return size_t(GradientLayout(p).bytes); }
 

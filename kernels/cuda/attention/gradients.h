@@ -1,0 +1,134 @@
+// What both ways to the gradients of attention of halves share: products of tiles (tile.h), whose
+// results a warp has in registers, and how these are stored. A Shape has the rows and columns of a
+// block of scores.
+#pragma once
+
+#include "kernels/cuda/attention/tile.h"
+
+namespace TT_NS {
+namespace {
+
+constexpr int kPadding = 128;  // queries of a head in shift and delta are padded to this
+
+struct GradientArguments {
+  AttentionPlan p;
+  const float *shift, *delta;
+  float* sums;
+  int32_t* turns;
+  int32_t* ticket;  // NULL without queries
+  int32_t padded;   // queries
+  int32_t tiles;    // of queries
+  int32_t blocks;   // of keys
+  float factor;     // of a score
+  bool scaled;      // scores are multiplied by the scale first
+  bool q_packed, k_packed, v_packed, grad_packed, out_packed;
+};
+
+// out = x y^T, of rows of kWidth.
+template <class S, class Shape>
+__device__ __forceinline__ void multiply_rows(const char* x, const char* y,
+                                              typename Shape::Block& out) {
+  constexpr int kWidth = Shape::kWidth;
+  const int left = fragment_place<kWidth>(true);
+  const int right = fragment_place<kWidth>(false);
+#pragma unroll
+  for (int i = 0; i < Shape::kRowTiles; i++) {
+#pragma unroll
+    for (int j = 0; j < Shape::kColumnTiles; j++) {
+#pragma unroll
+      for (int r = 0; r < 4; r++) out[i][j][r] = 0;
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < kWidth / 16; k++) {
+    uint32_t u[Shape::kRowTiles][4];
+#pragma unroll
+    for (int i = 0; i < Shape::kRowTiles; i++)
+      device::ldmatrix(u[i], x, (left ^ 32 * k) + i * 16 * kWidth * 2);
+#pragma unroll
+    for (int j = 0; j < Shape::kColumnTiles; j += 2) {
+      uint32_t v[4];
+      device::ldmatrix(v, y, (right ^ 32 * k) + j * 8 * kWidth * 2);
+      const uint32_t even[2] = {v[0], v[1]};
+      const uint32_t odd[2] = {v[2], v[3]};
+#pragma unroll
+      for (int i = 0; i < Shape::kRowTiles; i++) {
+        mma<S>(out[i][j], u[i], even);
+        mma<S>(out[i][j + 1], u[i], odd);
+      }
+    }
+  }
+}
+
+// sum += w y.
+template <class S, class Shape>
+__device__ __forceinline__ void add_rows(const typename Shape::Halves& w, const char* y,
+                                         typename Shape::Sum& sum) {
+  constexpr int kWidth = Shape::kWidth;
+  const int right = fragment_place<kWidth>(true);  // of transposed tiles
+#pragma unroll
+  for (int k = 0; k < Shape::kColumns / 16; k++) {
+#pragma unroll
+    for (int j = 0; j < kWidth / 8; j += 2) {
+      uint32_t v[4];
+      device::ldmatrix_transposed(v, y, (right ^ 16 * j) + k * 16 * kWidth * 2);
+      const uint32_t even[2] = {v[0], v[1]};
+      const uint32_t odd[2] = {v[2], v[3]};
+#pragma unroll
+      for (int i = 0; i < Shape::kRowTiles; i++) {
+        const uint32_t u[4] = {w[i][2 * k][0], w[i][2 * k][1], w[i][2 * k + 1][0],
+                               w[i][2 * k + 1][1]};
+        mma<S>(sum[i][j], u, even);
+        mma<S>(sum[i][j + 1], u, odd);
+      }
+    }
+  }
+}
+
+// Calls f(row, column, i, j, r) for the thread's elements: their distances from its place, and
+// where they are.
+template <class Shape, class F> __device__ __forceinline__ void each_element(const F& f) {
+#pragma unroll
+  for (int i = 0; i < Shape::kRowTiles; i++) {
+#pragma unroll
+    for (int j = 0; j < Shape::kColumnTiles; j++) {
+#pragma unroll
+      for (int r = 0; r < 4; r++) f(16 * i + 8 * (r >> 1), 8 * j + (r & 1), i, j, r);
+    }
+  }
+}
+
+// Two neighbours of row `row` of a result, width numbers a row, from column `column` on.
+template <class S> __device__ __forceinline__ void store_two(char* to, int64_t row, int column,
+                                                             int width, float low, float high) {
+  uint16_t* const at = reinterpret_cast<uint16_t*>(to) + row * width + column;
+  const uint32_t both = two_halves<S>(low, high);
+  if (width % 2 == 0) {
+    if (column < width) *reinterpret_cast<uint32_t*>(at) = both;
+    return;
+  }
+  if (column < width) at[0] = uint16_t(both);
+  if (column + 1 < width) at[1] = uint16_t(both >> 16);
+}
+
+// sum * scale to the rows of `to`.
+template <class S, class Shape>
+__device__ __forceinline__ void store_sum(const typename Shape::Sum& sum, char* to, int first,
+                                          int64_t rows, int width, float scale) {
+  const int column = int(threadIdx.x) % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < Shape::kRowTiles; i++) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      const int row = first + 16 * i + 8 * half;
+      if (row >= rows) continue;
+#pragma unroll
+      for (int j = 0; j < Shape::kWidth / 8; j++)
+        store_two<S>(to, row, 8 * j + column, width, sum[i][j][2 * half] * scale,
+                     sum[i][j][2 * half + 1] * scale);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace TT_NS
