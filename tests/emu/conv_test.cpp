@@ -181,6 +181,37 @@ template <class S> void test_case(const Case& t, int32_t dtype) {
   }
 }
 
+// y(co, p) = x(p) w(co, 0) + x(p + 1) w(co, 1) for side x side results, which are so many that a
+// thread computes several.
+void test_many_pixels(int64_t co, int64_t side) {
+  Numbers numbers;
+  ConvShape s = {1,         1,         1,         co,       {1, side, side + 1}, {1, side, side},
+                 {1, 1, 2}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}};
+  const std::vector<float> x = numbers_of(side * (side + 1), numbers);
+  const std::vector<float> w = numbers_of(co * 2, numbers);
+  ConvPlan p;
+  build_conv(&p, s, TT_F32, kConvForward, true);
+  p.channels_first = true;
+  p.path = kConvPlanes;
+  p.w_co = 2;
+  p.w_ci = p.w_k[0] = p.w_k[1] = 0;
+  p.w_k[2] = 1;
+  p.src = bytes(x);
+  p.weight = bytes(w);
+  p.bias = nullptr;
+  std::vector<float> y(size_t(co * side * side));
+  p.dst = bytes(y);
+  run("many pixels", cuda::conv, cuda::conv_workspace, &p);
+  bool right = true;
+  for (int64_t i = 0; i < co * side * side; i++) {
+    const int64_t channel = i / (side * side), pixel = i % (side * side);
+    const float* from = &x[size_t(pixel / side * (side + 1) + pixel % side)];
+    const float* by = &w[size_t(channel * 2)];
+    right &= y[size_t(i)] == from[0] * by[0] + from[1] * by[1];
+  }
+  check(right, "many pixels", int(co));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -202,6 +233,11 @@ int main(int argc, char** argv) {
     if (EMU_TSAN) continue;
     test_case<BF16>(t, TT_BF16);
     test_case<F16>(t, TT_F16);
+  }
+  if (!calls && !EMU_TSAN) {
+    test_many_pixels(17, 256);
+    test_many_pixels(9, 256);
+    test_many_pixels(3, 512);
   }
   if (calls) {
     check(*calls == g_library_calls, "calls of cuDNN", *calls);

@@ -2,7 +2,8 @@
 // products are small then, and what a library does beside them counts.
 //
 //   results   a thread has kPixels pixels and all channels of dst, in registers; the weight is in
-//             shared memory, [taps][channels of src][kCols]
+//             shared memory, [terms][kCols], where terms are (tap, channel of src), and behind it
+//             where each term is in a window
 //   weight    a matrix product: rows are channels of y, columns are terms (channel of x, tap), and
 //             kChunk pixels at a time are copied to shared memory: rows [kM][kChunk], columns
 //             [kN][kChunk]. Groups of threads share the pixels of a chunk. Splits of the pixels
@@ -50,7 +51,32 @@ __device__ __forceinline__ FewPixel few_pixel(const FewWindows& w, uint32_t pixe
   return p;
 }
 
+constexpr int kMaxTaps = 15;  // of a dimension
+// A term: where it is in a window, and the bits of its row and column (taps_inside).
+struct FewTap {
+  int32_t offset;
+  uint32_t needs;
+};
+__device__ __forceinline__ FewTap few_tap(const FewWindows& w, int32_t channel, int32_t tap) {
+  const int32_t row = tap / w.k[1];
+  const int32_t column = tap - row * w.k[1];
+  return {int32_t(channel * w.from.channel) + row * w.from.row + column * w.from.pixel,
+          1u << row | 1u << (16 + column)};
+}
+
+// The taps inside [0, in) of a window of k that begins at `first`, as bits.
+__device__ __forceinline__ uint32_t taps_inside(int32_t first, int32_t in, int32_t k) {
+  const int32_t low = first < 0 ? -first : 0;
+  const int32_t high = in - first < k ? in - first : k;
+  return ((1u << high) - 1) & ~((1u << low) - 1);
+}
+__device__ __forceinline__ uint32_t taps_inside(const FewWindows& w, const FewPixel& p) {
+  return taps_inside(p.first[0], w.in[0], w.k[0]) | taps_inside(p.first[1], w.in[1], w.k[1]) << 16;
+}
+
 // ---- results ----
+
+constexpr int kFewAtOnce = 4;  // terms that are loaded before they are used
 
 struct FewArguments {
   FewWindows windows;
@@ -61,75 +87,81 @@ struct FewArguments {
   int64_t w_col, w_depth, w_k[2];
 };
 
-template <int kCols, int kPixels> __global__ void __launch_bounds__(kThreads)
+// kShare: threads that share a pixel, each with every kShare'th term; their sums are added in
+// order.
+template <int kCols, int kPixels, int kShare> __global__ void __launch_bounds__(kThreads)
     conv_few(const __grid_constant__ FewArguments p) {
+  constexpr int kSide = kThreads / kShare;
+  static_assert(kShare == 1 || kPixels == 1);
   TT_SHARED_DYNAMIC(float, weight);
   const FewWindows& w = p.windows;
-  const int32_t taps = w.k[0] * w.k[1];
-#pragma unroll 4
-  for (int32_t i = int32_t(threadIdx.x); i < taps * p.depth * kCols; i += kThreads) {
+  const int32_t within = int32_t(threadIdx.x) % kSide;
+  const int32_t part = int32_t(threadIdx.x) / kSide;
+  const int32_t terms = w.k[0] * w.k[1] * p.depth;
+  FewTap* const tap_of = reinterpret_cast<FewTap*>(weight + terms * kCols);
+  float* const parts = weight + terms * (kCols + 2);  // [kShare - 1][kCols][kSide]
+#pragma unroll 2
+  for (int32_t i = int32_t(threadIdx.x); i < terms * kCols; i += kThreads) {
     const int32_t term = i / kCols;
     const int32_t col = i % kCols;
     const int32_t tap = term / p.depth;
     const int32_t channel = term - tap * p.depth;
     const int32_t row = tap / w.k[1];
-    const int32_t column = tap - row * w.k[1];
-    weight[i] =
-        col < p.cols
-            ? p.weight[col * p.w_col + channel * p.w_depth + row * p.w_k[0] + column * p.w_k[1]]
-            : 0.0f;
+    const int64_t at =
+        col * p.w_col + channel * p.w_depth + row * p.w_k[0] + (tap - row * w.k[1]) * p.w_k[1];
+    weight[i] = col < p.cols ? p.weight[at] : 0.0f;
+    if (col == 0) tap_of[term] = few_tap(w, channel, tap);
   }
   __syncthreads();
-  const uint32_t tiles = (w.pixels + kThreads * kPixels - 1) / (kThreads * kPixels);
+  const uint32_t tiles = (w.pixels + kSide * kPixels - 1) / (kSide * kPixels);
   for (uint32_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     const float* from[kPixels];
-    int32_t first[kPixels][2];
+    uint32_t taps[kPixels];
     float sum[kPixels][kCols];
 #pragma unroll
     for (int j = 0; j < kPixels; j++) {
-      const uint32_t pixel = (tile * kPixels + j) * kThreads + threadIdx.x;
+      const uint32_t pixel = (tile * kPixels + j) * kSide + within;
       const FewPixel at = few_pixel(w, pixel);
       from[j] = p.src + at.at;
-      first[j][0] = pixel < w.pixels ? at.first[0] : -(1 << 30);
-      first[j][1] = at.first[1];
+      taps[j] = pixel < w.pixels ? taps_inside(w, at) : 0;
 #pragma unroll
       for (int c = 0; c < kCols; c++) sum[j][c] = 0;
     }
-    const float* b = weight;
+#pragma unroll kFewAtOnce
+    for (int32_t term = part; term < terms; term += kShare) {
+      const FewTap t = tap_of[term];
+      const float* b = weight + term * kCols;
+      float x[kPixels];
+#pragma unroll
+      for (int j = 0; j < kPixels; j++)
+        x[j] = (taps[j] & t.needs) == t.needs ? from[j][t.offset] : 0.0f;
+#pragma unroll
+      for (int k = 0; k < kCols; k++) {
+        const float y = b[k];
+#pragma unroll
+        for (int j = 0; j < kPixels; j++) sum[j][k] = ::fmaf(x[j], y, sum[j][k]);
+      }
+    }
+    if constexpr (kShare > 1) {
+      if (part > 0) {
+#pragma unroll
+        for (int k = 0; k < kCols; k++)
+          parts[((part - 1) * kCols + k) * kSide + within] = sum[0][k];
+      }
+      __syncthreads();
+      if (part == 0) {
 #pragma unroll 1
-    for (int32_t row = 0; row < w.k[0]; row++) {
-#pragma unroll 1
-      for (int32_t column = 0; column < w.k[1]; column++) {
-        const int64_t offset = row * w.from.row + column * w.from.pixel;
-        bool inside[kPixels];
-        const float* a[kPixels];
+        for (int g = 0; g < kShare - 1; g++) {
 #pragma unroll
-        for (int j = 0; j < kPixels; j++) {
-          inside[j] = uint32_t(first[j][0] + row) < uint32_t(w.in[0]) &&
-                      uint32_t(first[j][1] + column) < uint32_t(w.in[1]);
-          a[j] = from[j] + offset;
-        }
-#pragma unroll 4
-        for (int32_t c = 0; c < p.depth; c++) {
-          float x[kPixels];
-#pragma unroll
-          for (int j = 0; j < kPixels; j++) {
-            x[j] = inside[j] ? *a[j] : 0.0f;
-            a[j] += w.from.channel;
-          }
-#pragma unroll
-          for (int k = 0; k < kCols; k++) {
-            const float y = b[k];
-#pragma unroll
-            for (int j = 0; j < kPixels; j++) sum[j][k] = ::fmaf(x[j], y, sum[j][k]);
-          }
-          b += kCols;
+          for (int k = 0; k < kCols; k++) sum[0][k] += parts[(g * kCols + k) * kSide + within];
         }
       }
+      __syncthreads();
+      if (part > 0) continue;
     }
 #pragma unroll
     for (int j = 0; j < kPixels; j++) {
-      const uint32_t pixel = (tile * kPixels + j) * kThreads + threadIdx.x;
+      const uint32_t pixel = (tile * kPixels + j) * kSide + within;
       if (pixel >= w.pixels) continue;
       const FewPixel at = few_pixel(w, pixel);
       float* const to = p.dst + at.image * p.to.image + int64_t(at.number) * p.to.pixel;
@@ -147,7 +179,6 @@ constexpr int kPitch = kChunk + 4;
 constexpr int kStages = 2;
 constexpr int kParts = kChunk / kWarp;  // of a chunk, by warps that copy
 constexpr int kStep = kWarps / kParts;  // rows that are copied at once
-constexpr int kMaxTaps = 15;            // of a dimension
 
 struct FewWeightArguments {
   FewWindows windows;
@@ -158,11 +189,6 @@ struct FewWeightArguments {
   uint32_t splits, split_len;  // in pixels, a multiple of kChunk
   uint32_t tiles_n, tiles;
   int64_t w_co, w_ci, w_k[2];
-};
-// A term: where it is in a window, and the bits of its row and column (taps_inside).
-struct FewTap {
-  int32_t offset;
-  uint32_t needs;
 };
 struct alignas(16) Four {
   float v[4];
@@ -189,13 +215,6 @@ __device__ __forceinline__ int64_t few_weight_at(const FewWeightArguments& p, in
   return co * p.w_co + ci * p.w_ci + row * p.w_k[0] + (tap - row * k[1]) * p.w_k[1];
 }
 
-// The taps inside [0, in) of a window of k that begins at `first`, as bits.
-__device__ __forceinline__ uint32_t taps_inside(int32_t first, int32_t in, int32_t k) {
-  const int32_t low = first < 0 ? -first : 0;
-  const int32_t high = in - first < k ? in - first : k;
-  return ((1u << high) - 1) & ~((1u << low) - 1);
-}
-
 template <class Tile> __global__ void __launch_bounds__(kThreads, 2)
     weight_few(const __grid_constant__ FewWeightArguments p) {
   constexpr int kM = Tile::kM, kN = Tile::kN, kRows = Tile::kThreadM, kCols = Tile::kThreadN;
@@ -213,11 +232,8 @@ template <class Tile> __global__ void __launch_bounds__(kThreads, 2)
     const int32_t term = term0 + i;
     const int32_t channel = term / (w.k[0] * w.k[1]);
     const int32_t tap = term - channel * (w.k[0] * w.k[1]);
-    const int32_t row = tap / w.k[1];
-    const int32_t column = tap - row * w.k[1];
-    FewTap& t = tap_of[i];
-    t.offset = int32_t(channel * w.from.channel) + row * w.from.row + column * w.from.pixel;
-    t.needs = term < p.terms ? 1u << row | 1u << (16 + column) : ~0u;
+    tap_of[i] = few_tap(w, channel, tap);
+    if (term >= p.terms) tap_of[i].needs = ~0u;
   }
   __syncthreads();
   const uint32_t begin = split * p.split_len;
@@ -237,9 +253,7 @@ template <class Tile> __global__ void __launch_bounds__(kThreads, 2)
     const uint32_t pixel = begin + chunk * kChunk + part + lane;
     const FewPixel at = few_pixel(w, pixel);
     const bool inside = pixel < end;
-    uint32_t taps =
-        taps_inside(at.first[0], w.in[0], w.k[0]) | taps_inside(at.first[1], w.in[1], w.k[1]) << 16;
-    if (!inside) taps = 0;
+    const uint32_t taps = inside ? taps_inside(w, at) : 0;
     const float* y = p.y + at.image * p.from_y.image + int64_t(at.number) * p.from_y.pixel +
                      (row0 + first) * p.from_y.channel;
     const float* x = p.x + at.at;
@@ -393,11 +407,14 @@ int64_t padded_cols(int64_t cols) {
   if (cols <= 8) return 8;
   return cols <= 16 ? 16 : 32;
 }
-template <int kCols, int kPixels> int32_t launch_few(const FewArguments& a, void* stream) {
-  const int64_t tiles = ceil_div(a.windows.pixels, kThreads * kPixels);
-  const size_t bytes = size_t(a.windows.k[0] * a.windows.k[1] * a.depth) * kCols * 4;
-  return device::launch(conv_few<kCols, kPixels>, unsigned(min(tiles, kFewBlocks)), kThreads, bytes,
-                        stream, a);
+template <int kCols, int kPixels, int kShare>
+int32_t launch_few(const FewArguments& a, void* stream) {
+  constexpr int kSide = kThreads / kShare;
+  const int64_t tiles = ceil_div(a.windows.pixels, kSide * kPixels);
+  const int64_t terms = int64_t(a.windows.k[0]) * a.windows.k[1] * a.depth;
+  const size_t bytes = size_t(terms * (kCols + 2) + (kShare - 1) * kSide * kCols) * 4;
+  return device::launch(conv_few<kCols, kPixels, kShare>, unsigned(min(tiles, kFewBlocks)),
+                        kThreads, bytes, stream, a);
 }
 
 template <class Tile> int32_t launch_weight(FewWeightArguments a, void* stream) {
@@ -447,7 +464,7 @@ bool serves(const ConvPlan& p) {
   const bool forward = p.mode == kConvForward;
   if (p.dtype != TT_F32 || !is_plain(s)) return false;
   const int64_t cols = conv_cols(s, p.mode);
-  const int64_t bytes = s.taps() * conv_depth(s, p.mode) * padded_cols(cols) * 4;
+  const int64_t bytes = s.taps() * conv_depth(s, p.mode) * (padded_cols(cols) + 2) * 4;
   const int64_t pixels = conv_pixels(s, forward ? s.y : s.x);
   if (cols > 32 || bytes > (pixels < kManyPixels ? kFewWeight : kMostWeight)) return false;
   return forward || (s.stride[1] == 1 && s.stride[2] == 1);
@@ -475,10 +492,10 @@ int32_t run(const ConvPlan& p, void* stream) {
     a.w_k[d] = -a.w_k[d];
     a.windows.pad[d] = a.windows.k[d] - 1 - a.windows.pad[d];
   }
-  if (a.cols > 16) return launch_few<32, 2>(a, stream);
-  if (a.cols > 8) return launch_few<16, 2>(a, stream);
-  const bool many = a.windows.pixels >= kThreads * 4 * kFewBlocks / 2;
-  return many ? launch_few<8, 4>(a, stream) : launch_few<8, 2>(a, stream);
+  if (a.cols > 16) return launch_few<32, 2, 1>(a, stream);
+  const bool many = a.windows.pixels >= (a.cols > 8 ? kManyPixels : 4 * kManyPixels);
+  if (a.cols > 8) return many ? launch_few<16, 2, 1>(a, stream) : launch_few<16, 1, 4>(a, stream);
+  return many ? launch_few<8, 4, 1>(a, stream) : launch_few<8, 1, 4>(a, stream);
 }
 
 bool serves(const ConvWeightPlan& p) {
