@@ -298,6 +298,7 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
 // shift and delta of each query, eight threads for each; of the padding such that weights are 0.
 __global__ void __launch_bounds__(kTileThreads)
     simt_delta(const __grid_constant__ SimtArguments a, int64_t n) {
+  device::wait_for_previous();
   constexpr int kAtOnce = kTileThreads / kStripPacks;
   const AttentionPlan& p = a.p;
   const int pack = int(threadIdx.x) % kStripPacks;
@@ -334,6 +335,7 @@ __global__ void __launch_bounds__(kTileThreads)
 // dq = the sum of its splits. A query has those of the keys up to its own if order is causal.
 __global__ void __launch_bounds__(kTileThreads)
     simt_sum(const __grid_constant__ SimtArguments a, Four* dq, int64_t n, int side) {
+  device::wait_for_previous();
   const AttentionPlan& p = a.p;
   const Four* const splits = reinterpret_cast<const Four*>(a.dq);
   for (int64_t i = int64_t(blockIdx.x) * kTileThreads + threadIdx.x; i < n;
@@ -377,7 +379,7 @@ int32_t launch_gradients(const AttentionPlan& p, void* stream, void* workspace) 
   a.dq = a.splits > 1 ? a.delta + n : reinterpret_cast<float*>(p.dq);
   if (n) {
     const unsigned grid = unsigned(ceil_div(n, kTileThreads / kStripPacks));
-    const int32_t status = device::launch(simt_delta, grid, kTileThreads, 0, stream, a, n);
+    const int32_t status = device::launch_early(simt_delta, grid, kTileThreads, stream, a, n);
     if (status != TT_OK) return status;
   }
   const unsigned grid = unsigned(p.batch * p.key_heads * a.splits);
@@ -385,8 +387,8 @@ int32_t launch_gradients(const AttentionPlan& p, void* stream, void* workspace) 
   const int32_t status =
       device::launch(simt_gradients<Shape>, grid, kTileThreads, Shape::kBytes, stream, a);
   if (status != TT_OK || a.splits == 1 || items == 0) return status;
-  return device::launch(simt_sum, grid_of(items / 4, kTileThreads), kTileThreads, 0, stream, a,
-                        reinterpret_cast<Four*>(p.dq), items / 4, Shape::kSide);
+  return device::launch_early(simt_sum, grid_of(items / 4, kTileThreads), kTileThreads, stream, a,
+                              reinterpret_cast<Four*>(p.dq), items / 4, Shape::kSide);
 }
 template <class Shape> size_t gradient_bytes(const AttentionPlan& p) {
   const int64_t splits = splits_of<Shape>(p);
