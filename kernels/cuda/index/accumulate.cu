@@ -103,17 +103,23 @@ template <class E> struct PackSums {
 // take turns.
 constexpr int kRowRounds = 8;  // of 32 items that are read at once
 
-struct RowItems {
-  const IndexArguments& p;
-  const char *index, *b;
-  int n;
-  __device__ __forceinline__ int position(int i) const {
-    if (i >= n) return -1;
-    return int(position_of_index(p, read_index(p, index + i * p.items.stride[2][0])));
-  }
-  template <class E> __device__ __forceinline__ E addend(int i) const {
-    if (i >= n) return E{};
-    return *reinterpret_cast<const E*>(b + i * p.items.stride[1][0]);
+// What a lane reads of kRowRounds * 32 items, all of it before it looks at one.
+template <class E> struct RowItems {
+  int64_t index[kRowRounds];
+  E value[kRowRounds];
+
+  __device__ __forceinline__ void read(const IndexArguments& p, const int64_t (&base)[3], int first,
+                                       int n) {
+#pragma unroll
+    for (int j = 0; j < kRowRounds; j++) {
+      const int i = first + j * kWarp < n ? first + j * kWarp : n - 1;
+      index[j] = read_index(p, p.index + base[2] + i * p.items.stride[2][0]);
+    }
+#pragma unroll
+    for (int j = 0; j < kRowRounds; j++) {
+      const int i = first + j * kWarp < n ? first + j * kWarp : n - 1;
+      value[j] = *reinterpret_cast<const E*>(p.b + base[1] + i * p.items.stride[1][0]);
+    }
   }
 };
 
@@ -139,46 +145,35 @@ template <class E> __global__ void __launch_bounds__(kWarp)
   for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
     int64_t base[3];
     p.items.find(r * n, base);
-    const RowItems items = {p, p.index + base[2], p.b + base[1], n};
     E* const a = reinterpret_cast<E*>(p.a + base[0]);
-    int position[kRowRounds];
-    E value[kRowRounds];
-#pragma unroll
-    for (int j = 0; j < kRowRounds; j++) {
-      position[j] = items.position(j * kWarp + lane);
-      value[j] = items.template addend<E>(j * kWarp + lane);
-    }
+    RowItems<E> items;
+    items.read(p, base, lane, n);
 #pragma unroll 8
     for (int i = lane; i < size; i += kWarp) sums[i] = a[i];
     __syncwarp();
     for (int first = 0; first < n; first += kRowRounds * kWarp) {
-      const int next = first + kRowRounds * kWarp + lane;
-      int next_position[kRowRounds];
-      E next_value[kRowRounds];
+      RowItems<E> next;
+      next.read(p, base, first + kRowRounds * kWarp + lane, n);
 #pragma unroll
       for (int j = 0; j < kRowRounds; j++) {
-        next_position[j] = items.position(next + j * kWarp);
-        next_value[j] = items.template addend<E>(next + j * kWarp);
-      }
-#pragma unroll
-      for (int j = 0; j < kRowRounds; j++) {
-        const int at = position[j];
+        const bool present = first + j * kWarp + lane < n;
+        const int at = present ? int(position_of_index(p, items.index[j])) : -1;
+        const E value = items.value[j];
         if (at >= 0) atomicExch(&owner[at], lane);
         __syncwarp();
         const bool clashes = at >= 0 && owner[at] != lane;
         if (!__any_sync(kAllLanes, clashes)) {
-          if (at >= 0) sums[at] = plus(sums[at], value[j]);
+          if (at >= 0) sums[at] = plus(sums[at], value);
         } else {
           const int turn = lower_lanes_at(at, bits);
           for (int t = 0; __any_sync(kAllLanes, at >= 0 && turn >= t); t++) {
-            if (at >= 0 && turn == t) sums[at] = plus(sums[at], value[j]);
+            if (at >= 0 && turn == t) sums[at] = plus(sums[at], value);
             __syncwarp();
           }
         }
         __syncwarp();
-        position[j] = next_position[j];
-        value[j] = next_value[j];
       }
+      items = next;
     }
 #pragma unroll 8
     for (int i = lane; i < size; i += kWarp) a[i] = sums[i];

@@ -2,6 +2,7 @@
 // of them. Items of a block are in the order (warp, round, lane): a warp has kEach * 32 neighbours.
 //
 //   counts   [warps][kDigits]: how many of a digit a warp has seen, then those of the warps before
+//   lanes    [warps][kDigits]: the lanes of a digit in this round, by which they find each other
 //   start    [kDigits]: how many items of the block have a lower digit
 #pragma once
 
@@ -15,25 +16,14 @@ constexpr int kDigits = 1 << kRadixBits;
 
 struct DigitRoom {
   uint16_t *counts, *start;
+  uint32_t* lanes;
 };
-inline int64_t digit_room_bytes(int64_t warps) { return (warps + 1) * kDigits * 2; }
+inline int64_t digit_room_bytes(int64_t warps) { return (3 * warps + 1) * kDigits * 2; }
 
 // Where item `round` of this thread is in the block.
 template <int kEach> __device__ __forceinline__ int item_place(int round) {
   const int thread = int(threadIdx.x);
   return thread / kWarp * (kEach * kWarp) + round * kWarp + thread % kWarp;
-}
-
-// The lanes of the warp whose digit is this lane's.
-__device__ __forceinline__ uint32_t lanes_of_digit(uint32_t digit) {
-  uint32_t same = kAllLanes;
-#pragma unroll
-  for (int bit = 0; bit < kRadixBits; bit++) {
-    const bool set = digit >> bit & 1;
-    const uint32_t votes = __ballot_sync(kAllLanes, set);
-    same &= set ? votes : ~votes;
-  }
-  return same;
 }
 
 // Turns kDigits counts into the sums of those before them: by one warp.
@@ -69,15 +59,24 @@ template <int kEach> __device__ __forceinline__ void rank_digits(const DigitRoom
   const int lane = thread % kWarp;
   const int warp = thread / kWarp;
   uint16_t* const mine = room.counts + warp * kDigits;
-  for (int d = lane; d < kDigits; d += kWarp) mine[d] = 0;
+  uint32_t* const lanes = room.lanes + warp * kDigits;
+  for (int d = lane; d < kDigits; d += kWarp) {
+    mine[d] = 0;
+    lanes[d] = 0;
+  }
   __syncwarp();
 #pragma unroll
   for (int e = 0; e < kEach; e++) {
-    const uint32_t same = lanes_of_digit(digit[e]);
+    atomicOr(&lanes[digit[e]], 1u << lane);
+    __syncwarp();
+    const uint32_t same = lanes[digit[e]];
     const uint32_t seen = mine[digit[e]];
     rank[e] = seen + uint32_t(__popc(same & ((1u << lane) - 1)));
     __syncwarp();
-    if (__ffs(int(same)) - 1 == lane) mine[digit[e]] = uint16_t(seen + uint32_t(__popc(same)));
+    if (__ffs(int(same)) - 1 == lane) {
+      mine[digit[e]] = uint16_t(seen + uint32_t(__popc(same)));
+      lanes[digit[e]] = 0;
+    }
     __syncwarp();
   }
   __syncthreads();
@@ -113,6 +112,7 @@ template <class K> struct BlockSort {
     at = reinterpret_cast<uint16_t*>(key + places);
     digits.start = at + places;
     digits.counts = digits.start + kDigits;
+    digits.lanes = reinterpret_cast<uint32_t*>(digits.counts + int(blockDim.x) / kWarp * kDigits);
   }
   // By the lowest `bits` bits, which are all ones behind the items only if no others are. Begins
   // and ends with a barrier.
@@ -146,6 +146,12 @@ inline unsigned block_sort_threads(int64_t n) {
 template <class K> size_t block_sort_bytes(int64_t n) {
   const int64_t threads = block_sort_threads(n);
   return size_t(threads * kBlockEach * int64_t(sizeof(K) + 2) + digit_room_bytes(threads / kWarp));
+}
+// Whether a block can sort n items; those of 64 bits need more room.
+inline bool sorts_in_block(int64_t n, bool wide) {
+  if (n > kBlockMost) return false;
+  const size_t bytes = wide ? block_sort_bytes<uint64_t>(n) : block_sort_bytes<uint32_t>(n);
+  return bytes <= device::kAskedShared;
 }
 
 }  // namespace

@@ -201,7 +201,7 @@ int32_t radix_passes(RadixRows* r, int bits, void* stream) {
 }
 
 int32_t sort_pairs(RadixRows* r, int bits, void* stream) {
-  if (r->n > kBlockMost) return radix_passes(r, bits, stream);
+  if (!sorts_in_block(r->n, r->wide_key)) return radix_passes(r, bits, stream);
   return r->wide_key ? launch_few<uint64_t>(*r, bits, stream)
                      : launch_few<uint32_t>(*r, bits, stream);
 }

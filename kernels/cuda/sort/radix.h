@@ -82,6 +82,7 @@ template <class K, class At, class Out> __global__ void __launch_bounds__(kRadix
   TT_SHARED(At, position, kPiece);
   TT_SHARED(uint16_t, counts, kWarps * kDigits);
   TT_SHARED(uint16_t, start, kDigits);
+  TT_SHARED(uint32_t, lanes, kWarps * kDigits);
   const int thread = int(threadIdx.x);
   const RadixPiece piece(p.pieces);
   const int64_t first = piece.piece * kPiece;
@@ -98,7 +99,7 @@ template <class K, class At, class Out> __global__ void __launch_bounds__(kRadix
   }
 #pragma unroll
   for (int e = 0; e < kEach; e++) digit[e] = p.digit(key[e]);
-  rank_digits<kEach>({counts, start}, kWarps, digit, rank);
+  rank_digits<kEach>({counts, start, lanes}, kWarps, digit, rank);
 #pragma unroll
   for (int e = 0; e < kEach; e++) {
     sorted[rank[e]] = key[e];

@@ -1,9 +1,9 @@
 // sort_rows: the first k of n elements of each row in order, with their positions.
 //
-//   few      rows of at most kFew elements: a block sorts a row by a network
+//   few      rows of at most kFew elements: a warp sorts a row in registers by a network
 //   select   few results of longer rows: a block finds a bound of the results' keys by radix, digit
 //            by digit, collects what it includes, and sorts that
-//   block    other rows of at most kBlockMost elements: a block sorts a row by radix
+//   block    other rows that fit in shared memory: a block sorts a row by radix
 //   radix    others: all rows at once
 //
 // Keys of equal elements are told apart by position: sorts are stable.
@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kFew = 128;
+constexpr int kFewRows = 8;  // of a block
 constexpr int kSelectThreads = 512;
 
 struct SortArguments {
@@ -68,21 +69,67 @@ struct SortRow {
 
 constexpr uint64_t kNoKey = ~uint64_t(0);
 
-// padded: the power of 2 that n is padded to.
-__global__ void __launch_bounds__(kFew / 2)
-    sort_few(const __grid_constant__ SortArguments p, int padded) {
-  TT_SHARED(uint64_t, key, kFew);
-  TT_SHARED(int32_t, at, kFew);
-  for (int64_t r = blockIdx.x; r < p.rows; r += gridDim.x) {
+// A key and its position, of which no two are equal.
+struct NarrowItem {
+  uint64_t bits;
+  NarrowItem() = default;
+  __device__ __forceinline__ NarrowItem(uint64_t key, uint32_t at) : bits(key << 32 | at) {}
+  __device__ __forceinline__ uint32_t at() const { return uint32_t(bits); }
+  __device__ __forceinline__ bool operator<(const NarrowItem& o) const { return bits < o.bits; }
+};
+struct WideItem {
+  uint32_t key[2], place;  // words: shuffles move them without padding
+  WideItem() = default;
+  __device__ __forceinline__ WideItem(uint64_t k, uint32_t at)
+      : key{uint32_t(k), uint32_t(k >> 32)}, place(at) {}
+  __device__ __forceinline__ uint64_t bits() const { return uint64_t(key[1]) << 32 | key[0]; }
+  __device__ __forceinline__ uint32_t at() const { return place; }
+  __device__ __forceinline__ bool operator<(const WideItem& o) const {
+    return bits() < o.bits() || (bits() == o.bits() && place < o.place);
+  }
+};
+
+// A warp sorts a row of at most 32 kEach elements by Batcher's bitonic network, "Sorting networks
+// and their applications", AFIPS 1968: item e of a lane is at place 32 e + lane.
+template <class Item, int kEach> __global__ void __launch_bounds__(kFewRows* kWarp)
+    sort_few(const __grid_constant__ SortArguments p) {
+  const int lane = int(threadIdx.x) % kWarp;
+  const int64_t step = int64_t(gridDim.x) * kFewRows;
+  for (int64_t r = int64_t(blockIdx.x) * kFewRows + threadIdx.x / kWarp; r < p.rows; r += step) {
     const SortRow row(p, p.first_row + r);
-    for (int i = int(threadIdx.x); i < padded; i += int(blockDim.x)) {
-      key[i] = i < p.n ? row.key(i) : kNoKey;
-      at[i] = i;
+    Item item[kEach];
+#pragma unroll
+    for (int e = 0; e < kEach; e++) {
+      const int i = e * kWarp + lane;
+      item[e] = Item(i < p.n ? row.key(i) : kNoKey, uint32_t(i));
     }
-    __syncthreads();
-    bitonic_sort(key, at, padded);
-    for (int i = int(threadIdx.x); i < p.k; i += int(blockDim.x)) row.write(i, at[i]);
-    __syncthreads();
+    const auto exchange = [&](int length, int apart, const auto& other) {
+      Item next[kEach];
+#pragma unroll
+      for (int e = 0; e < kEach; e++) {
+        const int place = e * kWarp + lane;
+        const Item o = other(e);
+        const bool keeps_lower = ((place & apart) == 0) == ((place & length) == 0);
+        next[e] = (o < item[e]) == keeps_lower ? o : item[e];
+      }
+#pragma unroll
+      for (int e = 0; e < kEach; e++) item[e] = next[e];
+    };
+#pragma unroll 1
+    for (int length = 2; length <= kEach * kWarp; length *= 2) {
+#pragma unroll
+      for (int apart = kEach / 2; apart > 0; apart /= 2)
+        if (apart * kWarp < length)
+          exchange(length, apart * kWarp, [&](int e) { return item[e ^ apart]; });
+#pragma unroll 1
+      for (int apart = length < kWarp ? length / 2 : kWarp / 2; apart > 0; apart /= 2)
+        exchange(length, apart, [&](int e) { return shuffle_from(item[e], lane ^ apart); });
+    }
+#pragma unroll
+    for (int e = 0; e < kEach; e++) {
+      const int rank = e * kWarp + lane;
+      if (rank < p.k) row.write(rank, item[e].at());
+    }
   }
 }
 
@@ -307,8 +354,9 @@ enum Way { kByNetwork, kBySelection, kByBlock, kByRadix };
 Way way_of(const SortPlan& p) {
   if (p.n <= kFew) return kByNetwork;
   const bool few = p.k <= kBitonicMost && p.n <= INT32_MAX;
-  if (few && (p.n > kBlockMost || (p.n > kBitonicMost && p.k <= p.n / 8))) return kBySelection;
-  return p.n <= kBlockMost ? kByBlock : kByRadix;
+  const bool block = sorts_in_block(p.n, key_bits_of(p.dtype) > 32);
+  if (few && (!block || (p.n > kBitonicMost && p.k <= p.n / 8))) return kBySelection;
+  return block ? kByBlock : kByRadix;
 }
 
 // Chunks of rows that are too few for a device.
@@ -355,6 +403,13 @@ template <class K> int32_t launch_block(const SortArguments& a, void* stream) {
                         block_sort_bytes<K>(a.n), stream, a);
 }
 
+template <class Item> int32_t launch_few(const SortArguments& a, void* stream) {
+  auto kernel = sort_few<Item, 4>;
+  if (a.n <= 2 * kWarp) kernel = sort_few<Item, 2>;
+  if (a.n <= kWarp) kernel = sort_few<Item, 1>;
+  return device::launch(kernel, grid_of(a.rows, kFewRows), kFewRows * kWarp, 0, stream, a);
+}
+
 int32_t launch_radix(const SortArguments& a, void* stream, void* workspace) {
   const int bits = key_bits_of(a.dtype);
   RadixRows rows;
@@ -378,11 +433,8 @@ int32_t sort_rows(const void* plan, void* stream, void* workspace) {
   if (a.rows == 0 || p.k == 0) return TT_OK;
   const bool wide = key_bits_of(p.dtype) > 32;
   switch (way_of(p)) {
-    case kByNetwork: {
-      const int padded = next_power(p.n);
-      const unsigned threads = unsigned(max(padded / 2, int(kWarp)));
-      return device::launch(sort_few, grid_of(a.rows, 1), threads, 0, stream, a, padded);
-    }
+    case kByNetwork:
+      return wide ? launch_few<WideItem>(a, stream) : launch_few<NarrowItem>(a, stream);
     case kBySelection:
       return wide ? select<uint64_t>(a, stream, workspace) : select<uint32_t>(a, stream, workspace);
     case kByBlock:
