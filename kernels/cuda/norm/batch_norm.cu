@@ -24,6 +24,7 @@ struct ChannelArguments {
 // A position is a pack of kN elements.
 template <class S, int kN> __global__ void __launch_bounds__(kRowShared)
     channel_parts(const __grid_constant__ ChannelArguments a) {
+  device::wait_for_previous();
   using T = Compute<S>;
   using Numbers = Pack<S, kN>;
   TT_SHARED(Spread<T>, spreads, kRowShared);
@@ -74,6 +75,7 @@ template <class S, int kN> __global__ void __launch_bounds__(kRowShared)
 // A warp for each channel.
 template <class T> __global__ void __launch_bounds__(kThreads)
     join_channels(const __grid_constant__ ChannelArguments a) {
+  device::wait_for_previous();
   const int64_t c = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
   const ChannelSumPlan& p = a.p;
   if (c >= p.channels) return;
@@ -141,6 +143,7 @@ struct AffineArguments {
 // Elements [i, i + kN) are in one channel, or inner is 1.
 template <class S, int kN> __global__ void __launch_bounds__(kThreads)
     affine(const __grid_constant__ AffineArguments arguments) {
+  device::wait_for_previous();
   using T = Compute<S>;
   const ChannelAffinePlan& p = arguments.p;
   const int64_t n = p.outer * p.channels * p.inner;
@@ -189,13 +192,13 @@ int32_t channel_sums(const void* plan, void* stream, void* workspace) {
   const int32_t status = with_floating(p.dtype, [&](auto s) {
     using S = decltype(s);
     const auto kernel = unit > 1 ? channel_parts<S, kPackOf<S>> : channel_parts<S, 1>;
-    return device::launch(kernel, l.grid, l.block, 0, stream, a);
+    return device::launch_early(kernel, l.grid, l.block, stream, a);
   });
   if (status != TT_OK) return status;
   const auto join = p.dtype == TT_F64 ? join_channels<double> : join_channels<float>;
   constexpr int kJoined = kThreads / kWarp;
-  return device::launch(join, blocks_for(p.channels, kJoined, 1), dim3(kWarp, kJoined), 0, stream,
-                        a);
+  return device::launch_early(join, blocks_for(p.channels, kJoined, 1), dim3(kWarp, kJoined),
+                              stream, a);
 }
 size_t channel_sums_workspace(const void* plan) {
   const ChannelSumPlan& p = *static_cast<const ChannelSumPlan*>(plan);
@@ -220,7 +223,8 @@ int32_t channel_affine(const void* plan, void* stream, void*) {
     const bool aligned = is_aligned(p.x) && is_aligned(p.g) && is_aligned(p.y);
     const bool packs = aligned && (p.inner == 1 ? p.channels : p.inner) % kN == 0;
     const auto kernel = packs ? affine<S, kN> : affine<S, 1>;
-    return device::launch(kernel, blocks_for(n, kThreads, packs ? kN : 1), kThreads, 0, stream, a);
+    return device::launch_early(kernel, blocks_for(n, kThreads, packs ? kN : 1), kThreads, stream,
+                                a);
   });
 }
 

@@ -33,6 +33,7 @@ struct TeamArguments {
 // W: the stored type of the weight and the bias, which many rows find in the cache.
 template <class S, class W> __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks<S>)
     normalize_held(const __grid_constant__ TeamArguments a) {
+  device::wait_for_previous();
   using T = Compute<S>;
   constexpr int kN = kPackOf<S>;
   TT_SHARED(T, slots, kTeamSlots);
@@ -149,6 +150,7 @@ struct TeamGradientArguments {
 // dx, and of the rows of each block the sums of dweight and dbias.
 template <class S, class W> __global__ void __launch_bounds__(kTeamThreads)
     row_gradients_held(const __grid_constant__ TeamGradientArguments a) {
+  device::wait_for_previous();
   using T = Compute<S>;
   constexpr int kN = kPackOf<S>;
   TT_SHARED(TwoSums<T>, slots, kTeamSlots);
@@ -299,6 +301,7 @@ template <class S> __global__ void __launch_bounds__(kRowShared)
 // Sums the parts of 32 columns.
 template <class T> __global__ void __launch_bounds__(kThreads)
     join_weights(const __grid_constant__ WeightArguments a) {
+  device::wait_for_previous();
   TT_SHARED(TwoSums<T>, shared, kThreads);
   const int64_t column = int64_t(blockIdx.x) * kWarp + threadIdx.x;
   const bool inside = column < a.p.n;
@@ -320,7 +323,7 @@ int32_t run_join(const WeightArguments& a, void* stream) {
   const auto join = a.p.dtype == TT_F64 ? join_weights<double> : join_weights<float>;
   const int64_t warps = min<int64_t>(a.s.n_chunks, kThreads / kWarp);
   const dim3 block(kWarp, unsigned(warps));
-  return device::launch(join, blocks_for(a.p.n, kWarp, 1), block, 0, stream, a);
+  return device::launch_early(join, blocks_for(a.p.n, kWarp, 1), block, stream, a);
 }
 int32_t run_weights(const LayerNormBackwardPlan& p, void* stream, void* workspace) {
   const ColumnLaunch l = column_launch(p.n, p.rows, 1, 1);
@@ -361,7 +364,7 @@ int32_t run_held(const LayerNormBackwardPlan& p, const TeamLaunch& l, void* stre
     auto kernel = row_gradients_held<S, S>;
     if constexpr (kIsHalf<S>)
       if (!weights_are<S>(p)) kernel = row_gradients_held<S, float>;
-    return device::launch(kernel, dim3(unsigned(l.units)), l.block, 0, stream, a);
+    return device::launch_early(kernel, dim3(unsigned(l.units)), l.block, stream, a);
   });
   if (status != TT_OK || !sums) return status;
   WeightArguments join = {};
@@ -389,8 +392,8 @@ int32_t layer_norm(const void* plan, void* stream, void*) {
       else if constexpr (kIsHalf<S>)
         if (weights_are<float>(p)) kernel = normalize_held<S, float>;
       if (kernel)
-        return device::launch(kernel, dim3(unsigned(t.units)), t.block, 0, stream,
-                              TeamArguments{t.packs, p});
+        return device::launch_early(kernel, dim3(unsigned(t.units)), t.block, stream,
+                                    TeamArguments{t.packs, p});
     }
     const RowLaunch l = row_launch(p.rows, p.n, 1, sizeof(S), aligned, 1);
     return device::launch(normalize<S>, l.grid, l.block, l.shared_bytes, stream,
