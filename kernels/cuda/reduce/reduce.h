@@ -194,7 +194,9 @@ template <class R> struct Reducer {
   // The place of an element of a sequence.
   __device__ __forceinline__ int64_t place(int64_t i) const {
     if (a.n_red == 1) return i * a.run_stride;
-    if (!a.two) return far_place(a, i);
+    return a.two ? place_of_two(i) : far_place(a, i);
+  }
+  __device__ __forceinline__ int64_t place_of_two(int64_t i) const {
     const int64_t row = int64_t(a.run.divide(uint32_t(i)));
     return (i - row * a.run_size) * a.run_stride + row * a.row_stride;
   }
@@ -212,14 +214,16 @@ template <class R> struct Reducer {
     }
   }
 
-  // Elements [from, to) of a sequence of runs, by `threads` threads. One run may begin anywhere.
-  template <class S> __device__ __forceinline__ P along(const char* p, int64_t from, int64_t to,
-                                                        int thread, int threads) const {
+  // Elements [from, to) of a sequence by `threads` threads: one run, which may begin anywhere, or
+  // several of whole packs. Nothing is called between loads, which would come one by one then.
+  template <class S, bool kOne> __device__ __forceinline__ P along(const char* p, int64_t from,
+                                                                   int64_t to, int thread,
+                                                                   int threads) const {
     constexpr int kN = int(16 / sizeof(S));
     Base base[1];
     set_base<S>(base, p);
     int64_t head = 0;
-    if (a.n_red == 1) {
+    if constexpr (kOne) {
       const uintptr_t first = reinterpret_cast<uintptr_t>(p) + uintptr_t(from) * sizeof(S);
       head = int64_t((16 - (first & 15)) % 16 / sizeof(S));
       if (head > to - from) head = to - from;
@@ -229,7 +233,8 @@ template <class R> struct Reducer {
     const char* const first_pack = p + start * int64_t(sizeof(S));
     const auto load = [&](int i) {
       Neighbours<S, kN> x;
-      x.load(a.n_red == 1 ? first_pack + int64_t(i) * 16 : p + place(start + int64_t(i) * kN));
+      if constexpr (kOne) x.load(first_pack + int64_t(i) * 16);
+      else x.load(p + place_of_two(start + int64_t(i) * kN));
       return x;
     };
     const auto add = [&](P& acc, const Neighbours<S, kN>& x, int i) {
@@ -253,12 +258,14 @@ template <class R> struct Reducer {
     }
 #pragma unroll 1
     for (; i < packs; i += threads) add(acc[0], load(i), i);
-    const int rest = int(to - start) - packs * kN;
+    if constexpr (kOne) {
+      const int rest = int(to - start) - packs * kN;
 #pragma unroll 1
-    for (i = thread; i < int(head) + rest; i += threads) {
-      const int at = i < head ? i : int(to - from) - int(head) - rest + i;
-      const T v[1] = {value_as<T>(*reinterpret_cast<const S*>(p + place(from + at)))};
-      acc[0] = combine(acc[0], R::group(a, base[0], v, at, 1));
+      for (i = thread; i < int(head) + rest; i += threads) {
+        const int at = i < head ? i : int(to - from) - int(head) - rest + i;
+        const T v[1] = {value_as<T>(reinterpret_cast<const S*>(p)[from + at])};
+        acc[0] = combine(acc[0], R::group(a, base[0], v, at, 1));
+      }
     }
     return tree(acc);
   }
@@ -365,7 +372,9 @@ template <class R> __global__ void __launch_bounds__(kReduceThreads, kReduceResi
     const int threads = int(blockDim.x);
     P value = R::identity(a);
     with_stored<typename R::Reads>(a.dtype, [&](auto s) {
-      value = reducer.template along<decltype(s)>(in, from, to, thread, threads);
+      using S = decltype(s);
+      if (a.two) value = reducer.template along<S, false>(in, from, to, thread, threads);
+      else value = reducer.template along<S, true>(in, from, to, thread, threads);
     });
     value = reducer.gather(value, shared, R::identity(a));
     if (thread == 0) reducer.put(output, split, value);
@@ -474,11 +483,14 @@ inline bool packs_align(const ReducePlan& p, int kept, int reduced) {
   for (int d = reduced; d < p.n_red; d++) all |= uint64_t(p.red_stride[d]);
   return (all & 15) == 0;
 }
+// Whether there are two reduced dimensions, and positions fit 31 bits.
+inline bool has_two(const ReducePlan& p) { return p.n_red == 2 && p.length < int64_t(1) << 31; }
 // Whether sequences are runs of memory: one, or several of whole packs.
 inline bool has_runs(const ReducePlan& p) {
   const int64_t item = kItemSize[p.dtype];
   if (p.red_stride[0] != item) return p.length == 1;
-  return p.n_red == 1 || (p.red_size[0] * item % 16 == 0 && packs_align(p, 0, 1));
+  if (p.n_red == 1) return true;
+  return has_two(p) && p.red_size[0] * item % 16 == 0 && packs_align(p, 0, 1);
 }
 // Whether neighbouring outputs are read as packs.
 inline bool has_aligned_columns(const ReducePlan& p) {
@@ -554,7 +566,7 @@ int32_t launch_reduce(const ReducePlan& p, ReduceKind kind, void* stream, void* 
   a.run_size = p.red_size[0];
   a.run_stride = p.red_stride[0];
   a.row_stride = p.n_red > 1 ? p.red_stride[1] : 0;
-  a.two = p.n_red == 2 && p.length < int64_t(1) << 31;
+  a.two = has_two(p);
   if (a.two) a.run.set(uint32_t(a.run_size));
   a.in = p.in;
   a.out = p.out;
