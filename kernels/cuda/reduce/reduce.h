@@ -281,7 +281,8 @@ template <class R> struct Reducer {
     const int n = int(to - from);
     const auto load = [&](S(&stored)[kN], int i) {
       Neighbours<S, kN> x;
-      x.load(p + place(from + i));
+      if constexpr (kN == 1) x.load(p + place(from + i));
+      else x.load(p + (a.two ? place_of_two(from + i) : (from + i) * a.run_stride));
       x.get(stored);
     };
     int i = thread;
@@ -495,8 +496,8 @@ inline bool has_runs(const ReducePlan& p) {
 // Whether neighbouring outputs are read as packs.
 inline bool has_aligned_columns(const ReducePlan& p) {
   const int64_t item = kItemSize[p.dtype];
-  return p.kept_stride[0] == item && p.kept_size[0] % reduce_width(item) == 0 &&
-         packs_align(p, 1, 0);
+  return (p.n_red == 1 || has_two(p)) && p.kept_stride[0] == item &&
+         p.kept_size[0] % reduce_width(item) == 0 && packs_align(p, 1, 0);
 }
 
 struct ReduceShape {
