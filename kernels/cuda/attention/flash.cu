@@ -226,6 +226,7 @@ __device__ __forceinline__ void store_results(const FlashArguments& a, const Fla
   const int64_t head = int64_t(b.batch) * p.heads + b.head;
   const int first = b.query - lane / 4;  // of the warp
   const int queries_left = int(p.queries) - first;
+  __syncwarp();  // the queries have been read
 #pragma unroll
   for (int i = 0; i < kRowTiles; i++) {
 #pragma unroll

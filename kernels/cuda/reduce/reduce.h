@@ -9,7 +9,10 @@
 //
 // If outputs are few, a sequence is split: pieces write partials to workspace [n_out][splits], and
 // `join` combines those of each output. The dtype of the elements is dispatched in the kernel, so
-// that each reduction is one kernel for each compute type.
+// that each reduction is one kernel for each compute type: outside the loops, but for one run of
+// memory per output and partials that are plain numbers, for each 16 bytes. Loops for each dtype
+// take 62 registers instead of 48 there, and 102 us instead of 65 on an H200 (8,192 rows of 8,192
+// floats).
 //
 // A reduction R has
 //   T: compute type; Reads: what with_stored gets
@@ -154,6 +157,10 @@ __device__ __forceinline__ typename R::P group_of(const ReduceArguments& a, cons
   return x[0];
 }
 
+// Whether partials are numbers, which know nothing of positions.
+template <class R> constexpr bool kPlain = __is_same(typename R::P, typename R::Joined) &&
+                                           __is_same(typename R::Base, Nothing);
+
 template <class R> struct Reducer {
   using T = typename R::T;
   using P = typename R::P;
@@ -212,6 +219,63 @@ template <class R> struct Reducer {
       for (int c = 0; c < kN; c++)
         base[c] = R::base_of(value_as<T>(reinterpret_cast<const S*>(p)[c]));
     }
+  }
+
+  // kPlain: one element, and 16 bytes, whose dtype is asked each time.
+  __device__ __forceinline__ P one(const char* p) const {
+    P result = R::identity(a);
+    with_stored<typename R::Reads>(a.dtype, [&](auto s) {
+      using S = decltype(s);
+      const T v[1] = {value_as<T>(*reinterpret_cast<const S*>(p))};
+      result = R::group(a, Base{}, v, 0, 1);
+    });
+    return result;
+  }
+  __device__ __forceinline__ P pack(const uint4& raw) const {
+    P result = R::identity(a);
+    with_stored<typename R::Reads>(a.dtype, [&](auto s) {
+      using S = decltype(s);
+      constexpr int kN = int(16 / sizeof(S));
+      S stored[kN];
+      __builtin_memcpy(static_cast<void*>(stored), &raw, sizeof stored);
+      T v[kN];
+#pragma unroll
+      for (int j = 0; j < kN; j++) v[j] = value_as<T>(stored[j]);
+      result = R::group(a, Base{}, v, 0, 1);
+    });
+    return result;
+  }
+  // Elements [from, to) of the run at p, by `threads` threads.
+  __device__ __forceinline__ P run(const char* p, int64_t from, int64_t to, int thread,
+                                   int threads) const {
+    const int64_t item = item_size(a.dtype);
+    const int64_t per_pack = 16 / item;
+    const int64_t skew = int64_t(reinterpret_cast<uintptr_t>(p + from * item) & 15);
+    int64_t head = skew ? (16 - skew) / item : 0;
+    if (head > to - from) head = to - from;
+    P acc[kReducePacks];
+#pragma unroll
+    for (int k = 0; k < kReducePacks; k++) acc[k] = R::identity(a);
+#pragma unroll 1
+    for (int64_t i = from + thread; i < from + head; i += threads)
+      acc[0] = combine(acc[0], one(p + i * item));
+    const int64_t start = from + head;
+    const int64_t packs = (to - start) / per_pack;
+    const uint4* const at = reinterpret_cast<const uint4*>(p + start * item);
+    int64_t i = thread;
+    for (; i + (kReducePacks - 1) * threads < packs; i += kReducePacks * threads) {
+      uint4 raw[kReducePacks];
+#pragma unroll
+      for (int k = 0; k < kReducePacks; k++) raw[k] = at[i + k * threads];
+#pragma unroll
+      for (int k = 0; k < kReducePacks; k++) acc[k] = combine(acc[k], pack(raw[k]));
+    }
+#pragma unroll 1
+    for (; i < packs; i += threads) acc[0] = combine(acc[0], pack(at[i]));
+#pragma unroll 1
+    for (i = start + packs * per_pack + thread; i < to; i += threads)
+      acc[1] = combine(acc[1], one(p + i * item));
+    return tree(acc);
   }
 
   // Elements [from, to) of a sequence by `threads` threads: one run, which may begin anywhere, or
@@ -352,11 +416,13 @@ template <> inline constexpr int kReduceMost<c64> = 2;
 template <> inline constexpr int kReduceMost<c128> = 1;
 // Blocks of a multiprocessor, at least: memory is what they wait for.
 template <class R> constexpr int kReduceResident = 4 - int(sizeof(typename R::P)) / 8;
+template <class R> constexpr int kRunsResident = sizeof(typename R::P) > 4 ? 1 : 5;
 template <class T> __device__ __forceinline__ T smaller(T x, T y) { return y < x ? y : x; }
 
 // A unit, one piece of one output, is a warp (blockDim.x = kWarp, several units in a block) or a
-// block.
-template <class R> __global__ void __launch_bounds__(kReduceThreads, kReduceResident<R>)
+// block. kOne: sequences are one run of memory, partials plain numbers.
+template <class R, bool kOne>
+__global__ void __launch_bounds__(kReduceThreads, kOne ? kRunsResident<R> : kReduceResident<R>)
     reduce_rows(const __grid_constant__ ReduceArguments a) {
   device::wait_for_previous();
   using P = typename R::P;
@@ -372,11 +438,16 @@ template <class R> __global__ void __launch_bounds__(kReduceThreads, kReduceResi
     const int thread = int(threadIdx.x);
     const int threads = int(blockDim.x);
     P value = R::identity(a);
-    with_stored<typename R::Reads>(a.dtype, [&](auto s) {
-      using S = decltype(s);
-      if (a.two) value = reducer.template along<S, false>(in, from, to, thread, threads);
-      else value = reducer.template along<S, true>(in, from, to, thread, threads);
-    });
+    if constexpr (kOne) {
+      value = reducer.run(in, from, to, thread, threads);
+    } else {
+      with_stored<typename R::Reads>(a.dtype, [&](auto s) {
+        using S = decltype(s);
+        if (kPlain<R> || a.two)
+          value = reducer.template along<S, false>(in, from, to, thread, threads);
+        else value = reducer.template along<S, true>(in, from, to, thread, threads);
+      });
+    }
     value = reducer.gather(value, shared, R::identity(a));
     if (thread == 0) reducer.put(output, split, value);
   }
@@ -599,8 +670,11 @@ int32_t launch_reduce(const ReducePlan& p, ReduceKind kind, void* stream, void* 
         device::launch_early(reduce_columns<R>, reduce_grid(a.units, 1), shape.block, stream, a);
   } else {
     a.units = p.n_out * shape.splits;
-    status = device::launch_early(reduce_rows<R>, reduce_grid(a.units, shape.block.y), shape.block,
-                                  stream, a);
+    void (*kernel)(ReduceArguments) = reduce_rows<R, false>;
+    if constexpr (kPlain<R>)
+      if (!a.two) kernel = reduce_rows<R, true>;
+    status =
+        device::launch_early(kernel, reduce_grid(a.units, shape.block.y), shape.block, stream, a);
   }
   if (status != TT_OK || shape.splits == 1) return status;
   const bool by_warp = shape.splits <= kWarp * kJoinLoads;
