@@ -320,6 +320,10 @@ int main() {
     if (count(chunked) <= kMostElements) test_layer_norm(chunked, dtype);
     const Shape walked = {2120, 260, 1, 0};  // more rows than blocks
     if (dtype == TT_F32 && count(walked) <= kMostElements) test_layer_norm(walked, dtype);
+    const Shape wide = {10, 4096, 1, 0};  // two rows arrive in shared memory at once
+    if (dtype == TT_F32 && count(wide) <= kMostElements) test_layer_norm(wide, dtype);
+    const Shape held = {1, 8192, 1, 0};  // in the registers of 256 threads
+    if (dtype == TT_BF16 && count(held) <= kMostElements) test_softmax(held, dtype);
     for (const ChannelShape& s : kChannels)
       if (s.outer * s.channels * s.inner <= kMostElements) test_batch_norm(s, dtype);
   }

@@ -3,6 +3,7 @@
 // dweight and dbias are sums over rows: chunks of rows to workspace [2][n_chunks][n], then their
 // sum. Where registers hold rows, they are computed in the pass over rows that computes dx, else by
 // columns.
+#include "kernels/cuda/launch_early.h"
 #include "kernels/cuda/norm/column_sums.h"
 #include "kernels/cuda/norm/team.h"
 #include "kernels/cuda/rows.h"
@@ -112,6 +113,7 @@ struct LayerNormBackwardArguments {
 
 template <class T> struct RowStats {
   T mean, rstd;
+  __device__ __forceinline__ RowStats(T mean, T rstd) : mean(mean), rstd(rstd) {}
   __device__ __forceinline__ RowStats(const LayerNormBackwardPlan& p, int64_t row)
       : mean(load_element<T>(p.mean + row * item_size(p.stat_dtype), p.stat_dtype)),
         rstd(load_element<T>(p.rstd + row * item_size(p.stat_dtype), p.stat_dtype)) {}
@@ -142,12 +144,13 @@ template <class T> struct RowSlope {
 };
 
 struct TeamGradientArguments {
-  int packs;
+  int packs, stages;
   LayerNormBackwardPlan p;
   void* parts;  // [2][gridDim.x][n] of the compute type, or NULL
 };
 
-// dx, and of the rows of each block the sums of dweight and dbias.
+// dx, and of the rows of each block the sums of dweight and dbias. Statistics are of the compute
+// type; those of the next row are loaded early, too.
 template <class S, class W> __global__ void __launch_bounds__(kTeamThreads)
     row_gradients_held(const __grid_constant__ TeamGradientArguments a) {
   device::wait_for_previous();
@@ -155,27 +158,33 @@ template <class S, class W> __global__ void __launch_bounds__(kTeamThreads)
   constexpr int kN = kPackOf<S>;
   TT_SHARED(TwoSums<T>, slots, kTeamSlots);
   TT_SHARED(TwoSums<T>, of_teams, kTeamRows * kWarp);
+  TT_SHARED_DYNAMIC(char, shared);
   const LayerNormBackwardPlan& p = a.p;
+  const int64_t step = int64_t(gridDim.x) * blockDim.y;
+  int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
+  const char* const from[2] = {p.g, p.x};
+  ArrivingRows<S, 2> arriving(shared, a.packs, a.stages);
+  int64_t fetched = row;
+  for (int k = 1; k < a.stages; k++, fetched += step)
+    arriving.fetch(from, fetched, fetched < p.rows);
   T weight[kTeamPacks][kN];
   team_packs(a.packs,
              [&](int u, int i) { load_known<W>(weight[u], p.weight, int64_t(i) * kN, T(1)); });
   T dweight[kTeamPacks][kN] = {};
   T dbias[kTeamPacks][kN] = {};
-  const int64_t step = int64_t(gridDim.x) * blockDim.y;
-  int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
-  TeamRow<S> g, x, next_g, next_x;
-  if (row < p.rows) {
-    g.load(p.g, row, a.packs);
-    x.load(p.x, row, a.packs);
-  }
-  RowStats<T> s(p, row < p.rows ? row : 0);
-  RowStats<T> next_s = s;
+  const T* const means = reinterpret_cast<const T*>(p.mean);
+  const T* const rstds = reinterpret_cast<const T*>(p.rstd);
+  RowStats<T> next_s = {0, 0};
+  if (row < p.rows) next_s = {means[row], rstds[row]};
   for (int turn = 0; row < p.rows; row += step, turn ^= 1) {
-    if (row + step < p.rows) {
-      next_s = RowStats<T>(p, row + step);
-      next_g.load(p.g, row + step, a.packs);
-      next_x.load(p.x, row + step, a.packs);
-    }
+    const RowStats<T> s = next_s;
+    if (row + step < p.rows) next_s = {means[row + step], rstds[row + step]};
+    arriving.fetch(from, fetched, fetched < p.rows);
+    fetched += step;
+    TeamRow<S> rows[2];
+    arriving.take(rows);
+    const TeamRow<S>& g = rows[0];
+    const TeamRow<S>& x = rows[1];
     TwoSums<T> part = {0, 0};
     team_packs(a.packs, [&](int u, int) {
 #pragma unroll
@@ -189,19 +198,15 @@ template <class S, class W> __global__ void __launch_bounds__(kTeamThreads)
       }
     });
     const RowSlope<T> slope(p, s, team_total(part, slots, turn));
-    if (p.dx) {
-      Pack<S, kN>* const dx = reinterpret_cast<Pack<S, kN>*>(p.dx) + row * a.packs;
-      team_packs(a.packs, [&](int u, int i) {
-        Pack<S, kN> pack;
+    if (!p.dx) continue;
+    Pack<S, kN>* const dx = reinterpret_cast<Pack<S, kN>*>(p.dx) + row * a.packs;
+    team_packs(a.packs, [&](int u, int i) {
+      Pack<S, kN> pack;
 #pragma unroll
-        for (int j = 0; j < kN; j++)
-          pack.v[j] = stored_as<S>(slope.of(s, weight[u][j], g.number(u, j), x.number(u, j)));
-        dx[i] = pack;
-      });
-    }
-    s = next_s;
-    g = next_g;
-    x = next_x;
+      for (int j = 0; j < kN; j++)
+        pack.v[j] = stored_as<S>(slope.of(s, weight[u][j], g.number(u, j), x.number(u, j)));
+      dx[i] = pack;
+    });
   }
   if (!a.parts) return;
   T* const parts = static_cast<T*>(a.parts) + int64_t(blockIdx.x) * p.n;
@@ -350,7 +355,8 @@ TeamLaunch gradient_launch(const LayerNormBackwardPlan& p) {
   const bool wide = p.weight_dtype == TT_F32 && p.dtype != TT_F64;
   const bool known = !p.weight || p.weight_dtype == p.dtype || wide;
   const bool usable = aligned && known && is_aligned(p.weight);
-  TeamLaunch l = team_launch(p.rows, p.n, kItemSize[p.dtype], usable);
+  const int32_t computed = p.dtype == TT_F64 ? TT_F64 : TT_F32;
+  TeamLaunch l = team_launch(p.rows, p.n, kItemSize[p.dtype], usable && p.stat_dtype == computed);
   l.units = min(ceil_div(l.units, kGradientRows), kGradientGroups);
   return l;
 }
@@ -358,13 +364,15 @@ TeamLaunch gradient_launch(const LayerNormBackwardPlan& p) {
 int32_t run_held(const LayerNormBackwardPlan& p, const TeamLaunch& l, void* stream,
                  void* workspace) {
   const bool sums = p.dweight || p.dbias;
-  const TeamGradientArguments a = {l.packs, p, sums ? workspace : nullptr};
+  const TeamStages t = team_stages(l, 2);
+  const TeamGradientArguments a = {l.packs, t.stages, p, sums ? workspace : nullptr};
   const int32_t status = with_floating(p.dtype, [&](auto s) {
     using S = decltype(s);
     auto kernel = row_gradients_held<S, S>;
     if constexpr (kIsHalf<S>)
       if (!weights_are<S>(p)) kernel = row_gradients_held<S, float>;
-    return device::launch_early(kernel, dim3(unsigned(l.units)), l.block, stream, a);
+    return device::launch_early_with(kernel, dim3(unsigned(l.units)), l.block, t.shared_bytes,
+                                     stream, a);
   });
   if (status != TT_OK || !sums) return status;
   WeightArguments join = {};

@@ -6,6 +6,7 @@
 // Thread t has the packs t and t + blockDim.x of its row.
 #pragma once
 
+#include "kernels/cuda/matmul/async.h"
 #include "kernels/cuda/row.h"
 
 namespace TT_NS {
@@ -16,6 +17,7 @@ constexpr int kTeamThreads = 512;  // of a block, at most
 constexpr int kTeamRows = 8;
 // Blocks of a multiprocessor, at least, where memory is what they wait for.
 template <class S> constexpr int kTeamBlocks = sizeof(S) == 8 ? 2 : 3;
+constexpr int kTeamStages = 3;  // of rows that arrive; 2 where shared memory has room for no more
 constexpr int kTeamSlots = 2 * kTeamThreads / kWarp;
 
 template <class S> struct TeamRow {
@@ -44,6 +46,57 @@ template <class F> __device__ __forceinline__ void team_packs(int packs, const F
     if (i < packs) f(u, i);
   }
 }
+
+// The rows of a team in kArrays arrays, which arrive in shared memory, stages - 1 of them ahead of
+// the row that is computed. Threads read what they have copied themselves, without barriers.
+//   shared: [team][stage][array][pack of the row]
+template <class S, int kArrays> struct ArrivingRows {
+  static constexpr int kN = kPackOf<S>;
+  Pack<S, kN>* const mine;  // pack 0 of this thread in array 0 of stage 0
+  const int packs, stages;
+  int filled = 0;  // the stage that is filled next
+  int read = 0;    // the stage that is read next
+
+  __device__ __forceinline__ ArrivingRows(char* shared, int packs, int stages)
+      : mine(reinterpret_cast<Pack<S, kN>*>(shared) + int(threadIdx.y) * stages * kArrays * packs +
+             threadIdx.x),
+        packs(packs),
+        stages(stages) {}
+  __device__ __forceinline__ Pack<S, kN>* place(int stage, int array) const {
+    return mine + (stage * kArrays + array) * packs;
+  }
+  __device__ __forceinline__ int after(int stage) const {
+    return stage + 1 < stages ? stage + 1 : 0;
+  }
+  // Begins to copy a row, or nothing if there is no such row. It gets the place of the row that was
+  // taken before, which is computed by now.
+  __device__ __forceinline__ void fetch(const char* const (&rows)[kArrays], int64_t row,
+                                        bool exists) {
+    if (exists) {
+#pragma unroll
+      for (int k = 0; k < kArrays; k++) {
+        const Pack<S, kN>* const from = reinterpret_cast<const Pack<S, kN>*>(rows[k]) + row * packs;
+        Pack<S, kN>* const to = place(filled, k);
+        team_packs(packs, [&](int u, int i) {
+          device::copy_async(to + u * int(blockDim.x), from + i, true);
+        });
+      }
+    }
+    device::commit_copies();
+    filled = after(filled);
+  }
+  // Waits for the row that was fetched stages - 1 calls ago.
+  __device__ __forceinline__ void take(TeamRow<S> (&rows)[kArrays]) {
+    if (stages == kTeamStages) device::wait_for_copies<kTeamStages - 1>();
+    else device::wait_for_copies<1>();
+#pragma unroll
+    for (int k = 0; k < kArrays; k++) {
+      const Pack<S, kN>* const from = place(read, k);
+      team_packs(packs, [&](int u, int) { rows[k].pack[u] = from[u * int(blockDim.x)]; });
+    }
+    read = after(read);
+  }
+};
 
 // The sum of the values of a team, in all its threads. slots: kTeamSlots; calls use halves of them
 // by turns, 0 and 1.
@@ -81,6 +134,17 @@ inline TeamLaunch team_launch(int64_t rows, int64_t n, int64_t item, bool aligne
   l.block = dim3(unsigned(threads), unsigned(teams));
   l.units = ceil_div(rows, teams);
   return l;
+}
+
+struct TeamStages {
+  int stages;
+  size_t shared_bytes;
+};
+// Of rows that arrive from so many arrays. Two stages always have room.
+inline TeamStages team_stages(const TeamLaunch& l, int arrays) {
+  const size_t bytes = size_t(l.packs) * 16 * size_t(arrays) * l.block.y;
+  const int stages = bytes * kTeamStages <= device::kAskedShared ? kTeamStages : 2;
+  return {stages, bytes * size_t(stages)};
 }
 
 }  // namespace

@@ -16,8 +16,7 @@ struct SoftmaxArguments {
 };
 
 // A nan is skipped by the largest element and counts in the sum.
-template <class S, bool kLog>
-__global__ void __launch_bounds__(kRowThreads, kHeldBlocks<S> + kIsHalf<S>)
+template <class S, bool kLog> __global__ void __launch_bounds__(kRowThreads, kHeldBlocks<S>)
     softmax_held(const __grid_constant__ SoftmaxArguments a) {
   using T = Compute<S>;
   constexpr int kN = kPackOf<S>;
@@ -30,14 +29,13 @@ __global__ void __launch_bounds__(kRowThreads, kHeldBlocks<S> + kIsHalf<S>)
       for (int j = 0; j < kN; j++) top = larger(top, v[0][j]);
     });
     top = r.combined(top, shared, [](T u, T v) { return larger(u, v); });
-    T power[kIsHalf<S> ? 1 : kHeldPacks][kN];  // those of halves are computed twice
+    T power[kHeldPacks][kN];
     T part = 0;
     row.each([&](int u, int64_t, const T(&v)[1][kN]) {
 #pragma unroll
       for (int j = 0; j < kN; j++) {
-        const T e = exp_of<S>(v[0][j] - top);
-        if constexpr (!kIsHalf<S>) power[u][j] = e;
-        part += e;
+        power[u][j] = exp_of<S>(v[0][j] - top);
+        part += power[u][j];
       }
     });
     const T sum = r.combined(part, shared, [](T u, T v) { return u + v; });
@@ -45,11 +43,8 @@ __global__ void __launch_bounds__(kRowThreads, kHeldBlocks<S> + kIsHalf<S>)
     row.write(reinterpret_cast<S*>(a.out) + r.at,
               [&](int u, int64_t, const T(&v)[1][kN], T(&y)[kN]) {
 #pragma unroll
-                for (int j = 0; j < kN; j++) {
-                  if constexpr (kLog) y[j] = v[0][j] - top - last;
-                  else if constexpr (kIsHalf<S>) y[j] = exp_of<S>(v[0][j] - top) * last;
-                  else y[j] = power[u][j] * last;
-                }
+                for (int j = 0; j < kN; j++)
+                  y[j] = kLog ? v[0][j] - top - last : power[u][j] * last;
               });
   });
 }
@@ -129,13 +124,19 @@ template <class S, bool kLog> __global__ void __launch_bounds__(kRowThreads)
   });
 }
 
+// Threads that hold a row of a forward pass, where they can.
+constexpr int64_t kHolders = 256;
+
 template <bool kLog, bool kBackward> int32_t run_softmax(const void* plan, void* stream) {
   const SoftmaxPlan& p = *static_cast<const SoftmaxPlan*>(plan);
   if (p.outer * p.dim * p.inner == 0) return TT_OK;
   return with_floating(p.dtype, [&](auto s) {
     using S = decltype(s);
     const bool aligned = is_aligned(p.a) && is_aligned(p.b) && is_aligned(p.out);
-    const RowLaunch l = row_launch(p.outer, p.dim, p.inner, sizeof(S), aligned, kBackward ? 2 : 1);
+    RowLaunch l = row_launch(p.outer, p.dim, p.inner, sizeof(S), aligned, kBackward ? 2 : 1);
+    const bool wide = !kBackward && l.g.held && int64_t(l.block.x) > kHolders;
+    if (wide && p.dim * int64_t(sizeof(S)) <= kHolders * kHeldPacks * 16)
+      l.block = dim3(unsigned(kHolders));
     const SoftmaxArguments a = {l.g, p.a, p.b, p.out};
     const auto held = kBackward ? softmax_backwards_held<S, kLog> : softmax_held<S, kLog>;
     const auto again = kBackward ? softmax_backwards<S, kLog> : softmax_forward<S, kLog>;
