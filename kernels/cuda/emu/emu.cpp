@@ -23,9 +23,11 @@
 namespace TT_NS::emu {
 
 __thread const Thread* t_self = nullptr;
-__thread bool t_has_waited = false;
 
 namespace {
+
+// Of the kernel that runs. All fibers write it: this file is not checked for races.
+__thread bool t_has_waited = false;
 
 constexpr unsigned kMaxThreads = 1024;
 constexpr unsigned kMaxGridX = 0x7fffffff, kMaxGridYZ = 65535, kMaxBlockZ = 64;
@@ -561,6 +563,8 @@ void* shared_dynamic() noexcept { return scheduler().shared_dynamic(); }
 }  // namespace TT_NS::emu
 
 namespace TT_NS::device {
+
+void wait_for_previous() noexcept { emu::t_has_waited = true; }
 
 void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) noexcept {
   emu::mma(d, a, b, "mma_bf16", emu::widen_bf16);

@@ -56,7 +56,6 @@ struct Launch {
   void* closure;
   bool early;  // the kernel begins with wait_for_previous
 };
-extern __thread bool t_has_waited;
 // Runs all threads; 0 or TT_DEVICE, then last_fault tells what is wrong.
 int32_t run(const Launch& launch) noexcept;
 const char* last_fault() noexcept;
@@ -264,7 +263,7 @@ template <class... P, class... A> int32_t launch(void (*kernel)(P...), dim3 grid
                                                  size_t shared_bytes, void* stream, A&&... a) {
   return launch_as(false, kernel, grid, block, shared_bytes, stream, static_cast<A&&>(a)...);
 }
-inline void wait_for_previous() { emu::t_has_waited = true; }
+void wait_for_previous() noexcept;
 template <class... P, class... A>
 int32_t launch_early(void (*kernel)(P...), dim3 grid, dim3 block, void* stream, A&&... a) {
   return launch_as(true, kernel, grid, block, 0, stream, static_cast<A&&>(a)...);
