@@ -195,6 +195,32 @@ void test_moments(const Shape& s, uint64_t order) {
   }
 }
 
+// A run of complex numbers that begins between two places where one may begin: the view of an array
+// of floats from its second element on. No 16 bytes of it are aligned.
+void test_unaligned_numbers(uint64_t order) {
+  emu::set_order(order);
+  constexpr int64_t kSize[] = {1001}, kStride[] = {8};
+  alignas(16) float data[2 * 1001 + 1];
+  for (int i = 0; i < 2 * 1001 + 1; i++) data[i] = float(i % 7);
+  double re = 0, im = 0;
+  for (int i = 0; i < 1001; i++) {
+    re += data[2 * i + 1];
+    im += data[2 * i + 2];
+  }
+  ReduceArgs args = {1, kSize, kStride, 1, TT_C64, TT_C64, nullptr, nullptr, false};
+  ReducePlan p;
+  build_reduce(&p, args);
+  float sum[2] = {};
+  p.in = reinterpret_cast<const char*>(data + 1);
+  p.out = reinterpret_cast<char*>(sum);
+  p.index = nullptr;
+  p.workspace = nullptr;
+  run(cuda::reduce_sum, cuda::reduce_sum_workspace, p);
+  if (double(sum[0]) == re && double(sum[1]) == im) return;
+  printf("unaligned numbers, order %d: wrong\n", int(order));
+  g_failed = 1;
+}
+
 }  // namespace
 
 int main() {
@@ -203,6 +229,7 @@ int main() {
       test_shape(s, order);
       test_moments(s, order);
     }
+  for (uint64_t order : {0, 1, 7}) test_unaligned_numbers(order);
   printf(g_failed ? "FAILED\n" : "ok\n");
   return g_failed;
 }

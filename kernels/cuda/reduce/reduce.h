@@ -252,7 +252,7 @@ template <class R> struct Reducer {
     const int64_t per_pack = 16 / item;
     const int64_t skew = int64_t(reinterpret_cast<uintptr_t>(p + from * item) & 15);
     int64_t head = skew ? (16 - skew) / item : 0;
-    if (head > to - from) head = to - from;
+    if (head > to - from || skew % item) head = to - from;  // else never aligned
     P acc[kReducePacks];
 #pragma unroll
     for (int k = 0; k < kReducePacks; k++) acc[k] = R::identity(a);
@@ -290,7 +290,7 @@ template <class R> struct Reducer {
     if constexpr (kOne) {
       const uintptr_t first = reinterpret_cast<uintptr_t>(p) + uintptr_t(from) * sizeof(S);
       head = int64_t((16 - (first & 15)) % 16 / sizeof(S));
-      if (head > to - from) head = to - from;
+      if (head > to - from || first % sizeof(S)) head = to - from;  // else never aligned
     }
     const int64_t start = from + head;
     const int packs = int((to - start) / kN);
