@@ -34,14 +34,17 @@ constexpr size_t kAskedShared = 92 * 1024;
 
 namespace TT_NS::device {
 
+// Whether a kernel may have so many bytes of dynamic shared memory, after asking for them.
+inline bool may_share(const void* entry, size_t bytes) {
+  if (bytes <= kUsualShared) return true;
+  const size_t asked = bytes > kAskedShared ? bytes : kAskedShared;
+  return cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, int(asked)) ==
+         cudaSuccess;
+}
 template <class... P, class... A> int32_t launch(void (*kernel)(P...), dim3 grid, dim3 block,
                                                  size_t shared_bytes, void* stream, A&&... a) {
   const void* entry = reinterpret_cast<const void*>(kernel);
-  const size_t asked = shared_bytes > kAskedShared ? shared_bytes : kAskedShared;
-  if (shared_bytes > kUsualShared &&
-      cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, int(asked)) !=
-          cudaSuccess)
-    return TT_DEVICE;
+  if (!may_share(entry, shared_bytes)) return TT_DEVICE;
   const auto start = [&](P... p) {
     void* arguments[] = {static_cast<void*>(&p)..., nullptr};
     return cudaLaunchKernel(entry, grid, block, arguments, shared_bytes,
@@ -81,16 +84,19 @@ inline bool can_wait_for_previous(const void* entry) {
   __atomic_store_n(&known, yes ? kYes : kNo, __ATOMIC_RELAXED);
   return yes;
 }
-// As launch, without dynamic shared memory. It takes the host less time, too.
-template <class... P, class... A>
-int32_t launch_early(void (*kernel)(P...), dim3 grid, dim3 block, void* stream, A&&... a) {
+// As launch. It takes the host less time, too.
+template <class... P, class... A> int32_t launch_early_with(void (*kernel)(P...), dim3 grid,
+                                                            dim3 block, size_t shared_bytes,
+                                                            void* stream, A&&... a) {
   const void* entry = reinterpret_cast<const void*>(kernel);
+  if (!may_share(entry, shared_bytes)) return TT_DEVICE;
   cudaLaunchAttribute overlap = {};
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   overlap.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
   config.stream = static_cast<cudaStream_t>(stream);
   config.attrs = &overlap;
   config.numAttrs = can_wait_for_previous(entry);
@@ -99,6 +105,11 @@ int32_t launch_early(void (*kernel)(P...), dim3 grid, dim3 block, void* stream, 
     return cudaLaunchKernelExC(&config, entry, arguments);
   };
   return start(static_cast<P>(a)...) == cudaSuccess ? TT_OK : TT_DEVICE;
+}
+// Without dynamic shared memory.
+template <class... P, class... A>
+int32_t launch_early(void (*kernel)(P...), dim3 grid, dim3 block, void* stream, A&&... a) {
+  return launch_early_with(kernel, grid, block, 0, stream, static_cast<A&&>(a)...);
 }
 
 // d[16,8] += a[16,16] b[16,8]; the fragments are those of PTX's mma.sync.m16n8k16.

@@ -468,7 +468,8 @@ template <class F, OutKind kOut, class S> size_t pointwise_workspace(S, const vo
   const ElementPlan& p = *static_cast<const ElementPlan*>(plan);
   constexpr bool kMoves = __is_same(S, SetAll);
   const bool all_bool = (p.compute == TT_BOOL && !kMoves) || __is_same(S, Set_logical);
-  const uint32_t bools = all_bool ? 15u : kBoolInputs<F> | (kOut == kOut_bool ? 1u : 0u);
+  uint32_t bools = kBoolInputs<F> | uint32_t(kOut == kOut_bool);
+  if (all_bool) bools = 15;
   const bool flat = !kMoves && is_flat(all_bool ? TT_BOOL : p.compute);
   return staging_bytes(p, natives_of(p, bools, kMoves, flat));
 }

@@ -181,7 +181,7 @@ template <class S> void test_case(const Case& t, int32_t dtype) {
   }
 }
 
-// y(co, p) = x(p) w(co, 0) + x(p + 1) w(co, 1) for side x side results, which are so many that a
+// y(co, p) = x(p) w(co, 0) + x(p + 1) w(co, 1) for side x side results: enough of them that a
 // thread computes several.
 void test_many_pixels(int64_t co, int64_t side) {
   Numbers numbers;

@@ -324,23 +324,13 @@ template <class S, class Shape, bool kPlain> __global__ void __launch_bounds__(k
         Dropout<Shape> dropout = {};
         const bool drops = !kPlain && p.drop;
         if (drops) dropout.draw(p, at);
-        const auto round = [&](const typename Shape::Block& x) {
-#pragma unroll
-          for (int i = 0; i < kRowTiles; i++) {
-#pragma unroll
-            for (int j = 0; j < kColumnTiles; j++) {
-              halves[i][j][0] = two_halves<S>(x[i][j][0], x[i][j][1]);
-              halves[i][j][1] = two_halves<S>(x[i][j][2], x[i][j][3]);
-            }
-          }
-        };
         if (drops) {
           each_element<Shape>([&](int, int, int i, int j, int r) {
             change[i][j][r] = dropout.has(i, j, r) ? weight[i][j][r] * float(p.keep_scale) : 0.0f;
           });
-          round(change);
+          round_block<S, Shape>(change, halves);
         } else {
-          round(weight);
+          round_block<S, Shape>(weight, halves);
         }
         add_rows<S, Shape>(halves, grads_here, dv);
         multiply_rows<S, Shape>(values, grads_here, change);
@@ -351,7 +341,7 @@ template <class S, class Shape, bool kPlain> __global__ void __launch_bounds__(k
         each_element<Shape>([&](int, int column, int i, int j, int r) {
           change[i][j][r] = weight[i][j][r] * (change[i][j][r] - numbers_here[kQueries + column]);
         });
-        round(change);
+        round_block<S, Shape>(change, halves);
         add_rows<S, Shape>(halves, queries_here, dk);
       } else {
 #pragma unroll

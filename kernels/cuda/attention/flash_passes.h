@@ -127,7 +127,7 @@ template <class S, class Shape, bool kPlain> __global__ void __launch_bounds__(k
   constexpr int kWidth = Shape::kWidth;
   constexpr bool kOfKeys = Shape::kOfKeys;
   constexpr int kRows = Shape::kRows, kColumns = Shape::kColumns;
-  constexpr int kRowTiles = Shape::kRowTiles, kColumnTiles = Shape::kColumnTiles;
+  constexpr int kRowTiles = Shape::kRowTiles;
   TT_SHARED_DYNAMIC(char, memory);
   const AttentionPlan& p = a.p;
   const int heads = int(kOfKeys ? p.key_heads : p.heads);
@@ -246,24 +246,14 @@ template <class S, class Shape, bool kPlain> __global__ void __launch_bounds__(k
     PassDropout<Shape> dropout = {};
     const bool drops = !kPlain && p.drop;
     if (drops) dropout.draw(p, at);
-    const auto round = [&](const typename Shape::Block& x) {
-#pragma unroll
-      for (int i = 0; i < kRowTiles; i++) {
-#pragma unroll
-        for (int j = 0; j < kColumnTiles; j++) {
-          halves[i][j][0] = two_halves<S>(x[i][j][0], x[i][j][1]);
-          halves[i][j][1] = two_halves<S>(x[i][j][2], x[i][j][3]);
-        }
-      }
-    };
     if constexpr (kOfKeys) {
       if (drops) {
         each_element<Shape>([&](int, int, int i, int j, int r) {
           change[i][j][r] = dropout.has(i, j, r) ? weight[i][j][r] * float(p.keep_scale) : 0.0f;
         });
-        round(change);
+        round_block<S, Shape>(change, halves);
       } else {
-        round(weight);
+        round_block<S, Shape>(weight, halves);
       }
       add_rows<S, Shape>(halves, column_other, d_second);
     }
@@ -276,7 +266,7 @@ template <class S, class Shape, bool kPlain> __global__ void __launch_bounds__(k
       const float delta = kOfKeys ? numbers[kColumns + column_at] : row_delta[i][r >> 1];
       change[i][j][r] = weight[i][j][r] * (change[i][j][r] - delta);
     });
-    round(change);
+    round_block<S, Shape>(change, halves);
     add_rows<S, Shape>(halves, column_one, d_first);
   }
   device::wait_for_copies<0>();

@@ -85,6 +85,20 @@ __device__ __forceinline__ void add_rows(const typename Shape::Halves& w, const 
   }
 }
 
+// The elements of a thread as halves.
+template <class S, class Shape>
+__device__ __forceinline__ void round_block(const typename Shape::Block& x,
+                                            typename Shape::Halves& halves) {
+#pragma unroll
+  for (int i = 0; i < Shape::kRowTiles; i++) {
+#pragma unroll
+    for (int j = 0; j < Shape::kColumnTiles; j++) {
+      halves[i][j][0] = two_halves<S>(x[i][j][0], x[i][j][1]);
+      halves[i][j][1] = two_halves<S>(x[i][j][2], x[i][j][3]);
+    }
+  }
+}
+
 // Calls f(row, column, i, j, r) for the thread's elements: their distances from its place, and
 // where they are.
 template <class Shape, class F> __device__ __forceinline__ void each_element(const F& f) {

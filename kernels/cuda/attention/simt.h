@@ -37,7 +37,7 @@ __device__ __forceinline__ SimtLane simt_lane() {
   return {(lane & 1) | (lane >> 4 & 1) << 1, lane >> 1 & 7, int(threadIdx.x) / kWarp};
 }
 
-// Starts to copy 32 columns of rows first … first + kRows - 1 of those below `end`; zeros outside.
+// Starts to copy 32 columns of the kRows rows from `first` on that are below `end`; zeros outside.
 template <int kRows> __device__ __forceinline__ void load_strip(float* strip, const TileRows& r,
                                                                 int64_t first, int64_t end,
                                                                 int column) {

@@ -475,9 +475,11 @@ int32_t run(const ConvPlan& p, void* stream) {
   FewArguments a;
   a.depth = int32_t(conv_depth(s, p.mode));
   a.cols = int32_t(conv_cols(s, p.mode));
-  a.windows = windows_of(s, forward ? s.x : s.y, forward ? s.y : s.x);
-  a.windows.from = layout_of(forward ? s.x : s.y, a.depth, p.channels_first);
-  a.to = layout_of(forward ? s.y : s.x, a.cols, p.path == kConvPlanes);
+  const auto& from = forward ? s.x : s.y;
+  const auto& to = forward ? s.y : s.x;
+  a.windows = windows_of(s, from, to);
+  a.windows.from = layout_of(from, a.depth, p.channels_first);
+  a.to = layout_of(to, a.cols, p.path == kConvPlanes);
   a.src = reinterpret_cast<const float*>(p.src);
   a.weight = reinterpret_cast<const float*>(p.weight);
   a.bias = reinterpret_cast<const float*>(p.bias);

@@ -264,6 +264,11 @@ template <class... P, class... A> int32_t launch(void (*kernel)(P...), dim3 grid
   return launch_as(false, kernel, grid, block, shared_bytes, stream, static_cast<A&&>(a)...);
 }
 void wait_for_previous() noexcept;
+template <class... P, class... A> int32_t launch_early_with(void (*kernel)(P...), dim3 grid,
+                                                            dim3 block, size_t shared_bytes,
+                                                            void* stream, A&&... a) {
+  return launch_as(true, kernel, grid, block, shared_bytes, stream, static_cast<A&&>(a)...);
+}
 template <class... P, class... A>
 int32_t launch_early(void (*kernel)(P...), dim3 grid, dim3 block, void* stream, A&&... a) {
   return launch_as(true, kernel, grid, block, 0, stream, static_cast<A&&>(a)...);

@@ -3,7 +3,6 @@
 // dweight and dbias are sums over rows: chunks of rows to workspace [2][n_chunks][n], then their
 // sum. Where registers hold rows, they are computed in the pass over rows that computes dx, else by
 // columns.
-#include "kernels/cuda/launch_early.h"
 #include "kernels/cuda/norm/column_sums.h"
 #include "kernels/cuda/norm/team.h"
 #include "kernels/cuda/rows.h"

@@ -140,7 +140,7 @@ struct TeamStages {
   int stages;
   size_t shared_bytes;
 };
-// Of rows that arrive from so many arrays. Two stages always have room.
+// For rows that are read from `arrays` arrays. There is always room for two stages.
 inline TeamStages team_stages(const TeamLaunch& l, int arrays) {
   const size_t bytes = size_t(l.packs) * 16 * size_t(arrays) * l.block.y;
   const int stages = bytes * kTeamStages <= device::kAskedShared ? kTeamStages : 2;

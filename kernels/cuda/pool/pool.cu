@@ -460,8 +460,8 @@ bool has_pairs(const PoolArguments& a, int64_t bytes) {
   return a.inner == 1 && a.in[1] % 2 == 0 && places % uint64_t(2 * bytes) == 0;
 }
 
-// Launches kernel(a, more…) for rows by columns items of each image. narrow: it counts by int32_t,
-// and has as many images at once as that can count.
+// Launches kernel(a, more…) for rows by columns items of each image. narrow: it counts by
+// int32_t, and has as many images at once as that can count.
 template <class... P, class... A> int32_t launch_over(void (*kernel)(PoolArguments, P...),
                                                       bool narrow, int64_t rows, int64_t columns,
                                                       PoolArguments a, void* stream, A... more) {

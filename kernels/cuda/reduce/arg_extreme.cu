@@ -47,7 +47,9 @@ template <class E> struct Extreme {
     const bool earlier = equal && y.position < x.position;
     const bool better = !nan_x && (nan_y || is_better(a.kind, y.value, x.value));
     const bool takes = earlier || better;
-    return {takes ? y.value : x.value, takes ? y.position : x.position};
+    const auto value = takes ? y.value : x.value;
+    const auto position = takes ? y.position : x.position;
+    return {value, position};
   }
   static __device__ __forceinline__ void finish(const ReduceArguments& a, Base, const Joined& value,
                                                 char* out, char* index) {

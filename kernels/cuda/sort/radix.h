@@ -160,8 +160,8 @@ inline int bits_of(uint64_t most) {
 
 namespace cuda {
 
-// Arrays for rows * n pairs whose keys have so many bits; workspace NULL: only sizes are known.
-// Returns the bytes that they take.
+// Lays out arrays for rows * n pairs, with keys of key_bits bits, in the workspace; NULL: computes
+// their sizes alone. Returns the bytes that they take.
 int64_t radix_room(RadixRows* r, int64_t n, int64_t rows, int key_bits, void* workspace);
 // Counts the digits at `shift` and scans the counts.
 int32_t count_digits(const RadixRows& r, int shift, void* stream);

@@ -450,7 +450,9 @@ size_t sort_rows_workspace(const void* plan) {
   switch (way_of(p)) {
     case kBySelection: {
       const SelectChunks chunks = chunks_of(a);
-      return chunks.number == 1 ? 0 : size_t(a.rows * chunks.number * a.k * (bits > 32 ? 12 : 8));
+      if (chunks.number == 1) return 0;
+      const int64_t pair = bits > 32 ? 12 : 8;
+      return size_t(a.rows * chunks.number * a.k * pair);
     }
     case kByRadix: return size_t(radix_room(&rows, p.n, a.rows, bits, nullptr));
     default: return 0;
