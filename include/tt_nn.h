@@ -211,7 +211,7 @@ tt_status tt_nn_bilinear(tt_ctx *c, int64_t in1_features, int64_t in2_features,
      norm_type: the p of the p-norm for max_norm
      scale_grad_by_freq: whether to divide the gradient of a row by how often the input has it
      mode: how the rows of a bag are combined
-     sparse: must be false: gradients are dense
+     sparse: whether the gradient of weight is sparse: in Python only
      include_last_offset: whether the last offset is the end of the last bag
      padding_idx: index of a row that is left out of bags and initialized to 0; negative counts
        from the end
@@ -225,7 +225,7 @@ typedef struct tt_nn_embedding_bag_opts {
   int32_t scale_grad_by_freq; /* whether to divide the gradient of a row by how often the input has
                                  it; default: false */
   int32_t mode; /* how the rows of a bag are combined; default: "mean" */
-  int32_t sparse; /* must be false: gradients are dense; default: false */
+  int32_t sparse; /* whether the gradient of weight is sparse: in Python only; default: false */
   int32_t include_last_offset; /* whether the last offset is the end of the last bag; default: false
                                   */
   int64_t padding_idx; /* index of a row that is left out of bags and initialized to 0; negative
@@ -478,7 +478,7 @@ tt_status tt_nn_linear(tt_ctx *c, int64_t in_features, int64_t out_features,
      norm_type: the p of the p-norm for max_norm
      scale_grad_by_freq: whether to divide the gradient of a row by how often the batch looks it
        up
-     sparse: must be false: gradients are dense
+     sparse: whether the gradient of weight is sparse: in Python only
      device: device of the parameters
      dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_embedding_opts {
@@ -490,7 +490,7 @@ typedef struct tt_nn_embedding_opts {
   double norm_type; /* the p of the p-norm for max_norm; default: 2.0 */
   int32_t scale_grad_by_freq; /* whether to divide the gradient of a row by how often the batch
                                  looks it up; default: false */
-  int32_t sparse; /* must be false: gradients are dense; default: false */
+  int32_t sparse; /* whether the gradient of weight is sparse: in Python only; default: false */
   tt_device device; /* device of the parameters; default: none */
   tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
 } tt_nn_embedding_opts;

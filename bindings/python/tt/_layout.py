@@ -229,3 +229,9 @@ def mapped(target: Any, function: _Function, *sources: Any) -> Any:
     values = [function(*row) for row in zip(*columns)]
     target.copy_(target.new_tensor(values).view(target.shape))
     return target
+
+
+class SparseGrads:
+    """seen: whether a tensor may have had a sparse gradient."""
+
+    seen = False

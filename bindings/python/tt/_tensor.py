@@ -16,7 +16,7 @@ from . import errors
 from ._arithmetic import Arithmetic
 from ._facts import TensorFacts, TensorHandle
 from ._index import INT_MAX, INT_MIN, packed_index
-from ._layout import TensorLayout
+from ._layout import SparseGrads, TensorLayout
 from ._lib import call, fail, filled, lib, local, quick, result
 from ._memory import to_list, to_numpy
 from ._types import BY_NAME, DTYPES, MEMORY_FORMATS, Size, contiguous_format, device, dtype
@@ -68,6 +68,9 @@ def number(kind: int, i: int, re: float, im: float) -> Any:
     return (None, bool(i), i, re, complex(re, im))[kind]
 
 
+OF_GRAD = ("_kept_grad", "_sparse_grad")  # attributes that tt sets
+
+
 class Tensor(Arithmetic, TensorLayout):
     """An n-dimensional array with automatic differentiation.
 
@@ -81,6 +84,7 @@ class Tensor(Arithmetic, TensorLayout):
     _keeps_class = False
     _retains_grad = False
     _kept_grad: weakref.ref[Tensor] | None
+    _sparse_grad: Any = None  # a SparseTensor: see _sparse_grad.py
     __array_priority__ = 1000  # NumPy leaves mixed operations to __radd__ and the like
 
     def __new__(cls, *data: Any, device: _device | str | None = None) -> Self:
@@ -204,6 +208,11 @@ class Tensor(Arithmetic, TensorLayout):
         """The accumulated gradient or None. It is the same object while a reference to it
         exists."""
         grad = tensor_result("tt_tensor_grad", self)
+        if self._sparse_grad is not None:
+            if grad is None:
+                return self._sparse_grad
+            grad = self._sparse_grad + grad  # one that came by the graph in the meantime
+            self.grad = grad
         if grad is None:
             return None
         reference: Any = getattr(self, "_kept_grad", None)
@@ -215,12 +224,19 @@ class Tensor(Arithmetic, TensorLayout):
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
+        if value is not None and getattr(value, "is_sparse", False) and value.shape == self.shape:
+            self._set_grad()
+            self._sparse_grad = value
+            SparseGrads.seen = True
+            return
         self._set_grad(value)
+        self._sparse_grad = None
         self._kept_grad = None if value is None else weakref.ref(value)
 
     @grad.deleter
     def grad(self) -> None:
         self._set_grad()
+        self._sparse_grad = None
 
     def retain_grad(self) -> None:
         """Keeps the gradient of a tensor that is not a leaf, too."""
@@ -669,7 +685,7 @@ class Tensor(Arithmetic, TensorLayout):
 
     def _attributes(self) -> dict[str, Any]:
         """Returns the attributes that users have set."""
-        return {name: value for name, value in self.__dict__.items() if name != "_kept_grad"}
+        return {name: value for name, value in self.__dict__.items() if name not in OF_GRAD}
 
     def __reduce__(self) -> Any:
         data = self.detach().cpu()._bytes()

@@ -94,6 +94,12 @@ class SparseTensor:
         grad = self._values_.grad
         return None if grad is None else self._with(grad)
 
+    def is_floating_point(self) -> bool:
+        return self._values_.is_floating_point()
+
+    def is_complex(self) -> bool:
+        return self._values_.is_complex()
+
     @property
     def ndim(self) -> int:
         return len(self.shape)
@@ -222,6 +228,19 @@ class SparseTensor:
 
     def clone(self) -> SparseTensor:
         return self._with(self._values_.clone())
+
+    def mul_(self, other: Any) -> SparseTensor:
+        """Multiplies the values by a number or a tensor of one element. Returns self."""
+        self._values_ = self._values_ * other  # others may use the memory of the former ones
+        return self
+
+    def zero_(self) -> SparseTensor:
+        """Removes all listed elements. Returns self."""
+        self._indices_, self._values_ = self._indices_[:, :0], self._values_[:0]
+        self._coalesced = True
+        if self._crow is not None:
+            self._crow = ops.zeros_like(self._crow)
+        return self
 
     def transpose(self, dim0: int, dim1: int) -> SparseTensor:
         """Returns the tensor with two of its sparse dimensions exchanged."""

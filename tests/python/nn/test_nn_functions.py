@@ -60,8 +60,6 @@ def test_embedding_scales_rows_to_max_norm():
     tt.testing.assert_close(rows[0], tt.tensor([0.6, 0.8]))
     tt.testing.assert_close(weight.detach()[1:], tt.tensor([[0.3, 0.4], [6.0, 8.0]]))
     assert grad(rows, weight).tolist() == [[1, 1], [1, 1], [0, 0]]
-    with pytest.raises(NotImplementedError, match="sparse"):
-        F.embedding(tt.tensor([0]), weight, sparse=True)
 
 
 def test_embedding_bag_refuses_contradictory_arguments():

@@ -663,7 +663,9 @@ def test_sparse_adam_refuses_dense_gradients():
     opt = tt.optim.SparseAdam([p])
     assert opt.step(lambda: 3) == 3
     p.grad = tt.ones(2)
+    before = p.tolist()
     with pytest.raises(RuntimeError, match="dense gradients"):
         opt.step()
+    assert p.tolist() == before
     with pytest.raises(ValueError, match="betas"):
         tt.optim.SparseAdam([p], betas=(1.0, 0.9))

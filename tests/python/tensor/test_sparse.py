@@ -1,9 +1,13 @@
 """Sparse matrices: conversions, products with dense ones and their gradients, against dense
 tensors."""
+import copy
+import io
+
 import pytest
 
 import tt
-from tt import sparse
+import tt.nn.functional as F
+from tt import nn, optim, sparse
 
 
 @pytest.fixture
@@ -118,3 +122,219 @@ def test_wrong_arguments(a):
         sparse.mm(a, a.t())
     empty = tt.sparse_coo_tensor(tt.zeros(2, 0), tt.zeros(0), (2, 3))
     assert (empty @ tt.ones(3, 2)).tolist() == [[0, 0], [0, 0]] and empty.coalesce()._nnz() == 0
+
+
+# ---- sparse gradients ----
+
+
+def table(rows=6, columns=2):
+    return tt.nn.Parameter(tt.arange(float(rows * columns)).reshape(rows, columns) / 10)
+
+
+INDICES = [[1, 2, 0], [2, 5, 1]]
+
+
+def looked_up(weight, **options):
+    """Returns weight.grad after a backward of squares, sparse and dense."""
+    grads = []
+    for sparse_grad in (True, False):
+        weight.grad = None
+        (
+            F.embedding(tt.tensor(INDICES), weight, sparse=sparse_grad, **options) ** 2
+        ).sum().backward()
+        grads.append(weight.grad)
+    weight.grad = None
+    return grads
+
+
+@pytest.mark.parametrize("padding_idx", [None, 0, -1])
+def test_embedding_has_a_sparse_gradient(padding_idx):
+    weight = table()
+    grad, dense = looked_up(weight, padding_idx=padding_idx)
+    assert grad.is_sparse and not grad.is_coalesced() and grad.shape == (6, 2)
+    assert tt.equal(grad.to_dense(), dense)
+    n = 6 - sum(row.count((padding_idx or 0) % 6) for row in INDICES) * (padding_idx is not None)
+    assert grad._nnz() == n
+
+
+@pytest.mark.parametrize("padding_idx", [None, 2])
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_embedding_bag_has_a_sparse_gradient(mode, padding_idx):
+    indices, offsets = tt.tensor([1, 2, 0, 2, 5, 1]), tt.tensor([0, 2, 2])
+    grads = []
+    for sparse_grad in (True, False):
+        weight, factors = table(), tt.arange(6.0).requires_grad_()
+        given = {"per_sample_weights": factors} if mode == "sum" else {}
+        bags = F.embedding_bag(
+            indices,
+            weight,
+            offsets,
+            mode=mode,
+            sparse=sparse_grad,
+            padding_idx=padding_idx,
+            **given,
+        )
+        (bags**2).sum().backward()
+        grads.append((bags, weight.grad, factors.grad))
+    (bags, grad, of_factors), (dense_bags, dense, dense_of_factors) = grads
+    assert grad.is_sparse and tt.equal(bags, dense_bags)
+    tt.testing.assert_close(grad.to_dense(), dense)
+    if mode == "sum":
+        tt.testing.assert_close(of_factors, dense_of_factors)
+
+
+def test_sparse_gradients_accumulate():
+    layer = nn.Embedding(6, 2, sparse=True)
+    x = tt.tensor(INDICES)
+    layer(x).sum().backward()
+    layer(x[0]).sum().backward()
+    assert layer.weight.grad.is_sparse
+    assert layer.weight.grad.to_dense().tolist() == [[2, 2], [3, 3], [3, 3], [0, 0], [0, 0], [1, 1]]
+    layer.weight.sum().backward()
+    assert isinstance(layer.weight.grad, tt.Tensor)
+    layer(x[0]).sum().backward()
+    assert layer.weight.grad.tolist() == [[4, 4], [5, 5], [5, 5], [1, 1], [1, 1], [2, 2]]
+    layer.zero_grad()
+    assert layer.weight.grad is None
+    layer(x).sum().backward()
+    layer.zero_grad(set_to_none=False)
+    assert layer.weight.grad._nnz() == 0
+    with tt.no_grad():
+        assert not layer(x).requires_grad
+    doubled = layer.weight * 2  # the gradient of what is no leaf stays dense
+    layer.weight.grad = None
+    F.embedding(x, doubled, sparse=True).sum().backward()
+    assert isinstance(layer.weight.grad, tt.Tensor)
+
+
+def test_layers_with_sparse_gradients_are_layers():
+    for layer in (
+        nn.Embedding(6, 2, padding_idx=0, sparse=True),
+        nn.EmbeddingBag(6, 2, sparse=True),
+    ):
+        assert layer.sparse and repr(layer).endswith("sparse=True)")
+        layer(tt.tensor(INDICES)).sum().backward()
+        for clone in (copy.deepcopy(layer), copied_by_file(layer)):
+            assert clone.sparse and tt.equal(clone.weight, layer.weight)
+            clone.zero_grad()
+            clone(tt.tensor(INDICES)).sum().backward()
+            assert clone.weight.grad.is_sparse
+        model = nn.Sequential(layer, nn.Flatten(), nn.LazyLinear(1))
+        model.zero_grad()
+        model(tt.tensor(INDICES)).sum().backward()
+        assert layer.weight.grad.is_sparse
+        assert layer.double().weight.grad.dtype is tt.float64
+
+
+def copied_by_file(layer):
+    file = io.BytesIO()
+    tt.save(layer, file)
+    file.seek(0)
+    return tt.load(file, weights_only=False)
+
+
+def steps(opt, weight, sparse_grad):
+    for x in ([[1, 2, 0], [2, 5, 1]], [[3, 3, 3], [1, 1, 0]], [[4, 2, 0], [2, 2, 2]]):
+        opt.zero_grad()
+        rows = F.embedding(tt.tensor(x), weight, padding_idx=0, sparse=sparse_grad)
+        (rows**2).sum().backward()
+        opt.step()
+
+
+def test_sparse_adam_takes_the_steps_of_pytorch():
+    weight = table()
+    opt = optim.SparseAdam([weight], lr=0.1)
+    steps(opt, weight, True)
+    rows = [
+        [0, 0.1],
+        [0.0068, 0.1030],
+        [0.2149, 0.3153],
+        [0.5256, 0.6256],
+        [0.7361, 0.8361],
+        [0.9, 1],
+    ]
+    tt.testing.assert_close(weight.detach(), tt.tensor(rows), rtol=0, atol=6e-5)
+    state = opt.state[weight]
+    mean = [[0, 0], [0.1120, 0.1880], [0.3840, 0.5], [0.36, 0.42], [0.16, 0.18], [0.2, 0.22]]
+    tt.testing.assert_close(state["exp_avg"], tt.tensor(mean), rtol=0, atol=6e-5)
+    assert state["step"] == 3
+    copied = table()
+    other = optim.SparseAdam([copied], lr=0.1)
+    other.load_state_dict(opt.state_dict())
+    assert tt.equal(other.state[copied]["exp_avg_sq"], state["exp_avg_sq"])
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"momentum": 0.9}, {"weight_decay": 0.1}, {"maximize": True}]
+)
+def test_sgd_takes_sparse_gradients_as_dense_ones(options):
+    weights = table(), table()
+    for weight, sparse_grad in zip(weights, (True, False)):
+        steps(optim.SGD([weight], lr=0.1, **options), weight, sparse_grad)
+    tt.testing.assert_close(*weights)
+    assert weights[0].grad.is_sparse
+
+
+def test_adagrad_takes_sparse_gradients_and_others_refuse_them():
+    weights = table(), table()
+    for weight, sparse_grad in zip(weights, (True, False)):
+        steps(optim.Adagrad([weight], lr=0.1), weight, sparse_grad)
+    tt.testing.assert_close(*weights)
+    for make in (optim.Adam, optim.AdamW, optim.RMSprop, optim.Adafactor):
+        with pytest.raises(RuntimeError, match=f"{make.__name__} does not support sparse"):
+            make(weights[:1]).step()
+
+
+def test_sparse_gradients_are_clipped_and_unscaled():
+    for clip in (nn.utils.clip_grad_norm_, nn.utils.clip_grad_value_):
+        weights = table(), table()
+        grads = []
+        for weight, sparse_grad in zip(weights, (True, False)):
+            other = tt.ones(2, requires_grad=True)
+            other.grad = tt.full((2,), 3.0)
+            (F.embedding(tt.tensor(INDICES), weight, sparse=sparse_grad) ** 2).sum().backward()
+            total = clip([weight, other], 0.5)
+            grad = weight.grad.to_dense() if sparse_grad else weight.grad
+            grads.append((grad, other.grad, total))
+        for x, y in zip(*grads):
+            assert x is None and y is None or tt.allclose(x, y)
+    weight = table()
+    scaler, opt = tt.amp.GradScaler("cpu", init_scale=8.0), optim.SparseAdam([weight])
+    scaler.scale(F.embedding(tt.tensor(INDICES), weight, sparse=True).sum()).backward()
+    scaler.unscale_(opt)
+    assert weight.grad.values().tolist() == [[1, 1], [2, 2], [2, 2], [1, 1]]
+    scaler.step(opt)
+    scaler.update()
+    before = weight.tolist()
+    weight.grad = weight.grad * float("inf")
+    scaler.step(opt)
+    assert weight.tolist() == before
+
+
+def test_sparse_tables_refuse_what_has_no_sparse_gradient():
+    x, weight = tt.tensor(INDICES), table()
+    with pytest.raises(ValueError, match="scale_grad_by_freq"):
+        F.embedding(x, weight, scale_grad_by_freq=True, sparse=True)
+    with pytest.raises(ValueError, match="max"):
+        F.embedding_bag(x, weight, mode="max", sparse=True)
+    with pytest.raises(IndexError):
+        F.embedding(x + 1, weight, sparse=True)
+
+
+def test_grad_returns_sparse_gradients():
+    x, weight, other = tt.tensor(INDICES), table(), tt.ones(2, requires_grad=True)
+    rows = F.embedding(x, weight, sparse=True) * other
+    grad, of_other = tt.autograd.grad((rows**2).sum(), (weight, other), retain_graph=True)
+    dense_rows = F.embedding(x, weight) * other
+    dense, dense_of_other = tt.autograd.grad((dense_rows**2).sum(), (weight, other))
+    assert grad.is_sparse and tt.equal(grad.to_dense(), dense)
+    assert tt.equal(of_other, dense_of_other)
+    both = tt.autograd.grad(rows.sum() + weight.sum(), weight)[0]
+    assert isinstance(both, tt.Tensor) and both[3].tolist() == [1, 1]
+    assert weight.grad is None
+    unused = tt.ones(2, requires_grad=True)
+    loss = F.embedding(x, weight, sparse=True).sum()
+    assert tt.autograd.grad(loss, unused, allow_unused=True, retain_graph=True) == (None,)
+    with pytest.raises(RuntimeError, match="not used"):
+        tt.autograd.grad(loss, unused)
+    assert weight.grad is None

@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 from .._handles import GradScalerHandle
 from .._lib import call
+from .._layout import SparseGrads
 from .._tensor import Tensor
 
 TYPE_CHECKING = False
@@ -114,7 +115,12 @@ class GradScaler:
             return None
         if not allow_fp16 and any(p.grad.dtype.name == "float16" for p in params):
             raise ValueError("Attempting to unscale FP16 gradients.")
-        return bool(self._native.unscale_list(params))
+        if not SparseGrads.seen:
+            return bool(self._native.unscale_list(params))
+        from .. import _sparse_grad
+
+        with _sparse_grad.as_dense_leaves(params) as leaves:
+            return bool(self._native.unscale_list(leaves))
 
     def unscale_(self, optimizer: Any) -> None:
         """Divides the gradients of the optimizer's parameters by the scale, for example before

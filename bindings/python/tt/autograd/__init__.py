@@ -14,6 +14,7 @@ from .._handles import is_anomaly_enabled, is_grad_enabled
 from .._handles import grad as grad_of_one
 from .._handles import switch_anomaly, switch_grad
 from .._facts import TensorFacts
+from .._layout import SparseGrads
 from .._types import overload
 
 TYPE_CHECKING = False
@@ -103,6 +104,18 @@ def grad(
     """
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: allow_unused is False: with materialize_grads it must be True")
+    if SparseGrads.seen and not is_grads_batched:
+        from .. import _sparse_grad
+
+        return _sparse_grad.grad(
+            outputs,
+            inputs,
+            grad_outputs,
+            retain_graph,
+            create_graph,
+            bool(allow_unused),
+            materialize_grads,
+        )
     if not is_grads_batched:
         return grad_of_one(
             outputs,

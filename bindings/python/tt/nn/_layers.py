@@ -511,7 +511,7 @@ class EmbeddingBag(ParameterLayer):
     norm_type: the p of the p-norm for max_norm
     scale_grad_by_freq: whether to divide the gradient of a row by how often the input has it
     mode: how the rows of a bag are combined
-    sparse: must be false: gradients are dense
+    sparse: whether the gradient of weight is sparse: in Python only
     include_last_offset: whether the last offset is the end of the last bag
     padding_idx: index of a row that is left out of bags and initialized to 0; negative counts from
         the end
@@ -1027,7 +1027,7 @@ class Embedding(ParameterLayer):
     max_norm: rows that are looked up are first rescaled in place to at most this norm
     norm_type: the p of the p-norm for max_norm
     scale_grad_by_freq: whether to divide the gradient of a row by how often the batch looks it up
-    sparse: must be false: gradients are dense
+    sparse: whether the gradient of weight is sparse: in Python only
     device: device of the parameters
     dtype: floating-point dtype of the parameters
     """

@@ -1,7 +1,7 @@
-"""Embedding and EmbeddingBag with from_pretrained()."""
+"""Embedding and EmbeddingBag with from_pretrained() and sparse gradients."""
 from __future__ import annotations
 
-from . import _layers
+from . import _layers, tables
 from .layer import preserve_rng_state
 from .parameter import Parameter
 
@@ -24,7 +24,20 @@ def table_layer(cls: Any, embeddings: Tensor, freeze: bool, options: dict[str, A
     return layer
 
 
-class Embedding(_layers.Embedding):
+class Table:
+    """What the layers have in common: C looks rows up, but with sparse gradients Python does."""
+
+    sparse: bool
+
+    def _new_module(self, values: dict[str, Any]) -> Any:
+        return super()._new_module({**values, "sparse": False})  # type: ignore[misc]
+
+    def extra_repr(self) -> str:
+        text: str = super().extra_repr()  # type: ignore[misc]
+        return f"{text}, sparse=True" if self.sparse else text
+
+
+class Embedding(Table, _layers.Embedding):
     __doc__ = _layers.Embedding.__doc__
     __module__ = "tt.nn"
     _class = "Embedding"
@@ -38,8 +51,21 @@ class Embedding(_layers.Embedding):
         """
         return table_layer(cls, embeddings, freeze, options)
 
+    def forward(self, input: Tensor) -> Tensor:
+        if not self.sparse:
+            return self._forward(input)
+        return tables.embedding(
+            input,
+            self.weight,
+            self.padding_idx,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            True,
+        )
 
-class EmbeddingBag(_layers.EmbeddingBag):
+
+class EmbeddingBag(Table, _layers.EmbeddingBag):
     __doc__ = _layers.EmbeddingBag.__doc__
     __module__ = "tt.nn"
     _class = "EmbeddingBag"
@@ -52,3 +78,22 @@ class EmbeddingBag(_layers.EmbeddingBag):
         freeze: the weight requires no gradient. options: further arguments of the constructor.
         """
         return table_layer(cls, embeddings, freeze, options)
+
+    def forward(
+        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
+    ) -> Tensor:
+        if not self.sparse:
+            return self._forward(input, offsets, per_sample_weights)
+        return tables.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            True,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )

@@ -2,22 +2,30 @@
 from __future__ import annotations
 
 from .. import _ops
-from ..autograd import no_grad
+from ..autograd import is_grad_enabled, no_grad
+from ..errors import InvalidArgumentError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .._tensor import Tensor
 
 
-def _prepare(
-    name: str, input: Tensor, weight: Tensor, max_norm: float | None, norm_type: float, sparse: bool
-) -> None:
+def _renormalize(input: Tensor, weight: Tensor, max_norm: float | None, norm_type: float) -> None:
     """Renormalizes the rows at input in place."""
-    if sparse:
-        raise NotImplementedError(f"{name}: sparse is True: gradients are dense")
     if max_norm is not None:
         with no_grad():
             _ops.embedding_renorm_(weight, input, max_norm, norm_type)
+
+
+def _has_sparse_grad(name: str, weight: Tensor, scale_grad_by_freq: bool) -> bool:
+    """Returns whether weight is a leaf that receives a gradient. That of other tensors is dense."""
+    if not (weight.requires_grad and weight.is_leaf and is_grad_enabled()):
+        return False
+    if scale_grad_by_freq:
+        raise InvalidArgumentError(
+            f"{name}: scale_grad_by_freq is True: must be False where sparse is True"
+        )
+    return True
 
 
 def embedding(
@@ -37,9 +45,14 @@ def embedding(
     max_norm: rows at input with a larger norm are first scaled to it, in place in weight
     norm_type: order of that norm
     scale_grad_by_freq: divides the gradient of a row by the number of its indices
-    sparse: must be False
+    sparse: the gradient of weight, a leaf, becomes a SparseTensor of the rows at input, which the
+        optimizers SparseAdam, SGD and Adagrad take
     """
-    _prepare("embedding", input, weight, max_norm, norm_type, sparse)
+    _renormalize(input, weight, max_norm, norm_type)
+    if sparse and _has_sparse_grad("embedding", weight, scale_grad_by_freq):
+        from .. import _sparse_grad
+
+        return _sparse_grad.embedding(input, weight, padding_idx)
     return _ops.embedding(input, weight, padding_idx, scale_grad_by_freq)
 
 
@@ -65,12 +78,20 @@ def embedding_bag(
     norm_type: order of that norm
     scale_grad_by_freq: divides the gradient of a row by the number of its indices
     mode: "sum", "mean" or "max"
-    sparse: must be False
+    sparse: as in embedding; not for mode "max"
     per_sample_weights: factor of each row, in the shape of input; for mode "sum"
     include_last_offset: the last offset is the end of the last bag
     padding_idx: row that is ignored; negative values count from the end
     """
-    _prepare("embedding_bag", input, weight, max_norm, norm_type, sparse)
+    _renormalize(input, weight, max_norm, norm_type)
+    if sparse and _has_sparse_grad("embedding_bag", weight, scale_grad_by_freq):
+        if mode == "max":
+            raise InvalidArgumentError(
+                "embedding_bag: mode is 'max': must be 'sum' or 'mean' where sparse is True"
+            )
+        from .. import _sparse_grad
+
+        weight, input, padding_idx = _sparse_grad.table_of_rows(input, weight, padding_idx)
     return _ops.embedding_bag(
         weight,
         input,

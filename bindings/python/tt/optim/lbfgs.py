@@ -9,6 +9,7 @@ from .._create import tensor
 from .._lib import drop, fail, keep, lib, local, quick
 from .._tensor import Tensor
 from .._types import float64
+from .optimizer import refuse_sparse_grads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class LBFGS(_optimizers.LBFGS):
 
         def evaluate() -> Tensor:
             loss = closure()
+            refuse_sparse_grads("LBFGS", self._params())
             if not results:
                 results.append(loss)
             return as_tensor(loss)

@@ -7,7 +7,7 @@ from .. import _ops as ops
 from .._limits import finfo
 from .._tensor import Tensor
 from ..autograd import enable_grad, no_grad
-from .optimizer import Optimizer
+from .optimizer import Optimizer, refuse_sparse_grads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ class Adafactor(Optimizer):
             Its result is returned.
         """
         loss = loss_of(closure)
+        refuse_sparse_grads("Adafactor", self._params())
         for group in self.param_groups:
             for p in group["params"]:
                 if p.is_complex():
@@ -208,6 +209,7 @@ class Muon(Optimizer):
             Its result is returned.
         """
         loss = loss_of(closure)
+        refuse_sparse_grads("Muon", self._params())
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is not None:

@@ -7,6 +7,7 @@ from ctypes import byref, c_char_p, c_double, c_int32, c_int64, create_string_bu
 from .. import _convert as convert
 from .._construct import construct
 from .._lib import Handle, fail, finalizer, lib, local, quick
+from .._layout import SparseGrads
 from .._tensor import Tensor, tensor_result
 from ..autograd import enable_grad
 from .optimizer import Optimizer
@@ -202,6 +203,10 @@ class NativeOptimizer(Optimizer):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Removes the parameters' gradients. set_to_none=False fills them with 0 instead."""
+        if SparseGrads.seen:
+            from .. import _sparse_grad
+
+            _sparse_grad.zero(self._params(), set_to_none)
         if lib.tt_optim_zero_grad(local.ctx, self._handle, c_int32(bool(set_to_none))):
             fail()
 
@@ -215,9 +220,18 @@ class NativeOptimizer(Optimizer):
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        if lib.tt_optim_step(local.ctx, self._handle):
+        if SparseGrads.seen:
+            from .. import _sparse_grad
+
+            _sparse_grad.step(self)
+        elif lib.tt_optim_step(local.ctx, self._handle):
             fail()
         return loss
+
+    def _step(self) -> None:
+        """Updates the parameters that have dense gradients."""
+        if lib.tt_optim_step(local.ctx, self._handle):
+            fail()
 
     # ---- state ----
 

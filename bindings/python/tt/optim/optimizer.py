@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     ]  # of a constructor
 
 
+def refuse_sparse_grads(optimizer: str, params: Iterable[Tensor]) -> None:
+    if any(p._sparse_grad is not None for p in params):
+        raise RuntimeError(
+            f"{optimizer} does not support sparse gradients, please consider SparseAdam instead"
+        )
+
+
 def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a step method that calls the optimizer's hooks before and after `step`."""
 

@@ -1,7 +1,11 @@
 """SparseAdam, which updates rows of sparse gradients."""
 from __future__ import annotations
 
+import math
+
+from .. import _ops as ops
 from .._tensor import Tensor
+from ..autograd import no_grad
 from .matrix import loss_of
 from .optimizer import Optimizer
 
@@ -9,13 +13,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
+    from ..sparse import SparseTensor
     from .optimizer import Params
 
 
 class SparseAdam(Optimizer):
-    """Adam for sparse gradients. As in PyTorch, dense gradients are an error.
-
-    tt's gradients are dense, so step() raises RuntimeError if there are any: use Adam.
+    """Adam for sparse gradients, those of embeddings with sparse=True. A step changes the rows that
+    a gradient lists, and their averages only. As in PyTorch, dense gradients are an error.
 
     params: parameters to optimize
     lr: learning rate
@@ -46,11 +50,35 @@ class SparseAdam(Optimizer):
             raise ValueError("SparseAdam does not support complex parameters")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Raises RuntimeError if a parameter has a gradient. Returns the result of closure."""
+        """Updates the parameters from their gradients. Returns the result of closure. Raises
+        RuntimeError if a gradient is dense."""
         loss = loss_of(closure)
-        for group in self.param_groups:
-            if any(p.grad is not None for p in group["params"]):
-                raise RuntimeError(
-                    "SparseAdam does not support dense gradients, please consider Adam instead"
-                )
+        given = [(p, group) for group in self.param_groups for p in group["params"]]
+        if any(p.grad is not None and not p.grad.is_sparse for p, _ in given):
+            raise RuntimeError(
+                "SparseAdam does not support dense gradients, please consider Adam instead"
+            )
+        with no_grad():
+            for p, group in given:
+                if p.grad is not None:
+                    self._update(p, p.grad.coalesce(), group)
         return loss
+
+    def _update(self, p: Tensor, grad: SparseTensor, group: dict[str, Any]) -> None:
+        state = self.state[p]
+        if not state:
+            state["step"] = 0
+            state["exp_avg"], state["exp_avg_sq"] = ops.zeros_like(p), ops.zeros_like(p)
+        state["step"] += 1
+        if not grad._nnz():
+            return
+        places = tuple(grad.indices().unbind(0))
+        g = -grad.values() if group["maximize"] else grad.values()
+        beta1, beta2 = (float(beta) for beta in group["betas"])
+        mean = ops.lerp(state["exp_avg"][places], g, 1 - beta1)
+        square = ops.lerp(state["exp_avg_sq"][places], g * g, 1 - beta2)
+        state["exp_avg"][places] = mean
+        state["exp_avg_sq"][places] = square
+        step = state["step"]
+        size = float(group["lr"]) * math.sqrt(1 - beta2**step) / (1 - beta1**step)
+        p[places] -= size * mean / (square.sqrt() + group["eps"])

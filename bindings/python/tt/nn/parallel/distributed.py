@@ -94,6 +94,10 @@ class DistributedDataParallel(Wrapper):
                     "DistributedDataParallel: takes either process_group or device_mesh"
                 )
             process_group = device_mesh.get_group()
+        if any(getattr(m, "sparse", False) is True for m in module.modules()):
+            raise UnimplementedError(
+                "DistributedDataParallel: a layer has sparse=True: sparse gradients are not reduced"
+            )
         super().__init__(module)
         self.process_group = distributed.checked(process_group, "DistributedDataParallel")
         if not any(p.requires_grad for p in module.parameters()):

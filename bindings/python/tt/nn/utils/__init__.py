@@ -9,6 +9,7 @@ from ..._kinds import kind_name
 from ... import _convert as convert
 from ... import _ops as ops
 from ..._lib import fail, lib, local
+from ..._layout import SparseGrads
 from ..._tensor import Tensor, tensor_result
 from ...autograd import no_grad
 from . import parametrizations, parametrize, prune, rnn, stateless
@@ -78,6 +79,17 @@ def clip_grad_norm_(
     foreach is ignored.
     """
     params = as_tuple(parameters)
+    if SparseGrads.seen:
+        from ... import _sparse_grad
+
+        with _sparse_grad.as_dense_leaves(params) as leaves:
+            return _clip_grad_norm_(tuple(leaves), max_norm, norm_type, error_if_nonfinite)
+    return _clip_grad_norm_(params, max_norm, norm_type, error_if_nonfinite)
+
+
+def _clip_grad_norm_(
+    params: tuple[Tensor, ...], max_norm: float, norm_type: float, error_if_nonfinite: bool
+) -> Tensor:
     return tensor_result(
         "tt_clip_grad_norm_",
         convert.pointers(params),
@@ -114,7 +126,16 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
 
     foreach is ignored.
     """
-    params = as_tuple(parameters)
+    if SparseGrads.seen:
+        from ... import _sparse_grad
+
+        with _sparse_grad.as_dense_leaves(as_tuple(parameters)) as leaves:
+            _clip_grad_value_(tuple(leaves), clip_value)
+    else:
+        _clip_grad_value_(as_tuple(parameters), clip_value)
+
+
+def _clip_grad_value_(params: tuple[Tensor, ...], clip_value: float) -> None:
     if lib.tt_clip_grad_value_(
         local.ctx, convert.pointers(params), convert.length(params), c_double(float(clip_value))
     ):

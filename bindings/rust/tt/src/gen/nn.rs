@@ -623,7 +623,7 @@ impl EmbeddingBagOpts {
         self.0.mode = value as i32;
         self
     }
-    /// Must be false: gradients are dense; default: false.
+    /// Whether the gradient of weight is sparse: in Python only; default: false.
     #[must_use]
     pub fn sparse(mut self, value: bool) -> EmbeddingBagOpts {
         self.0.set |= sys::TT_NN_EMBEDDING_BAG_SPARSE;
@@ -1304,7 +1304,7 @@ impl EmbeddingOpts {
         self.0.scale_grad_by_freq = value as i32;
         self
     }
-    /// Must be false: gradients are dense; default: false.
+    /// Whether the gradient of weight is sparse: in Python only; default: false.
     #[must_use]
     pub fn sparse(mut self, value: bool) -> EmbeddingOpts {
         self.0.set |= sys::TT_NN_EMBEDDING_SPARSE;

@@ -1,0 +1,191 @@
+"""Sparse gradients of leaves: those of tables that are looked up with sparse=True.
+
+C knows dense gradients only. The sparse one of a leaf is an attribute of its Python object, which
+Tensor.grad returns. Optimizers, clipping and scaling ask `params_with_sparse_grads`.
+"""
+from __future__ import annotations
+
+from contextlib import contextmanager
+from threading import local
+
+from . import _ops as ops
+from ._handles import grad as grad_of_one
+from ._layout import SparseGrads
+from ._types import int64
+from .autograd import no_grad
+from .autograd.function import Function
+from .errors import AutogradError
+from .optim.optimizer import refuse_sparse_grads
+from .sparse import SparseTensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Generator, Iterable
+
+    from ._tensor import Tensor
+    from .optim.native import NativeOptimizer
+
+
+class Embedding(Function):
+    """Looks up the rows of a leaf. The gradient of the leaf is sparse."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, recorded: Tensor, input: Tensor, weight: Tensor, padding_idx: int | None
+    ) -> Tensor:
+        """recorded: an empty tensor that requires a gradient. It stands in the graph for weight."""
+        rows = ops.embedding(input, weight.detach(), padding_idx)
+        ctx.weight, ctx.padding_idx = weight, padding_idx
+        ctx.save_for_backward(input)
+        return rows
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, None, None]:
+        weight = ctx.weight
+        indices = ctx.saved_tensors[0].reshape(-1).to(int64)
+        values = grad.reshape(indices.shape[0], weight.shape[1])
+        if ctx.padding_idx is not None:
+            kept = indices != ctx.padding_idx % weight.shape[0]
+            indices, values = indices[kept], values[kept]
+        accumulate(weight, SparseTensor(indices.unsqueeze(0), values, weight.shape))
+        return None, None, None, None
+
+
+def embedding(input: Tensor, weight: Tensor, padding_idx: int | None) -> Tensor:
+    """Returns the rows of weight, a leaf, at input."""
+    recorded = ops.empty(0, requires_grad=True)
+    SparseGrads.seen = True
+    return Embedding.apply(recorded, input, weight, padding_idx)
+
+
+def table_of_rows(
+    input: Tensor, weight: Tensor, padding_idx: int | None
+) -> tuple[Tensor, Tensor, int | None]:
+    """Returns the rows of weight, a leaf, at input as a table of their own, and input and
+    padding_idx as indices into it."""
+    indices = input.reshape(-1)
+    n = indices.shape[0]
+    order = ops.arange(n, device=input.device)
+    if padding_idx is None:
+        return embedding(indices, weight, None), order.reshape(input.shape), None
+    padding = ops.full_like(indices[:1], padding_idx % weight.shape[0])
+    order = ops.where(indices == padding, n, order)
+    rows = embedding(ops.cat([indices, padding]), weight, padding_idx)
+    return rows, order.reshape(input.shape), n
+
+
+class Collector(local):
+    """found: None while a backward of this thread adds gradients to .grad; while autograd.grad
+    runs, the sparse gradients by the id of their leaf."""
+
+    found: dict[int, SparseTensor] | None = None
+
+
+collector = Collector()
+
+
+def accumulate(leaf: Any, grad: SparseTensor) -> None:
+    """Adds a gradient to leaf.grad, which stays dense if it is, or to what autograd.grad finds."""
+    found = collector.found
+    with no_grad():
+        if found is not None:
+            found[id(leaf)] = found[id(leaf)] + grad if id(leaf) in found else grad
+        else:
+            before = leaf.grad
+            leaf.grad = grad if before is None else grad + before
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any,
+    retain_graph: bool | None,
+    create_graph: bool | None,
+    allow_unused: bool,
+    materialize_grads: bool,
+) -> tuple[Any, ...]:
+    """autograd.grad where sparse gradients may be among the results."""
+    before, collector.found = collector.found, {}
+    try:
+        dense = grad_of_one(
+            outputs, inputs, grad_outputs, retain_graph, create_graph, True, True, False
+        )
+        found = collector.found
+    finally:
+        collector.found = before
+    leaves = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+    results: list[Any] = []
+    for i, (leaf, g) in enumerate(zip(leaves, dense)):
+        if id(leaf) in found:
+            g = found[id(leaf)] if g is None else found[id(leaf)] + g
+        if g is None and materialize_grads:
+            g = ops.zeros_like(leaf)
+        if g is None and not allow_unused:
+            raise AutogradError(
+                f"grad: input {i} of shape {list(leaf.shape)} was not used in the outputs: set "
+                "allow_unused to get None"
+            )
+        results.append(g)
+    return tuple(results)
+
+
+def params_with_sparse_grads(params: Iterable[Any]) -> list[Any]:
+    return [p for p in params if p._sparse_grad is not None and p.grad is p._sparse_grad]
+
+
+def zero(params: Iterable[Tensor], set_to_none: bool) -> None:
+    """Removes sparse gradients, or their elements."""
+    for p in params_with_sparse_grads(params):
+        p.grad = None if set_to_none else p.grad.zero_()
+
+
+@contextmanager
+def as_dense_leaves(params: Iterable[Any]) -> Generator[list[Tensor], None, None]:
+    """Gives leaves with dense gradients: for a sparse one the values of its distinct places, whose
+    changes become the parameter's."""
+    leaves, sparse = [], []
+    for p in params:
+        grad = p.grad
+        if grad is None or not grad.is_sparse:
+            leaves.append(p)
+            continue
+        grad = grad.coalesce()
+        leaf = ops.empty_like(grad.values(), requires_grad=True)
+        leaf.grad = grad.values().clone()
+        leaves.append(leaf)
+        sparse.append((p, grad, leaf))
+    yield leaves
+    for p, grad, leaf in sparse:
+        p.grad = grad._with(leaf.grad)
+
+
+# ---- optimizers ----
+
+
+def step(optimizer: NativeOptimizer) -> None:
+    """A step of an optimizer of C. SGD without momentum and weight decay changes the rows of a
+    sparse gradient; SGD and Adagrad make others dense for the step."""
+    name = optimizer._class
+    if name not in ("SGD", "Adagrad"):
+        refuse_sparse_grads(name, optimizer._params())
+    made_dense = []
+    for group in optimizer.param_groups:
+        of_rows = name == "SGD" and group["momentum"] == 0 and group["weight_decay"] == 0
+        for p in params_with_sparse_grads(group["params"]):
+            if of_rows:
+                descend(p, p.grad, group["lr"], group["maximize"])
+            else:
+                made_dense.append((p, p.grad))
+    try:
+        for p, grad in made_dense:
+            p.grad = grad.to_dense()
+        optimizer._step()
+    finally:
+        for p, grad in made_dense:
+            p.grad = grad
+
+
+def descend(p: Tensor, grad: SparseTensor, lr: float, maximize: bool) -> None:
+    with no_grad():
+        alpha = lr if maximize else -lr
+        p.index_add_(0, grad._indices()[0], grad._values(), alpha=alpha)
