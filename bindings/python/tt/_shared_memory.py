@@ -15,14 +15,28 @@ if TYPE_CHECKING:
     from typing import Any
 
 READ_WRITE, MAP_SHARED, MAP_FAILED = 3, 1, ctypes.c_void_p(-1).value
-libc = ctypes.CDLL(None, use_errno=True)
-libc.mmap.restype = ctypes.c_void_p
-libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+
+def c_library() -> Any:
+    """Returns the library that has mmap; None on Windows, which has no mmap."""
+    try:
+        found = ctypes.CDLL(None, use_errno=True)
+    except TypeError:
+        return None
+    found.mmap.restype = ctypes.c_void_p
+    found.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    found.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    return found
+
+
+libc = c_library()
+MUNMAP = getattr(libc, "munmap", None)
 
 
 def shared_file() -> int:
     """Returns a descriptor of an empty, unnamed file in memory."""
+    if libc is None:
+        raise OSError("this system has no memory that processes can share by mmap")
     if hasattr(os, "memfd_create"):
         return os.memfd_create("tt-shared")
     with tempfile.TemporaryFile(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as file:
@@ -41,7 +55,7 @@ class Mapping:
         if self.address == MAP_FAILED:
             raise OSError(ctypes.get_errno(), f"mapping {size} bytes of shared memory failed")
 
-    def __del__(self, munmap: Any = libc.munmap) -> None:
+    def __del__(self, munmap: Any = MUNMAP) -> None:
         if self.address != MAP_FAILED:
             munmap(self.address, self.size)
 
@@ -54,7 +68,7 @@ class Block(Mapping):
         super().__init__(file, size)
         blocks[self.address] = self
 
-    def __del__(self, munmap: Any = libc.munmap, close: Any = os.close) -> None:
+    def __del__(self, munmap: Any = MUNMAP, close: Any = os.close) -> None:
         super().__del__(munmap)
         close(self.file)
 
