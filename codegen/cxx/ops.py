@@ -208,7 +208,9 @@ def kernels(ops):
         + "// TT_KERNEL_ROW(name, kind): every kernel in the order of its id; kind = type of its plan."
     ]
     x += [f"TT_KERNEL_ROW({k}, {kinds.get(k, 'element')})" for k in found]
-    return "\n".join(h), "\n".join(c), "\n".join(x) + "\n"
+    of = [HEADER + "// TT_KERNEL_PLAN(type): the plan of every kernel in the order of its id."]
+    of += [f"TT_KERNEL_PLAN({plans.get(k, 'ElementPlan')})" for k in found]
+    return "\n".join(h), "\n".join(c), "\n".join(x) + "\n", "\n".join(of) + "\n"
 
 
 RULES = {
@@ -421,13 +423,14 @@ def functor_rows(ops):
 
 
 def generate(ops):
-    h, c, rows = kernels(ops)
+    h, c, rows, plans = kernels(ops)
     files = {
         "src/ops/gen/ops.h": ops_h(ops),
         "src/ops/gen/impls.h": impls_h(ops),
         "src/ops/gen/kernels.h": h,
         "src/ops/gen/kernels.cpp": c,
         "src/plan/gen/kernel_rows.inc": rows,
+        "src/plan/gen/kernel_plans.inc": plans,
         "src/ops/gen/impl_decl.h": impl_decl_h(ops),
     }
     files |= functor_rows(ops)

@@ -3,19 +3,18 @@
 // arena.
 #include "core/graph_hooks.h"
 #include "graph/bands.h"
+#include "graph/bind.h"
 #include "graph/device_plan.h"
 #include "graph/node_call.h"
 #include "graph/plan.h"
+#include "graph/plan_form.h"
 #include "graph/prepack.h"
 #include "graph/rewrite.h"
 #include "graph/share_layouts.h"
 #include "graph/tiles.h"
-#include "plan/elementwise_plan.h"
 #include "ops/index/checks.h"
-#include "plan/matmul_plan.h"
 
 #include <algorithm>
-#include <stddef.h>
 #include <string.h>
 
 namespace TT_NS {
@@ -102,6 +101,8 @@ class Lowering : public GraphHooks {
   void end_of_storages(int32_t node);
   char* address_of(int32_t value) const;
   void keep_addresses();
+  void note_storage(int32_t storage);
+  void keep_slots();
   void new_step(const Kernel* k = nullptr, const void* plan = nullptr, int64_t units = 0);
   char* take_blob(int64_t bytes);
 
@@ -124,6 +125,7 @@ class Lowering : public GraphHooks {
   SmallVec<int32_t, 1> draws_;        // of the graph -> of the plan
   SmallVec<TensorRef, 16> storages_;  // bytes of each storage that exists
   SmallVec<int64_t, 16> begins_;      // of each storage: where these begin
+  SmallVec<int64_t, 16> placed_;      // of each storage, in the first run: its placement, or -1
   SmallVec<int32_t, 16> last_use_;    // the node that reads or writes a storage last
   SmallVec<int32_t, 16> direct_;      // of each storage: the storage that it is made in, or -1
   SmallVec<bool, 16> is_left_out_;    // of each node
@@ -196,7 +198,8 @@ void Lowering::on_place(GraphHooks& h, Storage& s) {
     if (i >= l.p_.placements.size() || l.p_.placements[i].bytes != s.bytes)
       fail(TT_INTERNAL, "lowering {} twice took different memory",
            l.node_ < l.g_.nodes.size() ? l.g_.nodes[l.node_].op->name() : "a graph");
-    s.data = l.p_.arena + l.p_.placements[i].offset;
+    const Placement& placement = l.p_.placements[i];
+    s.data = placement.at ? placement.at : l.p_.arena + placement.offset;
     if (s.bytes <= kZeroedBytes) memset(s.data, 0, size_t(s.bytes));
   } else {
     l.p_.placements.push_back({s.bytes, l.time_, INT64_MAX, 0});
@@ -236,21 +239,6 @@ char* Lowering::take_blob(int64_t bytes) {
 }
 
 // ---- steps ----
-
-// Bytes of a plan that its kernel reads: the arrays for up to 64 dimensions are mostly unused.
-int64_t used_bytes(const Kernel& k, const void* plan) {
-  if (k.rebase == rebase_element_plan) {
-    const auto& p = *static_cast<const ElementPlan*>(plan);
-    if (p.dense) return offsetof(ElementPlan, size);
-    return int64_t(offsetof(ElementPlan, stride)) +
-           (int64_t(p.n_operands - 1) * kMaxPlanDims + p.ndim) * 8;
-  }
-  if (strcmp(k.name, "matmul")) return k.plan_bytes;
-  const auto& p = *static_cast<const MatmulPlan*>(plan);
-  return int64_t(offsetof(MatmulPlan, batch_dim)) + p.n_batch * int64_t(sizeof(MatmulBatchDim));
-}
-// Behind the last plan: a kernel may copy a plan whole.
-constexpr int64_t kSlack = sizeof(ElementPlan) + sizeof(MatmulPlan);
 
 int32_t Lowering::on_launch(WorkObserver& w, const Kernel& k, const void* plan, int64_t units,
                             int64_t grain) {
@@ -499,7 +487,15 @@ void Lowering::prepare_storages() {
       t = bytes_at(s.tensor->storage->data, s.bytes, s.device);
     }
     storages_.push_back(std::move(t));
+    placed_.push_back(-1);
+    note_storage(i);
   }
+}
+
+void Lowering::note_storage(int32_t i) {
+  if (final_ || !storages_[i] || g_.storages[i].device.type != TT_CPU) return;
+  const Storage& s = *storages_[i]->storage;
+  if (s.reserved_[0] == id_) placed_[i] = s.reserved_[1];
 }
 
 void Lowering::find_last_uses() {
@@ -584,6 +580,7 @@ void Lowering::take_results(int32_t i, const TensorList& outs) {
     if (storage) continue;
     const int64_t bytes = t.storage->bytes;
     storage = new_alias(t, Ints(&bytes, 1), {}, t.storage->data, Dtype::kU8);
+    note_storage(v.storage);
     if (final_ || direct_[v.storage] < 0 || t.storage->reserved_[0] != id_) continue;
     Placement& placement = p_.device->placements[t.storage->reserved_[1]];
     placement.shared = true;
@@ -668,6 +665,32 @@ void Lowering::keep_addresses() {
   for (const int32_t v : g_.outputs) p_.outputs.push_back(address_of(v));
 }
 
+// Outputs can be bound if they are whole memories of their own.
+void Lowering::keep_slots() {
+  const auto slot_of = [&](int32_t value) {
+    const IrValue& v = g_.values[value];
+    SlotBinding b;
+    const int64_t placement = placed_[v.storage];
+    if (placement < 0) return b;
+    b.bytes = p_.placements[placement].bytes;
+    b.placement = placement;
+    return b;
+  };
+  for (const int32_t v : g_.inputs) p_.bound_inputs.push_back(slot_of(v));
+  for (int64_t i = 0; i < g_.outputs.size(); i++) {
+    const IrValue& v = g_.values[g_.outputs[i]];
+    SlotBinding b = slot_of(g_.outputs[i]);
+    bool whole = g_.storages[v.storage].role == IrRole::kMade && !v.offset && v.numel();
+    int64_t last = 0;
+    for (int64_t d = 0; d < v.ndim() && whole; d++) last += (v.sizes[d] - 1) * v.strides[d];
+    whole = whole && (last + 1) * item_size(v.dtype) == b.bytes;
+    for (int64_t k = 0; k < g_.outputs.size(); k++)
+      whole = whole && (k == i || g_.values[g_.outputs[k]].storage != v.storage);
+    if (!whole) b.placement = -1;
+    p_.bound_outputs.push_back(std::move(b));
+  }
+}
+
 void Lowering::run() {
   prepare_storages();
   find_last_uses();
@@ -677,7 +700,7 @@ void Lowering::run() {
   if (final_) return keep_addresses();
   if (p_.device) p_.device->n_checks = n_device_checks_;
   p_.step_times.push_back(time_);
-  p_.blob_bytes = blob_used_ + kSlack;
+  p_.blob_bytes = blob_used_ + kPlanSlack;
   // Kept conversions may enlarge the arena by a fifth, and by 64 kB in any case.
   constexpr int64_t kKeptShare = 5;
   constexpr int64_t kKeptBytes = 1 << 16;
@@ -691,6 +714,7 @@ void Lowering::run() {
   const int64_t bytes = place_greedily({p_.placements.data(), p_.placements.size()});
   p_.arena_bytes = lives_.place(p_.placements, p_.step_times, bytes, bytes + bytes / kChainShare);
   shared_.after_placing(p_.placements);
+  keep_slots();
   p_.draws = {};
 }
 
@@ -702,6 +726,32 @@ Ref<Plan> measured_plan(const Ref<Graph>& g, SharedLayouts& shared) {
   p->graph = g;
   Lowering(*g, *p, shared, false).run();
   return plan;
+}
+
+// What depends on the slots is what a lowering with slots at other addresses has otherwise.
+void find_bindings(const Ref<Graph>& g, Plan& p, SharedLayouts& shared, int64_t n_bound,
+                   int64_t least) {
+  const auto place = [&](SlotBinding& b) {
+    if (b.placement >= 0) b.own = b.now = p.arena + p.placements[b.placement].offset;
+    if (p.device || !p.packed.empty() || b.bytes < least) b.placement = -1;
+  };
+  for (SlotBinding& b : p.bound_inputs) place(b);
+  for (SlotBinding& b : p.bound_outputs) place(b);
+  for (int64_t i = n_bound; i < p.bound_outputs.size(); i++) p.bound_outputs[i].placement = -1;
+  const int64_t bytes = probe_bytes(p);
+  if (!bytes) return;
+  const Ref<PlanMemory> moved = new_plan_memory(bytes);
+  const Ref<PlanMemory> blob = new_plan_memory(p.blob_bytes);
+  memcpy(blob->data, p.blob, size_t(p.blob_bytes));
+  Plan probe{};
+  probe.placements = p.placements;
+  probe.arena = p.arena;
+  probe.blob = p.blob;
+  probe.blob_bytes = p.blob_bytes;
+  move_slots(p, moved->data, probe);
+  shared.second_run();
+  Lowering(*g, probe, shared, true).run();
+  find_words(p, probe, blob->data);
 }
 
 }  // namespace
@@ -719,7 +769,8 @@ void PlanMemory::destroy(PlanMemory* m) noexcept {
   if (m->data) mem_free(m->data, size_t(m->bytes));
   mem_free(m, sizeof *m);
 }
-static Ref<PlanMemory> new_memory(int64_t bytes) {
+
+Ref<PlanMemory> new_plan_memory(int64_t bytes) {
   auto* m = static_cast<PlanMemory*>(mem_alloc(sizeof(PlanMemory)));
   *m = {1, nullptr, 0};
   Ref<PlanMemory> memory = Ref<PlanMemory>::adopt(m);
@@ -733,7 +784,8 @@ int64_t needed_arena(const Ref<Graph>& g) {
   return measured_plan(g, shared)->arena_bytes;
 }
 
-Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes) {
+Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes, int64_t n_bound,
+                   int64_t least_bound) {
   SharedLayouts shared;
   Ref<Plan> plan = measured_plan(g, shared);
   Plan& p = *plan.get();
@@ -747,11 +799,12 @@ Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes) {
   memset(p.blob, 0, size_t(p.blob_bytes));
   p.arena = static_cast<char*>(arena);
   if (!arena && p.arena_bytes) {
-    p.memory = new_memory(p.arena_bytes);
+    p.memory = new_plan_memory(p.arena_bytes);
     p.arena = p.memory->data;
   }
   shared.second_run();
   Lowering(*g, p, shared, true).run();
+  if (n_bound >= 0) find_bindings(g, p, shared, n_bound, least_bound);
   make_tiles(p);
   make_bands(p);
   if (p.device) finish_device(p);

@@ -106,10 +106,21 @@ struct PlanMemory {
   static void destroy(PlanMemory*) noexcept;
 };
 
+Ref<PlanMemory> new_plan_memory(int64_t bytes);
+
 // Weights that the plan has packed.
 struct PackedMemory {
   char* data;
   int64_t bytes;
+};
+
+// An input or output whose place in the arena the caller's memory can take (bind.h).
+struct SlotBinding {
+  int64_t placement = -1;  // -1: it is always copied
+  char* own = nullptr;     // its place
+  char* now = nullptr;     // where the steps look for it
+  int64_t bytes = 0;
+  SmallVec<uintptr_t*, 4> words;  // of the steps: addresses in it
 };
 
 struct Plan {
@@ -126,23 +137,29 @@ struct Plan {
   SmallVec<PackedMemory, 1> packed;
   char* arena = nullptr;
   int64_t arena_bytes = 0;
-  Ref<PlanMemory> memory;              // of the arena; empty: the application's
-  SmallVec<char*, 4> inputs, outputs;  // addresses of the values
-  SmallVec<Storage*, 4> written;       // state that a run writes; the graph keeps it alive
-  SmallVec<int64_t, 1> step_times;     // events of the first lowering and its end; until make_tiles
-  SmallVec<TileStep, 1> tile_steps;    // of all regions
-  SmallVec<TileRegion, 1> regions;     // plans of the launches that stand for several
-  SmallVec<BandStep, 1> band_steps;    // of all chains
-  SmallVec<BandRegion, 1> bands;       // plans of the launches that stand for chains
-  PlanDevice* device = nullptr;        // (device_plan.h) owned; NULL: the CPU's alone
-  int64_t next = 0;                    // step that a run goes on with
+  Ref<PlanMemory> memory;                                // of the arena; empty: the application's
+  SmallVec<char*, 4> inputs, outputs;                    // addresses of the values
+  SmallVec<SlotBinding, 1> bound_inputs, bound_outputs;  // (new_plan with binds) of each of them
+  SmallVec<Storage*, 4> written;     // state that a run writes; the graph keeps it alive
+  SmallVec<int64_t, 1> step_times;   // events of the first lowering and its end; until make_tiles
+  SmallVec<TileStep, 1> tile_steps;  // of all regions
+  SmallVec<TileRegion, 1> regions;   // plans of the launches that stand for several
+  SmallVec<BandStep, 1> band_steps;  // of all chains
+  SmallVec<BandRegion, 1> bands;     // plans of the launches that stand for chains
+  PlanDevice* device = nullptr;      // (device_plan.h) owned; NULL: the CPU's alone
+  int64_t next = 0;                  // step that a run goes on with
   int32_t running = 0;
   static void destroy(Plan*) noexcept;
 };
 
+// What is shorter is copied, which takes about as long as to look for what would be saved.
+constexpr int64_t kLeastBoundBytes = 1 << 14;
+
 // arena: memory of at least `arena_bytes`, aligned to 64 bytes, that must outlive the plan; NULL:
-// allocated.
-Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes);
+// allocated. n_bound: inputs and the first n_bound outputs of at least `least_bound` bytes can be
+// bound (bind.h); -1: none.
+Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes, int64_t n_bound = -1,
+                   int64_t least_bound = kLeastBoundBytes);
 // The size that an arena of the application must have.
 int64_t needed_arena(const Ref<Graph>& g);
 // Input or output i, in the arena (or the state), whose memory it keeps alive.

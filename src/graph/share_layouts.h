@@ -43,7 +43,7 @@ class SharedLayouts {
   void after_placing(SmallVec<Placement, 1>& placements) const;
 
   // ---- the second run ----
-  void second_run() { n_launches_ = 0; }
+  void second_run() { n_launches_ = next_ = 0; }
   // Whether the next launch repeats an earlier one. Counts launches.
   bool skips_next();
 

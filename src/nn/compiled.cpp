@@ -3,6 +3,7 @@
 #include "autograd/node.h"
 #include "base/finalizer.h"
 #include "base/pointer_map.h"
+#include "graph/bind.h"
 #include "graph/capture.h"
 #include "graph/passes/passes.h"
 #include "graph/plan.h"
@@ -96,6 +97,7 @@ struct CompiledRecord {
   Text reason;               // then: why
   bool thrown_away = false;  // there was no memory for it: the next call tries again
   SmallVec<InputRule, 2> feeds;
+  bool writes_inputs = false;
   SmallVec<OutRule, 2> outs;
   SmallVec<GradRule, 1> grads;
   PointerMap outside;  // storages of parameters, state and constants
@@ -290,6 +292,7 @@ void set_feeds(CompiledRecord& r, const Graph& g, TensorSpan inputs) {
     if (inputs[i]->is_cpu() && inputs[i]->dense())
       rule.bytes = inputs[i]->numel * inputs[i]->item_size();
     rule.written = written[g.values[g.inputs[i]].storage];
+    r.writes_inputs |= rule.written;
     r.feeds.push_back(std::move(rule));
   }
 }
@@ -299,7 +302,7 @@ void set_plan(CompiledRecord& r, const Graph& captured, int64_t n_outs, TensorSp
   const Ref<Graph> graph = optimized(captured, kExactPasses);
   const Graph& g = *graph;
   check_inputs(g);
-  r.plan = new_plan(graph, nullptr, 0);
+  r.plan = new_plan(graph, nullptr, 0, n_outs);
   for (int64_t i = 0; i < n_outs; i++) set_out(r, g, i);
   set_feeds(r, g, inputs);
   for (const IrStorage& s : g.storages)
@@ -408,6 +411,29 @@ TensorList Recording::run() {
 
 // ---- replaying ----
 
+// What the function writes is bound only if it is no part of another input.
+bool overlaps_others(TensorSpan inputs, int64_t i) {
+  const char *low, *high, *from, *to;
+  byte_range(*inputs[i], &low, &high);
+  for (int64_t k = 0; k < inputs.n; k++) {
+    if (k == i) continue;
+    byte_range(*inputs[k], &from, &to);
+    if (from < high && low < to) return true;
+  }
+  return false;
+}
+
+// Returns whether the plan uses the input where it is.
+bool bind_input(const CompiledRecord& r, TensorSpan inputs, int64_t i) {
+  SlotBinding& slot = r.plan->bound_inputs[i];
+  if (TT_LIKELY(slot.placement < 0)) return false;
+  char* const data = inputs[i]->data;
+  const bool binds =
+      may_bind(*r.plan, slot, data) && !(r.writes_inputs && overlaps_others(inputs, i));
+  bind_slot(slot, binds ? data : slot.own);
+  return binds;
+}
+
 void feed(const InputRule& rule, const Tensor& t) {
   if (TT_LIKELY(rule.bytes != 0)) memcpy(rule.slot->data, t.data, size_t(rule.bytes));
   else if (t.numel) copy_elements(*rule.slot, t);
@@ -426,6 +452,16 @@ TensorRef new_out(const CompiledRecord& r, const OutRule& rule, TensorSpan input
     return new_alias(in, v.sizes, v.strides, in.data + shift, v.dtype);
   }
   return new_strided(v.sizes, v.strides, v.dtype, g.storages[v.storage].device);
+}
+
+void bind_output(const CompiledRecord& r, int64_t i, const Tensor& to) {
+  SlotBinding& slot = r.plan->bound_outputs[i];
+  if (TT_LIKELY(slot.placement < 0)) return;
+  const bool binds = r.outs[i].kind == OutKind::kCopy && may_bind(*r.plan, slot, to.data);
+  bind_slot(slot, binds ? to.data : slot.own);
+}
+bool is_at(const SlotBinding& slot, const Tensor& t) {
+  return slot.placement >= 0 && slot.now == t.data;
 }
 
 void copy_out(const CompiledRecord& r, int64_t i, Tensor& to) {
@@ -459,16 +495,19 @@ TensorList replay(Compiled& f, const CompiledRecord& r, TensorSpan inputs, int64
   TensorList outs;
   outs.reserve(n);
   for (const OutRule& rule : r.outs) outs.push_back(new_out(r, rule, inputs));
-  for (int64_t i = 0; i < inputs.n; i++) feed(r.feeds[i], *inputs[i]);
+  for (int64_t i = 0; i < inputs.n; i++)
+    if (!bind_input(r, inputs, i)) feed(r.feeds[i], *inputs[i]);
+  for (int64_t i = 0; i < n; i++) bind_output(r, i, *outs[i]);
   run_plan(*r.plan, -1);
   for (int64_t i = 0; i < inputs.n; i++) {
     if (TT_LIKELY(!r.feeds[i].written)) continue;
     auto& input = const_cast<Tensor&>(*inputs[i]);
-    copy_elements(input, *r.feeds[i].slot);
+    if (!is_at(r.plan->bound_inputs[i], input)) copy_elements(input, *r.feeds[i].slot);
     input.bump_version();
   }
   for (int64_t i = 0; i < n; i++)
-    if (r.outs[i].kind == OutKind::kCopy) copy_out(r, i, *outs[i]);
+    if (r.outs[i].kind == OutKind::kCopy && !is_at(r.plan->bound_outputs[i], *outs[i]))
+      copy_out(r, i, *outs[i]);
   if (!r.grads.empty()) set_leaves(r);
   return outs;
 }

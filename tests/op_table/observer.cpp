@@ -1,7 +1,9 @@
 #include "observer.h"
 
-#include "core/ctx.h"
+#include "capi/api.h"
 #include "dispatch/op_info.h"
+#include "graph/bind.h"
+#include "ops/elementwise.h"
 #include "ops/gen/kernels.h"
 
 #include <stdlib.h>
@@ -61,6 +63,67 @@ const char* const kNames[] = {
 #undef TT_KERNEL_ROW
 };
 
+// Memory of a slot elsewhere, or its own.
+class Place {
+ public:
+  Place(Plan& p, SlotBinding& slot, char* own) : slot_(slot), at_(own) {
+    if (slot.placement < 0) return;
+    memset(slot.own, kPoison, size_t(slot.bytes));
+    memory_ = static_cast<char*>(aligned_alloc(64, size_t(slot.bytes + 63) / 64 * 64));
+    memset(memory_, kPoison, size_t(slot.bytes));
+    if (!may_bind(p, slot, memory_)) return;
+    bind_slot(slot, memory_);
+    at_ = memory_;
+  }
+  ~Place() {
+    if (slot_.placement >= 0) bind_slot(slot_, slot_.own);
+    free(memory_);
+  }
+  Place(const Place&) = delete;
+  char* at() const { return at_; }
+  bool moved() const { return at_ == memory_; }
+
+ private:
+  SlotBinding& slot_;
+  char* memory_ = nullptr;
+  char* at_;
+};
+
+bool same_values(const Tensor& a, const Tensor& b) {
+  const TensorRef x = new_tensor(b.sizes(), b.dtype, kCpuDevice);
+  const TensorRef y = new_tensor(b.sizes(), b.dtype, kCpuDevice);
+  if (!b.numel) return a.numel == 0;
+  copy_elements(*x, a);
+  copy_elements(*y, b);
+  return !memcmp(x->data, y->data, size_t(b.numel * b.item_size()));
+}
+
+// Runs the plan with one place for each slot; the places end in the opposite order.
+const char* run_bound(Plan& p, Span<tt_tensor* const> given, Span<tt_tensor* const> outs, int64_t i,
+                      int* n_bound) {
+  const Graph& g = *p.graph;
+  if (i < given.n) {
+    const Place place(p, p.bound_inputs[i], p.inputs[i]);
+    *n_bound += place.moved();
+    if (tensor(given[i])->numel)
+      copy_elements(*plan_tensor(p, g.inputs[i], place.at()), *tensor(given[i]));
+    return run_bound(p, given, outs, i + 1, n_bound);
+  }
+  const int64_t k = i - given.n;
+  if (k == outs.n) {
+    run_plan(p, -1);
+    return nullptr;
+  }
+  const Place place(p, p.bound_outputs[k], p.outputs[k]);
+  *n_bound += place.moved();
+  const char* wrong = run_bound(p, given, outs, i + 1, n_bound);
+  if (wrong || !outs[k] || g.storages[g.values[g.outputs[k]].storage].role != IrRole::kMade)
+    return wrong;
+  return same_values(*plan_tensor(p, g.outputs[k], place.at()), *tensor(outs[k]))
+             ? nullptr
+             : "a bound plan computes something else";
+}
+
 }  // namespace
 
 extern "C" {
@@ -112,6 +175,27 @@ const char* wrong_alias(const tt_op* op, const tt_value* args, int n_args, tt_te
     }
   }
   return nullptr;
+}
+
+const char* wrong_bound(tt_ctx* c, const tt_graph* graph, tt_tensor* const* given, int n,
+                        tt_tensor* const* outs, int n_outs, int* n_bound, int* refused) {
+  const char* wrong = "a bound plan fails";
+  const Graph& g = *reinterpret_cast<const Graph*>(graph);
+  Ref<Plan> plan;
+  *refused = api_call(c, __func__, [&](Ctx&) {
+               plan = new_plan(Ref<Graph>::share(&g), nullptr, 0, n_outs, 1);
+             }) != TT_OK;
+  if (*refused) return nullptr;
+  const tt_status status = api_call(c, __func__, [&](Ctx&) {
+    const MaskGuard plain(~kBackendKeys);
+    const Rng begin = ctx().gen->state();
+    for (int round = 0; round < 2; round++) {
+      ctx().gen->set(begin);
+      wrong = run_bound(*plan, {given, n}, {outs, n_outs}, 0, n_bound);
+      if (wrong) return;
+    }
+  });
+  return status == TT_OK || wrong ? wrong : "a bound plan fails";
 }
 
 }  // extern "C"

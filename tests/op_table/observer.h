@@ -20,6 +20,12 @@ int unseen_kernels(const char** names, int n);
 const char* wrong_alias(const tt_op* op, const tt_value* args, int n_args, tt_tensor* const* outs,
                         int n_outs);
 
+/* NULL, or what is wrong with a plan of the graph whose inputs and outputs are bound to memory
+   elsewhere, twice, while their own places are poisoned: the results are `outs`, as of the call.
+   refused: no plan could be made. */
+const char* wrong_bound(tt_ctx* ctx, const tt_graph* g, tt_tensor* const* given, int n,
+                        tt_tensor* const* outs, int n_outs, int* n_bound, int* refused);
+
 #ifdef __cplusplus
 }
 #endif

@@ -7,7 +7,7 @@
 
 enum { kMaxLeaves = kMaxArgs + kMaxItems };
 
-static int n_calls, n_reading;
+static int n_calls, n_reading, n_bound_calls, n_bound;
 
 static void check_alias(const Sample* s, tt_tensor** outs, int n) {
   const tt_op* op;
@@ -85,11 +85,39 @@ static void check_gradients(const Sample* s) {
   }
 }
 
+/* As a plan that uses tensors where they are. */
+static void check_bound(const Sample* s) {
+  Sample t = *s;
+  tt_tensor **places[kMaxLeaves], *given[kMaxLeaves], *outs[kMaxOuts] = {NULL};
+  tt_graph* g = NULL;
+  int n_outs = 0, refused = 0;
+  const int n = tensor_places(&t, places);
+  doing = "with bound inputs and outputs";
+  for (int i = 0; i < n; i++) OK(tt_clone(c, *places[i], NULL, &given[i]));
+  for (int i = 0; i < n; i++) OK(tt_clone(c, *places[i], NULL, places[i]));
+  {
+    const tt_tensor* in[kMaxLeaves];
+    for (int i = 0; i < n; i++) in[i] = *places[i];
+    OK(tt_capture_begin(c, in, n, NULL));
+  }
+  OK(tt_manual_seed(c, 11));
+  if (call(&t, outs, &n_outs) || tt_capture_end(c, (const tt_tensor* const*)outs, n_outs, &g)) {
+    OK(tt_capture_drop(c));
+    return;
+  }
+  OK(tt_manual_seed(c, 11));
+  const char* wrong = wrong_bound(c, g, given, n, outs, n_outs, &n_bound, &refused);
+  if (wrong) fail_msg("%s (%s): %s", s->row->name, s->what, wrong);
+  n_bound_calls += !refused;
+  tt_graph_release(g);
+}
+
 static void check_sample(const Sample* s, void* user) {
   (void)user;
   if (s->big) return;
   OK(tt_scope_push(c));
   check_call(s);
+  if (s->row->n_outs && has_values(s->row)) check_bound(s);
   if (s->smooth && s->row->differentiable && s->row->n_outs) check_gradients(s);
   OK(tt_scope_pop(c, NULL, 0));
   scratch_clear();
@@ -149,8 +177,10 @@ int main(int argc, char** argv) {
   if (argc < 2) tests[n++] = (struct CMUnitTest)SCOPED(test_training);
   const int failed = _cmocka_run_group_tests("op_launches", tests, (size_t)n, NULL, NULL);
   const int missing = unseen_kernels(unseen, 64);
-  print_message("%d operators, %d calls, %d of them read elements; kernels not launched:", n,
-                n_calls, n_reading);
+  print_message(
+      "%d operators, %d calls, %d of them read elements, %d plans with %d bound tensors; "
+      "kernels not launched:",
+      n, n_calls, n_reading, n_bound_calls, n_bound);
   for (int i = 0; i < missing && i < 64; i++) print_message(" %s", unseen[i]);
   print_message("\n");
   free(tests);

@@ -603,10 +603,120 @@ static void test_threads(void** state) {
   tt_runtime_release(rt);
 }
 
+/* ---- inputs and results that a plan uses where they are ---- */
+
+static const void* seen; /* the memory of the last argument of `peek` */
+static tt_status peek(void* user, tt_ctx* x, const tt_value* args, int64_t n_args, tt_tensor** outs,
+                      int64_t n_outs) {
+  (void)user;
+  (void)n_args;
+  (void)n_outs;
+  seen = tt_tensor_data(args[0].tensor);
+  return tt_neg(x, args[0].tensor, &outs[0]);
+}
+
+/* exp(peek(x) * 2), w += x; or, with one argument, the flipped gradient of a product */
+static tt_status bound(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
+                       tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  const tt_op* op;
+  tt_value arg = {.tag = TT_VAL_TENSOR, .tensor = (tt_tensor*)in[0]};
+  int64_t found;
+  (void)user;
+  (void)n;
+  (void)cap;
+  TRY(tt_op_find(x, "peek", &op));
+  TRY(tt_op_call(x, op, &arg, 1, outs, 1, &found));
+  TRY(tt_mul_f64_(x, outs[0], 2));
+  TRY(tt_exp_(x, outs[0]));
+  TRY(tt_add_(x, (tt_tensor*)in[1], in[0]));
+  *n_outs = 1;
+  return TT_OK;
+}
+static tt_status flipped(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
+                         tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  const int64_t rows = 0;
+  tt_tensor *y, *product, *sum;
+  (void)user;
+  (void)n;
+  (void)cap;
+  TRY(tt_tensor_set_grad(x, weight, NULL));
+  TRY(tt_flip(x, in[0], &rows, 1, &y));
+  TRY(tt_mul(x, y, weight, &product));
+  TRY(tt_sum(x, product, NULL, &sum));
+  TRY(tt_backward(x, sum, NULL));
+  TRY(tt_detach(x, sum, outs));
+  tt_tensor_release(y);
+  tt_tensor_release(product);
+  tt_tensor_release(sum);
+  *n_outs = 1;
+  return TT_OK;
+}
+
+static tt_tensor* ramp(int64_t rows, int64_t columns, double from) {
+  tt_tensor* t;
+  float* data;
+  int64_t i;
+  OK(tt_zeros(c, SHAPE(rows, columns), NULL, &t));
+  data = tt_tensor_data(t);
+  for (i = 0; i < rows * columns; i++) data[i] = (float)(from + (double)i * 1e-4);
+  return t;
+}
+
+/* Values of a result, a written input and where the operator has seen x. */
+static void check_bound(tt_compiled* f, tt_tensor* x, tt_tensor* w, int where) {
+  tt_tensor *want, *sum, *got;
+  OK(tt_mul_f64(c, x, -2, &want));
+  OK(tt_exp(c, want, &want));
+  OK(tt_add(c, w, x, &sum));
+  got = call(f, LIST(x, w));
+  same_bits("a result", got, want);
+  same_bits("a written input", w, sum);
+  assert_int_equal(seen == tt_tensor_data(x), where);
+}
+
+static void test_bound(void** state) {
+  static const tt_op_def def = {
+      .struct_size = sizeof def, .schema = "peek(x: Tensor) -> Tensor", .compute = peek};
+  enum { kRows = 64, kColumns = 96 };
+  tt_tensor *x, *w = ramp(kRows, kColumns, 7), *all, *flip, *grad;
+  const int64_t rows = 0;
+  tt_compiled* f;
+  int k;
+  (void)state;
+  OK(tt_op_register(c, &def));
+  f = compile(bound, NULL, 4);
+  for (k = 0; k < 4; k++) { /* the first call records */
+    x = ramp(kRows, kColumns, k);
+    check_bound(f, x, w, 1);
+  }
+  all = ramp(kRows * kColumns + 1, 1, 5); /* an address that is not aligned is copied */
+  OK(tt_narrow(c, all, 0, 1, kRows * kColumns, &x));
+  OK(tt_reshape(c, x, SHAPE(kRows, kColumns), &x));
+  check_bound(f, x, w, 0);
+  check_bound(f, ramp(kRows, kColumns, 2), w, 1);
+  assert_int_equal(info_of(f).n_replays, 5);
+  tt_compiled_release(f);
+  /* An input in the memory of the plan, which it writes meanwhile. */
+  f = compile(flipped, NULL, 4);
+  weight = ramp(kRows, kColumns, 3);
+  OK(tt_requires_grad_(c, weight, 1));
+  x = ramp(kRows, kColumns, 4);
+  for (k = 0; k < 4; k++) {
+    OK(tt_flip(c, x, &rows, 1, &flip));
+    call(f, LIST(x));
+    OK(tt_tensor_grad(c, weight, &grad));
+    same_bits("a gradient", grad, flip);
+    if (k) x = grad;
+  }
+  assert_int_equal(info_of(f).n_replays, 3);
+  tt_compiled_release(f);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      SCOPED(test_curves),    SCOPED(test_guards),     SCOPED(test_sizes),
-      SCOPED(test_failures),  SCOPED(test_results),    SCOPED(test_threads),
-      SCOPED(test_gradients), SCOPED(test_unrecorded), SCOPED(test_out_of_memory)};
+  const struct CMUnitTest tests[] = {SCOPED(test_curves),        SCOPED(test_guards),
+                                     SCOPED(test_sizes),         SCOPED(test_failures),
+                                     SCOPED(test_results),       SCOPED(test_threads),
+                                     SCOPED(test_gradients),     SCOPED(test_unrecorded),
+                                     SCOPED(test_out_of_memory), SCOPED(test_bound)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
