@@ -17,6 +17,9 @@ FLAGS = (
     " -fno-rtti -fno-exceptions -fno-math-errno -fno-trapping-math -ffunction-sections"
     " -DTT_ISA=baseline -DTT_HAVE_BASELINE=1 -DTT_HAVE_AVX2=0 -DTT_HAVE_AVX512=0 -Wno-psabi"
 ).split()
+# Files that CMakeLists.txt compiles for more than the baseline.
+MARCH = {"matmul/bf16.cpp": "armv8.2-a+bf16", "quant/int8_mmla.cpp": "armv8.2-a+i8mm"}
+MATRICES = ("bfmmla", "usmmla")
 # What it is, the source, the function.
 LOOPS = [
     ("packed product, f32", "matmul/f32.cpp", "micro<float, float, 12, 2, false>"),
@@ -25,9 +28,15 @@ LOOPS = [
     ("small product, f32", "matmul/small.cpp", "small_micro<float, 8, 2, false>"),
     ("convolution, f32", "conv/conv.cpp", "gather_tile<float, 9, 2>"),
     ("gradient of its weight, f32", "conv/weight.cpp", "weight_tile<float, 9, 2>"),
+    (
+        "packed product, bf16 by BFMMLA",
+        "matmul/bf16.cpp",
+        "micro<float, unsigned long, 12, 2, false>",
+    ),
+    ("product of bytes by USMMLA", "quant/int8_mmla.cpp", "int8_tiles_mmla"),
 ]
-# FMAs of 128 bits that a core begins per cycle.
-CORES = {"neoverse-n1": 2, "neoverse-v1": 4}
+# FMAs of 128 bits that a core begins per cycle, and as many products of matrices if it has them.
+CORES = {"neoverse-n1": 2, "neoverse-n2": 2, "neoverse-v1": 4}
 
 
 def compile_kernel(source, directory):
@@ -35,8 +44,9 @@ def compile_kernel(source, directory):
     out = pathlib.Path(directory) / (source.replace("/", "_") + ".o")
     if not out.exists():
         includes = [f"-I{ROOT / d}" for d in (".", "src", "include")]
-        source = ROOT / "kernels/cpu" / source
-        subprocess.run([COMPILER, *FLAGS, *includes, "-c", source, "-o", out], check=True)
+        march = [f"-march={MARCH[source]}"] if source in MARCH else []
+        path = ROOT / "kernels/cpu" / source
+        subprocess.run([COMPILER, *FLAGS, *march, *includes, "-c", path, "-o", out], check=True)
     return out
 
 
@@ -64,7 +74,7 @@ def inner_loop(obj, function):
 
 
 def fmas(loop):
-    return sum(text.startswith("fmla") for text in loop)
+    return sum(text.startswith(("fmla", *MATRICES)) for text in loop)
 
 
 def stack_accesses(loop):
@@ -72,7 +82,10 @@ def stack_accesses(loop):
 
 
 def cycles(loop, core, mca):
-    """Cycles of one iteration; branches are left out, since llvm-mca predicts none."""
+    """Cycles of one iteration, or None where the core lacks an instruction; branches are left out,
+    since llvm-mca predicts none."""
+    if core == "neoverse-n1" and any(text.startswith(MATRICES) for text in loop):
+        return None
     lines = [text for text in loop if not re.match(r"b(\.\w+)?\s", text)]
     command = [mca, "-mtriple=aarch64", f"-mcpu={core}", "-iterations=1000"]
     done = subprocess.run(
@@ -89,7 +102,8 @@ def main():
     print("No hardware was measured. `bench/mca.py` compiles the kernels with gcc 12's cross")
     print("compiler, takes the innermost loops out of the disassembly, and asks llvm-mca for their")
     print("cycles with all data in the first-level cache. The share is that of the core's FMA")
-    print("limit: 2 FMAs of 128 bits per cycle on Neoverse N1, 4 on V1. Cortex-A76 has N1's")
+    print("limit: 2 FMAs of 128 bits per cycle on Neoverse N1 and N2, 4 on V1; as many BFMMLA of")
+    print("16 products and USMMLA of 32 on N2 and V1, and none on N1. Cortex-A76 has N1's")
     print("pipelines; llvm's own model of it is that of Cortex-A57 and says nothing.")
     print("`structure.aarch64` fails if a loop accesses the stack or takes more than 2")
     print("instructions per FMA.\n")
@@ -103,7 +117,7 @@ def main():
             print(f"| {name} | {n} | {len(loop) / n:.2f} | {stack_accesses(loop)} |", end="")
             for core, limit in CORES.items():
                 took = cycles(loop, core, mca)
-                print(f" {took:.2f} | {n / limit / took:.2f} |", end="")
+                print(f" {took:.2f} | {n / limit / took:.2f} |" if took else " - | - |", end="")
             print()
 
 

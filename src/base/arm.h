@@ -5,7 +5,20 @@
 
 namespace TT_NS {
 
-// Whether there are dot products of bytes (SDOT). In os_<system>.cpp.
-bool os_has_byte_dots() noexcept;
+enum ArmFeature : uint32_t {
+  kArmByteDots = 1,      // SDOT
+  kArmByteMatrices = 2,  // SMMLA: products of 2 by 8 and 8 by 2 bytes
+  kArmBf16Matrices = 4,  // BFMMLA: of 2 by 4 and 4 by 2 bf16
+};
+
+// The features as bits, from the system. In os_<system>.cpp.
+uint32_t os_arm_features() noexcept;
+
+// Whether this processor has one; asks the system once.
+#if defined(__aarch64__)
+bool has_arm(ArmFeature) noexcept;
+#else
+constexpr bool has_arm(ArmFeature) noexcept { return false; }
+#endif
 
 }  // namespace TT_NS

@@ -87,10 +87,10 @@ bool detect_steady_ticks() { return has(leaf(0x80000007, 0).d, 8); }
 namespace {
 
 Isa detect() { return kIsaBaseline; }
-bool detect_bf16() { return false; }
+bool detect_bf16() { return has_arm(kArmBf16Matrices); }
 int32_t detect_int8() {
 #if defined(__aarch64__)
-  return int32_t(os_has_byte_dots()) << kIsaBaseline;
+  return int32_t(has_arm(kArmByteDots)) << kIsaBaseline;
 #else
   return 0;
 #endif
@@ -100,6 +100,19 @@ bool detect_steady_ticks() { return true; }
 
 }  // namespace
 
+#endif
+
+#if defined(__aarch64__)
+bool has_arm(ArmFeature feature) noexcept {
+  constexpr uint32_t kKnown = uint32_t(1) << 31;
+  static constinit uint32_t found = 0;
+  uint32_t bits = __atomic_load_n(&found, __ATOMIC_RELAXED);
+  if (!bits) {
+    bits = os_arm_features() | kKnown;
+    __atomic_store_n(&found, bits, __ATOMIC_RELAXED);
+  }
+  return (bits & feature) != 0;
+}
 #endif
 
 Isa best_isa() noexcept {
@@ -116,7 +129,7 @@ bool has_bf16_products() noexcept {
   static constinit int32_t found = -1;
   int32_t yes = __atomic_load_n(&found, __ATOMIC_RELAXED);
   if (yes < 0) {
-    yes = best_isa() == kIsaAvx512 && detect_bf16();
+    yes = best_isa() >= kBf16Isa && detect_bf16();
     __atomic_store_n(&found, yes, __ATOMIC_RELAXED);
   }
   return yes != 0;

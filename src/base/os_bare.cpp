@@ -41,7 +41,7 @@ void os_unmap(void*, size_t) noexcept {}
 void os_advise_huge(void*, size_t) noexcept {}
 
 bool os_request_amx() noexcept { return false; }
-bool os_has_byte_dots() noexcept { return false; }
+uint32_t os_arm_features() noexcept { return 0; }
 
 int32_t os_pid() noexcept { return 1; }
 int64_t os_now_ns() noexcept { return tt_bare_now_ns(); }

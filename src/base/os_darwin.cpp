@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/sysctl.h>
 #include <time.h>
 
 namespace TT_NS {
@@ -13,8 +14,16 @@ namespace TT_NS {
 void os_advise_huge(void*, size_t) noexcept {}
 
 bool os_request_amx() noexcept { return false; }
-// Apple's 64-bit processors have them, Intel's are asked otherwise.
-bool os_has_byte_dots() noexcept { return true; }
+// All of Apple's 64-bit processors have dot products; Intel's are not asked.
+uint32_t os_arm_features() noexcept {
+  const auto has = [](const char* name) {
+    int yes = 0;
+    size_t bytes = sizeof yes;
+    return sysctlbyname(name, &yes, &bytes, nullptr, 0) == 0 && yes;
+  };
+  return kArmByteDots | (has("hw.optional.arm.FEAT_I8MM") ? kArmByteMatrices : 0u) |
+         (has("hw.optional.arm.FEAT_BF16") ? kArmBf16Matrices : 0u);
+}
 
 bool os_random(void* out, size_t bytes) noexcept {
   arc4random_buf(out, bytes);

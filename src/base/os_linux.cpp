@@ -16,12 +16,16 @@ namespace TT_NS {
 
 void os_advise_huge(void* p, size_t bytes) noexcept { madvise(p, bytes, MADV_HUGEPAGE); }
 
-bool os_has_byte_dots() noexcept {
+uint32_t os_arm_features() noexcept {
 #if defined(__aarch64__)
-  constexpr unsigned long kDotProducts = 1ul << 20;  // HWCAP_ASIMDDP of asm/hwcap.h
-  return (getauxval(AT_HWCAP) & kDotProducts) != 0;
+  // HWCAP_ASIMDDP, HWCAP2_I8MM and HWCAP2_BF16 of asm/hwcap.h
+  constexpr unsigned long kDots = 1ul << 20, kByteMatrices = 1ul << 13, kBf16Matrices = 1ul << 14;
+  const unsigned long more = getauxval(AT_HWCAP2);
+  return (getauxval(AT_HWCAP) & kDots ? kArmByteDots : 0u) |
+         (more & kByteMatrices ? kArmByteMatrices : 0u) |
+         (more & kBf16Matrices ? kArmBf16Matrices : 0u);
 #else
-  return false;
+  return 0;
 #endif
 }
 

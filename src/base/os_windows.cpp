@@ -54,9 +54,12 @@ bool os_maps_pages() noexcept { return true; }
 void os_advise_huge(void*, size_t) noexcept {}
 
 bool os_request_amx() noexcept { return false; }
-bool os_has_byte_dots() noexcept {
-  constexpr DWORD kDotProducts = 43;  // PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE of newer headers
-  return IsProcessorFeaturePresent(kDotProducts) != 0;
+uint32_t os_arm_features() noexcept {
+  // PF_ARM_V82_DP_, _I8MM_ and PF_ARM_V86_BF16_INSTRUCTIONS_AVAILABLE of newer headers
+  constexpr DWORD kDots = 43, kByteMatrices = 66, kBf16Matrices = 68;
+  return (IsProcessorFeaturePresent(kDots) ? kArmByteDots : 0u) |
+         (IsProcessorFeaturePresent(kByteMatrices) ? kArmByteMatrices : 0u) |
+         (IsProcessorFeaturePresent(kBf16Matrices) ? kArmBf16Matrices : 0u);
 }
 
 int32_t os_pid() noexcept { return int32_t(GetCurrentProcessId()); }

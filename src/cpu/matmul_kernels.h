@@ -11,8 +11,8 @@ namespace TT_NS {
   int32_t matmul_tiles(const void* block, int64_t begin, int64_t end) noexcept; \
   int32_t matmul_small(const void* plan, int64_t begin, int64_t end) noexcept;  \
   int32_t matmul_rows(const void* plan, int64_t begin, int64_t end) noexcept;   \
-  /* Measures whether an fma of pairs of bf16 takes less than two of f32. */    \
-  bool matmul_bf16_pairs_pay() noexcept;                                        \
+  /* Whether a group of bf16 is multiplied faster than its elements as f32. */  \
+  bool matmul_bf16_groups_pay() noexcept;                                       \
   }
 TT_DECLARE_MATMUL(baseline)
 #if TT_HAVE_AVX2

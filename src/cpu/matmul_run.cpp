@@ -166,26 +166,26 @@ void locate(MatmulBlock& k, int64_t index) {
 }
 
 // Ways to multiply bf16 that are faster than widening, as bits; -1: not known yet.
-constexpr int32_t kPairsPay = 1;
+constexpr int32_t kGroupsPay = 1;
 constexpr int32_t kTilesPay = 2;
 constinit int32_t bf16_ways = -1;
 
-// An fma of pairs is as fast as one of f32 on some processors and takes four times as long on
-// others; two would make it useless. So it is measured, once.
+// AVX512_BF16's fma of pairs is as fast as one of f32 on some processors and takes four times as
+// long on others; two would make it useless. So it is measured, once.
 int32_t find_bf16_ways() {
-  const bool pairs = has_bf16_products() && avx512::matmul_bf16_pairs_pay();
-  return (pairs ? kPairsPay : 0) | (has_amx_products() ? kTilesPay : 0);
+  const bool groups = has_bf16_products() && avx512::matmul_bf16_groups_pay();
+  return (groups ? kGroupsPay : 0) | (has_amx_products() ? kTilesPay : 0);
 }
 
 Bf16Products bf16_products(const MatmulPlan& p, int32_t factors, Isa isa) {
-  if (factors != TT_BF16 || isa != kIsaAvx512) return kBf16Widened;
+  if (factors != TT_BF16 || isa < kBf16Isa) return kBf16Widened;
   int32_t ways = __atomic_load_n(&bf16_ways, __ATOMIC_RELAXED);
   if (ways < 0) {
     ways = find_bf16_ways();
     __atomic_store_n(&bf16_ways, ways, __ATOMIC_RELAXED);
   }
   if (ways & kTilesPay && p.m >= kMatmulAmxRows && p.k >= kMatmulAmxDepth) return kBf16Tiles;
-  return ways & kPairsPay ? kBf16Pairs : kBf16Widened;
+  return ways & kGroupsPay ? kBf16Groups : kBf16Widened;
 }
 
 // Runs matrices [begin, end) of the batch on panels in `room`. p's c may be f32 if its factors are
@@ -328,7 +328,7 @@ int32_t run_then(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on) {
 }  // namespace
 
 void assume_bf16_products(int32_t products) noexcept {
-  constexpr int32_t kWays[] = {0, kPairsPay, kTilesPay};
+  constexpr int32_t kWays[] = {0, kGroupsPay, kTilesPay};
   __atomic_store_n(&bf16_ways, products < 0 ? -1 : kWays[products], __ATOMIC_RELAXED);
 }
 

@@ -73,7 +73,7 @@ inline bool matmul_has_rows(const MatmulPlan& p) {
   return true;
 }
 
-// Sets how matrices of bf16 are multiplied on kIsaAvx512, a Bf16Products, for tests; -1: as is
+// Sets how matrices of bf16 are multiplied from kBf16Isa on, a Bf16Products, for tests; -1: as is
 // fastest. Small matrices do without tiles.
 void assume_bf16_products(int32_t products) noexcept;
 

@@ -96,8 +96,9 @@ TT_INLINE constexpr int64_t matmul_rows_unit(const MatmulPlan& p) {
   return matmul_rows_by_dot(p) ? kMatmulRowsUnit : row_bytes / kItemSize[p.dtype];
 }
 
-// How bf16 is multiplied: widened to f32, by pairs of k positions (AVX512_BF16), or by tiles (AMX).
-enum Bf16Products : int32_t { kBf16Widened, kBf16Pairs, kBf16Tiles };
+// How bf16 is multiplied: widened to f32, by groups of k positions (pairs with AVX512_BF16, quads
+// with ARM's BFMMLA), or by tiles (AMX).
+enum Bf16Products : int32_t { kBf16Widened, kBf16Groups, kBf16Tiles };
 // Panels of tiles are padded to whole tiles, and have room for that from this many rows on.
 constexpr int64_t kMatmulAmxRows = 16;
 constexpr int64_t kMatmulAmxDepth = 32;  // k positions of a tile

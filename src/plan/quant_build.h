@@ -7,19 +7,23 @@ namespace TT_NS {
 
 // Rows that packed_a has room for.
 inline int64_t int8_packed_rows(const Int8Plan& p) {
+  if (p.mmla) return round_up(p.m, int64_t(2));
   return p.amx ? round_up(p.m, int64_t(16)) : p.m;
 }
 
-// Sets sizes and stages. amx: the processor has tiles, which products of some size use. Returns the
-// bytes of workspace that place_int8 distributes, or -1 if they overflow.
-inline int64_t build_int8(Int8Plan* p, int64_t m, int64_t n, int64_t k, bool amx) {
+// Sets sizes and stages. amx: the processor has tiles, which products of some size use; mmla: it
+// has products of 2 by 8 and 8 by 2 bytes. Returns the bytes of workspace that place_int8
+// distributes, or -1 if they overflow.
+inline int64_t build_int8(Int8Plan* p, int64_t m, int64_t n, int64_t k, bool amx, bool mmla) {
   constexpr int64_t kLimit = int64_t(1) << 40;
   *p = {};
   p->m = m;
   p->n = n;
   p->k = k;
   p->amx = amx && m >= 16 && k >= 64;
+  p->mmla = mmla;
   p->quads = p->amx ? ceil_div(k, int64_t(64)) * 16 : ceil_div(k, int64_t(4));
+  if (mmla) p->quads = round_up(p->quads, int64_t(2));
   if (m > kLimit || n > kLimit || k > kLimit) return -1;
   const int64_t panels = int8_panels(*p);
   const int64_t blocks = int8_blocks(*p);

@@ -19,13 +19,17 @@ struct Int8Plan {
   bool a_unsigned, b_unsigned;
   int32_t vnni;           // (CPU) bit i: kernels of Isa i may use dot products of bytes
   bool amx;               // (CPU) kernels of AVX-512 may use tiles; quads is a multiple of 16 then
+  bool mmla;              // (CPU) products of 2 by 8 and 8 by 2 bytes are used; quads is even then
   const int32_t* a_zero;  // zero point of a's rows, a_zero_step apart; NULL: 0
   const int32_t* b_zero;  // of b's columns
   int64_t a_zero_step, b_zero_step;
-  int8_t* packed_a;   // [m][quads][4], zeros behind k; with amx, room for whole tiles of 16 rows
-  uint8_t* packed_b;  // [panels][quads][kInt8Panel][4]
-  int32_t* a_sum;     // [m] of packed_a
-  int32_t* b_sum;     // [panels * kInt8Panel] of packed_b
+  // [m][quads][4], zeros behind k; with amx, room for whole tiles of 16 rows; with mmla
+  // [m / 2][quads / 2][2][8] and room for an even number of rows
+  int8_t* packed_a;
+  uint8_t*
+      packed_b;    // [panels][quads][kInt8Panel][4]; with mmla [panels][quads / 2][kInt8Panel][8]
+  int32_t* a_sum;  // [m] of packed_a
+  int32_t* b_sum;  // [panels * kInt8Panel] of packed_b
   // Without a_scale the result is int32; with it, float32:
   // sum * (a_scale[i] * b_scale[j]) + bias.
   const float* a_scale;

@@ -1,4 +1,4 @@
-// Products of bytes by the tiles of AMX, of the processor or emulated, against sums of ints.
+// Products of bytes by what this processor has, or by emulated tiles of AMX, against sums of ints.
 #include "tt.h"
 
 #include "base/amx.h"
@@ -81,8 +81,8 @@ TEST_F(Int8Amx, EqualsSums) {
   for (tt_dtype of_a : {TT_I8, TT_U8})
     for (tt_dtype of_b : {TT_I8, TT_U8})
       for (bool transposed : {false, true})
-        for (int64_t m : {16, 17, 48, 79})
-          for (int64_t k : {64, 65, 200})
+        for (int64_t m : {1, 3, 16, 17, 48, 79})
+          for (int64_t k : {5, 8, 64, 65, 200})
             ASSERT_NO_FATAL_FAILURE(check(m, m == 48 ? 64 : 33, k, of_a, of_b, transposed));
 }
 

@@ -46,14 +46,14 @@ bool prepare_amx() {
 #endif
 }
 
-constexpr const char* kWays[] = {"", " by pairs", " by tiles"};
+constexpr const char* kWays[] = {"", " by groups", " by tiles"};
 
 std::vector<Variant> variants(int32_t dtype) {
   static const bool amx = prepare_amx();
   std::vector<Variant> list;
   for (Isa isa : isas()) list.push_back({isa, kBf16Widened});
   if (dtype != TT_BF16) return list;
-  if (has_bf16_products()) list.push_back({kIsaAvx512, kBf16Pairs});
+  if (has_bf16_products()) list.push_back({kBf16Isa, kBf16Groups});
   if (amx) list.push_back({kIsaAvx512, kBf16Tiles});
   return list;
 }
@@ -543,6 +543,27 @@ TEST(Matmul, RoundingOfBf16IsBounded) {
         });
       }
     }
+}
+
+// Instructions that multiply groups take subnormal factors as 0; widened ones are kept.
+TEST(Matmul, Bf16UsesGroups) {
+  if (!has_bf16_products()) return;
+  constexpr int64_t kSize = 260;  // too large for the paths that widen
+  Matrix a = make(TT_BF16, {kSize, kSize}, kRowMajor);
+  Matrix b = make(TT_BF16, {kSize, kSize}, kRowMajor);
+  Matrix c = make(TT_BF16, {kSize, kSize}, kRowMajor);
+  for_each_index(a.size, [&](const auto& i) {
+    put(a.at(i), TT_BF16, 0x1p-130);
+    put(b.at(i), TT_BF16, 0x1p100);
+  });
+  MatmulPlan plan;
+  matmul_build(&plan, TT_BF16, a.operand(), b.operand(), nullptr, c.operand(), kMatmulOne, {});
+  Workspace workspace;
+  plan.workspace = workspace.get(matmul_workspace_bytes(plan));
+  ASSERT_EQ(run_variant(plan, {kBf16Isa, kBf16Groups}), TT_OK);
+  ASSERT_EQ(get(c.at({3, 5}), TT_BF16).real(), 0);
+  ASSERT_EQ(run_variant(plan, {kBf16Isa, kBf16Widened}), TT_OK);
+  ASSERT_EQ(get(c.at({3, 5}), TT_BF16).real(), kSize * 0x1p-30);
 }
 
 #if TT_AMX_EMULATOR

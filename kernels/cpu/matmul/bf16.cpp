@@ -1,5 +1,6 @@
-// Matmul of bf16 by AVX512_BF16, whose fma takes two k positions at once. Without it, or where that
-// fma is slow, the units of f32.cpp are called, which widen to f32.
+// Matmul of bf16 by AVX512_BF16, whose fma takes two k positions at once, or by ARM's BFMMLA, which
+// takes four. Without them, or where that fma is slow, the units of f32.cpp are called, which widen
+// to f32.
 #include "kernels/cpu/matmul/bf16_pack.h"
 #include "kernels/cpu/matmul/packed.h"
 
@@ -29,8 +30,15 @@ TT_ISA_END
 #endif
 
 TT_ENTRY_BEGIN
-#if TT_PAIR_DOT
-bool matmul_bf16_pairs_pay() noexcept {
+#if TT_MMLA_BF16
+// Neoverse V1 and N2 begin as many BFMMLA per cycle as FMAs, each with four times the products.
+bool matmul_bf16_groups_pay() noexcept { return true; }
+TT_MATMUL_DEFINE_PACKED(matmul_bf16_groups, Bf16, float, Bf16Quad)
+void matmul_bf16_groups_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
+  tile_units<float, float, Bf16Quad>(k, begin, end);
+}
+#elif TT_PAIR_DOT
+bool matmul_bf16_groups_pay() noexcept {
   int64_t pairs = INT64_MAX;
   int64_t floats = INT64_MAX;
   for (int i = 0; i < 16; i++) {  // the least of several, which nothing interrupts
@@ -39,19 +47,19 @@ bool matmul_bf16_pairs_pay() noexcept {
   }
   return pairs < 2 * floats;
 }
-TT_MATMUL_DEFINE_PACKED(matmul_bf16_pairs, Bf16, float, Bf16Pair)
-void matmul_bf16_pairs_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
+TT_MATMUL_DEFINE_PACKED(matmul_bf16_groups, Bf16, float, Bf16Pair)
+void matmul_bf16_groups_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
   tile_units<float, float, Bf16Pair>(k, begin, end);
 }
 #else
-bool matmul_bf16_pairs_pay() noexcept { return false; }
-void matmul_bf16_pairs_pack(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
+bool matmul_bf16_groups_pay() noexcept { return false; }
+void matmul_bf16_groups_pack(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
   matmul_bf16_pack(k, begin, end);
 }
-void matmul_bf16_pairs_tiles(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
+void matmul_bf16_groups_tiles(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
   matmul_bf16_tiles(k, begin, end);
 }
-void matmul_bf16_pairs_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
+void matmul_bf16_groups_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
   matmul_f32_tiles(k, begin, end);
 }
 #endif

@@ -23,8 +23,8 @@ constexpr bool kIntegerProducts = !TT_MINIMAL;
       if (is_built(TT_BF16) && k.bf16 == kBf16Tiles) {    \
         TT_CASE(true, bf16_amx, stage)                    \
       }                                                   \
-      if (is_built(TT_BF16) && k.bf16 == kBf16Pairs) {    \
-        TT_CASE(true, bf16_pairs, stage)                  \
+      if (is_built(TT_BF16) && k.bf16 == kBf16Groups) {   \
+        TT_CASE(true, bf16_groups, stage)                 \
       }                                                   \
       TT_CASE(is_built(TT_BF16), bf16, stage)             \
     default: return TT_NOT_IMPLEMENTED;                   \
@@ -39,7 +39,7 @@ int32_t matmul_tiles(const void* block, int64_t begin, int64_t end) noexcept {
   const MatmulBlock& k = *static_cast<const MatmulBlock*>(block);
   if (is_built(TT_BF16) && k.bf16 != kBf16Widened && k.plan->dtype == TT_F32) {
     if (k.bf16 == kBf16Tiles) matmul_bf16_amx_sums(k, begin, end);
-    else matmul_bf16_pairs_sums(k, begin, end);
+    else matmul_bf16_groups_sums(k, begin, end);
     return TT_OK;
   }
   TT_DISPATCH(tiles, k.plan->dtype)

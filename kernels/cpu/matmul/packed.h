@@ -3,11 +3,12 @@
 //
 //   panel of a: [nk][kMr]     panel of b: [nk][kNr]     tile of c: [kMr][kNr]
 //
-// S: stored type; T: compute type; P: packed type, which is T, or Bf16Pair for two k positions that
-// one instruction multiplies and adds.
+// S: stored type; T: compute type; P: packed type, which is T, or Bf16Pair or Bf16Quad for two or
+// four k positions that one instruction multiplies and adds.
 #pragma once
 
 #include "kernels/cpu/matmul/epilogue.h"
+#include "kernels/cpu/simd/mmla.h"
 
 TT_ISA_BEGIN
 
@@ -23,6 +24,11 @@ template <> constexpr int kPanelRows<Bf16Pair> = kMaxMr;
 // Elements of P for nk k positions.
 template <class P> TT_INLINE int64_t packed_depth(int64_t nk) { return nk; }
 template <> TT_INLINE int64_t packed_depth<Bf16Pair>(int64_t nk) { return (nk + 1) / 2; }
+#if TT_MMLA_BF16
+template <> constexpr int kPanelRows<Bf16Quad> = kMaxMr;
+template <> constexpr int kNr<Bf16Quad> = kNr<float>;
+template <> TT_INLINE int64_t packed_depth<Bf16Quad>(int64_t nk) { return (nk + 3) / 4; }
+#endif
 
 template <class T, class P> struct MicroArgs {
   int64_t nk;  // elements of P along k
@@ -61,11 +67,57 @@ template <class P, int kMr> struct RowFactors {
   }
 };
 
+#if TT_MMLA_BF16
+// micro() of quads: accumulators are 2 by 2, and an odd last row has a pair of its own.
+template <class T, int kMr, int kVecs>
+TT_INLINE void micro_quads(const MicroArgs<T, Bf16Quad>& args) {
+  using Quads = Vec<Bf16Quad>;
+  constexpr int kRowPairs = (kMr + 1) / 2;
+  constexpr int kColPairs = 2 * kVecs;
+  const Bf16Quad *a = args.a, *b = args.b;
+  const char* next = args.next;
+  const T* fetch = args.out;
+  const T* const last = args.out + (kMr - 1) * args.ld;
+  Vec<T> acc[kRowPairs][kColPairs] = {};
+  for (int64_t p = args.nk; p > 0; p--, a += kMr, b += 2 * kColPairs) {
+    Quads cols[kColPairs];
+    TT_UNROLL
+    for (int c = 0; c < kColPairs; c++) cols[c] = load(b + 2 * c);
+    if (p % kFetchEvery == 0) {
+      __builtin_prefetch(next, 0, 2);
+      next += 64;
+      __builtin_prefetch(fetch, 1);
+      fetch = fetch == last ? last : fetch + args.ld;
+    }
+    TT_UNROLL
+    for (int r = 0; r < kRowPairs; r++) {
+      if (r >= 2) __asm__ volatile("" : : : "memory");  // two rows wait in registers, not all
+      const Quads rows = 2 * r + 1 < kMr ? load(a + 2 * r) : Quads{a[2 * r]};
+      TT_UNROLL
+      for (int c = 0; c < kColPairs; c++) acc[r][c] = fma(rows, cols[c], acc[r][c]);
+    }
+  }
+  TT_UNROLL
+  for (int i = 0; i < kMr; i++) {
+    TT_UNROLL
+    for (int v = 0; v < kVecs; v++) {
+      const Vec<T> x = acc[i / 2][2 * v], y = acc[i / 2][2 * v + 1];
+      const Vec<T> sums = i % 2 ? __builtin_shufflevector(x, y, 2, 3, 6, 7)
+                                : __builtin_shufflevector(x, y, 0, 1, 4, 5);
+      T* to = args.out + i * args.ld + v * kLanes<T>;
+      store(to, args.add ? load(to) + sums : sums);
+    }
+  }
+}
+#endif
+
 // out (kMr, kVecs vectors) = or += a·b. kCopy: b is the operand itself, and is packed on the way,
 // which costs nothing here but would in a pass of its own.
 template <class T, class P, int kMr, int kVecs, bool kCopy>
 void micro(const MicroArgs<T, P>& args) {
-  static_assert(sizeof(T) == sizeof(P));
+#if TT_MMLA_BF16
+  if constexpr (sizeof(P) > sizeof(T)) return micro_quads<T, kMr, kVecs>(args);
+#endif
   constexpr int kL = kLanes<T>;
   const P *a = args.a, *b = args.b;
   P* copy = args.copy;
@@ -161,7 +213,7 @@ TT_INLINE PanelRange col_block(const MatmulBlock& k, int64_t at) {
 }
 // Columns of a panel, rounded up to whole vectors.
 template <class T> TT_INLINE int panel_width(int64_t cols) {
-  return cols > kLanes<T> ? kNr<T> : kLanes<T>;
+  return cols > kNr<T> / kNv ? kNr<T> : kNr<T> / kNv;
 }
 
 // True iff the first row panel's micro-kernels pack this panel of b.
@@ -304,15 +356,15 @@ TT_ENTRY_BEGIN
 TT_MATMUL_UNITS(matmul_f32)
 TT_MATMUL_UNITS(matmul_f16)
 TT_MATMUL_UNITS(matmul_bf16)
-TT_MATMUL_UNITS(matmul_bf16_pairs)
+TT_MATMUL_UNITS(matmul_bf16_groups)
 TT_MATMUL_UNITS(matmul_bf16_amx)
 TT_MATMUL_UNITS(matmul_f64)
 TT_MATMUL_UNITS(matmul_i32)
 TT_MATMUL_UNITS(matmul_i64)
 TT_MATMUL_UNITS(matmul_c64)
 TT_MATMUL_UNITS(matmul_c128)
-// Tiles of Bf16Pair whose sums are stored in a c of f32.
-void matmul_bf16_pairs_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept;
+// Tiles of groups of bf16 whose sums are stored in a c of f32.
+void matmul_bf16_groups_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept;
 void matmul_bf16_amx_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept;
 TT_ENTRY_END
 

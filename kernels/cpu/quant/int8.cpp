@@ -1,6 +1,7 @@
 // int8_matmul: products of matrices of 8-bit integers. Every instruction set gives the same
 // integers.
 #include "kernels/cpu/quant/int8_tile.h"
+#include "kernels/cpu/simd/mmla.h"
 
 TT_ISA_BEGIN
 
@@ -104,10 +105,36 @@ void pack_columns(const Int8Plan& p, int64_t panel) {
   }
 }
 
+#if TT_MMLA
+// Half of a pair of rows: [quads / 2][8], 16 bytes apart.
+void pack_row_of_pair(const Int8Plan& p, int64_t i, uint8_t flip) {
+  const char* from = p.a + i * p.a_row;
+  int8_t* to = p.packed_a + i / 2 * 2 * p.quads * 4 + i % 2 * 8;
+  uint32_t sum = 0;
+  for (int64_t k = 0; k < p.quads * 4; k += 8, to += 16) {
+    const int64_t left = clamp<int64_t>(p.k - k, 0, 8);
+    uint64_t group = 0;
+    if (p.a_k == 1 && left == 8) {
+      __builtin_memcpy(&group, from + k, 8);
+      group ^= flip * 0x0101010101010101u;
+    } else {
+      for (int64_t e = 0; e < left; e++)
+        group |= uint64_t(uint8_t(from[(k + e) * p.a_k]) ^ flip) << 8 * e;
+    }
+    __builtin_memcpy(to, &group, 8);
+    for (int e = 0; e < 8; e++) sum += uint32_t(int32_t(to[e]));
+  }
+  p.a_sum[i] = int32_t(sum);
+}
+#endif
+
 void pack_row(const Int8Plan& p, int64_t i) {
   const char* from = p.a + i * p.a_row;
   int8_t* to = p.packed_a + i * p.quads * 4;
   const uint8_t flip = p.a_unsigned ? 128 : 0;
+#if TT_MMLA
+  if (p.mmla) return pack_row_of_pair(p, i, flip);
+#endif
   if (p.a_k == 1) {
     for (int64_t k = 0; k < p.k; k++) to[k] = int8_t(uint8_t(from[k]) ^ flip);
   } else {
@@ -119,20 +146,29 @@ void pack_row(const Int8Plan& p, int64_t i) {
   p.a_sum[i] = int32_t(sum);
 }
 
+#if TT_MMLA
+// Turns [quads][kInt8Panel][4] to [quads / 2][kInt8Panel][8].
+void pair_panel(const Int8Plan& p, int64_t panel) {
+  char* at = reinterpret_cast<char*>(p.packed_b) + panel * kInt8Panel * p.quads * 4;
+  for (int64_t q = 0; q < p.quads; q += 2, at += kInt8Panel * 8) pair_quads<int(kInt8Panel)>(at);
+}
+#endif
+
 void pack(const Int8Plan& p, int64_t begin, int64_t end) {
   const int64_t panels = int8_panels(p);
   for (int64_t u = begin; u < end; u++) {
-    const bool full = (u + 1) * kInt8Panel <= p.n;
-    if (u < panels && p.b_k == 1) {
-      pack_columns(p, u);
-    } else if (u < panels && p.b_col == 1 && full) {
-      pack_rows(p, u);
-    } else if (u < panels) {
-      pack_panel(p, u);
-    } else {
+    if (u >= panels) {
       const int64_t i = (u - panels) * kInt8Rows;
       for (int64_t r = i; r < min(i + kInt8Rows, p.m); r++) pack_row(p, r);
+      continue;
     }
+    const bool full = (u + 1) * kInt8Panel <= p.n;
+    if (p.b_k == 1) pack_columns(p, u);
+    else if (p.b_col == 1 && full) pack_rows(p, u);
+    else pack_panel(p, u);
+#if TT_MMLA
+    if (p.mmla) pair_panel(p, u);
+#endif
   }
 }
 
@@ -141,8 +177,17 @@ TT_ISA_END
 TT_ENTRY_BEGIN
 TT_KERNEL(int8_matmul)(const void* plan, int64_t begin, int64_t end) noexcept {
   const Int8Plan& p = *static_cast<const Int8Plan*>(plan);
-  if (p.run.stage == 0) pack(p, begin, end);
-  else if (!int8_tiles_amx(p, begin, end) && !int8_tiles_vnni(p, begin, end))
+  if (p.run.stage == 0) {
+    pack(p, begin, end);
+    return TT_OK;
+  }
+#if TT_MMLA
+  if (p.mmla) {
+    int8_tiles_mmla(p, begin, end);
+    return TT_OK;
+  }
+#endif
+  if (!int8_tiles_amx(p, begin, end) && !int8_tiles_vnni(p, begin, end))
     int8_tiles<DotByWords, TT_VEC_BYTES == 64 ? 6 : 2>(p, begin, end);
   return TT_OK;
 }

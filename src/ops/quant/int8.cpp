@@ -1,5 +1,6 @@
 // Products of 8-bit integers: int_mm, and linear and conv2d of quantised tensors.
 #include "base/amx.h"
+#include "base/arm.h"
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
@@ -47,7 +48,8 @@ class Product {
  private:
   static int64_t build(Int8Plan* p, int64_t m, int64_t n, int64_t k, Device device) {
     const bool amx = device.type == TT_CPU && has_amx_products();
-    const int64_t bytes = build_int8(p, m, n, k, amx);
+    const bool mmla = device.type == TT_CPU && has_arm(kArmByteMatrices);
+    const int64_t bytes = build_int8(p, m, n, k, amx, mmla);
     if (bytes < 0)
       fail_arg(TT_SHAPE, "weight", "the product of [{},{}] and [{},{}] is too large", m, k, k, n);
     return bytes;
