@@ -1,4 +1,5 @@
 // Scaled dot-product attention.
+#include "base/amx.h"
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
@@ -47,6 +48,8 @@ static void fill_plan(AttentionPlan* p, const Tensor& q, const Tensor& k, const 
   p->value_width = v.size(3);
   p->scale = scale;
   p->causal = causal;
+  p->tiles = q.dtype == Dtype::kBF16 && q.device.type == TT_CPU && ctx().isa == kIsaAvx512 &&
+             has_amx_products();
   p->q = rows_of(q);
   p->k = rows_of(k);
   p->v = rows_of(v);

@@ -29,6 +29,7 @@ struct AttentionPlan {
   int64_t batch, heads, key_heads, queries, keys, width,
       value_width;  // query head h reads key head h / (heads / key_heads)
   double scale;
+  bool tiles;   // (CPU) bf16 is multiplied by tiles of AMX
   bool causal;  // query i attends to keys 0 … i
   AttentionRows q, k, v, out, grad;
   const char* mask;

@@ -109,6 +109,20 @@ inline ConvBlocks conv_plane_blocks(int64_t pixels, int64_t item_size) {
   return b;
 }
 
+// Multiples of 32, the height of two tiles.
+inline ConvBlocks conv_tile_blocks(int64_t pixels) {
+  ConvBlocks b;
+  b.count = ceil_div(pixels, kConvTilesRows);
+  if (b.count < 8 && pixels >= 128) b.count = min<int64_t>(pixels / 64, 8);
+  b.rows = b.count ? round_up(ceil_div(pixels, b.count), int64_t(32)) : 0;
+  return b;
+}
+// Returns whether tiles of AMX pay, as for products: with a whole one of each operand. terms: of a
+// sum of the result.
+inline bool conv_fills_tiles(int64_t rows, int64_t cols, int64_t terms) {
+  return rows >= 16 && cols >= 16 && terms >= kConvTilesStep;
+}
+
 constexpr int64_t kConvDirectPixels = 16;  // of a row of y, at least: a vector
 constexpr int64_t kConvDirectRows = 4;     // of a unit
 
@@ -159,6 +173,14 @@ inline void build_conv_units(ConvPlan* p, int64_t phases, int64_t phase_pixels) 
       units[0] = 1;
       units[1] = s.n * p->pixels.blocks.count;
       return;
+    case kConvTiles:
+      p->tiles.blocks = conv_tile_blocks(phase_pixels);
+      p->tiles.col_blocks = ceil_div(conv_cols(s, p->mode), kConvTilesCols);
+      p->tiles.steps = p->gather.taps[0] * p->gather.taps[1] * p->gather.taps[2] *
+                       ceil_div(p->gather.run, kConvTilesStep);
+      units[0] = col_blocks;
+      units[1] = phases * p->tiles.blocks.count * s.groups * p->tiles.col_blocks;
+      return;
   }
 }
 
@@ -170,9 +192,9 @@ inline void join_conv_columns(ConvPlan* p, int64_t threads) {
 }
 
 // channels_first: dst may have channels first, and does if the path is kConvPlanes.
-// direct: the path is kConvDirect.
+// direct: the path is kConvDirect; tiles: kConvTiles.
 inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode mode,
-                       bool channels_first, bool direct = false) {
+                       bool channels_first, bool direct = false, bool tiles = false) {
   p->s = s;
   p->dtype = dtype;
   p->mode = mode;
@@ -188,7 +210,9 @@ inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode 
     phases *= p->phases[d];
     phase_pixels *= ceil_div(grid[d], p->phases[d]);
   }
-  p->path = direct ? kConvDirect : pick_conv_path(s, mode, phases, phase_pixels, channels_first);
+  p->path = pick_conv_path(s, mode, phases, phase_pixels, channels_first);
+  if (direct) p->path = kConvDirect;
+  if (tiles) p->path = kConvTiles;
   const bool reads_y = mode == kConvData && p->path != kConvScatter;
   p->gather = reads_y ? conv_gather_y(s) : conv_gather_x(s, conv_merged_width(s));
   // Rows of a tile then reach the padding above and below an image together.
@@ -210,6 +234,7 @@ inline int64_t conv_packed_bytes(const ConvPlan& p, int64_t item_size) {
     case kConvColumns: return p.run.units[1] * kConvDepth * kConvCols * item_size;
     case kConvDepthwise: return p.s.taps() * p.s.groups * item_size;
     case kConvScatter: return round_up(p.s.taps() * p.s.ci, kConvCols) * p.s.co * item_size;
+    case kConvTiles: return p.run.units[0] * p.tiles.steps * kConvTilesStep * kConvCols * item_size;
     default: return round_up(p.s.groups * round_up(cols, kConvCols) * terms * item_size, 64);
   }
 }
@@ -247,6 +272,7 @@ inline void build_conv_weight(ConvWeightPlan* p, const ConvShape& s, int32_t dty
   p->gather = conv_gather_x(s, merged_width);
   p->depthwise = conv_depthwise(s);
   p->channels_first = false;
+  p->tiles = false;
   const int64_t pixels = conv_pixels(s, s.y);
   const int64_t cols = round_up(s.co, kConvCols);
   // Splits are added at the end: at most 8 with 8 MiB in total, of at least two chunks of pixels

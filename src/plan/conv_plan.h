@@ -63,6 +63,13 @@ constexpr int64_t kConvChunk = 256;       // pixels that a tile of the weight's 
 // two vectors per pixel.
 constexpr int64_t kConvPlaneRoom = (kConvPlaneBytes + 64) * kConvCols;
 constexpr int64_t kConvEdgeRoom = kConvChunk * 128;
+// Tiles of AMX: terms or pixels of a tile, rows and columns of a unit; bytes of rooms: its sums and
+// 32 windows of at most kConvDepth terms; its columns of y and 32 channels of x for a chunk.
+constexpr int64_t kConvTilesStep = 32;
+constexpr int64_t kConvTilesRows = 224;
+constexpr int64_t kConvTilesCols = 256;
+constexpr int64_t kConvTilesRoom = kConvTilesRows * kConvTilesCols * 4 + 32 * 864 * 2;
+constexpr int64_t kConvWeightTilesRoom = (kConvTilesCols + 32) * kConvChunk * 2;
 
 // The algorithm of a convolution, chosen by pick_conv_path(); kernels/cpu/conv/conv.cpp has a
 // struct per path. A phase is the set of result pixels whose windows see the same taps: all pixels
@@ -74,6 +81,7 @@ enum ConvPath : int32_t {
   kConvDepthwise,  // groups of one channel: vectors run across groups
   kConvScatter,    // x with few channels from y: products of y's pixels are added into an image
   kConvDirect,     // few columns, channels first: vectors of pixels, read where they are
+  kConvTiles,      // bf16 by tiles of AMX; the bias is f32
 };
 
 // Pixels of a phase, split into `count` blocks of `rows`, at most kConvRows each.
@@ -100,6 +108,15 @@ struct ConvDepthwise {
 // kConvDirect has `pixels`, too, with rows of y in place of pixels: stage 0 is one unit, stage 1
 // [images][blocks]; src has channels first, and packed is [tiles of kConvInterleavedCols, 2 or 1
 // columns][k1][k2][ci][columns of the tile].
+// Stage 0: [groups][columns / 32]. Stage 1: [phases][pixel blocks][groups][column blocks]. packed
+// is [groups][panels of 32 columns][steps][16 pairs of terms][32 columns]; terms are those of the
+// phases, one after the other. The weight is [co][taps][ci] in memory.
+struct ConvTiles {
+  ConvBlocks blocks;
+  int64_t col_blocks;  // of kConvTilesCols
+  int64_t steps;       // of a panel, at most
+  Rooms rooms;         // kConvTilesRoom
+};
 // Stage 0: one unit. Stage 1: images.
 struct ConvScatter {
   char* images;  // conv_image_bytes(): [n][x0][x1] rows with their padding
@@ -111,7 +128,7 @@ struct ConvPlan {
   Stages run;
   ConvShape s;
   ConvGather gather;
-  int32_t dtype;  // f32 f64 i64
+  int32_t dtype;  // f32 f64 i64; bf16 if path is kConvTiles
   ConvMode mode;
   ConvPath path;
   bool channels_first;    // src and dst have channels first; devices only
@@ -122,6 +139,7 @@ struct ConvPlan {
   ConvColumns columns;
   ConvDepthwise depthwise;
   ConvScatter scatter;
+  ConvTiles tiles;
   const char* src;
   const char* weight;
   int64_t w_co, w_ci, w_k[kConvDims];  // element strides of the weight
@@ -154,7 +172,8 @@ struct ConvWeightPlan {
   int64_t splits, tap_blocks, col_blocks;
   bool depthwise;
   bool channels_first;  // src and y have channels first; devices only
-  Rooms rooms;          // kConvEdgeRoom; none if depthwise
+  bool tiles;           // src and y are bf16, for tiles of AMX; dtype is f32
+  Rooms rooms;          // kConvEdgeRoom, kConvWeightTilesRoom if tiles; none if depthwise
   const char* src;
   const char* y;
   char* dst;

@@ -67,7 +67,7 @@ TT_NOINLINE void attend_query_block(const AttentionPlan& p, int64_t unit, char* 
   attention_transpose_scaled(q,
                              attention_rows(rows_at(p.q, block.batch, block.head, block.query),
                                             p.q.row, block.queries, width, p.dtype, acc),
-                             block.queries, block.lanes, width, T(p.scale));
+                             block.queries, block.lanes, width, attention_q_scale<T>(p));
   for (block.key = 0; block.key < end; block.key += kAttentionKeys) {
     block.keys = min(kAttentionKeys, end - block.key);
     const T* keys_here = attention_rows(rows_at(p.k, block.batch, key_head, block.key), p.k.row,
@@ -81,7 +81,7 @@ TT_NOINLINE void attend_query_block(const AttentionPlan& p, int64_t unit, char* 
     }
     const T* values = attention_rows(rows_at(p.v, block.batch, key_head, block.key), p.v.row,
                                      block.keys, value_width, p.dtype, v);
-    attention_multiply(block.key ? fresh : acc, s, 1, block.lanes, values, block.queries,
+    attention_multiply(p, block.key ? fresh : acc, s, 1, block.lanes, values, block.queries,
                        value_width, block.keys, false);
     if (block.key) rescale_and_add(acc, fresh, r.rescale, block.queries, value_width);
   }

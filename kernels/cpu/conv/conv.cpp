@@ -14,12 +14,15 @@
 // depthwise  a block of pixels, all groups         [taps][groups]       in place
 // scatter    an image (scatter.h)                  packed in stage 0    added to a padded image
 // direct     rows of pixels (direct.h, AVX-512)    packed in stage 0    in place, channels first
+// tiles      a block of pixels, many columns       packed in stage 0    in place, bf16
+//            (bf16_amx.cpp)
 #if defined(__GNUC__) && !defined(__clang__)
 // gcc 12 warns of its own AVX-512 intrinsics (bug 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #include "kernels/cpu/conv/conv_tile.h"
 #if TT_VEC_BYTES == 64
+#include "kernels/cpu/conv/bf16_amx.h"
 #include "kernels/cpu/conv/direct.h"
 #endif
 #include "kernels/cpu/conv/pack_weight.h"
@@ -251,6 +254,7 @@ template <class T> int32_t conv_of(const ConvPlan& p, int64_t begin, int64_t end
 #else
       return TT_INTERNAL;
 #endif
+    case kConvTiles: return TT_INTERNAL;  // has no T
   }
   return TT_OK;
 }
@@ -267,6 +271,9 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(conv)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ConvPlan& p = *static_cast<const ConvPlan*>(plan);
+#if TT_VEC_BYTES == 64
+  if (p.path == kConvTiles) return conv_bf16_amx(p, begin, end), TT_OK;
+#endif
   if (p.dtype == TT_F32) return conv_of<float>(p, begin, end);
   if (is_dtype(p.dtype, TT_F64)) return conv_of<double>(p, begin, end);
 #if TT_VEC_BYTES > 16

@@ -18,7 +18,7 @@ TT_ISA_BEGIN
 struct ConvWalk {
   int64_t size[kConvDims];
   int64_t at[kConvDims];
-  int64_t image, images;
+  int64_t image = 0, images;
 
   TT_INLINE void start(const int64_t* grid, int64_t position, int64_t n = 0) {
     images = n;

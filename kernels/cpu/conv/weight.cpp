@@ -8,6 +8,7 @@
 //
 // for each tap, by chunks of kConvChunk pixels. Stage 0 makes the sums of each split of the pixels,
 // stage 1 adds the splits and writes them in the weight's layout.
+#include "kernels/cpu/conv/bf16_amx.h"
 #include "kernels/cpu/conv/indirection.h"
 #include "kernels/cpu/simd/room.h"
 
@@ -193,12 +194,19 @@ template <class T> void add_units(const ConvWeightPlan& p, int64_t begin, int64_
     const int64_t j0 = col_block * width;
     const int64_t j1 = min(j0 + width, p.s.co);
     if (j0 >= j1) continue;
+    const int64_t t0 = conv_piece(taps, p.tap_blocks, tap_block);
+    const int64_t t1 = conv_piece(taps, p.tap_blocks, tap_block + 1);
+#if TT_VEC_BYTES == 64
+    if (p.tiles) {
+      conv_weight_bf16_amx(p, {split, group, from, to, t0, t1, j0, j1});
+      continue;
+    }
+#endif
     WeightUnit<T> unit(p, split, group);
     int64_t m = from;
     do {
       const int64_t n = min(to - m, kConvChunk);
-      unit.add_pixels(m, n, conv_piece(taps, p.tap_blocks, tap_block),
-                      conv_piece(taps, p.tap_blocks, tap_block + 1), j0, j1, m == from);
+      unit.add_pixels(m, n, t0, t1, j0, j1, m == from);
       m += n;
     } while (m < to);
   }

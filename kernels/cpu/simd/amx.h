@@ -9,6 +9,7 @@
 
 #include "kernels/cpu/simd/intrinsics.h"
 #include "kernels/cpu/simd/isa.h"
+#include "kernels/cpu/simd/vec.h"
 
 #if defined(__AVX512BW__) && defined(__x86_64__)
 #define TT_AMX 1
@@ -57,6 +58,14 @@ template <int kTile> TT_INLINE void amx_store(void* p, int64_t row_bytes) {
 }
 template <int kTile> TT_INLINE void amx_zero() {
   __asm__ volatile("tilezero %%tmm%c0" : : "i"(kTile));
+}
+
+// The upper words of 16 lanes, then those of 16 more: a row of bf16 from floats.
+TT_INLINE Vec<int32_t> upper_words(Vec<int32_t> first, Vec<int32_t> second) {
+  const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  const __m512i words = _mm512_add_epi32(_mm512_mullo_epi32(lane, _mm512_set1_epi32(0x40004)),
+                                         _mm512_set1_epi32(0x30001));
+  return Vec<int32_t>(_mm512_permutex2var_epi16(__m512i(first), words, __m512i(second)));
 }
 
 // Adds the products of a tile of rows and a tile of columns to a tile of sums.

@@ -47,6 +47,9 @@ static TensorRef in_dtype(const Tensor& t, Dtype d) {
   return t.dtype == d ? TensorRef::share(&t) : cast_input(t, d);
 }
 
+// The operand of y = conv(x, w) to compute from the other two.
+enum class ConvOperand { kX, kY, kWeight };
+
 // ---- gathered ----
 
 // Whether kernels of CUDA compute, which need no memory beside their operands.
@@ -78,6 +81,16 @@ static TensorRef zero_run(int64_t n, const Conv& c) {
   TensorRef zeros = new_tensor(Ints(&n, 1), c.compute, c.device);
   if (zeros->numel) fill_elements(*zeros, 0);
   return zeros;
+}
+// Whether tiles of AMX multiply bf16, which is not converted then. `operand` is what is computed.
+static bool takes_tiles(const Conv& c, ConvOperand operand, const Tensor& a, const Tensor& b) {
+  if (a.dtype != Dtype::kBF16 || b.dtype != Dtype::kBF16) return false;
+  if (c.device.type != TT_CPU || ctx().isa != kIsaAvx512 || !has_amx_products()) return false;
+  const ConvShape& s = c.s;
+  const int64_t pixels = conv_pixels(s, operand == ConvOperand::kX ? s.x : s.y);
+  if (operand == ConvOperand::kWeight) return conv_fills_tiles(s.taps() * s.ci, s.co, pixels);
+  const ConvMode mode = operand == ConvOperand::kY ? kConvForward : kConvData;
+  return conv_fills_tiles(pixels, conv_cols(s, mode), s.taps() * conv_depth(s, mode));
 }
 // Makes rooms of `bytes` each for the threads of the pool; none for 0 bytes.
 static Workspace room_for_threads(Rooms* rooms, int64_t bytes, const Conv& c) {
@@ -121,14 +134,16 @@ static bool is_direct(const Conv& c, ConvMode mode, const Tensor& source) {
 // Computes y from x, or x from y: channels last, or first if the plan supports it.
 static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& source,
                                const Tensor& weight, const Tensor* bias) {
+  const ConvOperand operand = mode == kConvForward ? ConvOperand::kY : ConvOperand::kX;
+  const bool tiles = takes_tiles(c, operand, source, weight);
   const bool direct = is_direct(c, mode, source);
-  const Dtype d = stored_dtype(c, source);
+  const Dtype d = tiles ? source.dtype : stored_dtype(c, source);
   TensorRef src = direct ? TensorRef::share(&source) : in_layout(c, source, d);
-  TensorRef w = in_dtype(weight, d);
-  TensorRef b = bias ? cast_input(*bias, d) : TensorRef();
+  TensorRef w = tiles ? with_channels_last(weight, d) : in_dtype(weight, d);
+  TensorRef b = bias ? cast_input(*bias, tiles ? c.compute : d) : TensorRef();
   const Shape& sizes = mode == kConvForward ? c.y : c.x;
   ConvPlan plan;
-  build_conv(&plan, c.s, int32_t(d), mode, !c.last && !c.complex, direct);
+  build_conv(&plan, c.s, int32_t(d), mode, !c.last && !c.complex, direct, tiles);
   join_conv_columns(&plan, pool_threads(ctx().rt->pool));
   if (reads_planes(c, d)) {
     plan.channels_first = true;
@@ -145,6 +160,7 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
   Workspace images(conv_image_bytes(plan, out->item_size()), c.device);
   const Workspace rooms =
       room_for_threads(&plan.planes.rooms, plan.path == kConvPlanes ? kConvPlaneRoom : 0, c);
+  const Workspace tile_rooms = room_for_threads(&plan.tiles.rooms, tiles ? kConvTilesRoom : 0, c);
   set_weight_strides(&plan, *w);
   plan.src = src->data;
   plan.weight = w->data;
@@ -159,19 +175,22 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
 
 // Computes the weight's gradient from x and y's gradient, in the memory order of the weight.
 static TensorRef gathered_weight(const Conv& c, const Tensor& input, const Tensor& grad) {
+  const bool tiles = takes_tiles(c, ConvOperand::kWeight, input, grad);
   const Dtype d = stored_dtype(c, grad);
-  TensorRef x = in_layout(c, input, d);
-  TensorRef y = in_layout(c, grad, d);
+  TensorRef x = in_layout(c, input, tiles ? input.dtype : d);
+  TensorRef y = in_layout(c, grad, tiles ? grad.dtype : d);
   TensorRef out = c.weight_last ? new_last(c.w, d, c.device) : new_tensor(c.w, d, c.device);
   if (out->numel == 0) return out;
   const int64_t width = on_device(c) ? 0 : conv_merged_width(c.s);
   ConvWeightPlan plan;
   build_conv_weight(&plan, c.s, int32_t(d), out->item_size(), width);
   plan.channels_first = reads_planes(c, d);
+  plan.tiles = tiles && !plan.depthwise;
   if (width) x = padded_rows(c, *x, width);
   TensorRef zeros = zero_run(plan.depthwise ? c.s.groups : plan.gather.run, c);
   Workspace sums(conv_sums_bytes(plan, out->item_size()), c.device);
-  const Workspace rooms = room_for_threads(&plan.rooms, plan.depthwise ? 0 : kConvEdgeRoom, c);
+  const int64_t room = tiles ? kConvWeightTilesRoom : kConvEdgeRoom;
+  const Workspace rooms = room_for_threads(&plan.rooms, plan.depthwise ? 0 : room, c);
   set_weight_strides(&plan, *out);
   plan.src = x->data;
   plan.y = y->data;
@@ -338,9 +357,6 @@ static TensorRef interleaved_weight(const Conv& c, const Tensor& input, const Te
 
 // ---- the primitives ----
 
-// The operand of y = conv(x, w) to compute from the other two.
-enum class ConvOperand { kX, kY, kWeight };
-
 // kY: a = x, b = w. kX: a = y, b = w. kWeight: a = x, b = y. In dtype c.compute.
 static TensorRef compute_real(const Conv& c, ConvOperand operand, const Tensor& a, const Tensor& b,
                               const Tensor* bias) {
@@ -427,7 +443,10 @@ TensorTriple convolution_backward(Call, const Tensor& grad, const Tensor& input,
   const bool gathered = !c.complex && !is_pointwise(c, grad, input, false) &&
                         !is_interleaved(c, kConvForward) && !is_interleaved(c, kConvData);
   const bool convert = want_input && want_weight && gathered;
-  TensorRef g = convert ? in_layout(c, grad, stored_dtype(c, grad)) : TensorRef::share(&grad);
+  const bool tiles = takes_tiles(c, transposed ? ConvOperand::kY : ConvOperand::kX, grad, weight) ||
+                     takes_tiles(c, ConvOperand::kWeight, input, grad);
+  const Dtype stored = tiles ? grad.dtype : stored_dtype(c, grad);
+  TensorRef g = convert ? in_layout(c, grad, stored) : TensorRef::share(&grad);
   const Tensor& x = transposed ? *g : input;
   const Tensor& y = transposed ? input : *g;
   TensorTriple out;

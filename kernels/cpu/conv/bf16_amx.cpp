@@ -1,0 +1,347 @@
+// Convolutions of bf16 by the tiles of AMX: kConvTiles, and the sums of conv_weight if plan.tiles.
+//
+// conv            taps × channels of src               columns
+//              ┌───────────────────────┐       ┌──────────────────┐       ┌────────────┐
+//    32 pixels │ the windows of src,   │   ×   │ panels of 32, in │   =   │ sums (f32) │
+//      of dst  │ copied side by side   │       │ pairs of terms   │       └────────────┘
+//              └───────────────────────┘       └──────────────────┘
+// conv_weight                    pixels
+//              ┌───────────────────────┐       ┌──────────────────┐       ┌────────────┐
+//  32 channels │ src at a tap, turned  │   ×   │ y, in pairs of   │   =   │ sums (f32) │
+//     of src   │                       │       │ pixels           │       └────────────┘
+//              └───────────────────────┘       └──────────────────┘
+#include "kernels/cpu/conv/bf16_amx.h"
+#include "kernels/cpu/conv/conv_tile.h"
+#include "kernels/cpu/matmul/bf16_pack.h"
+#include "kernels/cpu/simd/amx.h"
+#include "kernels/cpu/simd/room.h"
+
+#if TT_AMX
+
+TT_ISA_BEGIN
+
+using Words = Vec<int32_t>;
+constexpr int64_t kStep = kConvTilesStep;
+constexpr int64_t kPanelStep = kStep / 2 * 32;  // pairs of a step of a panel of columns
+static_assert(kConvCols == kAmxBlock && kConvTilesRows % kAmxBlock == 0);
+
+// ---- conv ----
+
+// Elements between the taps of a row. Taps of kConvData are far apart in the weight, which is
+// packed tap by tap: pairs must not join two.
+TT_INLINE int64_t tap_pitch(const ConvTile<Bf16>& tile) {
+  const int64_t terms = tile.to - tile.from;
+  return tile.p.mode == kConvForward ? terms : round_up(terms, int64_t(2));
+}
+TT_INLINE int64_t steps_of(const ConvTile<Bf16>& tile) {
+  return ceil_div(tile.n_taps * tap_pitch(tile), kStep);
+}
+// Steps of the phases before this one.
+TT_NOINLINE int64_t steps_before(const ConvPlan& p, int64_t number) {
+  int64_t steps = 0;
+  for (int64_t i = 0; i < number; i++) {
+    const Phase phase(p, i);
+    ConvTile<Bf16> tile(p, phase, 0);
+    while (tile.next_terms()) steps += steps_of(tile);
+  }
+  return steps;
+}
+
+// The current terms of 32 columns of a group, from column j on.
+void pack_tile_columns(const ConvTile<Bf16>& tile, int64_t j, Bf16Pair* out) {
+  const ConvPlan& p = tile.p;
+  const int w = int(min<int64_t>(tile.cols - j, kAmxBlock));
+  const int64_t pitch = tap_pitch(tile);
+  const int64_t terms = tile.to - tile.from;
+  const Bf16* weight = reinterpret_cast<const Bf16*>(p.weight) + tile.group * p.s.co * p.w_co;
+  const auto at_tap = [&](int64_t t) {
+    int64_t offset = 0;
+    for (int d = 0; d < kConvDims; d++) offset += tile.tap[t][d] * p.w_k[d];
+    return weight + offset;
+  };
+  // The weight is [co][taps][ci] in memory: all terms of a column of kConvForward are neighbours.
+  const int64_t pairs = ceil_div(tile.n_taps * pitch, int64_t(2));
+  if (p.mode == kConvForward) {
+    pack_panel(at_tap(0) + j * p.w_co + tile.from, p.w_co, 1, w, kAmxBlock, tile.n_taps * terms,
+               out);
+  } else {
+    for (int64_t t = 0; t < tile.n_taps; t++)
+      pack_panel(at_tap(t) + j + tile.from * p.w_co, 1, p.w_co, w, kAmxBlock, terms,
+                 out + t * pitch / 2 * kAmxBlock);
+  }
+  const int64_t room = steps_of(tile) * kPanelStep;
+  __builtin_memset(out + pairs * kAmxBlock, 0, size_t(room - pairs * kAmxBlock) * sizeof(Bf16Pair));
+}
+
+// Units: [group][panels of 32 columns]; a panel holds all phases.
+void pack_tile_weight(const ConvPlan& p, int64_t begin, int64_t end) {
+  const int64_t panels = ceil_div(conv_cols(p.s, p.mode), kConvCols);
+  const int64_t phases = p.phases[0] * p.phases[1] * p.phases[2];
+  for (int64_t u = begin; u < end; u++) {
+    Bf16Pair* out = reinterpret_cast<Bf16Pair*>(p.packed) + u * p.tiles.steps * kPanelStep;
+    for (int64_t i = 0; i < phases; i++) {
+      const Phase phase(p, i);
+      ConvTile<Bf16> tile(p, phase, u / panels);
+      while (tile.next_terms()) {
+        if (tile.n_taps) pack_tile_columns(tile, u % panels * kConvCols, out);
+        out += steps_of(tile) * kPanelStep;
+      }
+    }
+  }
+}
+
+// Rows of a block: 32 windows side by side, and a vector of zeros behind each.
+constexpr int64_t kRowItems = 864;  // an odd number of cache lines
+static_assert(kRowItems >= kConvDepth + kConvTaps + 2 * kStep);
+static_assert(kConvTilesRoom >= int64_t(sizeof(float)) * kConvTilesRows * kConvTilesCols +
+                                    kAmxBlock * kRowItems * int64_t(sizeof(Bf16)));
+
+TT_INLINE void copy_terms(const Bf16* from, int64_t n, Bf16* to) {
+  for (int64_t i = 0; i < n; i += kStep)
+    store(reinterpret_cast<int32_t*>(to + i), load_words(from + i, int(min(n - i, kStep))));
+}
+// Copies the current terms of 32 rows; each tap overwrites the zeros behind the one before.
+void copy_windows(const ConvTile<Bf16>& tile, int64_t row, Bf16* out) {
+  const int64_t pitch = tap_pitch(tile);
+  const int64_t terms = tile.to - tile.from;
+  for (int64_t t = 0; t < tile.n_taps; t++) {
+    const Bf16* const* from = tile.indirection + t * kConvRows + row;
+    for (int i = 0; i < kAmxBlock; i++)
+      copy_terms(from[i] + tile.from, terms, out + i * kRowItems + t * pitch);
+  }
+  for (int i = 0; i < kAmxBlock; i++)
+    store(reinterpret_cast<int32_t*>(out + i * kRowItems + tile.n_taps * pitch), Words{});
+}
+
+struct ConvTileUnit {
+  ConvTile<Bf16> tile;
+  const Room room;
+  float* const sums;       // [rows][kConvTilesCols]
+  Bf16* const rows;        // [32][kRowItems]
+  const Bf16Pair* packed;  // the current terms of the first panel
+
+  ConvTileUnit(const ConvPlan& p, const Phase& phase, int64_t group, int64_t col_block,
+               int64_t steps)
+      : tile(p, phase, group),
+        room(p.tiles.rooms),
+        sums(room.as<float>()),
+        rows(reinterpret_cast<Bf16*>(sums + kConvTilesRows * kConvTilesCols)) {
+    tile.col_begin = col_block * kConvTilesCols;
+    tile.col_end = min(tile.col_begin + kConvTilesCols, tile.cols);
+    const int64_t panel = group * ceil_div(tile.cols, kConvCols) + tile.col_begin / kConvCols;
+    packed =
+        reinterpret_cast<const Bf16Pair*>(p.packed) + (panel * p.tiles.steps + steps) * kPanelStep;
+  }
+
+  void run() {
+    if (!tile.next_terms() || tile.n_taps == 0) {
+      __builtin_memset(sums, 0, size_t(tile.n_rows * kConvTilesCols) * sizeof(float));
+    } else {
+      const AmxTiles tiles;
+      do add_terms();
+      while (tile.next_terms());
+    }
+    for (int64_t i = 0; i < tile.n_rows; i++) finish_row(i);
+  }
+
+  // Adds the current terms to all sums.
+  void add_terms() {
+    const int64_t blocks = ceil_div(tile.n_rows, int64_t(kAmxBlock));
+    for (int64_t t = 0; tile.from == 0 && t < tile.n_taps; t++)
+      tile.source.addresses(blocks * kAmxBlock, tile.shift[t], tile.indirection + t * kConvRows);
+    AmxOperands o = {.steps = steps_of(tile),
+                     .a = rows,
+                     .a_row = kRowItems * int64_t(sizeof(Bf16)),
+                     .a_tile = kAmxRows * kRowItems * int64_t(sizeof(Bf16)),
+                     .a_step = kAmxRowBytes,
+                     .b = packed,
+                     .b_row = 2 * kAmxRowBytes,
+                     .b_tile = kAmxRowBytes,
+                     .b_step = 2 * kAmxTileBytes,
+                     .out = sums,
+                     .out_row = kConvTilesCols * int64_t(sizeof(float)),
+                     .add = !tile.first};
+    for (int64_t i = 0; i < tile.n_rows; i += kAmxBlock) {
+      copy_windows(tile, i, rows);
+      for (int64_t j = tile.col_begin; j < tile.col_end; j += kConvCols) {
+        o.b = packed + (j - tile.col_begin) / kConvCols * tile.p.tiles.steps * kPanelStep;
+        o.out = sums + i * kConvTilesCols + j - tile.col_begin;
+        amx_block<AmxBf16>(o, tile.n_rows - i > kAmxRows, tile.col_end - j > kAmxRows);
+      }
+    }
+    packed += o.steps * kPanelStep;
+  }
+
+  void finish_row(int64_t i) {
+    float* sum = sums + i * kConvTilesCols;
+    const int64_t n = tile.col_end - tile.col_begin;
+    const float* bias = reinterpret_cast<const float*>(tile.p.bias);
+    if (bias) bias += tile.group * tile.cols + tile.col_begin;
+    for (int64_t j = 0; bias && j < n; j++) sum[j] += bias[j];
+    narrow_run(sum, n, tile.out[i] + tile.col_begin);
+  }
+};
+
+// Units: [phases][blocks of rows][groups][blocks of kConvTilesCols columns].
+void conv_tile_unit(const ConvPlan& p, int64_t u) {
+  const ConvTiles& path = p.tiles;
+  const int64_t group = u / path.col_blocks % p.s.groups;
+  const int64_t block = u / path.col_blocks / p.s.groups;
+  const Phase phase(p, block / path.blocks.count);
+  const int64_t begin = block % path.blocks.count * path.blocks.rows;
+  if (begin >= phase.pixels) return;
+  const int64_t steps = steps_before(p, block / path.blocks.count);
+  ConvTileUnit unit(p, phase, group, u % path.col_blocks, steps);
+  unit.tile.set_rows(begin, min(begin + path.blocks.rows, phase.pixels));
+  unit.run();
+}
+
+// ---- conv_weight ----
+
+constexpr int64_t kChunkSteps = kConvChunk / kStep;
+static_assert(kConvWeightTilesRoom >= (kConvTilesCols + kAmxBlock) * kConvChunk * 2);
+
+struct WeightTileUnit {
+  const ConvWeightPlan& p;
+  ConvSource<Bf16, kConvChunk> source;
+  const int64_t cols, ld;
+  const Bf16* const y;
+  float* const sums;
+  const Bf16* indirection[kConvChunk + kConvSlack];  // of the current tap
+  const Room room;
+  Bf16Pair* const of_y;  // [panels][steps][16 pairs of pixels][32 columns]
+  int32_t* const of_x;   // [steps][2][16 channels][16 pairs of pixels]
+
+  WeightTileUnit(const ConvWeightPlan& plan, int64_t split, int64_t group)
+      : p(plan),
+        source(p.gather, p.src, p.zeros, group),
+        cols(p.s.co),
+        ld(round_up(cols, kConvCols)),
+        y(reinterpret_cast<const Bf16*>(p.y) + group * cols),
+        sums(reinterpret_cast<float*>(p.sums) +
+             (split * p.s.groups + group) * p.s.taps() * p.s.ci * ld),
+        room(p.rooms),
+        of_y(room.as<Bf16Pair>()),
+        of_x(reinterpret_cast<int32_t*>(of_y + kConvTilesCols * kConvChunk / 2)) {}
+
+  void pack_y(int64_t m, int64_t n, int64_t j0, int64_t j1) {
+    const int64_t row = cols * p.s.groups;
+    const int64_t pairs = ceil_div(n, int64_t(2));
+    const int64_t room_pairs = ceil_div(n, kStep) * kStep / 2;
+    Bf16Pair* out = of_y;
+    for (int64_t j = j0; j < j1; j += kAmxBlock, out += kChunkSteps * kPanelStep) {
+      pack_panel(y + m * row + j, 1, row, int(min<int64_t>(j1 - j, kAmxBlock)), kAmxBlock, n, out);
+      __builtin_memset(out + pairs * kAmxBlock, 0,
+                       size_t((room_pairs - pairs) * kAmxBlock) * sizeof(Bf16Pair));
+    }
+  }
+  // Channels [i, i + h) of the current pixels, two of which make a pair.
+  void turn_x(int64_t steps, int64_t i, int h) {
+    int32_t* out = of_x;
+    for (int64_t s = 0; s < steps; s++, out += 2 * kAmxRows * kAmxRows) {
+      const Bf16* const* from = indirection + s * kStep;
+      Words low[kAmxRows], high[kAmxRows];
+      TT_UNROLL
+      for (int q = 0; q < kAmxRows; q++) {
+        const Words even = load_words(from[2 * q] + i, h);
+        const Words odd = load_words(from[2 * q + 1] + i, h);
+        low[q] = zip_words(even, odd, 0);
+        high[q] = zip_words(even, odd, 16);
+      }
+      transpose<int32_t>(low);
+      transpose<int32_t>(high);
+      TT_UNROLL
+      for (int q = 0; q < kAmxRows; q++) {
+        store(out + q * kAmxRows, low[q]);
+        store(out + (kAmxRows + q) * kAmxRows, high[q]);
+      }
+    }
+  }
+
+  // Adds n pixels at a tap to its channels [i, i + h), columns [j0, j1).
+  void add_channels(int64_t tap, int64_t n, int64_t i, int h, int64_t j0, int64_t j1, bool first) {
+    alignas(64) float block[kAmxBlock * kAmxBlock];
+    const bool whole = h % kAmxRows == 0;
+    const int64_t steps = ceil_div(n, kStep);
+    turn_x(steps, i, h);
+    for (int64_t j = j0; j < j1; j += kAmxBlock) {
+      float* out = sums + (tap * p.gather.run + i) * ld + j;
+      const AmxOperands o = {
+          .steps = steps,
+          .a = of_x,
+          .a_row = kAmxRowBytes,
+          .a_tile = kAmxTileBytes,
+          .a_step = 2 * kAmxTileBytes,
+          .b = of_y + (j - j0) / kAmxBlock * kChunkSteps * kPanelStep,
+          .b_row = 2 * kAmxRowBytes,
+          .b_tile = kAmxRowBytes,
+          .b_step = 2 * kAmxTileBytes,
+          .out = whole ? out : block,
+          .out_row = (whole ? ld : kAmxBlock) * int64_t(sizeof(float)),
+          .add = whole && !first,
+      };
+      amx_block<AmxBf16>(o, h > kAmxRows, true);
+      for (int k = 0; !whole && k < h; k++)
+        for (int v = 0; v < kAmxBlock; v += kLanes<float>) {
+          const Vec<float> sum = load(block + k * kAmxBlock + v);
+          store(out + k * ld + v, first ? sum : sum + load(out + k * ld + v));
+        }
+    }
+  }
+
+  // Adds the n pixels from m on: taps [t0, t1), columns [j0, j1), at most kConvTilesCols.
+  void add_pixels(int64_t m, int64_t n, int64_t t0, int64_t t1, int64_t j0, int64_t j1,
+                  bool first) {
+    ConvWalk walk;
+    if (n) walk.start(p.s.y, m);
+    const int64_t* stride = p.s.stride;
+    source.clear(stride[2]);
+    for (int64_t i = 0, k; i < n; i += k, walk.advance(k)) {
+      k = walk.row(n - i);
+      source.add_line(i, k, walk.image, walk.at[0] * stride[0], walk.at[1] * stride[1],
+                      walk.at[2] * stride[2]);
+    }
+    pack_y(m, n, j0, j1);
+    for (int64_t t = t0; t < t1; t++) {
+      const ConvTap tap(t, p.gather.taps);
+      int64_t shift[kConvDims];
+      for (int d = 0; d < kConvDims; d++) shift[d] = tap.at[d] * p.s.dil[d] - p.gather.pad[d];
+      source.addresses(round_up(n, kStep), shift, indirection);
+      for (int64_t i = 0; i < p.gather.run; i += kAmxBlock)
+        add_channels(t, n, i, int(min<int64_t>(p.gather.run - i, kAmxBlock)), j0, j1, first);
+    }
+  }
+};
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+void conv_bf16_amx(const ConvPlan& p, int64_t begin, int64_t end) noexcept {
+  if (p.run.stage == 0) return pack_tile_weight(p, begin, end);
+  for (int64_t u = begin; u < end; u++) conv_tile_unit(p, u);
+}
+
+void conv_weight_bf16_amx(const ConvWeightPlan& p, const ConvWeightPart& part) noexcept {
+  const AmxTiles tiles;
+  WeightTileUnit unit(p, part.split, part.group);
+  for (int64_t j = part.j0; j < part.j1; j += kConvTilesCols) {
+    int64_t m = part.from;
+    do {
+      const int64_t n = min(part.to - m, kConvChunk);
+      unit.add_pixels(m, n, part.t0, part.t1, j, min(j + kConvTilesCols, part.j1), m == part.from);
+      m += n;
+    } while (m < part.to);
+  }
+}
+
+TT_ENTRY_END
+
+#else  // never called
+
+TT_ENTRY_BEGIN
+void conv_bf16_amx(const ConvPlan&, int64_t, int64_t) noexcept {}
+void conv_weight_bf16_amx(const ConvWeightPlan&, const ConvWeightPart&) noexcept {}
+TT_ENTRY_END
+
+#endif
