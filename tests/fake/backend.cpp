@@ -6,6 +6,7 @@
 #include "plan/attention_plan.h"
 #include "plan/backend_id.h"
 #include "plan/elementwise_plan.h"
+#include "base/os.h"
 #include "core/half.h"
 #include "cpu/matmul_run.h"
 #include "ops/gen/kernels.h"
@@ -260,10 +261,10 @@ int32_t event_elapsed(int32_t, void* start, void* end, double* ms) {
 }
 
 int32_t pinned_alloc(int32_t, size_t bytes, void** out) {
-  *out = aligned_alloc(256, (bytes + 255) / 256 * 256);
+  *out = os_alloc(bytes, 256);
   return *out ? TT_OK : TT_OOM;
 }
-void pinned_free(int32_t, void* p) { free(p); }
+void pinned_free(int32_t, void* p) { os_free(p); }
 int32_t memory_info(int32_t device, int64_t* left, int64_t* total) {
   *total = fake::capacity(device);
   *left = *total - fake::live(device);

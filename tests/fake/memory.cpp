@@ -5,10 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <map>
 #include <mutex>
+
+#ifdef _WIN32
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+#else
+#include <sys/mman.h>
+#endif
 
 namespace fake {
 
@@ -43,16 +49,37 @@ Memory& memory() {
   abort();
 }
 
-void protect(Memory& m, size_t from, int mode) {
-  if (m.used > from && mprotect(m.base + from, m.used - from, mode)) die("mprotect failed");
+#ifdef _WIN32
+
+void* reserved_pages() { return VirtualAlloc(nullptr, kReserved, MEM_RESERVE, PAGE_NOACCESS); }
+bool set_access(char* p, size_t bytes, bool accessible) {
+  DWORD before;
+  if (!accessible) return VirtualProtect(p, bytes, PAGE_NOACCESS, &before);
+  return VirtualAlloc(p, bytes, MEM_COMMIT, PAGE_READWRITE);
+}
+void drop_contents(void* p, size_t bytes) { VirtualAlloc(p, bytes, MEM_RESET, PAGE_READWRITE); }
+
+#else
+
+void* reserved_pages() {
+  void* p = mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return p == MAP_FAILED ? nullptr : p;
+}
+bool set_access(char* p, size_t bytes, bool accessible) {
+  return mprotect(p, bytes, accessible ? PROT_READ | PROT_WRITE : PROT_NONE) == 0;
+}
+void drop_contents(void* p, size_t bytes) { madvise(p, bytes, MADV_DONTNEED); }
+
+#endif
+
+void protect(Memory& m, size_t from, bool accessible) {
+  if (m.used > from && !set_access(m.base + from, m.used - from, accessible))
+    die("the access to pages cannot be changed");
 }
 
 bool reserve(Memory& m) {
-  if (m.base) return true;
-  void* p = mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) return false;
-  m.base = static_cast<char*>(p);
-  return true;
+  if (!m.base) m.base = static_cast<char*>(reserved_pages());
+  return m.base;
 }
 
 }  // namespace
@@ -60,12 +87,12 @@ bool reserve(Memory& m) {
 Access::Access() {
   Memory& m = memory();
   std::lock_guard<std::mutex> l(m.lock);
-  if (m.open++ == 0) protect(m, 0, PROT_READ | PROT_WRITE);
+  if (m.open++ == 0) protect(m, 0, true);
 }
 Access::~Access() {
   Memory& m = memory();
   std::lock_guard<std::mutex> l(m.lock);
-  if (--m.open == 0) protect(m, 0, PROT_NONE);
+  if (--m.open == 0) protect(m, 0, false);
 }
 
 void* take(int32_t device, size_t bytes) {
@@ -84,7 +111,7 @@ void* take(int32_t device, size_t bytes) {
     p = m.base + m.used;
     const size_t from = m.used;
     m.used += room;
-    protect(m, from, PROT_READ | PROT_WRITE);
+    protect(m, from, true);
   }
   memset(p, kPoison, bytes);
   memset(p + bytes, kCanary, room - bytes);
@@ -103,7 +130,7 @@ void give(int32_t device, void* p) {
   if (b.device != device) die("raw_free on another device than raw_alloc");
   for (size_t i = b.bytes; i < b.room; i++)
     if (static_cast<unsigned char*>(p)[i] != kCanary) die("something wrote behind a block");
-  madvise(p, b.room, MADV_DONTNEED);
+  drop_contents(p, b.room);
   m.blocks.erase(found);
   m.free_blocks.insert({b.room, static_cast<char*>(p)});
   m.live[device] -= int64_t(b.bytes);

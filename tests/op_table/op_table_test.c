@@ -7,9 +7,7 @@
 
 #include "ext_backend.h"
 
-#ifndef _WIN32 /* there is no fake device */
 #include <dlfcn.h>
-#endif
 
 static int device_type = TT_CPU;
 static ExtMemory ext_memory;
@@ -319,10 +317,8 @@ static int open_device(void) {
   device_type = TT_CUDA;
   has_own_kernels = strcmp(name, "fake") != 0;
   if (has_own_kernels) return tt_load_cuda(c, device_library(name));
-#ifndef _WIN32
   void* library = dlopen(getenv("TT_TEST_FAKE_LIBRARY"), RTLD_NOW | RTLD_LOCAL);
   if (library) *(void**)&fake_syncs = dlsym(library, "tt_fake_syncs");
-#endif
   return tt_load_cuda(c, device_library(name));
 }
 static int open_row(void** state) {

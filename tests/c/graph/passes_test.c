@@ -63,7 +63,7 @@ static void check_replay(const tt_graph* g, const tt_tensor* x, tt_tensor** want
   }
   OK(tt_scope_pop(c, NULL, 0));
   tt_plan_release(p);
-  free(opts.arena);
+  free_aligned(opts.arena);
 }
 
 static uint32_t dice(uint32_t* seed, uint32_t n) {

@@ -131,7 +131,7 @@ static void test_training_curve(void** state) {
   }
   tt_plan_release(p);
   tt_graph_release(g);
-  free(arena);
+  free_aligned(arena);
 }
 
 /* A run in time slices of zero: one launch each. */

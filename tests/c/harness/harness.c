@@ -2,10 +2,6 @@
 
 #include <math.h>
 
-#ifndef free_aligned /* tests/cross: Windows frees aligned memory by a function of its own */
-#define free_aligned free
-#endif
-
 tt_ctx* c;
 Host host;
 

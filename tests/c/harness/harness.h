@@ -23,6 +23,10 @@
 #define SLOW_BUILD 0
 #endif
 
+#ifndef free_aligned /* tests/cross: Windows frees aligned memory by a function of its own */
+#define free_aligned free
+#endif
+
 /* An allocator that counts, and fails on request. */
 typedef struct Host {
   int64_t blocks;  /* alive */
