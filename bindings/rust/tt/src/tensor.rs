@@ -141,18 +141,27 @@ impl Tensor {
     /// ```
     #[inline]
     pub fn item<T: TryFrom<Scalar, Error = Error>>(&self) -> Result<T> {
-        self.item_scalar()?.try_into()
+        self.item_by(Scalar::try_into)
     }
     /// Returns the value of a one-element tensor.
-    #[inline]
     pub fn item_scalar(&self) -> Result<Scalar> {
+        self.item_by(Ok)
+    }
+    /// Converts the value of a one-element tensor. Floats and integers have calls of `convert`
+    /// of their own, from which the compiler removes the other kinds.
+    #[inline(always)]
+    fn item_by<T>(&self, convert: impl Fn(Scalar) -> Result<T>) -> Result<T> {
         let mut value = sys::tt_scalar::default();
         // SAFETY: the handle is live.
         unsafe { call(|c| sys::tt_item(c, self.raw(), &mut value))? };
-        if value.i < 0 && self.dtype() == DType::U64 {
-            return large(value.i as u64);
+        match value.kind {
+            sys::TT_SCALAR_FLOAT => convert(Scalar::Float(value.re)),
+            sys::TT_SCALAR_INT if value.i < 0 && self.dtype() == DType::U64 => {
+                convert(large(value.i as u64)?)
+            }
+            sys::TT_SCALAR_INT => convert(Scalar::Int(value.i)),
+            _ => convert(Scalar::of_raw(&value)),
         }
-        Ok(Scalar::of_raw(&value))
     }
     /// Borrows the memory of a contiguous tensor on the CPU.
     ///
