@@ -242,6 +242,9 @@ def T64(values):
     return tt.tensor(values, dtype=tt.float64)
 
 
+COVARIANCE = [[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 0.5]]
+
+
 def makers():
     """Each function makes a distribution for a factor of its parameters, in float64."""
     N, t = D.Normal, D.transforms
@@ -269,9 +272,18 @@ def makers():
             T64(0.7), T64([0.2 * k, 0.3, 0.5])
         ),
         "RelaxedBernoulli": lambda k: D.RelaxedBernoulli(T64(0.7), T64([0.2 * k, 0.3, 0.5])),
-        "MVN": lambda k: D.MultivariateNormal(
-            T64([0.0, 1.0, 2.0]) * k, T64([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 0.5]])
+        "MVN": lambda k: D.MultivariateNormal(T64([0.0, 1.0, 2.0]) * k, T64(COVARIANCE)),
+        "LowRank": lambda k: D.LowRankMultivariateNormal(
+            T64([0.0, 1.0, 2.0]) * k,
+            T64([[1.0, 0.2], [0.5, -1.0], [0.3, 0.7]]),
+            T64([[0.5, 1.0, 2.0], [1.0, 1.0, 0.1]]),
         ),
+        "ContinuousBernoulli": lambda k: D.ContinuousBernoulli(T64([0.1 * k, 0.4999, 0.7])),
+        "GeneralizedPareto": lambda k: D.GeneralizedPareto(
+            T64([0.1, 0.0, 0.2]) * k, T64([1.0, 2.0, 1.0]), T64([0.3, 0.0, -0.5])
+        ),
+        "LKJCholesky": lambda k: D.LKJCholesky(3, T64([0.5, 1.0, 3.0]) * k),
+        "Wishart": lambda k: D.Wishart(T64(5.0) * k, T64(COVARIANCE)),
         "T1": lambda k: D.TransformedDistribution(
             N(T64([0.0, 1.0, 0.4]) * k, T64([1.0, 2.0, 0.5])),
             [t.ExpTransform(), t.AffineTransform(T64(0.0), T64(2.0))],
@@ -298,6 +310,8 @@ VALUES = {
     "Multinomial": [1.0, 3.0, 1.0],
     "OneHotCategorical": [0.0, 1.0, 0.0],
     "RelaxedOneHotCategorical": [0.2, 0.3, 0.5],
+    "LKJCholesky": [[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.28, 0.96]],
+    "Wishart": COVARIANCE,
     "T2": [0.2, 0.3, 0.5],
     "T4": [[0.2, 0.3, 0.5]],
     **dict.fromkeys(COUNTS, [0.0, 2.0, 5.0]),
@@ -387,19 +401,119 @@ def test_transforms_and_their_inverses(name):
         "PowerTransform": lambda: t.PowerTransform(2.0),
         "ComposeTransform": lambda: t.ComposeTransform([t.ExpTransform(), t.PowerTransform(0.5)]),
         "IndependentTransform": lambda: t.IndependentTransform(t.TanhTransform(), 1),
+        "ReshapeTransform": lambda: t.ReshapeTransform((3,), (3, 1)),
+        "CumulativeDistributionTransform": lambda: t.CumulativeDistributionTransform(
+            D.Normal(T64(0.0), 1.0)
+        ),
+        "identity_transform": lambda: t.identity_transform,
     }.get(name, getattr(t, name))()
-    x = T64([0.3, 0.1, 0.6]).requires_grad_()
+    x = T64([0.3, 0.1, 0.6])
+    if made.event_dim_in == 2:
+        x = T64(COVARIANCE)
+    x.requires_grad_()
     y = made(x)
-    assert made == made and made.forward_shape((3,)) == tuple(y.shape)
+    assert made == made and made.forward_shape(tuple(x.shape)) == tuple(y.shape)
+    if made.event_dim_in == 2:
+        near(made.inv(y).detach().tril(), x.detach().tril())
     if not made.bijective:
         return
     near(made.inv(y).detach(), x.detach())
+    if made.event_dim_out > 0 and name != "IndependentTransform":
+        assert made.inverse_shape(tuple(y.shape)) == tuple(x.shape)
+        return
     slopes = [tt.autograd.grad(one, x, retain_graph=True)[0] for one in y.unbind()]
     found = made.log_abs_det_jacobian(x, y)
     if made.event_dim_in == 0:
         near(found.detach(), tt.stack([g[i] for i, g in enumerate(slopes)]).abs().log())
     elif name == "IndependentTransform":
         near(found.detach(), sum(g[i].abs().log() for i, g in enumerate(slopes)))
+
+
+CONSTRAINTS = {
+    "real": D.constraints.real,
+    "positive": D.constraints.positive,
+    "less_than": D.constraints.less_than(2.0),
+    "unit_interval": D.constraints.unit_interval,
+    "interval": D.constraints.interval(-1.0, 3.0),
+    "independent": D.constraints.independent(D.constraints.greater_than_eq(1.0), 1),
+    "simplex": D.constraints.simplex,
+    "corr_cholesky": D.constraints.corr_cholesky,
+    "lower_cholesky": D.constraints.lower_cholesky,
+    "positive_definite": D.constraints.positive_definite,
+}
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_transforms_to_constraints_equal_pytorchs(name):
+    constraint, recorded = CONSTRAINTS[name], RECORDED["constraints"][name]
+    x = T64(COVARIANCE if constraint.event_dim == 2 and "corr" not in name else [0.1, 0.2, -0.4])
+    for registry, what in ((D.transform_to, "transform_to"), (D.biject_to, "biject_to")):
+        if recorded[what] is None:
+            with pytest.raises(NotImplementedError):
+                registry(constraint)
+            continue
+        transform = registry(constraint)
+        y = transform(x)
+        near(y, T64(recorded[what]), 1e-9)
+        assert bool(constraint.check(y).all())
+    if recorded["biject_to"] is not None:
+        near(transform.log_abs_det_jacobian(x, y), T64(recorded["slope"]), 1e-9)
+
+
+def test_constraints_and_transforms_of_the_application():
+    class Multiple(D.constraints.Constraint):
+        def __init__(self, of):
+            self.of = of
+
+        def check(self, value):
+            return value % self.of == 0
+
+    class Around(D.Distribution):
+        arg_constraints = {"low": D.constraints.dependent, "high": D.constraints.dependent}
+
+        def __init__(self, low, high):
+            self.low, self.high = low, high
+            super().__init__(low.shape)
+
+        @D.constraints.dependent_property(is_discrete=False, event_dim=0)
+        def support(self):
+            return D.constraints.interval(self.low, self.high)
+
+    d = Around(T(1.0), T(2.0))
+    assert repr(d.support) == "Interval(lower_bound=1.0, upper_bound=2.0)"
+    assert D.constraints.is_dependent(Around.support)
+    with pytest.raises(ValueError):
+        d._validate_sample(T(3.0))
+
+    @D.transform_to.register(Multiple)
+    def scaled(constraint):
+        return D.AffineTransform(0, constraint.of)
+
+    assert D.transform_to(Multiple(3))(T(2.0)) == 6 and repr(Multiple(3)) == "Multiple(of=3)"
+    with pytest.raises(NotImplementedError):
+        D.biject_to(Multiple(3))
+    with pytest.raises(TypeError):
+        D.biject_to.register(3, scaled)
+
+
+def test_wrong_parameters_of_distributions_of_matrices():
+    wrong = (
+        lambda: D.LKJCholesky(1),
+        lambda: D.Wishart(T(1.0), tt.eye(3)),
+        lambda: D.Wishart(T(5.0), tt.eye(3), scale_tril=tt.eye(3)),
+        lambda: D.Wishart(T(5.0), -tt.eye(3)),
+        lambda: D.Wishart(T(5.0), tt.eye(3)).log_prob(-tt.eye(3)),
+        lambda: D.LowRankMultivariateNormal(tt.zeros(3), tt.ones(2, 1), tt.ones(3)),
+        lambda: D.LowRankMultivariateNormal(tt.zeros(3), tt.ones(3, 1), -tt.ones(3)),
+        lambda: D.ContinuousBernoulli(1.5),
+        lambda: D.GeneralizedPareto(0.0, -1.0, 0.0),
+        lambda: D.GeneralizedPareto(0.0, 1.0, -1.0).log_prob(T(1.5)),
+        lambda: D.ReshapeTransform((3,), (2,)),
+        lambda: D.CorrCholeskyTransform().forward_shape((4,)),
+    )
+    for call in wrong:
+        with pytest.raises(ValueError):
+            call()
 
 
 def test_forms_of_the_multivariate_normal():

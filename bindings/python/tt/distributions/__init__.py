@@ -2,11 +2,16 @@
 from . import constraints, transforms
 from .bernoulli import Bernoulli
 from .categorical import Categorical
+from .constraint_registry import biject_to, transform_to
+from .continuous_bernoulli import ContinuousBernoulli
 from .distribution import Distribution
 from .exponential import Exponential
+from .generalized_pareto import GeneralizedPareto
 from .independent import Independent
 from .kl import kl_divergence, register_kl
 from .laplace import Laplace
+from .lkj_cholesky import LKJCholesky
+from .lowrank_multivariate_normal import LowRankMultivariateNormal
 from .normal import LogNormal, Normal
 from .counts import Binomial, Geometric, Multinomial, NegativeBinomial, Poisson
 from .gamma import Beta, Chi2, Dirichlet, Gamma, StudentT
@@ -29,6 +34,7 @@ from .more import (
 from .multivariate_normal import MultivariateNormal
 from .transforms import *  # noqa: F403
 from .uniform import Uniform
+from .wishart import Wishart
 
 __all__ = [
     "Bernoulli",
@@ -37,11 +43,13 @@ __all__ = [
     "Categorical",
     "Cauchy",
     "Chi2",
+    "ContinuousBernoulli",
     "Dirichlet",
     "Distribution",
     "Exponential",
     "FisherSnedecor",
     "Gamma",
+    "GeneralizedPareto",
     "Geometric",
     "Gumbel",
     "HalfCauchy",
@@ -49,9 +57,11 @@ __all__ = [
     "Independent",
     "InverseGamma",
     "Kumaraswamy",
+    "LKJCholesky",
     "Laplace",
     "LogNormal",
     "LogisticNormal",
+    "LowRankMultivariateNormal",
     "MixtureSameFamily",
     "Multinomial",
     "MultivariateNormal",
@@ -68,9 +78,12 @@ __all__ = [
     "Uniform",
     "VonMises",
     "Weibull",
+    "Wishart",
+    "biject_to",
     "constraints",
     "kl_divergence",
     "register_kl",
+    "transform_to",
     "transforms",
 ]
 __all__ += transforms.__all__

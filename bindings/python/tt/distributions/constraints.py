@@ -1,6 +1,10 @@
-"""Constraints on the parameters and the values of distributions."""
+"""Constraints on the parameters and the values of distributions, with the names of
+torch.distributions.constraints."""
 from __future__ import annotations
 
+from .. import _ops as ops
+from .. import linalg
+from .._limits import finfo
 from .._tensor import Tensor
 
 TYPE_CHECKING = False
@@ -10,12 +14,16 @@ if TYPE_CHECKING:
 __all__ = [
     "Constraint",
     "boolean",
+    "corr_cholesky",
+    "dependent",
+    "dependent_property",
     "greater_than",
     "greater_than_eq",
     "half_open_interval",
     "independent",
     "integer_interval",
     "interval",
+    "is_dependent",
     "less_than",
     "lower_cholesky",
     "lower_triangular",
@@ -26,125 +34,281 @@ __all__ = [
     "positive",
     "positive_definite",
     "positive_integer",
+    "positive_semidefinite",
     "real",
     "real_vector",
     "simplex",
+    "square",
+    "symmetric",
     "unit_interval",
 ]
 SUM_TOLERANCE = 1e-6
 
 
 class Constraint:
-    """A region of values. event_dim: the number of trailing dims that are checked together."""
+    """A region of values.
 
-    def __init__(self, text: str, test: Callable[[Tensor], Tensor], event_dim: int = 0) -> None:
-        self.text, self.test, self.event_dim = text, test, event_dim
+    is_discrete: whether the values are isolated. event_dim: the number of trailing dims that are
+    checked together.
+    """
+
+    is_discrete = False
+    event_dim = 0
 
     def check(self, value: Tensor) -> Tensor:
         """Returns for each value whether it satisfies the constraint."""
-        return self.test(value)
+        raise NotImplementedError(f"{type(self).__name__} has no check")
 
     def __repr__(self) -> str:
-        return self.text
+        bounds = ", ".join(f"{name}={value}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({bounds})"
 
 
-def interval(lower_bound: Any, upper_bound: Any) -> Constraint:
+# ---- regions that other parameters determine ----
+
+
+class Dependent(Constraint):
+    """A region that depends on other parameters: it cannot be checked by itself."""
+
+    def __init__(self, *, is_discrete: bool = False, event_dim: int = 0) -> None:
+        self.is_discrete, self.event_dim = is_discrete, event_dim
+
+    def check(self, value: Tensor) -> Tensor:
+        raise ValueError("constraints.dependent depends on other parameters: it cannot be checked")
+
+
+class dependent_property(property, Dependent):
+    """A property that computes a constraint from an object, and is Dependent on its class."""
+
+    def __init__(
+        self,
+        fn: Callable[[Any], Any] | None = None,
+        *,
+        is_discrete: bool = False,
+        event_dim: int = 0,
+    ) -> None:
+        property.__init__(self, fn)
+        Dependent.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
+
+    def __call__(self, fn: Callable[[Any], Any]) -> dependent_property:
+        """Decorates a function, after dependent_property(event_dim=…)."""
+        return dependent_property(fn, is_discrete=self.is_discrete, event_dim=self.event_dim)
+
+
+def is_dependent(constraint: Constraint) -> bool:
+    """Returns whether the constraint depends on other parameters."""
+    return isinstance(constraint, Dependent)
+
+
+# ---- numbers ----
+
+
+class Real(Constraint):
+    def check(self, value: Tensor) -> Tensor:
+        return value == value
+
+
+class Interval(Constraint):
     """Values from lower_bound to upper_bound."""
-    return Constraint(
-        f"Interval(lower_bound={lower_bound}, upper_bound={upper_bound})",
-        lambda x: (x >= lower_bound) & (x <= upper_bound),
-    )
+
+    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value >= self.lower_bound) & (value <= self.upper_bound)
 
 
-def half_open_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
+class HalfOpenInterval(Interval):
     """Values from lower_bound, included, to upper_bound, excluded."""
-    return Constraint(
-        f"HalfOpenInterval(lower_bound={lower_bound}, upper_bound={upper_bound})",
-        lambda x: (x >= lower_bound) & (x < upper_bound),
-    )
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value >= self.lower_bound) & (value < self.upper_bound)
 
 
-def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
+class IntegerInterval(Interval):
     """Integers from lower_bound to upper_bound."""
-    return Constraint(
-        f"IntegerInterval(lower_bound={lower_bound}, upper_bound={upper_bound})",
-        lambda x: (x % 1 == 0) & (x >= lower_bound) & (x <= upper_bound),
-    )
+
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value % 1 == 0) & super().check(value)
 
 
-def in_simplex(x: Tensor) -> Tensor:
-    return (x >= 0).all(-1) & ((x.sum(-1) - 1).abs() < SUM_TOLERANCE)
-
-
-def greater_than_eq(lower_bound: Any) -> Constraint:
+class GreaterThanEq(Constraint):
     """Values greater than or equal to lower_bound."""
-    return Constraint(f"GreaterThanEq(lower_bound={lower_bound})", lambda x: x >= lower_bound)
+
+    def __init__(self, lower_bound: Any) -> None:
+        self.lower_bound = lower_bound
+
+    def check(self, value: Tensor) -> Tensor:
+        return value >= self.lower_bound
 
 
-def greater_than(lower_bound: Any) -> Constraint:
+class GreaterThan(GreaterThanEq):
     """Values greater than lower_bound."""
-    return Constraint(f"GreaterThan(lower_bound={lower_bound})", lambda x: x > lower_bound)
+
+    def check(self, value: Tensor) -> Tensor:
+        return value > self.lower_bound
 
 
-def less_than(upper_bound: Any) -> Constraint:
+class IntegerGreaterThan(GreaterThanEq):
+    """Integers greater than or equal to lower_bound."""
+
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value % 1 == 0) & super().check(value)
+
+
+class LessThan(Constraint):
     """Values less than upper_bound."""
-    return Constraint(f"LessThan(upper_bound={upper_bound})", lambda x: x < upper_bound)
+
+    def __init__(self, upper_bound: Any) -> None:
+        self.upper_bound = upper_bound
+
+    def check(self, value: Tensor) -> Tensor:
+        return value < self.upper_bound
 
 
-def independent(base: Constraint, n: int) -> Constraint:
-    """Values that satisfy base in all elements of the last n dims."""
-    if not n:
-        return base
+class Boolean(Constraint):
+    is_discrete = True
 
-    def test(x: Tensor) -> Tensor:
-        satisfied = base.check(x)
-        for _ in range(min(n, satisfied.ndim)):
+    def check(self, value: Tensor) -> Tensor:
+        return (value == 0) | (value == 1)
+
+
+# ---- vectors ----
+
+
+class Independent(Constraint):
+    """Values that satisfy base_constraint in all elements of the last reinterpreted_batch_ndims
+    dims."""
+
+    def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
+        self.base_constraint = base_constraint
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+        self.is_discrete = base_constraint.is_discrete
+        self.event_dim = base_constraint.event_dim + reinterpreted_batch_ndims
+
+    def check(self, value: Tensor) -> Tensor:
+        satisfied = self.base_constraint.check(value)
+        for _ in range(min(self.reinterpreted_batch_ndims, satisfied.ndim)):
             satisfied = satisfied.all(-1)
         return satisfied
 
-    return Constraint(f"IndependentConstraint({base}, {n})", test, base.event_dim + n)
+    def __repr__(self) -> str:
+        return f"IndependentConstraint({self.base_constraint}, {self.reinterpreted_batch_ndims})"
 
 
-def multinomial(upper_bound: int) -> Constraint:
+class Simplex(Constraint):
+    event_dim = 1
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < SUM_TOLERANCE)
+
+
+class OneHot(Constraint):
+    is_discrete = True
+    event_dim = 1
+
+    def check(self, value: Tensor) -> Tensor:
+        return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
+
+
+class Multinomial(Constraint):
     """Vectors of nonnegative numbers whose sum is upper_bound."""
-    return Constraint(
-        f"Multinomial(upper_bound={upper_bound})",
-        lambda x: (x >= 0).all(-1) & (x.sum(-1) == upper_bound),
-        1,
-    )
+
+    is_discrete = True
+    event_dim = 1
+
+    def __init__(self, upper_bound: Any) -> None:
+        self.upper_bound = upper_bound
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value >= 0).all(-1) & (value.sum(-1) == self.upper_bound)
 
 
-def in_lower_triangle(x: Tensor) -> Tensor:
-    return (x.tril() == x).flatten(-2).all(-1)
+# ---- matrices ----
 
 
-def has_positive_diagonal(x: Tensor) -> Tensor:
-    return (x.diagonal(0, -2, -1) > 0).all(-1)
+class LowerTriangular(Constraint):
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value.tril() == value).flatten(-2).all(-1)
 
 
-def is_positive_definite(x: Tensor) -> Tensor:
-    from .. import linalg
+class LowerCholesky(LowerTriangular):
+    """Lower triangular matrices with a positive diagonal."""
 
-    symmetric = ((x - x.mT).abs() <= 1e-6 + 1e-5 * x.abs()).flatten(-2).all(-1)
-    return symmetric & (linalg.cholesky_ex(x)[1] == 0)
+    def check(self, value: Tensor) -> Tensor:
+        return super().check(value) & (value.diagonal(0, -2, -1) > 0).all(-1)
 
 
-real = Constraint("Real()", lambda x: x == x)
-real_vector = Constraint("IndependentConstraint(Real(), 1)", lambda x: (x == x).all(-1), 1)
-positive = Constraint("GreaterThan(lower_bound=0.0)", lambda x: x > 0)
-nonnegative = Constraint("GreaterThanEq(lower_bound=0.0)", lambda x: x >= 0)
-unit_interval = interval(0.0, 1.0)
-boolean = Constraint("Boolean()", lambda x: (x == 0) | (x == 1))
-simplex = Constraint("Simplex()", in_simplex, 1)
-nonnegative_integer = Constraint(
-    "IntegerGreaterThan(lower_bound=0)", lambda x: (x % 1 == 0) & (x >= 0)
-)
-positive_integer = Constraint(
-    "IntegerGreaterThan(lower_bound=1)", lambda x: (x % 1 == 0) & (x >= 1)
-)
-one_hot = Constraint("OneHot()", lambda x: ((x == 0) | (x == 1)).all(-1) & (x.sum(-1) == 1), 1)
-lower_triangular = Constraint("LowerTriangular()", in_lower_triangle, 2)
-lower_cholesky = Constraint(
-    "LowerCholesky()", lambda x: in_lower_triangle(x) & has_positive_diagonal(x), 2
-)
-positive_definite = Constraint("PositiveDefinite()", is_positive_definite, 2)
+class CorrCholesky(LowerCholesky):
+    """Cholesky factors of correlation matrices: rows have length 1."""
+
+    def check(self, value: Tensor) -> Tensor:
+        tolerance = finfo(value.dtype).eps * value.shape[-1] * 10
+        unit = ((value**2).sum(-1).sqrt() - 1).abs() < tolerance
+        return super().check(value) & unit.all(-1)
+
+
+class Square(Constraint):
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        is_square = value.shape[-1] == value.shape[-2]
+        return ops.full(value.shape[:-2], is_square, device=value.device)
+
+
+class Symmetric(Square):
+    def check(self, value: Tensor) -> Tensor:
+        square = super().check(value)
+        if value.shape[-1] != value.shape[-2]:
+            return square
+        return ((value - value.mT).abs() <= 1e-6 + 1e-5 * value.abs()).flatten(-2).all(-1)
+
+
+class PositiveSemidefinite(Symmetric):
+    def check(self, value: Tensor) -> Tensor:
+        symmetric = super().check(value)
+        if not bool(symmetric.all()):
+            return symmetric
+        return (linalg.eigvalsh(value) >= 0).all(-1)
+
+
+class PositiveDefinite(Symmetric):
+    def check(self, value: Tensor) -> Tensor:
+        symmetric = super().check(value)
+        if not bool(symmetric.all()):
+            return symmetric
+        return linalg.cholesky_ex(value)[1] == 0
+
+
+dependent = Dependent()
+independent = Independent
+interval = Interval
+half_open_interval = HalfOpenInterval
+integer_interval = IntegerInterval
+greater_than = GreaterThan
+greater_than_eq = GreaterThanEq
+less_than = LessThan
+multinomial = Multinomial
+real = Real()
+real_vector = Independent(real, 1)
+positive = GreaterThan(0.0)
+nonnegative = GreaterThanEq(0.0)
+unit_interval = Interval(0.0, 1.0)
+boolean = Boolean()
+simplex = Simplex()
+nonnegative_integer = IntegerGreaterThan(0)
+positive_integer = IntegerGreaterThan(1)
+one_hot = OneHot()
+lower_triangular = LowerTriangular()
+lower_cholesky = LowerCholesky()
+corr_cholesky = CorrCholesky()
+square = Square()
+symmetric = Symmetric()
+positive_semidefinite = PositiveSemidefinite()
+positive_definite = PositiveDefinite()

@@ -9,7 +9,7 @@ from .._limits import finfo
 from .._tensor import Tensor
 from .._types import Size
 from ..autograd import no_grad
-from .constraints import Constraint
+from .constraints import Constraint, is_dependent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ class Distribution:
         if not self._validate_args:
             return
         for name, constraint in self.arg_constraints.items():
-            if name not in self.__dict__:  # computed from another parameter
+            computed = name not in self.__dict__  # from another parameter
+            if computed or is_dependent(constraint):
                 continue
             value = self.__dict__[name]
             if not bool(constraint.check(value).all()):

@@ -5,9 +5,11 @@ from math import inf, log, pi
 
 from .. import _ops as ops
 from .. import linalg
+from .._settings import broadcast_shapes
 from .._tensor import Tensor
 from .bernoulli import Bernoulli
 from .categorical import Categorical
+from .continuous_bernoulli import ContinuousBernoulli
 from .distribution import Distribution, last_dims_summed
 from .exponential import Exponential
 from .independent import Independent
@@ -16,10 +18,12 @@ from .normal import LogNormal, Normal
 from .counts import Binomial, Geometric, Poisson
 from .gamma import Beta, Dirichlet, Gamma
 from .locations import EULER, Cauchy, Gumbel, HalfCauchy, HalfNormal, Pareto
+from .lowrank_multivariate_normal import LowRankMultivariateNormal
 from .multivariate_normal import MultivariateNormal
 from .one_hot import OneHotCategorical
 from .transformed import TransformedDistribution
 from .uniform import Uniform
+from .wishart import Wishart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -196,16 +200,43 @@ def normal_and_laplace(p: Normal, q: Laplace) -> Tensor:
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
-def multivariate_normal(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+def multivariate_normal(p: Any, q: Any) -> Tensor:
     if p.event_shape != q.event_shape:
         raise ValueError("kl_divergence: the vectors must have the same length")
-    n = p.event_shape[0]
-    batch = ops.broadcast_tensors(p.loc, q.loc)[0].shape[:-1]
-    q_tril = q._tril.expand(*batch, n, n)
-    spread = linalg.solve_triangular(q_tril, p._tril.expand(*batch, n, n), upper=False)
-    shift = linalg.solve_triangular(q_tril, (q.loc - p.loc).unsqueeze(-1), upper=False)
-    squares = (spread**2).sum((-2, -1)) + (shift**2).sum((-2, -1))
-    return q.half_log_det() - p.half_log_det() + 0.5 * (squares - n)
+    squares = q.mahalanobis(q.loc - p.loc) + trace_of_quotient(p, q)
+    return q.half_log_det() - p.half_log_det() + 0.5 * (squares - p.event_shape[0])
+
+
+def trace_of_quotient(p: Any, q: Any) -> Tensor:
+    """Returns the trace of inv(q.covariance_matrix) @ p.covariance_matrix. With factors F of
+    p's covariance, F @ F.mT, it is the sum of the squared lengths of the columns of F."""
+    if isinstance(p, LowRankMultivariateNormal):
+        factor = ops.cat([p.cov_factor, p.cov_diag.sqrt().diag_embed()], -1)
+    else:
+        factor = p._tril
+    batch = broadcast_shapes(p.batch_shape, q.batch_shape)
+    return q.mahalanobis(factor.expand(*batch, *factor.shape[-2:]).movedim(-1, 0)).sum(0)
+
+
+@register_kl(Wishart, Wishart)
+def wishart(p: Wishart, q: Wishart) -> Tensor:
+    n = p.event_shape[-1]
+    if n != q.event_shape[-1]:
+        raise ValueError("kl_divergence: the matrices must have the same size")
+    spread = linalg.solve_triangular(q.scale_tril, p.scale_tril, upper=False)
+    norms = ops.mvlgamma(q.df / 2, n) - ops.mvlgamma(p.df / 2, n)
+    dets = q.df * (q.half_log_det() - p.half_log_det())
+    degrees = (p.df - q.df) / 2 * p.digammas()
+    return norms + dets + degrees + p.df / 2 * ((spread**2).sum((-2, -1)) - n)
+
+
+@register_kl(ContinuousBernoulli, ContinuousBernoulli)
+def continuous_bernoulli(p: ContinuousBernoulli, q: ContinuousBernoulli) -> Tensor:
+    norms = p.log_norm() + (-p.probs).log1p() - q.log_norm() - (-q.probs).log1p()
+    return p.mean * (p.logits - q.logits) + norms
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)

@@ -104,13 +104,15 @@ class MultivariateNormal(Distribution):
         noise = ops.randn(shape, dtype=self.loc.dtype, device=self.loc.device)
         return self.loc + (self._tril @ noise.unsqueeze(-1)).squeeze(-1)
 
+    def mahalanobis(self, difference: Tensor) -> Tensor:
+        """Returns the squared distance of a value from loc, measured by the covariance."""
+        whitened = linalg.solve_triangular(self._tril, difference.unsqueeze(-1), upper=False)
+        return (whitened**2).sum((-2, -1))
+
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        difference = (value - self.loc).unsqueeze(-1)
-        tril = self._tril.expand(*difference.shape[:-2], *self._tril.shape[-2:])
-        whitened = linalg.solve_triangular(tril, difference, upper=False).squeeze(-1)
         n = self.loc.shape[-1]
-        return -0.5 * (n * log(2 * pi) + (whitened**2).sum(-1)) - self.half_log_det()
+        return -0.5 * (n * log(2 * pi) + self.mahalanobis(value - self.loc)) - self.half_log_det()
 
     def half_log_det(self) -> Tensor:
         """Returns half the log-determinant of the covariance matrix."""

@@ -55,7 +55,8 @@ class TransformedDistribution(Distribution):
         if not self.transforms:
             return self.base_dist.support
         last = self.transforms[-1].codomain
-        return constraints.independent(last, len(self._event_shape) - last.event_dim)
+        n = len(self._event_shape) - last.event_dim
+        return constraints.independent(last, n) if n else last
 
     def expand(self, batch_shape: Shape) -> TransformedDistribution:
         shape = (*batch_shape, *self._event_shape)

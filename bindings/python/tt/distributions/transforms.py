@@ -2,9 +2,10 @@
 torch.distributions.transforms."""
 from __future__ import annotations
 
-from math import log
+from math import log, prod
 
 from .. import _ops as ops
+from .. import linalg
 from .._limits import finfo
 from .._tensor import Tensor
 from . import constraints
@@ -14,19 +15,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Sequence
 
+    from .distribution import Distribution
+
 __all__ = [
     "AbsTransform",
     "AffineTransform",
     "ComposeTransform",
+    "CorrCholeskyTransform",
+    "CumulativeDistributionTransform",
     "ExpTransform",
     "IndependentTransform",
+    "LowerCholeskyTransform",
+    "PositiveDefiniteTransform",
     "PowerTransform",
+    "ReshapeTransform",
     "SigmoidTransform",
     "SoftmaxTransform",
     "SoftplusTransform",
     "StickBreakingTransform",
     "TanhTransform",
     "Transform",
+    "identity_transform",
 ]
 
 
@@ -344,6 +353,12 @@ class IndependentTransform(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return last_dims_summed(self.base_transform.log_abs_det_jacobian(x, y), self.n)
 
+    def forward_shape(self, shape: Any) -> Any:
+        return self.base_transform.forward_shape(shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return self.base_transform.inverse_shape(shape)
+
 
 class ComposeTransform(Transform):
     """The composition of transforms, which are applied in order."""
@@ -391,3 +406,173 @@ class ComposeTransform(Transform):
         for part in reversed(self.parts):
             shape = part.inverse_shape(shape)
         return shape
+
+
+identity_transform = ComposeTransform([])
+
+
+class ReshapeTransform(Transform):
+    """Reshapes the event dims from in_shape to out_shape."""
+
+    bijective = True
+
+    def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
+        self.in_shape, self.out_shape = tuple(in_shape), tuple(out_shape)
+        if prod(self.in_shape) != prod(self.out_shape):
+            raise ValueError(
+                f"ReshapeTransform: in_shape is {in_shape}, out_shape is {out_shape}: must have the "
+                "same number of elements"
+            )
+        self.event_dim_in, self.event_dim_out = len(self.in_shape), len(self.out_shape)
+
+    @property
+    def domain(self) -> constraints.Constraint:  # type: ignore[override]
+        return constraints.independent(constraints.real, self.event_dim_in)
+
+    @property
+    def codomain(self) -> constraints.Constraint:  # type: ignore[override]
+        return constraints.independent(constraints.real, self.event_dim_out)
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.reshape(self.forward_shape(x.shape))
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.reshape(self.inverse_shape(y.shape))
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.new_zeros(x.shape[: x.ndim - self.event_dim_in])
+
+    def forward_shape(self, shape: Any) -> Any:
+        return reshaped(shape, self.in_shape, self.out_shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return reshaped(shape, self.out_shape, self.in_shape)
+
+
+def reshaped(shape: Any, old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the shape with the last dims, which must be old, replaced by new."""
+    n = len(shape) - len(old)
+    if n < 0 or tuple(shape[n:]) != old:
+        raise ValueError(f"ReshapeTransform: the shape is {list(shape)}: must end in {list(old)}")
+    return (*shape[:n], *new)
+
+
+class CumulativeDistributionTransform(Transform):
+    """y = cdf(x) of a distribution on the real numbers."""
+
+    bijective = True
+    codomain = constraints.unit_interval
+    sign = 1
+
+    def __init__(self, distribution: Distribution, cache_size: int = 0) -> None:
+        self.distribution = distribution
+
+    @property
+    def domain(self) -> constraints.Constraint:  # type: ignore[override]
+        return self.distribution.support
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self.distribution.cdf(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return self.distribution.icdf(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.distribution.log_prob(x)
+
+
+# ---- matrices ----
+
+
+def lower_part(matrix: Tensor, diagonal: int) -> Tensor:
+    """Returns the elements on and below a diagonal as vectors, row by row."""
+    n = matrix.shape[-1]
+    rows, columns = ops.tril_indices(n, n, diagonal, device=matrix.device)
+    return matrix[..., rows, columns]
+
+
+def with_lower_part(vector: Tensor, diagonal: int) -> Tensor:
+    """Returns the square matrices whose lower_part is vector, and which are 0 elsewhere."""
+    length = vector.shape[-1]
+    n = round((0.25 + 2 * length) ** 0.5 - 0.5) - diagonal
+    rows, columns = ops.tril_indices(n, n, diagonal, device=vector.device)
+    matrix = vector.new_zeros((*vector.shape[:-1], n * n))
+    matrix = matrix.index_copy(-1, rows * n + columns, vector)
+    return matrix.unflatten(-1, (n, n))
+
+
+def moved_right(rows: Tensor) -> Tensor:
+    """Returns rows moved by one column: 1 is first, and the last column is left out."""
+    return ops.cat([ops.ones_like(rows[..., :1]), rows[..., :-1]], -1)
+
+
+class LowerCholeskyTransform(Transform):
+    """Maps square matrices to lower triangular ones: the diagonal is exp(x)."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.lower_cholesky
+    event_dim_in = event_dim_out = 2
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.tril(-1) + x.diagonal(0, -2, -1).exp().diag_embed()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.tril(-1) + y.diagonal(0, -2, -1).log().diag_embed()
+
+
+class PositiveDefiniteTransform(Transform):
+    """Maps square matrices to positive definite ones, L @ L.mT, for lower triangular L."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.positive_definite
+    event_dim_in = event_dim_out = 2
+
+    def _call(self, x: Tensor) -> Tensor:
+        lower = LowerCholeskyTransform()(x)
+        return lower @ lower.mT
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return LowerCholeskyTransform()._inverse(linalg.cholesky(y))
+
+
+class CorrCholeskyTransform(Transform):
+    """Maps n (n - 1) / 2 real numbers to the Cholesky factor of a correlation matrix of n rows.
+
+    Each row of the factor is a stick of length 1: tanh(x) is the share, with a sign, of what the
+    elements to its left have left over.
+    """
+
+    bijective = True
+    domain = constraints.real_vector
+    codomain = constraints.corr_cholesky
+    event_dim_in, event_dim_out = 1, 2
+
+    def _call(self, x: Tensor) -> Tensor:
+        limit = 1 - finfo(x.dtype).eps
+        share = with_lower_part(x.tanh().clamp(-limit, limit), -1)
+        left = (1 - share**2).sqrt().cumprod(-1)
+        share = share + ops.eye(share.shape[-1], dtype=x.dtype, device=x.device)
+        return share * moved_right(left)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        left = moved_right(1 - (y * y).cumsum(-1))
+        return (lower_part(y, -1) / lower_part(left, -1).sqrt()).atanh()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """Returns the logarithm for x and the part of y below the diagonal."""
+        left = lower_part(1 - (y * y).cumsum(-1), -2)
+        return 0.5 * left.log().sum(-1) + TanhTransform().log_abs_det_jacobian(x, x).sum(-1)
+
+    def forward_shape(self, shape: Any) -> Any:
+        n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
+        if n * (n - 1) // 2 != shape[-1]:
+            raise ValueError(
+                f"CorrCholeskyTransform: x has {shape[-1]} numbers: must be n * (n - 1) / 2"
+            )
+        return (*shape[:-1], n, n)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        n = shape[-1]
+        if len(shape) < 2 or shape[-2] != n:
+            raise ValueError(f"CorrCholeskyTransform: y is {list(shape)}: must be square matrices")
+        return (*shape[:-2], n * (n - 1) // 2)
