@@ -1378,7 +1378,8 @@ tt_status tt_resolve_neg(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_view_as_real(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
 /* Returns a view of pairs of real numbers as complex numbers. The last dimension holds the
-   parts: it must have size 2 and stride 1, and the other strides must be even. */
+   parts: it must have size 2 and stride 1, and the other strides, but for dimensions of size 1,
+   and the offset must be even. */
 tt_status tt_view_as_complex(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
 /* Computes a 1-D convolution (cross-correlation) of signals.

@@ -25,15 +25,18 @@ TensorRef view_as_complex(Call, const Tensor& self) {
     fail_arg(TT_SHAPE, "self",
              "self has shape {} and strides {}: the last dimension must have size 2 and stride 1",
              self.sizes(), self.strides());
+  if (self.offset() % 2)
+    fail_arg(TT_SHAPE, "self", "self begins at element {} of its storage: must be even",
+             self.offset());
   Shape sizes(self.sizes());
   Shape strides(self.strides());
   sizes.pop_back();
   strides.pop_back();
-  for (int64_t& s : strides) {
-    if (s % 2)
+  for (int64_t i = 0; i < sizes.size(); i++) {
+    if (strides[i] % 2 && sizes[i] != 1)
       fail_arg(TT_SHAPE, "self", "self has strides {}: all but the last must be even",
                self.strides());
-    s /= 2;
+    strides[i] /= 2;
   }
   return make_view(self, sizes, strides, self.data, complex_of(self.dtype));
 }

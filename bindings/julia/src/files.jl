@@ -71,6 +71,22 @@ function load_state_dict!(model, state; strict::Bool=true)
     return model
 end
 
+"""
+    TT.named_parameters(model)
+
+The parameters of a model, a module or any struct, as pairs of the names in `TT.state_dict(model)`
+and the tensors; each once, under its first name.
+"""
+function named_parameters(model)
+    wanted, found = Set(map(handle_of, parameters(model))), Pair{String, Tensor}[]
+    for (name, t) in pairs(state_dict(model))
+        handle_of(t) in wanted || continue
+        delete!(wanted, handle_of(t))
+        push!(found, name => t)
+    end
+    return found
+end
+
 # ---- safetensors ----
 
 """

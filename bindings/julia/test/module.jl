@@ -169,6 +169,9 @@ end
     @test keys(state_dict(model)) == ["scale.factor", "scale.inner.weight", "scale.inner.bias",
         "list.0.weight", "list.0.bias", "list.0.running_mean", "list.0.running_var",
         "list.0.num_batches_tracked"]
+    named = TT.named_parameters((model, model))
+    @test [t for (_, t) in named] == TT.parameters(model)
+    @test first(named[1]) == "0.scale.factor" && last(named[1]) == scale.factor
     saved = Dict(name => copy(t) for (name, t) in pairs(state_dict(model)))
     no_grad(() -> foreach(p -> fill!(p, 7), parameters(model)))
     @test load_state_dict!(model, saved) === model && scale.factor == [0]

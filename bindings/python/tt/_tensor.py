@@ -57,6 +57,19 @@ FIRST_DIM = SMALL[0]
 TYPE_NAMES = {kind.shown + "Tensor": kind for kind in BY_NAME.values()}
 
 
+# Address of a leaf that requires a gradient -> its object, which graphs find again
+leaves: weakref.WeakValueDictionary[int | None, Tensor] = weakref.WeakValueDictionary()
+
+
+def known_leaf(leaf: Tensor) -> Tensor:
+    """Returns the object that a leaf has had; if it is gone, the one given."""
+    known = leaves.get(leaf._address)
+    if known is not None and known._address == leaf._address:  # no other data since
+        return known
+    leaves[leaf._address] = leaf
+    return leaf
+
+
 class Replaced:
     """count: how many times the data of a tensor, and perhaps its shape, was replaced."""
 
@@ -198,10 +211,17 @@ class Tensor(Arithmetic, TensorLayout):
 
     # ---- gradients ----
 
+    def requires_grad_(self, requires_grad: _bool = True) -> Self:
+        """Sets whether a leaf requires gradients: operators on it are then recorded."""
+        super().requires_grad_(requires_grad)
+        if requires_grad:
+            leaves[self._address] = self
+        return self
+
     if TYPE_CHECKING:
         requires_grad: _bool
     else:
-        requires_grad = TensorFacts.requires_grad.setter(TensorFacts.requires_grad_)
+        requires_grad = TensorFacts.requires_grad.setter(requires_grad_)
 
     @property
     def grad(self) -> Tensor | None:

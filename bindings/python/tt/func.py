@@ -609,7 +609,7 @@ def functional_call(
         all its names. strict: all parameters and buffers must be given. The module itself is
         unchanged, except for its running statistics.
     """
-    from .nn.layer import functional_tensors
+    from .nn.utils import stateless
 
     dicts = parameter_and_buffer_dicts
     given: dict[str, Tensor] = {}
@@ -618,12 +618,9 @@ def functional_call(
             if name in given:
                 raise ValueError(f"functional_call: {name} is in two dicts")
             given[name] = t
-    if args is None:
-        args = ()
-    elif not isinstance(args, tuple):
-        args = (args,)
-    with functional_tensors(module, given, tie_weights, strict):
-        return module(*args, **(kwargs or {}))
+    return stateless.functional_call(
+        module, given, args, kwargs, tie_weights=tie_weights, strict=strict
+    )
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -568,3 +568,14 @@ def test_repeated_calls_of_layers():
     for _ in range(2):
         out, state = lstm(x)
         assert out.shape == (2, 2) and len(state) == 2
+
+
+def test_modules_take_memory_formats():
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Linear(4, 2))
+    x = tt.randn(2, 3, 5, 5)
+    before = net[0](x)
+    assert net.to(memory_format=tt.channels_last) is net
+    assert net[0].weight.stride() == (27, 1, 9, 3) and net[1].weight.stride() == (4, 1)
+    assert tt.allclose(net[0](x), before, atol=1e-6)
+    net.to(tt.float64, memory_format=tt.contiguous_format)
+    assert net[0].weight.stride() == (27, 9, 3, 1) and net[0].weight.dtype is tt.float64

@@ -697,7 +697,7 @@ def test_accumulate_grad():
     assert nothing is None and node.name() == "torch::autograd::AccumulateGrad"
     assert type(node).__name__ == "AccumulateGrad" and node.next_functions == ()
     assert node == (x * 3).grad_fn.next_functions[0][0] and node != product
-    assert node.variable.data_ptr() == x.data_ptr() and node.variable.requires_grad
+    assert node.variable is x
     seen = []
     hooks = [
         node.register_prehook(lambda grads: (grads[0] * 10,)),
@@ -711,6 +711,47 @@ def test_accumulate_grad():
         hook.remove()
     (x * 4).sum().backward()
     assert x.grad.tolist() == [54, 54] and len(seen) == 2
+
+
+def test_leaves_of_graphs_are_the_objects_of_the_application():
+    layer, late = tt.nn.Linear(2, 2), tt.ones(1, 2)
+    late.requires_grad = True
+    ends = [edge[0] for edge in layer(late).grad_fn.next_functions]
+    assert [end.variable for end in ends] == [late, layer.weight, layer.bias]
+    y = tt.ones(2, requires_grad=True) * 2  # no object is left
+    ((end, _),) = y.grad_fn.next_functions
+    again = y.grad_fn.next_functions[0][0]
+    assert again == end and again.variable is end.variable
+    wide = tt.ones(3, requires_grad=True)
+    wide.data = tt.ones(4)
+    assert (wide * 2).grad_fn.next_functions[0][0].variable is wide
+
+
+def test_edges_stand_for_tensors():
+    x = tt.ones(2, requires_grad=True)
+    y = x * 2
+    z = y.exp().sum()
+    get_gradient_edge = tt.autograd.graph.get_gradient_edge
+    edges = [get_gradient_edge(t) for t in (x, y, z)]
+    assert edges[1][:2] == (y.grad_fn, 0) and edges[0].node == y.grad_fn.next_functions[0][0]
+    found = tt.autograd.grad(edges[2], edges[:2], retain_graph=True)
+    for g, e in zip(found, tt.autograd.grad(z, [x, y], retain_graph=True)):
+        assert g.equal(e)
+    tt.autograd.backward(edges[2], inputs=edges[0])
+    assert x.grad.equal(found[0]) and y.grad is None
+    with pytest.raises(RuntimeError):
+        get_gradient_edge(tt.ones(2))
+    with pytest.raises(TypeError):
+        tt.autograd.grad(z, tt.autograd.graph.GradientEdge(y.grad_fn, 0))
+
+
+def test_view_as_complex_takes_even_places_only():
+    x = tt.arange(9.0)
+    assert tt.view_as_complex(x[2:6].view(2, 2)).tolist() == [2 + 3j, 4 + 5j]
+    assert tt.view_as_complex(x.as_strided((1, 2), (3, 1))).tolist() == [1j]
+    for odd in (x[1:5].view(2, 2), x.as_strided((2, 2), (3, 1)), x.as_strided((2, 2), (4, 2))):
+        with pytest.raises(RuntimeError, match="view_as_complex: self"):
+            tt.view_as_complex(odd)
 
 
 def test_backward_and_grad():

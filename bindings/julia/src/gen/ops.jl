@@ -3788,7 +3788,8 @@ end
     TT.view_as_complex(input)
 
 Returns a view of pairs of real numbers as complex numbers. The last dimension holds the parts: it
-must have size 2 and stride 1, and the other strides must be even.
+must have size 2 and stride 1, and the other strides, but for dimensions of size 1, and the offset
+must be even.
 """
 function view_as_complex(input::Tensor)
     o = Ref{Ptr{Cvoid}}()

@@ -234,7 +234,8 @@ def view_as_complex(input: Tensor) -> Tensor:
     """view_as_complex(input)
 
     Returns a view of pairs of real numbers as complex numbers. The last dimension holds the parts:
-    it must have size 2 and stride 1, and the other strides must be even.
+    it must have size 2 and stride 1, and the other strides, but for dimensions of size 1, and the
+    offset must be even.
     """
     if type(input) is not Tensor:
         if keeps(input):

@@ -16,12 +16,14 @@ from .._handles import switch_anomaly, switch_grad
 from .._facts import TensorFacts
 from .._layout import SparseGrads
 from .._types import overload
+from ._edges import tensors_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Generator, Sequence, TypeVar
 
     from .._tensor import Tensor
+    from ._edges import GradientEdge
     from . import forward_ad as forward_ad
     from . import functional as functional
     from . import graph as graph
@@ -57,12 +59,12 @@ MODULES = ("forward_ad", "functional", "graph", "profiler")  # loaded when they 
 
 
 def backward(
-    tensors: Tensor | Sequence[Tensor],
+    tensors: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     grad_variables: Tensor | Sequence[Tensor | None] | None = None,
-    inputs: Tensor | Sequence[Tensor] | None = None,
+    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge] | None = None,
 ) -> None:
     """Computes the gradients of tensors and adds them to the .grad of the leaves.
 
@@ -75,17 +77,18 @@ def backward(
         if grad_tensors is not None:
             raise RuntimeError("backward: takes either grad_tensors or grad_variables")
         grad_tensors = grad_variables
-    if inputs is not None:
-        inputs = [inputs] if isinstance(inputs, TensorFacts) else list(inputs)
-        for t in inputs:
+    receivers = tensors_of(inputs)
+    if receivers is not None:
+        receivers = [receivers] if isinstance(receivers, TensorFacts) else list(receivers)
+        for t in receivers:
             if isinstance(t, TensorFacts) and not t.is_leaf:
                 t.retain_grad()
-    backward_all(tensors, grad_tensors, retain_graph, create_graph, inputs)
+    backward_all(tensors_of(tensors), grad_tensors, retain_graph, create_graph, receivers)
 
 
 def grad(
-    outputs: Tensor | Sequence[Tensor],
-    inputs: Tensor | Sequence[Tensor],
+    outputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
+    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool | None = None,
@@ -104,12 +107,13 @@ def grad(
     """
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: allow_unused is False: with materialize_grads it must be True")
+    of, by = tensors_of(outputs), tensors_of(inputs)
     if SparseGrads.seen and not is_grads_batched:
         from .. import _sparse_grad
 
         return _sparse_grad.grad(
-            outputs,
-            inputs,
+            of,
+            by,
             grad_outputs,
             retain_graph,
             create_graph,
@@ -118,8 +122,8 @@ def grad(
         )
     if not is_grads_batched:
         return grad_of_one(
-            outputs,
-            inputs,
+            of,
+            by,
             grad_outputs,
             retain_graph,
             create_graph,
@@ -128,8 +132,8 @@ def grad(
             materialize_grads,
         )
     return batched_grad(
-        outputs,
-        inputs,
+        of,
+        by,
         grad_outputs,
         retain_graph,
         create_graph,

@@ -8,6 +8,7 @@ from threading import Lock, get_ident
 from .._handles import NodeHandle
 from .._hooks import HookHandle
 from .._lib import result
+from ._edges import GradientEdge, get_gradient_edge
 from ._saved import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 
 TYPE_CHECKING = False
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     from .._tensor import Tensor
 
 __all__ = [
+    "GradientEdge",
     "Node",
     "disable_saved_tensors_hooks",
+    "get_gradient_edge",
     "increment_version",
     "register_multi_grad_hook",
     "save_on_cpu",
@@ -45,14 +48,14 @@ class Node(NodeHandle):
     def next_functions(self) -> tuple[tuple[Node | AccumulateGrad | None, int], ...]:
         """(node, 0) for each input: an AccumulateGrad for a leaf, None for an input that requires
         no gradient."""
-        from .._tensor import tensor_result
+        from .._tensor import known_leaf, tensor_result
 
         functions: list[Node | AccumulateGrad | None] = []
         for i in range(self.num_inputs()):
             node = result(Node, "tt_node_next", self, c_int64(i))
             if node is None:
                 leaf = tensor_result("tt_node_leaf", self, c_int64(i))
-                node = leaf if leaf is None else AccumulateGrad(leaf)
+                node = None if leaf is None else AccumulateGrad(known_leaf(leaf))
             functions.append(node)
         return tuple((function, 0) for function in functions)
 

@@ -10,7 +10,7 @@ from .._convert import POINTERS, pointers, wrong_kind
 from .._facts import TensorHandle
 from .._handles import StateDictHandle
 from .._lib import Handle, call, fail, finalizer, lib, local, quick, result
-from .._tensor import Tensor, from_address, tensor_result, wrap
+from .._tensor import Tensor, from_address, leaves, tensor_result, wrap
 from ..autograd import no_grad
 from ..random import thread_generator
 from .module import Module
@@ -18,7 +18,7 @@ from .parameter import Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator
+    from typing import Any, Iterator, Mapping
 
     from typing_extensions import Self
 
@@ -123,7 +123,7 @@ class Layer(Module):
             if is_buffer:
                 self._buffers[name] = t
             else:
-                self._parameters[name] = t if t is None else t.as_subclass(Parameter)
+                self._parameters[name] = t if t is None else adopted(t)
         for i in range(quick.tt_module_num_children(handle)):
             child = ModuleHandle()
             if lib.tt_module_child(local.ctx, handle, c_int64(i), byref(child)):
@@ -176,16 +176,6 @@ class Layer(Module):
             self._lend(name, value)
         if status:
             fail()
-
-    def _swap_tensor(self, name: str, value: Any) -> Any:
-        before = super()._swap_tensor(name, value)
-        if name not in self._slots:
-            return before
-        if isinstance(value, Parameter) or name in self._buffers:
-            setattr(self, name, value)
-        else:
-            self._lend(name, value)
-        return before
 
     def _is_argument(self, name: str) -> bool:
         """Returns whether an attribute is an argument of the constructor."""
@@ -387,7 +377,13 @@ def layer_over(handle: ModuleHandle) -> Layer:
     return layer
 
 
-# ---- calls with other tensors (tt.func.functional_call) ----
+def adopted(t: Tensor) -> Parameter:
+    """Returns a parameter of a C module as an object, which graphs find again."""
+    parameter = leaves[t._address] = t.as_subclass(Parameter)
+    return parameter
+
+
+# ---- calls with other tensors (tt.func.functional_call, tt.nn.utils.stateless) ----
 
 
 def exchange(layer: Any, state: StateDictHandle) -> None:
@@ -408,14 +404,12 @@ def places_of(module: Module) -> dict[str, tuple[Module, str, str]]:
 
 @contextmanager
 def functional_tensors(
-    module: Module, given: dict[str, Tensor], tie_weights: bool, strict: bool
+    module: Module, given: Mapping[str, Tensor], tie_weights: bool, strict: bool
 ) -> Iterator[None]:
     """Replaces the named parameters and buffers by other tensors within a block.
 
     strict: names that the module lacks, and names of the module that are not given, are errors.
     """
-    from .utils.stateless import check_names
-
     places = places_of(module)
     if strict:
         check_names(given, places)
@@ -442,6 +436,17 @@ def functional_tensors(
             tensors_of_owner[own_name] = t
 
 
+def check_names(given: Mapping[str, Tensor], own: Mapping[str, Any]) -> None:
+    """Raises RuntimeError unless both have the same names."""
+    unexpected = sorted(set(given) - set(own))
+    missing = sorted(set(own) - set(given))
+    if unexpected or missing:
+        raise RuntimeError(
+            f"functional_call: unexpected keys: {', '.join(unexpected) or 'none'}; "
+            f"missing keys: {', '.join(missing) or 'none'}"
+        )
+
+
 def with_ties(
     places: dict[str, tuple[Module, str, str]], given: dict[str, Tensor]
 ) -> dict[str, Tensor]:
@@ -451,7 +456,9 @@ def with_ties(
         owner, group, own_name = places[name]
         key = id(owner.__dict__[group][own_name])
         if replaced.setdefault(key, t) is not t:
-            raise ValueError(f"functional_call: {name} shares its memory with another given name")
+            raise ValueError(
+                f"functional_call: {name} and another given name are one tensor, but have two values"
+            )
     tensors = dict(given)
     for name, (owner, group, own_name) in places.items():
         if name not in tensors and id(owner.__dict__[group][own_name]) in replaced:

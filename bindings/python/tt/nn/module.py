@@ -234,13 +234,6 @@ class Module:
                 return state[group][name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
-    def _swap_tensor(self, name: str, value: Any) -> Any:
-        """Replaces a parameter or buffer by any tensor, without checks. Returns the former one."""
-        group: Any = self._parameters if name in self._parameters else self._buffers
-        before = group[name]
-        group[name] = value
-        return before
-
     def __delattr__(self, name: str) -> None:
         for group in GROUPS:
             if name in self.__dict__.get(group, ()):
@@ -854,13 +847,14 @@ class Module:
         return self._apply(lambda t: empty_like(t, device=device), recurse)
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Converts or moves all parameters and buffers in place: to(dtype), to(device) or
-        to(device, dtype).
+        """Converts or moves all parameters and buffers in place: to(dtype), to(device),
+        to(device, dtype) or to(memory_format=…).
 
-        The dtype must be floating or complex, and converts only floating and complex tensors.
-        Returns self.
+        The dtype must be floating or complex, and converts only floating and complex tensors. The
+        memory format is that of tensors with 4 or 5 dimensions. Returns self.
         """
-        dtype, device, _, _ = to_arguments(*args, **kwargs)
+        dtype, device, _, memory_format = to_arguments(*args, **kwargs)
+        others = _types.preserve_format
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, not {dtype}"
@@ -868,7 +862,11 @@ class Module:
 
         def converted(t: Tensor) -> Tensor:
             takes_dtype = t.is_floating_point() or t.is_complex()
-            return t.to(dtype=dtype if takes_dtype else None, device=device)
+            return t.to(
+                dtype=dtype if takes_dtype else None,
+                device=device,
+                memory_format=memory_format if t.ndim in (4, 5) else others,
+            )
 
         return self._apply(converted)
 

@@ -5,29 +5,32 @@ use crate::{StateDict, Tensor};
 use std::path::Path;
 use tt_sys as sys;
 
-/// Writes a safetensors file with metadata, pairs of strings. After a crash, the path has either
-/// the old file or the new one.
+/// Writes a safetensors file with metadata, pairs of strings. `tensors` are pairs of names and
+/// tensors: an array, a map, a [`StateDict`]. After a crash, the path has either the old file or
+/// the new one.
 ///
 /// ```
 /// let path = std::env::temp_dir().join("tt_doc.safetensors");
-/// tt::save(&path, &[("weight", &tt::ones(&[2])?)], &[("made by", "a test")])?;
+/// tt::save(&path, &tt::nn::linear(2, 1)?.state_dict()?, &[])?;
+/// tt::save(&path, [("weight", &tt::ones(&[2])?)], &[("made by", "a test")])?;
 /// let file = tt::SafeTensors::open(&path)?;
 /// assert_eq!(file.tensor("weight")?.to_vec::<f32>()?, [1.0, 1.0]);
 /// assert_eq!(file.metadata().next(), Some(("made by".to_string(), "a test".to_string())));
 /// # Ok::<(), tt::Error>(())
 /// ```
-pub fn save(
+pub fn save<N: AsRef<str>, T: AsRef<Tensor>>(
     path: impl AsRef<Path>,
-    tensors: &[(&str, &Tensor)],
+    tensors: impl IntoIterator<Item = (N, T)>,
     metadata: &[(&str, &str)],
 ) -> Result<()> {
     let path = c_path(path)?;
-    let names = tensors.iter().map(|t| c_string(t.0)).collect::<Result<Vec<_>>>()?;
+    let (names, tensors): (Vec<N>, Vec<T>) = tensors.into_iter().unzip();
+    let names = names.iter().map(|name| c_string(name.as_ref())).collect::<Result<Vec<_>>>()?;
     let pairs = metadata.iter().flat_map(|m| [m.0, m.1]);
     let texts = pairs.map(c_string).collect::<Result<Vec<_>>>()?;
     let names: Vec<_> = names.iter().map(|n| n.as_ptr()).collect();
     let texts: Vec<_> = texts.iter().map(|t| t.as_ptr()).collect();
-    let list: Vec<_> = tensors.iter().map(|t| t.1.raw()).collect();
+    let list: Vec<_> = tensors.iter().map(|t| t.as_ref().raw()).collect();
     let n = list.len() as i64;
     let opts = sys::tt_safetensors_save_opts {
         set: sys::TT_SAFETENSORS_SAVE_METADATA,

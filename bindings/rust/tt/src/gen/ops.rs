@@ -3948,7 +3948,8 @@ impl Tensor {
         unsafe { call1(|c, o0| sys::tt_view_as_real(c, self.raw(), o0)) }
     }
     /// Returns a view of pairs of real numbers as complex numbers. The last dimension holds the
-    /// parts: it must have size 2 and stride 1, and the other strides must be even.
+    /// parts: it must have size 2 and stride 1, and the other strides, but for dimensions of size
+    /// 1, and the offset must be even.
     #[inline]
     pub fn view_as_complex(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.

@@ -242,7 +242,7 @@ fn files_of_tensors() -> Result<()> {
     let path = temporary("tensors");
     tt::save(
         &path,
-        &[("b", &floats(&[1.0, 2.0])), ("a", &tt::ones(&[2, 2])?)],
+        [("b", &floats(&[1.0, 2.0])), ("a", &tt::ones(&[2, 2])?)],
         &[("format", "tt")],
     )?;
     let (read, mapped) = (tt::SafeTensors::open(path.to_str().unwrap())?, unsafe {
