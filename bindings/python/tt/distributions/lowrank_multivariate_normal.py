@@ -1,4 +1,4 @@
-"""The multivariate normal distribution whose covariance is diagonal but for a matrix of low rank."""
+"""The multivariate normal distribution whose covariance is diagonal plus a low-rank matrix."""
 from __future__ import annotations
 
 from math import log, pi
