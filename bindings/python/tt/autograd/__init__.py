@@ -112,13 +112,7 @@ def grad(
         from .. import _sparse_grad
 
         return _sparse_grad.grad(
-            of,
-            by,
-            grad_outputs,
-            retain_graph,
-            create_graph,
-            bool(allow_unused),
-            materialize_grads,
+            of, by, grad_outputs, retain_graph, create_graph, bool(allow_unused), materialize_grads
         )
     if not is_grads_batched:
         return grad_of_one(
