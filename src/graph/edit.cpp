@@ -107,7 +107,7 @@ TensorRef Rebuild::tensor_of(int32_t value) {
   byte_range(*t, &low, &high);
   if (t->numel && (low < s.data || high > s.data + s.bytes))
     fail(TT_INVALID_ARG, "value {} does not fit in its storage any more", value);
-  if (own_[v.storage]) keys_[value] = key_of(*t);
+  if (own_[v.storage] || !keys_[value].exists) keys_[value] = key_of(*t);
   return t;
 }
 

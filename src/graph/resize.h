@@ -16,7 +16,10 @@ struct DynamicDim {
 DynamicDim dynamic_dim(const Graph& a, const Graph& b);
 
 // The computation for another size. Fails with NOT_IMPLEMENTED, naming a node, if it depends on the
-// size in another way than by sizes that grow evenly.
-Ref<Graph> resize_graph(const Graph& a, const Graph& b, int64_t size);
+// size in another way than by sizes that grow evenly, numbers of a few known formulas, such as
+// 1 / n, and the random numbers of dropout.
+// same: whether two objects of nodes, which are not one, stand for the same.
+using SameObject = bool (*)(const Object&, const Object&);
+Ref<Graph> resize_graph(const Graph& a, const Graph& b, int64_t size, SameObject same);
 
 }  // namespace TT_NS

@@ -597,7 +597,23 @@ Family family_of(const Compiled& f, TensorSpan inputs) {
   return found;
 }
 
-bool same_text(const Graph& a, const Graph& b) {
+// A text has not all digits of numbers.
+bool same_numbers(const IrNode& a, const IrNode& b) {
+  for (int64_t i = 0; i < a.args.size(); i++) {
+    const IrArg &x = a.args[i], &y = b.args[i];
+    if (memcmp(&x.f, &y.f, sizeof x.f) || memcmp(&x.scalar.re, &y.scalar.re, sizeof x.scalar.re))
+      return false;
+  }
+  return true;
+}
+// Whether they compute the same; objects are compared by resize_graph.
+bool same_graph(const Graph& a, const Graph& b) {
+  if (a.draws.size() != b.draws.size() || a.nodes.size() != b.nodes.size()) return false;
+  for (int64_t i = 0; i < a.draws.size(); i++)
+    if (a.draws[i].counters != b.draws[i].counters) return false;
+  for (int64_t i = 0; i < a.nodes.size(); i++)
+    if (a.nodes[i].args.size() != b.nodes[i].args.size() || !same_numbers(a.nodes[i], b.nodes[i]))
+      return false;
   Text x, y;
   print_graph(a, x);
   print_graph(b, y);
@@ -610,16 +626,16 @@ int64_t size_in(const Graph& g, const DynamicDim& d) {
 }
 
 // The graph of a call with these inputs, empty if it does not follow from the family.
-Ref<Graph> following_graph(const Family& family, TensorSpan inputs) {
+Ref<Graph> following_graph(const Compiled& f, const Family& family, TensorSpan inputs) {
   const Graph& a = *family.records[0]->captured;
   const Graph& b = *family.records[1]->captured;
   const Graph& third = *family.records[2]->captured;
   try {
     const DynamicDim d = dynamic_dim(a, b);
     const Tensor& x = *inputs[d.input];
-    if (!same_text(*resize_graph(a, b, size_in(third, d)), third))
+    if (!same_graph(*resize_graph(a, b, size_in(third, d), f.dynamic), third))
       fail(TT_NOT_IMPLEMENTED, "the third size does not follow from the other two");
-    Ref<Graph> g = resize_graph(a, b, x.sizes()[d.dim]);
+    Ref<Graph> g = resize_graph(a, b, x.sizes()[d.dim], f.dynamic);
     for (int64_t i = 0; i < inputs.n; i++) {
       const IrValue& v = g->values[g->inputs[i]];
       if (!same(v.sizes, inputs[i]->sizes()) || !same(v.strides, inputs[i]->strides())) return {};
@@ -663,7 +679,7 @@ CompiledRecord* follow(Compiled& f, TensorSpan inputs) {
   const Family family = family_of(f, inputs);
   if (family.n < 3 || family.records[0]->none_follow) return nullptr;
   const CompiledRecord& first = *family.records[0];
-  const Ref<Graph> captured = following_graph(family, inputs);
+  const Ref<Graph> captured = following_graph(f, family, inputs);
   if (!captured) return nullptr;
   NewRecord made(f);
   CompiledRecord& r = *made.record;
@@ -681,7 +697,7 @@ CompiledRecord* follow(Compiled& f, TensorSpan inputs) {
 }  // namespace
 
 Ref<Compiled> new_compiled(ApplicationFn fn, void* user, void (*drop)(void*), int64_t limit,
-                           bool dynamic) {
+                           SameObject dynamic) {
   auto* f = new (mem_alloc(sizeof(Compiled))) Compiled{};
   f->tag = kTagCompiled;
   f->refs = 1;

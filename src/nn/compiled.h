@@ -3,6 +3,7 @@
 
 #include "autograd/transform.h"
 #include "base/text/text.h"
+#include "graph/resize.h"
 
 namespace TT_NS {
 
@@ -15,7 +16,7 @@ struct Compiled {
   void* user;
   void (*drop)(void*);
   int64_t limit;                         // most records of calls of the function
-  bool dynamic;                          // records of other sizes may follow from them
+  SameObject dynamic;                    // records of other sizes may follow from them; NULL: no
   int32_t busy = 0;                      // atomic: a thread is in a call
   SmallVec<CompiledRecord*, 2> records;  // owned
   int64_t n_replays = 0, n_runs = 0;     // atomic
@@ -24,7 +25,7 @@ struct Compiled {
 };
 
 Ref<Compiled> new_compiled(ApplicationFn fn, void* user, void (*drop)(void*), int64_t limit,
-                           bool dynamic);
+                           SameObject dynamic);
 // Fails with BUFFER_TOO_SMALL, and sets *n_outs, if there are more than cap results.
 TensorList call_compiled(Compiled& f, TensorSpan inputs, int64_t cap, int64_t* n_outs);
 // The records that can be replayed.

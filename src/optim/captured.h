@@ -27,6 +27,10 @@ struct ScheduledStep : Object {
   SchedulerRef scheduler;
 };
 Ref<ScheduledStep> new_scheduled_step(Scheduler& s);
+const Scheduler* scheduler_of(const Object& o);  // NULL: it is no ScheduledStep
+// Whether both stand for steps of one optimizer over the same parameters and states, or of one
+// scheduler: the SameObject of graphs.
+bool is_same_step(const Object& a, const Object& b);
 
 // The classes by name; NULL: there is none.
 const OptimClass* find_first_class(Span<const char> name);  // of rules.cpp

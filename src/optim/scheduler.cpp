@@ -189,6 +189,11 @@ static void destroy_scheduled(Object* object) noexcept {
   mem_free(own, sizeof *own);
 }
 
+const Scheduler* scheduler_of(const Object& o) {
+  if (o.destroy_fn != destroy_scheduled) return nullptr;
+  return static_cast<const ScheduledStep&>(o).scheduler.get();
+}
+
 Ref<ScheduledStep> new_scheduled_step(Scheduler& s) {
   auto* own = new (mem_alloc(sizeof(ScheduledStep))) ScheduledStep{};
   own->refs = 1;

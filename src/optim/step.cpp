@@ -347,6 +347,23 @@ static void destroy_counter(Object* object) noexcept {
   mem_free(counter, sizeof *counter);
 }
 
+// Two steps of one optimizer over the same parameters and states.
+static bool same_counter(const StepCounter& a, const StepCounter& b) {
+  bool same = a.optimizer.get() == b.optimizer.get() && a.params.size() == b.params.size();
+  for (int64_t i = 0; same && i < a.params.size(); i++) {
+    const CountedParam &p = a.params[i], &q = b.params[i];
+    same = p.group == q.group && p.param == q.param && p.data == q.data && p.states == q.states;
+  }
+  return same;
+}
+bool is_same_step(const Object& a, const Object& b) {
+  if (a.destroy_fn != b.destroy_fn) return false;
+  if (a.destroy_fn == destroy_counter)
+    return same_counter(static_cast<const StepCounter&>(a), static_cast<const StepCounter&>(b));
+  const Scheduler* const of = scheduler_of(a);
+  return of && of == scheduler_of(b);
+}
+
 Ref<StepCounter> new_counter(Optimizer& o) {
   auto* c = new (mem_alloc(sizeof(StepCounter))) StepCounter{};
   c->refs = 1;

@@ -3,6 +3,7 @@
 
 #include "base/finalizer.h"
 #include "capi/api.h"
+#include "optim/captured.h"
 
 using namespace TT_NS;
 
@@ -27,7 +28,7 @@ tt_status tt_compile(tt_ctx* h, tt_fn fn, void* user, void (*drop)(void*),
     out_arg(out, "out", 5);
     const int64_t limit = opts_has(opts, 0) ? opts->limit : kDefaultLimit;
     if (limit < 0) fail_arg(TT_INVALID_ARG, "limit", "limit is {}: must be at least 0", limit);
-    const bool dynamic = opts_has(opts, 1) && opts->dynamic != 0;
+    const SameObject dynamic = opts_has(opts, 1) && opts->dynamic ? is_same_step : nullptr;
     *out = reinterpret_cast<tt_compiled*>(new_compiled(fn, user, drop, limit, dynamic).leak());
     passed_on = true;
   });

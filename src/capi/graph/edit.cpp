@@ -5,6 +5,7 @@
 #include "graph/arg_check.h"
 #include "graph/resize.h"
 #include "graph/rewrite.h"
+#include "optim/captured.h"
 
 using namespace TT_NS;
 
@@ -41,7 +42,7 @@ tt_status tt_graph_resize(tt_ctx* h, const tt_graph* handle, const tt_graph* oth
     const Graph& g = graph_arg(handle);
     const Graph& other = graph_arg(other_handle, "other", 2);
     out_arg(out, "out", 4);
-    *out = reinterpret_cast<tt_graph*>(resize_graph(g, other, size).leak());
+    *out = reinterpret_cast<tt_graph*>(resize_graph(g, other, size, is_same_step).leak());
   });
 }
 

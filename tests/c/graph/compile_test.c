@@ -284,7 +284,7 @@ static tt_status slope(void* user, tt_ctx* x, const tt_tensor* const* in, int64_
   (void)cap;
   return forward_of(user, x, in, 1, outs, n_outs);
 }
-/* A number that does not grow evenly with the size. */
+/* A number that is 1 / n. */
 static tt_status divide(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
                         tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   (void)n;
@@ -292,6 +292,17 @@ static tt_status divide(void* user, tt_ctx* x, const tt_tensor* const* in, int64
   ((Net*)user)->runs++;
   *n_outs = 1;
   return tt_mul_f64(x, in[0], 1.0 / (double)tt_tensor_numel(in[0]), outs);
+}
+
+/* A number that follows from the size by no formula that records are tried with. */
+static tt_status over_square(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
+                             tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)n;
+  (void)cap;
+  ((Net*)user)->runs++;
+  *n_outs = 1;
+  return tt_mul_f64(x, in[0], 1.0 / (double)(tt_tensor_numel(in[0]) * tt_tensor_numel(in[0])),
+                    outs);
 }
 
 static tt_tensor* batch_of(const int64_t* shape, int64_t ndim, int64_t rows, int floats, int k) {
@@ -338,6 +349,36 @@ static void check_sizes(const char* what, tt_module* (*build)(void), tt_fn fn, i
   drop_net(&eager);
   drop_net(&compiled);
 }
+/* Whole steps of training: clipping, Adam, running statistics, dropout, a mean's 1 / n. A batch of
+   1 is a record of its own. */
+static void check_steps(const char* what, tt_module* (*build)(void), const int64_t* shape,
+                        int64_t ndim, int floats, int64_t targets) {
+  const tt_compile_opts opts = {.set = TT_COMPILE_DYNAMIC, .dynamic = 1};
+  const int64_t rows[] = {2, 5, 3, 4, 2, 1, 33, 7, 1, 64, 65, 4};
+  Net eager = new_net(build), compiled = new_net(build);
+  tt_compiled* f;
+  int k;
+  OK(tt_compile(c, step, &compiled, NULL, &opts, &f));
+  for (k = 0; k < 12; k++) {
+    tt_tensor *x, *t, *want = NULL, *got;
+    int64_t n;
+    OK(tt_scope_push(c));
+    x = batch_of(shape, ndim, rows[k], floats, k);
+    t = inputs(SHAPE(rows[k] * targets), 0, k + 500);
+    OK(tt_manual_seed(c, (uint64_t)k));
+    OK(step(&eager, c, LIST(x, t), &want, 1, &n));
+    OK(tt_manual_seed(c, (uint64_t)k));
+    got = call(f, LIST(x, t));
+    same_bits(what, got, want);
+    same_state(what, &compiled, &eager);
+    OK(tt_scope_pop(c, NULL, 0));
+  }
+  if (compiled.runs != 4) fail_msg("%s: %d runs; %s", what, compiled.runs, info_of(f).reason);
+  tt_compiled_release(f);
+  drop_net(&eager);
+  drop_net(&compiled);
+}
+
 static void test_sizes(void** state) {
   const int each = 8; /* a run for each size */
   (void)state;
@@ -345,10 +386,14 @@ static void test_sizes(void** state) {
   check_sizes("mlp", mlp, infer, 0, SHAPE(0, 8), 1, 4);
   check_sizes("cnn", cnn, infer, 0, SHAPE(0, 1, 8, 8), 1, 4);
   check_sizes("gpt", gpt, infer, 0, SHAPE(0, 5), 0, 4);
-  check_sizes("1 / n", mlp, divide, 0, SHAPE(0, 8), 1, each);
-  check_sizes("random numbers", mlp, infer, 1, SHAPE(0, 8), 1, each);
+  check_sizes("1 / n", mlp, divide, 0, SHAPE(0, 8), 1, 4);
+  check_sizes("1 / n^2", mlp, over_square, 0, SHAPE(0, 8), 1, each);
+  check_sizes("random numbers", mlp, infer, 1, SHAPE(0, 8), 1, 4);
   OK(tt_set_grad_enabled(c, 1, NULL));
   check_sizes("gradients", mlp, slope, 0, SHAPE(0, 8), 1, 4);
+  check_steps("mlp", mlp, SHAPE(0, 8), 1, 1);
+  check_steps("cnn", cnn, SHAPE(0, 1, 8, 8), 1, 1);
+  check_steps("gpt", gpt, SHAPE(0, 5), 0, 5);
 }
 
 static int dropped;
