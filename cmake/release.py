@@ -56,7 +56,7 @@ def commit_time():
 def built(target, jobs):
     """The folder of a Release build for a target: that of `./dev cross`, which tests it."""
     folder = ROOT / (f"build-release-{target}" if target == NATIVE else f"build-{target}")
-    options = ["-DCMAKE_BUILD_TYPE=Release", "-DTT_ISAS=baseline;avx2;avx512"]
+    options = ["-DCMAKE_BUILD_TYPE=Release", "-UTT_ISAS"]
     if target != NATIVE:
         options += ["--toolchain", ROOT / f"cmake/toolchains/{target}.cmake"]
     if not (folder / "CMakeCache.txt").exists():
