@@ -364,8 +364,6 @@ def timed(run, calls, clock=time.process_time):
 LAPACK = "LAPACK: OpenBLAS 0.3.21 runs SSE3 kernels on processors that it does not know"
 LIMITS = {
     "cholesky": LAPACK,
-    "svd 512": "LAPACK's divide and conquer, by OpenBLAS 0.3.21's kernels for SSE3",
-    "eigh": "LAPACK's divide and conquer, by OpenBLAS 0.3.21's kernels for SSE3",
     "scatter_reduce": "indices are checked in a pass of their own",
     "embedding_bag": "memory: rows at random places",
     "ctc_loss": "logarithms in double precision",

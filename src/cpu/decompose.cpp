@@ -1,21 +1,27 @@
 #include "cpu/decompose.h"
 
+#include "cpu/divide.h"
 #include "cpu/product.h"
 #include "plan/panels.h"
 
 namespace TT_NS {
 
-#define TT_DECLARE_PANELS(isa, T)                  \
-  namespace isa {                                  \
-  void lu_panel(const Panel<T>& p) noexcept;       \
-  void solve_rows(const SolveRows<T>& p) noexcept; \
-  void qr_panel(const Panel<T>& p) noexcept;       \
-  void tridiagonal(const Condense<T>& p) noexcept; \
-  void bidiagonal(const Condense<T>& p) noexcept;  \
+#define TT_DECLARE_PANELS(isa, T)                            \
+  namespace isa {                                            \
+  void lu_panel(const Panel<T>& p) noexcept;                 \
+  void solve_rows(const SolveRows<T>& p) noexcept;           \
+  void qr_panel(const Panel<T>& p) noexcept;                 \
+  void tridiagonal(const Condense<T>& p) noexcept;           \
+  void bidiagonal(const Condense<T>& p) noexcept;            \
+  void secular_vectors(const SecularVectors<T>& p) noexcept; \
   }
 #if TT_HAVE_AVX512
 TT_DECLARE_PANELS(avx512, float)
 TT_DECLARE_PANELS(avx512, double)
+namespace avx512 {
+void secular_roots(const Secular& p) noexcept;
+void secular_weights(const Secular& p, double* z) noexcept;
+}  // namespace avx512
 #endif
 #undef TT_DECLARE_PANELS
 
@@ -27,13 +33,18 @@ template <class T> struct Kernels {
   void (*qr)(const Panel<T>&) noexcept;
   void (*tridiagonal)(const Condense<T>&) noexcept;
   void (*bidiagonal)(const Condense<T>&) noexcept;
+  SecularKernels<T> secular;
 };
 // Of other instruction sets there are none: OpenBLAS knows the processors that stop there.
 template <class T> Kernels<T> kernels() noexcept {
 #if TT_HAVE_AVX512
   if (Isa(ctx().isa) == kIsaAvx512)
-    return {avx512::lu_panel, avx512::solve_rows, avx512::qr_panel, avx512::tridiagonal,
-            avx512::bidiagonal};
+    return {avx512::lu_panel,
+            avx512::solve_rows,
+            avx512::qr_panel,
+            avx512::tridiagonal,
+            avx512::bidiagonal,
+            {avx512::secular_roots, avx512::secular_weights, avx512::secular_vectors}};
 #endif
   return {};
 }
@@ -41,27 +52,6 @@ template <class T> Kernels<T> kernels() noexcept {
 constexpr int64_t kPanel = 32;        // columns that are reduced by products with vectors
 constexpr int64_t kReflections = 64;  // that are applied together
 constexpr int64_t kStrip = 128;       // rows of a triangle that are updated at a time
-constexpr int64_t kLine = 64;         // bytes
-
-template <class T> constexpr Dtype kDtype = sizeof(T) == 4 ? Dtype::kF32 : Dtype::kF64;
-template <class T> int64_t padded(int64_t n) { return round_up(n, kLine / int64_t(sizeof(T))); }
-
-// Zeros, from a multiple of 64 bytes on.
-template <class T> class Numbers {
- public:
-  TT_NOINLINE explicit Numbers(int64_t n) : memory_(n * int64_t(sizeof(T)) + kLine), n_(n) {
-    p_ = reinterpret_cast<T*>((uintptr_t(memory_.get()) + kLine - 1) / kLine * kLine);
-    clear();
-  }
-  TT_NOINLINE ~Numbers() {}
-  void clear() { __builtin_memset(p_, 0, size_t(n_) * sizeof(T)); }
-  T* get() const { return p_; }
-
- private:
-  Memory memory_;
-  int64_t n_;
-  T* p_;
-};
 
 // A power of two that scales the largest of (rows, columns) numbers to about 1 where their squares
 // or products could be out of range; 1 elsewhere.
@@ -353,7 +343,7 @@ template <class T> void q_of(int64_t m, int64_t n, int64_t k, const T* a, const 
 template <class T> int64_t eigh_of(int64_t n, T* a, T* w, bool upper, bool vectors) {
   const int64_t row = padded<T>(n);
   const double by = range_scale(a, n * n);
-  const Numbers<T> matrix(row * row);
+  Numbers<T> matrix(row * row);
   fill_symmetric(matrix.get(), row, a, n, upper);
   multiply(matrix.get(), row * row, by);
   const Numbers<T> reflectors(vectors ? n * row : 0);
@@ -387,17 +377,22 @@ template <class T> int64_t eigh_of(int64_t n, T* a, T* w, bool upper, bool vecto
                      true);
     }
   }
-  const int64_t info =
-      lapack_tridiagonal_eigh(kDtype<T>, n, w, beside.get(), vectors ? a : nullptr, n);
-  if (info) return info;
-  if (vectors) reflect_rows<T>({reflectors.get(), row, n, n - 1, 1, tau.get()}, a, n, n);
+  int64_t info = 0;
+  if (vectors) {
+    matrix.clear();
+    divide_eigh<T>(kernels<T>().secular, n, w, beside.get(), {matrix.get(), row});
+    reflect_rows<T>({reflectors.get(), row, n, n - 1, 1, tau.get()}, matrix.get(), n, row);
+    copy_rows(a, n, matrix.get(), row, n, n);
+  } else {
+    info = lapack_tridiagonal_eigvalsh(kDtype<T>, n, w, beside.get());
+  }
   multiply(w, n, 1 / by);
-  return 0;
+  return info;
 }
 
 // ---- singular values ----
 
-template <class T> int64_t svd_of(int64_t m, int64_t n, const T* a, T* u, T* s, T* vt) {
+template <class T> void svd_of(int64_t m, int64_t n, const T* a, T* u, T* s, T* vt) {
   const bool wide = m < n;
   const int64_t long_side = max(m, n);
   const int64_t k = min(m, n);
@@ -447,19 +442,15 @@ template <class T> int64_t svd_of(int64_t m, int64_t n, const T* a, T* u, T* s, 
   // The rows of the long factor and of the short one, transposed.
   const Numbers<T> long_rows(k * height);
   const Numbers<T> short_rows(k * row);
-  const Numbers<T> vectors(k * k);
-  const int64_t info =
-      lapack_bidiagonal_svd(kDtype<T>, k, s, beside.get(), long_rows.get(), height, vectors.get());
-  if (info) return info;
+  divide_svd<T>(kernels<T>().secular, k, s, beside.get(), {long_rows.get(), height},
+                {short_rows.get(), row});
   multiply(s, k, 1 / by);
-  transpose_rows(short_rows.get(), row, vectors.get(), k, k, k);
   reflect_rows<T>({left.get(), height, long_side, k, 0, tau.get()}, long_rows.get(), k, height);
   reflect_rows<T>({right.get(), row, k, k - 1, 1, tau_u.get()}, short_rows.get(), k, row);
   const T* const u_rows = wide ? short_rows.get() : long_rows.get();
   const T* const v_rows = wide ? long_rows.get() : short_rows.get();
   transpose_rows(u, k, u_rows, wide ? row : height, m, k);
   copy_rows(vt, n, v_rows, wide ? height : row, k, n);
-  return 0;
 }
 
 }  // namespace
@@ -499,12 +490,13 @@ int64_t own_eigh(Dtype d, int64_t n, void* a, void* w, bool upper, bool vectors)
     return eigh_of(n, static_cast<float*>(a), static_cast<float*>(w), upper, vectors);
   return eigh_of(n, static_cast<double*>(a), static_cast<double*>(w), upper, vectors);
 }
-int64_t own_svd(Dtype d, int64_t m, int64_t n, const void* a, void* u, void* s, void* vt) {
+void own_svd(Dtype d, int64_t m, int64_t n, const void* a, void* u, void* s, void* vt) {
   if (d == Dtype::kF32)
-    return svd_of(m, n, static_cast<const float*>(a), static_cast<float*>(u),
-                  static_cast<float*>(s), static_cast<float*>(vt));
-  return svd_of(m, n, static_cast<const double*>(a), static_cast<double*>(u),
-                static_cast<double*>(s), static_cast<double*>(vt));
+    svd_of(m, n, static_cast<const float*>(a), static_cast<float*>(u), static_cast<float*>(s),
+           static_cast<float*>(vt));
+  else
+    svd_of(m, n, static_cast<const double*>(a), static_cast<double*>(u), static_cast<double*>(s),
+           static_cast<double*>(vt));
 }
 
 }  // namespace TT_NS

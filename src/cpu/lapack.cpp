@@ -11,11 +11,11 @@ namespace TT_NS {
 
 namespace {
 
-enum Routine { kPotrf, kTrsm, kSyevd, kGesdd, kGeev, kStedc, kBdsdc, kRoutines };
+enum Routine { kPotrf, kTrsm, kSyevd, kGesdd, kGeev, kSterf, kRoutines };
 // of real and of complex numbers, behind the letter of the dtype
 constexpr const char* kNames[kRoutines][2] = {
-    {"potrf_", "potrf_"}, {"trsm_", "trsm_"},  {"syevd_", "heevd_"}, {"gesdd_", "gesdd_"},
-    {"geev_", "geev_"},   {"stedc_", nullptr}, {"bdsdc_", nullptr},
+    {"potrf_", "potrf_"}, {"trsm_", "trsm_"}, {"syevd_", "heevd_"},
+    {"gesdd_", "gesdd_"}, {"geev_", "geev_"}, {"sterf_", nullptr},
 };
 constexpr char kLetters[] = {'s', 'd', 'c', 'z'};
 
@@ -190,30 +190,10 @@ int64_t lapack_svd(Dtype d, int64_t m, int64_t n, void* a, void* u, void* s, voi
   return info;
 }
 
-int64_t lapack_tridiagonal_eigh(Dtype d, int64_t n, void* w, void* e, void* z, int64_t z_row) {
-  const char* job = z ? "I" : "N";
+int64_t lapack_tridiagonal_eigvalsh(Dtype d, int64_t n, void* w, void* e) {
   const int size = int(n);
-  const int step = int(z ? z_row : n);
   int info = 0;
-  int n_work = int(z ? 1 + 4 * n + n * n : 1);
-  int n_int = int(z ? 3 + 5 * n : 1);
-  const Memory work(n_work * item_size(d));
-  const Memory ints(int64_t(n_int) * 4);
-  call(kStedc, d, job, &size, w, e, z, &step, work.get(), &n_work, ints.get(), &n_int, &info,
-       kText);
-  return info;
-}
-
-int64_t lapack_bidiagonal_svd(Dtype d, int64_t n, void* s, void* e, void* u, int64_t u_row,
-                              void* vt) {
-  const int size = int(n);
-  const int u_step = int(u_row);
-  int info = 0;
-  const Memory work((3 * n * n + 4 * n) * item_size(d));
-  const Memory ints(8 * n * 4);
-  void* none = nullptr;
-  call(kBdsdc, d, "U", "I", &size, s, e, u, &u_step, vt, &size, none, none, work.get(), ints.get(),
-       &info, kText, kText);
+  call(kSterf, d, &size, w, e, &info);
   return info;
 }
 

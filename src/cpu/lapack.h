@@ -21,12 +21,8 @@ int64_t lapack_eigh(Dtype d, int64_t n, void* a, void* w, bool upper, bool vecto
 int64_t lapack_svd(Dtype d, int64_t m, int64_t n, void* a, void* u, void* s, void* vt,
                    bool vectors);
 // Of a real tridiagonal matrix with w on the diagonal and e beside it: w becomes the eigenvalues,
-// ascending, and column i of z, z_row apart, eigenvector i. z NULL: no vectors.
-int64_t lapack_tridiagonal_eigh(Dtype d, int64_t n, void* w, void* e, void* z, int64_t z_row);
-// Of a real upper bidiagonal matrix with s on the diagonal and e beside it. u: columns u_row apart;
-// vt: (n, n)
-int64_t lapack_bidiagonal_svd(Dtype d, int64_t n, void* s, void* e, void* u, int64_t u_row,
-                              void* vt);
+// ascending.
+int64_t lapack_tridiagonal_eigvalsh(Dtype d, int64_t n, void* w, void* e);
 // w: (n), of real matrices as n real and n imaginary parts. v: (n, n), of real matrices with the
 // real and the imaginary part of a pair's first vector as columns; NULL: no vectors.
 int64_t lapack_eig(Dtype d, int64_t n, void* a, void* w, void* v);

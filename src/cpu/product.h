@@ -22,6 +22,28 @@ class Memory {
   void* p_;
 };
 
+constexpr int64_t kLine = 64;  // bytes
+
+template <class T> constexpr Dtype kDtype = sizeof(T) == 4 ? Dtype::kF32 : Dtype::kF64;
+template <class T> int64_t padded(int64_t n) { return round_up(n, kLine / int64_t(sizeof(T))); }
+
+// Zeros, from a multiple of 64 bytes on.
+template <class T> class Numbers {
+ public:
+  TT_NOINLINE explicit Numbers(int64_t n) : memory_(n * int64_t(sizeof(T)) + kLine), n_(n) {
+    p_ = reinterpret_cast<T*>((uintptr_t(memory_.get()) + kLine - 1) / kLine * kLine);
+    clear();
+  }
+  TT_NOINLINE ~Numbers() {}
+  void clear() { __builtin_memset(p_, 0, size_t(n_) * sizeof(T)); }
+  T* get() const { return p_; }
+
+ private:
+  Memory memory_;
+  int64_t n_;
+  T* p_;
+};
+
 // A part of a matrix; distances between rows and columns count elements.
 struct Part {
   void* data;

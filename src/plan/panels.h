@@ -1,4 +1,5 @@
-// Steps of algorithms on large real matrices, panels of columns at a time. PODs. CPU only.
+// Steps of algorithms on large real matrices: panels of columns, and the secular equations of
+// divide and conquer. PODs. CPU only.
 #pragma once
 
 #include "base/arith.h"
@@ -50,6 +51,29 @@ template <class T> struct Condense {
   T *d, *e;        // the diagonal and what is beside it
   T *tau, *tau_u;  // of the reflections from the left and from the right
   T* x;            // `width` + `width` numbers, whole vectors each
+};
+
+// The roots x of 1 + sum of z_i^2 / (p_i - x) = 0, one above each pole p_i and below the next, and
+// vectors made of them. The poles ascend: d_i, or d_i^2 of d_i >= 0 with `squares`. Numbers are
+// about 1 at most. Arrays have whole vectors of 64 bytes; after k elements d is kBeyondPoles and z
+// is 0.
+constexpr double kBeyondPoles = 16;
+struct Secular {
+  int64_t k;
+  bool squares;
+  double tolerance;  // of an equation's value beside the sizes of its terms
+  const double *d, *z;
+  double *near, *shift;  // root j is near[j] + shift[j], or near[j]^2 + shift[j]
+};
+
+// Row j of `rows`, of unit length, has z_i / (p_i - root j); `left` of squares, that times d_i, and
+// -1 where d_i is 0.
+template <class T> struct SecularVectors {
+  const Secular* of;  // d and z in any order, the same for both
+  bool left;
+  T* rows;
+  int64_t row;   // at least k, whole vectors
+  double* work;  // k numbers, whole vectors
 };
 
 }  // namespace TT_NS

@@ -24,7 +24,7 @@ def commands():
 
 COMMANDS = commands()
 # kernels/cpu/CMakeLists.txt says why
-ONE_ISA = {"panels.cpp": "avx512", "int8_mmla.cpp": "baseline"}
+ONE_ISA = {"panels.cpp": "avx512", "secular.cpp": "avx512", "int8_mmla.cpp": "baseline"}
 
 
 def check(obj, isa):

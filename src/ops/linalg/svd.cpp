@@ -11,11 +11,13 @@ struct LapackSvdPlan {
   int32_t* info;
 };
 static void compute_svd(const LapackSvdPlan& p) {
-  for (int64_t i = 0; i < p.batch; i++)
-    p.info[i] = int32_t(
-        decomposes(p.dtype)
-            ? own_svd(p.dtype, p.n, p.m, p.a.at(i), p.vh.at(i), p.s.at(i), p.u.at(i))
-            : lapack_svd(p.dtype, p.m, p.n, p.a.at(i), p.u.at(i), p.s.at(i), p.vh.at(i), true));
+  for (int64_t i = 0; i < p.batch; i++) {
+    if (decomposes(p.dtype))
+      own_svd(p.dtype, p.n, p.m, p.a.at(i), p.vh.at(i), p.s.at(i), p.u.at(i));
+    else
+      p.info[i] =
+          int32_t(lapack_svd(p.dtype, p.m, p.n, p.a.at(i), p.u.at(i), p.s.at(i), p.vh.at(i), true));
+  }
 }
 constexpr Kernel kLapackSvd = lapack_kernel<LapackSvdPlan, compute_svd>("lapack_svd");
 

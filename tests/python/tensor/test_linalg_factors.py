@@ -257,6 +257,15 @@ def special_matrices(n, dtype):
     yield (a + a.T) / far
     yield fall[:, None] * (a + a.T) * fall
     yield (q * np.repeat([1, 2, 3, 4], n)[:n]) @ q.T
+    yield np.eye(n) + np.outer(a[0], a[0])
+    yield (q * (1 + 1e-9 * np.arange(n))) @ q.T
+    yield np.ones((n, n))
+    beside = np.ones(n - 1)
+    yield np.diag(np.abs(np.arange(n) - n // 2)) + np.diag(beside, 1)  # Wilkinson's
+    beside[20::21] = 1e-7
+    yield np.diag(np.abs(np.arange(n) % 21 - 10)) + np.diag(beside, 1)  # glued ones
+    yield np.diag(fall) + np.diag(np.where(np.arange(n - 1) % 5 == 2, 0, fall[1:]), 1)
+    yield np.diag(np.arange(n) % 3 - 1.0) + np.diag(np.arange(n - 1) % 2, 1)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -265,7 +274,7 @@ def test_large_special_matrices(dtype):
     unit = np.eye(n)
     for h in special_matrices(n, dtype):
         h = h.astype(dtype)
-        h = np.tril(h) + np.tril(h, -1).T
+        h = np.triu(h) + np.triu(h, 1).T
         size = float(np.abs(h).max()) or 1.0
         exact = h.astype("float64") / size
         norm = np.linalg.norm(exact, 2)

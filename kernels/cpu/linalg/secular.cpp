@@ -1,0 +1,193 @@
+// The secular equation of divide and conquer,
+//
+//   f(x) = 1 + sum of z_i^2 / (p_i - x) = 0
+//
+// one root per lane of a vector. Root j lies between poles j and j + 1; its distance x from the
+// nearer one, `near`, is what is computed, so that differences p_i - root are accurate. Two poles
+// interpolate f by c + s / (near - x) + r / (far - x): R.-C. Li, "Solving Secular Equations Stably
+// and Efficiently" (LAPACK Working Note 89, 1993). Weights that make computed roots exact ones, and
+// so vectors orthogonal: Gu & Eisenstat, SIAM J. Matrix Anal. Appl. 15 (1994) and 16 (1995).
+#include "kernels/cpu/simd/isa.h"
+
+#include "kernels/cpu/simd/vec.h"
+#include "plan/panels.h"
+
+TT_ISA_BEGIN
+
+constexpr int64_t L = kLanes<double>;
+constexpr int kMaxSteps = 80;  // four are usual
+using F = Vec<double>;
+using Mask = decltype(F{} < F{});
+
+TT_INLINE F size_of(F x) { return vmax(x, -x); }
+
+// Pole i beside a pole of each lane: d_i - d, or d_i^2 - d^2.
+struct Distances {
+  F from, base;
+  double by;
+  TT_INLINE Distances(const Secular& p, F d)
+      : from(d), base(p.squares ? d : splat(1.0)), by(p.squares ? 1 : 0) {}
+  TT_INLINE F to(F d) const { return (d - from) * fma(d, splat(by), base); }
+};
+
+// Of the terms z_i^2 / (p_i - x) up to pole j (psi) and behind it (phi), and of their derivatives.
+struct Sums {
+  F psi = {}, psi_slope = {}, phi = {}, phi_slope = {};
+  F partial = {};  // the absolute values of all partial sums: a measure of rounding
+};
+// Of lanes j, the first of which is `at`, without `skipped` poles on either side of the root.
+TT_INLINE Sums sum_terms(const Secular& p, int64_t at, F j, double skipped, const Distances& poles,
+                         F shift) {
+  Sums s;
+  const auto term = [&](int64_t i) { return splat(p.z[i]) / (poles.to(splat(p.d[i])) - shift); };
+  const auto below = [&](int64_t i, F t) {
+    s.psi = fma(t, splat(p.z[i]), s.psi);
+    s.psi_slope = fma(t, t, s.psi_slope);
+    s.partial -= s.psi;
+  };
+  const auto above = [&](int64_t i, F t) {
+    s.phi = fma(t, splat(p.z[i]), s.phi);
+    s.phi_slope = fma(t, t, s.phi_slope);
+    s.partial += s.phi;
+  };
+  int64_t i = 0;
+  for (; i < at; i++) below(i, term(i));
+  for (; i < min(at + L, p.k); i++) below(i, splat(double(i)) <= j - skipped ? term(i) : F{});
+  for (i = p.k - 1; i > at + L; i--) above(i, term(i));
+  for (; i > at; i--) above(i, splat(double(i)) > j + skipped ? term(i) : F{});
+  return s;
+}
+
+// The smaller root of c x^2 - a x + b, in size, if a > 0, or that of the other sign.
+TT_INLINE F quadratic_root(F a, F b, F c) {
+  const F root = vsqrt(size_of(a * a - 4 * b * c));
+  return a > 0 ? 2 * b / (a + root) : (a - root) / (2 * c);
+}
+
+// Roots [at, at + L), as far as there are.
+TT_NOINLINE void solve_group(const Secular& p, int64_t at, double total) {
+  double numbers[6][L];
+  for (int64_t l = 0; l < L; l++) {
+    const int64_t j = min(at + l, p.k - 1);
+    const int64_t next = min(j + 1, p.k - 1);
+    numbers[0][l] = double(j);
+    numbers[1][l] = p.d[j];
+    numbers[2][l] = p.d[next];
+    numbers[3][l] = p.z[j] * p.z[j];
+    numbers[4][l] = next > j ? p.z[next] * p.z[next] : 0;
+    numbers[5][l] = next > j ? 0 : 2 * total;  // the last root is at most `total` above its pole
+  }
+  const F j = load(numbers[0]);
+  const F d = load(numbers[1]);
+  const F next = load(numbers[2]);
+  const F weight = load(numbers[3]);
+  const F next_weight = load(numbers[4]);
+  const F last_gap = load(numbers[5]);
+  const Distances from_d(p, d);
+  const F gap = from_d.to(next) + last_gap;
+  F high = gap * 0.5;
+  F low = {};
+  // The value in the middle tells which pole is nearer; the nearest two decide about the start.
+  Sums s = sum_terms(p, at, j, 1, from_d, high);
+  F c = 1 + (s.psi + s.phi);
+  const Mask first = (c + 2 * (next_weight - weight) / gap >= 0) | (last_gap > 0);
+  const F sign = first ? splat(1.0) : splat(-1.0);
+  const F near = first ? d : next;
+  const F near_weight = first ? weight : next_weight;
+  c *= sign;
+  // From here on x > 0 is the distance from `near`, and the equation sign f = 0 ascends with it.
+  F x = quadratic_root(fma(c, gap, weight + next_weight), near_weight * gap, c);
+  high = last_gap > 0 ? high * (1 + 0x1p-50) : high;
+  x = (x > low) & (x <= high) ? x : high * 0.5;
+  const Distances from_near(p, near);
+  Mask done = {};
+  Mask middle = {};
+  F before = splat(0x1p1000);
+  for (int step = 0; step < kMaxSteps; step++) {
+    s = sum_terms(p, at, j, 0, from_near, sign * x);
+    const F w = sign * (1 + (s.psi + s.phi));
+    const F slope = s.psi_slope + s.phi_slope;
+    const F size = size_of(w);
+    const F rounding = 8 * (s.phi - s.psi) + s.partial + 2 + x * slope;
+    low = w < 0 ? x : low;
+    high = w < 0 ? high : x;
+    done |= (size <= p.tolerance * rounding) | (high - low <= 0x1p-52 * high);
+    if (sign_bits(done) == (1 << L) - 1) break;
+    // Li's "fixed weight", and his "middle way" while the former gains less than a digit.
+    middle = 10 * size > before ? ~middle : middle;
+    before = size;
+    const F far = gap - x;
+    const F near_slope = first ? s.psi_slope : s.phi_slope;
+    const F far_slope = first ? s.phi_slope : s.psi_slope;
+    const F fixed = fma(-far, slope, w) + gap * (near_weight / x / x);
+    c = middle ? w + x * near_slope - far * far_slope : fixed;
+    F moved = x + quadratic_root(fma(far - x, w, x * far * slope), -x * far * w, c);
+    moved = (moved > low) & (moved < high) ? moved : (low + high) * 0.5;
+    x = done ? x : moved;
+  }
+  store(p.near + at, near);
+  store(p.shift + at, sign * x);
+}
+
+// z_i^2 = product of (root j - p_i) / product of (p_j - p_i) over j != i, of elements [at, at + L)
+TT_NOINLINE F weights_of(const Secular& p, int64_t at) {
+  constexpr int64_t kTogether = 4;
+  const F d = load(p.d + at);
+  F product = splat(1.0);
+  for (int64_t j = 0; j < p.k; j += kTogether) {
+    F over = splat(1.0);
+    F under = splat(1.0);
+    for (int64_t r = j; r < min(j + kTogether, p.k); r++) {
+      over *= Distances(p, splat(p.near[r])).to(d) - splat(p.shift[r]);
+      const F apart = Distances(p, splat(p.d[r])).to(d);
+      under *= apart == 0 ? splat(-1.0) : apart;
+    }
+    product *= over / under;
+  }
+  const F z = load(p.z + at);
+  const F root = vsqrt(size_of(product));
+  return z < 0 ? -root : root;
+}
+
+template <class T> TT_INLINE void store_numbers(T* p, F x) {
+  if constexpr (sizeof(T) == 4) store_as_float(p, x);
+  else store(p, x);
+}
+
+template <class T> void make_vectors(const SecularVectors<T>& v) {
+  const Secular& p = *v.of;
+  for (int64_t j = 0; j < p.k; j++) {
+    const Distances poles(p, splat(p.near[j]));
+    const F shift = splat(p.shift[j]);
+    F squares = {};
+    for (int64_t i = 0; i < p.k; i += L) {
+      const F d = load(p.d + i);
+      F x = load(p.z + i) / (poles.to(d) - shift);
+      if (v.left) x = d == 0 ? splat(-1.0) : d * x;
+      squares = fma(x, x, squares);
+      store(v.work + i, x);
+    }
+    double sum[2];
+    fold_lanes<double, L>(squares, sum, [](auto x, auto y) { return x + y; });
+    const F by = splat(1 / __builtin_sqrt(sum[0] + sum[1]));
+    for (int64_t i = 0; i < p.k; i += L)
+      store_numbers(v.rows + j * v.row + i, load(v.work + i) * by);
+  }
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+void secular_roots(const Secular& p) noexcept {
+  double total = 0;
+  for (int64_t i = 0; i < p.k; i++) total += p.z[i] * p.z[i];
+  for (int64_t at = 0; at < p.k; at += L) solve_group(p, at, total);
+}
+void secular_weights(const Secular& p, double* z) noexcept {
+  for (int64_t at = 0; at < p.k; at += L) store(z + at, weights_of(p, at));
+}
+void secular_vectors(const SecularVectors<float>& p) noexcept { make_vectors(p); }
+void secular_vectors(const SecularVectors<double>& p) noexcept { make_vectors(p); }
+
+TT_ENTRY_END
