@@ -73,6 +73,7 @@ class Target:
         self.results_path = self.logs / "results.json"
         self.rows = {}  # name: (result, seconds, note)
         self.running = set()
+        self.commit = output("git", "describe", "--always", "--dirty").strip()
 
     def configure(self):
         """As cmake/release.py does, so that both share one build, with all instruction sets."""
@@ -239,7 +240,10 @@ class Target:
             if result == "passed":
                 distance = logits.distance(want, got)
                 note = "logits equal x86-64's" if distance == 0 else f"{distance:.1f} units apart"
-                if distance > units and not (name == "train" and self.name in FUSED):
+                if name == "train" and self.name in FUSED:
+                    log = (self.logs / "digits_train.log").read_text().splitlines()
+                    note = f"products are fused, so not x86-64's bits; {log[-1]}"
+                elif distance > units:
                     result = "failed"
             self.rows[f"train_digits: {name}"] = (result, seconds, note)
 
@@ -287,8 +291,7 @@ class Target:
         return sum(row[0] == result for row in programs)
 
     def print_table(self):
-        commit = output("git", "describe", "--always", "--dirty").strip()
-        print(f"\n| {self.name}, {commit} | result | seconds | |\n|---|---|---|---|")
+        print(f"\n| {self.name}, {self.commit} | result | seconds | |\n|---|---|---|---|")
         for name, (result, seconds, note) in self.rows.items():
             print(f"| {name} | {result} | {seconds:.0f} | {note} |")
         print(flush=True)
