@@ -19,6 +19,7 @@ class Reader {
   Reader(int64_t units, LaunchRows* out) : units_(units), out_(*out) {}
   bool element(const ElementPlan& p);
   bool pool(const PoolPlan& p, bool backward);
+  bool pool_interleaved(const PoolInterleavedPlan& p, bool backward);
   bool interleave(const ConvInterleavePlan& p);
   bool interleaved(const ConvInterleavedPlan& p);
   bool padded(const ConvPadPlan& p);
@@ -99,6 +100,15 @@ bool Reader::pool(const PoolPlan& p, bool backward) {
   if (backward) by_rows(p.g, y);
   by_rows(p.y, backward ? x : y, true);
   return rows(p.channels_last ? p.n : p.n * p.c);
+}
+
+bool Reader::pool_interleaved(const PoolInterleavedPlan& p, bool backward) {
+  const int64_t x = p.n * p.c * p.in[0] * p.in[1] * 4;
+  const int64_t y = p.n * p.c * p.out[0] * p.out[1] * 4;
+  by_rows(p.x, x);
+  if (backward) by_rows(p.g, y);
+  by_rows(p.y, backward ? x : y, true);
+  return rows(p.n / kConvLanes);
 }
 
 bool Reader::interleave(const ConvInterleavePlan& p) {
@@ -259,6 +269,9 @@ bool read_accesses(const Kernel& k, const void* plan, int64_t units, LaunchRows*
     return r.pool(*static_cast<const PoolPlan*>(plan), false);
   if (is("pool_max_backward") || is("pool_average_backward"))
     return r.pool(*static_cast<const PoolPlan*>(plan), true);
+  if (is("pool_max_interleaved") || is("pool_max_interleaved_backward"))
+    return r.pool_interleaved(*static_cast<const PoolInterleavedPlan*>(plan),
+                              is("pool_max_interleaved_backward"));
   if (is("softmax") || is("log_softmax"))
     return r.softmax(*static_cast<const SoftmaxPlan*>(plan), false);
   if (is("softmax_backward") || is("log_softmax_backward"))

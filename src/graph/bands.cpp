@@ -236,6 +236,12 @@ void BandLives::note_release(int64_t placement) {
     if (alive_[i].placement == placement) return alive_.erase(i);
 }
 
+int64_t BandLives::placement_at(const char* data) const {
+  for (int64_t i = alive_.size(); i-- > 0;)
+    if (alive_[i].at == address(data)) return alive_[i].placement;
+  return -1;
+}
+
 // Memory of the arena is named by its placement, since addresses are used again.
 constexpr uint64_t kNamed = uint64_t(1) << 63;
 constexpr int32_t kNameShift = 40;

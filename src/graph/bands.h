@@ -23,6 +23,8 @@ class BandLives {
  public:
   void note_placement(int64_t placement, const char* data, int64_t bytes);
   void note_release(int64_t placement);
+  // The placement that is alive at this address and begins there, or -1.
+  int64_t placement_at(const char* data) const;
   // Of each step, in order. k NULL: a step that is no launch.
   void note_step(const Kernel* k, const void* plan, int64_t units);
   void drop_step(int64_t step) { steps_.erase(step); }

@@ -5,6 +5,7 @@
 #include "graph/bands.h"
 #include "graph/bind.h"
 #include "graph/device_plan.h"
+#include "graph/image_layouts.h"
 #include "graph/node_call.h"
 #include "graph/plan.h"
 #include "graph/plan_form.h"
@@ -55,9 +56,19 @@ namespace {
 // Rngs of draws have seeds that name them until a run fills in the drawn one.
 constexpr uint64_t kDrawSeed = 0x7474647261770000u;
 
+// What the first run learns of layouts for the second.
+struct Layouts {
+  SharedLayouts shared;
+  ImageLayouts images;
+  void second_run() {
+    shared.second_run();
+    images.second_run();
+  }
+};
+
 class Lowering : public GraphHooks {
  public:
-  Lowering(const Graph& g, Plan& p, SharedLayouts& shared, bool final);
+  Lowering(const Graph& g, Plan& p, Layouts& layouts, bool final);
   ~Lowering();
   Lowering(const Lowering&) = delete;
   void run();
@@ -109,6 +120,7 @@ class Lowering : public GraphHooks {
   const Graph& g_;
   Plan& p_;
   SharedLayouts& shared_;
+  ImageLayouts& images_;
   Prepacking prepacking_;
   BandLives lives_;
   const bool final_;  // the second run
@@ -144,11 +156,12 @@ int64_t new_lowering() {
   return -__atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);  // marks of captures are positive
 }
 
-Lowering::Lowering(const Graph& g, Plan& p, SharedLayouts& shared, bool final)
+Lowering::Lowering(const Graph& g, Plan& p, Layouts& layouts, bool final)
     : GraphHooks{},
       g_(g),
       p_(p),
-      shared_(shared),
+      shared_(layouts.shared),
+      images_(layouts.images),
       prepacking_(g, p),
       final_(final),
       id_(new_lowering()),
@@ -243,10 +256,18 @@ char* Lowering::take_blob(int64_t bytes) {
 int32_t Lowering::on_launch(WorkObserver& w, const Kernel& k, const void* plan, int64_t units,
                             int64_t grain) {
   Lowering& l = *static_cast<Observer&>(w).lowering;
-  if (l.final_ && l.shared_.skips_next()) return TT_OK;
-  if (!l.final_) l.shared_.note_launch(k, plan, l.p_.step_times.size());
+  if (l.final_ && l.shared_.skips_next()) {
+    l.images_.skip_launch();
+    return TT_OK;
+  }
+  if (!l.final_) {
+    l.shared_.note_launch(k, plan, l.p_.step_times.size());
+    l.images_.note_launch(k, plan, l.p_.step_times.size(), l.lives_);
+  }
   if (l.prepacking_.only_packs(k, plan)) {
-    if (l.final_) l.prepacking_.pack(k, plan, Isa(l.ctx_.isa));
+    if (!l.final_) return TT_OK;
+    l.images_.skip_launch();
+    l.prepacking_.pack(k, plan, Isa(l.ctx_.isa));
     return TT_OK;
   }
   l.new_step(&k, plan, units);
@@ -261,6 +282,7 @@ int32_t Lowering::on_launch(WorkObserver& w, const Kernel& k, const void* plan, 
   step.grain = grain;
   step.node = l.node_;
   l.take_draw(step, k);
+  l.images_.adapt(step, Isa(l.ctx_.isa));
   l.p_.steps.push_back(step);
   return TT_OK;
 }
@@ -623,6 +645,8 @@ void Lowering::run_host_node(int32_t i) {
     step.node = i;
     p_.steps.push_back(step);
     p_.host_calls.push_back(std::move(call));
+  } else {
+    images_.fix(n);
   }
   end_of_storages(i);
 }
@@ -636,6 +660,7 @@ void Lowering::run_node(int32_t i) {
   {
     NodeCall call;
     shared_.begin_node(n);
+    images_.begin_node();
     prepacking_.begin_node();
     call.set(
         n,
@@ -651,7 +676,10 @@ void Lowering::run_node(int32_t i) {
     TensorList outs;
     call.run(*n.op, outs);
     take_results(i, outs);
-    if (!final_) shared_.end_node(p_.placements);
+    if (!final_) {
+      shared_.end_node(p_.placements);
+      images_.end_node(n, [&](int32_t v) { return address_of(v); });
+    }
   }
   end_of_storages(i);
 }
@@ -706,6 +734,7 @@ void Lowering::run() {
   constexpr int64_t kKeptBytes = 1 << 16;
   constexpr int64_t kChainShare = 32;  // chains of launches, by so much again
   const int64_t least = place_greedily({p_.placements.data(), p_.placements.size()});
+  images_.choose(shared_);
   shared_.choose(p_.placements, max(least / kKeptShare, kKeptBytes), [&](int64_t step) {
     p_.step_times.erase(step);
     lives_.drop_step(step);
@@ -713,24 +742,24 @@ void Lowering::run() {
   shared_.for_each_shared([&](int64_t i, int64_t of) { lives_.note_shared(i, of); });
   const int64_t bytes = place_greedily({p_.placements.data(), p_.placements.size()});
   p_.arena_bytes = lives_.place(p_.placements, p_.step_times, bytes, bytes + bytes / kChainShare);
+  p_.arena_bytes = images_.arena_bytes(p_.placements, p_.arena_bytes);
   shared_.after_placing(p_.placements);
   keep_slots();
   p_.draws = {};
 }
 
-Ref<Plan> measured_plan(const Ref<Graph>& g, SharedLayouts& shared) {
+Ref<Plan> measured_plan(const Ref<Graph>& g, Layouts& layouts) {
   auto* p = new (mem_alloc(sizeof(Plan))) Plan{};
   p->tag = kTagPlan;
   p->refs = 1;
   Ref<Plan> plan = Ref<Plan>::adopt(p);
   p->graph = g;
-  Lowering(*g, *p, shared, false).run();
+  Lowering(*g, *p, layouts, false).run();
   return plan;
 }
 
 // What depends on the slots is what a lowering with slots at other addresses has otherwise.
-void find_bindings(const Ref<Graph>& g, Plan& p, SharedLayouts& shared, int64_t n_bound,
-                   int64_t least) {
+void find_bindings(const Ref<Graph>& g, Plan& p, Layouts& layouts, int64_t n_bound, int64_t least) {
   const auto place = [&](SlotBinding& b) {
     if (b.placement >= 0) b.own = b.now = p.arena + p.placements[b.placement].offset;
     if (p.device || !p.packed.empty() || b.bytes < least) b.placement = -1;
@@ -749,8 +778,8 @@ void find_bindings(const Ref<Graph>& g, Plan& p, SharedLayouts& shared, int64_t 
   probe.blob = p.blob;
   probe.blob_bytes = p.blob_bytes;
   move_slots(p, moved->data, probe);
-  shared.second_run();
-  Lowering(*g, probe, shared, true).run();
+  layouts.second_run();
+  Lowering(*g, probe, layouts, true).run();
   find_words(p, probe, blob->data);
 }
 
@@ -780,14 +809,14 @@ Ref<PlanMemory> new_plan_memory(int64_t bytes) {
 }
 
 int64_t needed_arena(const Ref<Graph>& g) {
-  SharedLayouts shared;
-  return measured_plan(g, shared)->arena_bytes;
+  Layouts layouts{{}, ImageLayouts(*g)};
+  return measured_plan(g, layouts)->arena_bytes;
 }
 
 Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes, int64_t n_bound,
                    int64_t least_bound) {
-  SharedLayouts shared;
-  Ref<Plan> plan = measured_plan(g, shared);
+  Layouts layouts{{}, ImageLayouts(*g)};
+  Ref<Plan> plan = measured_plan(g, layouts);
   Plan& p = *plan.get();
   if (arena && arena_bytes < p.arena_bytes)
     fail_arg(TT_BUFFER_TOO_SMALL, "arena", "arena has {} bytes, the plan needs {}", arena_bytes,
@@ -802,9 +831,9 @@ Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes, int64_
     p.memory = new_plan_memory(p.arena_bytes);
     p.arena = p.memory->data;
   }
-  shared.second_run();
-  Lowering(*g, p, shared, true).run();
-  if (n_bound >= 0) find_bindings(g, p, shared, n_bound, least_bound);
+  layouts.second_run();
+  Lowering(*g, p, layouts, true).run();
+  if (n_bound >= 0) find_bindings(g, p, layouts, n_bound, least_bound);
   make_tiles(p);
   make_bands(p);
   if (p.device) finish_device(p);

@@ -105,9 +105,22 @@ void SharedLayouts::end_node(const SmallVec<Placement, 1>& placements) {
   on_ = false;
 }
 
+// Whether the placement is among the first n that others take the place of.
+bool SharedLayouts::is_left_out(int64_t placement, int64_t n) const {
+  for (int64_t i = 0; i < n; i++)
+    if (skipped_[i].placement == placement) return true;
+  return false;
+}
+
 void SharedLayouts::pick(SmallVec<Placement, 1>& placements, int64_t limit) {
+  const int64_t n_left_out = skipped_.size();
+  for (int64_t i = 0; i < n_left_out; i++) placements[skipped_[i].placement].shared = true;
+  const auto is_open = [&](const Alias& a) {
+    return !is_left_out(a.placement, n_left_out) && !is_left_out(a.of, n_left_out);
+  };
   SmallVec<int64_t, 16> kept;
-  for (const Alias& a : aliases_) kept.push_back(a.of);
+  for (const Alias& a : aliases_)
+    if (is_open(a)) kept.push_back(a.of);
   std::sort(kept.begin(), kept.end(), [&](int64_t a, int64_t b) {
     const int64_t x = placements[a].bytes, y = placements[b].bytes;
     return x != y ? x > y : a < b;
@@ -118,7 +131,7 @@ void SharedLayouts::pick(SmallVec<Placement, 1>& placements, int64_t limit) {
     last = of;
     limit -= placements[of].bytes;
     for (const Alias& a : aliases_) {
-      if (a.of != of) continue;
+      if (a.of != of || !is_open(a)) continue;
       placements[of].death = max(placements[of].death, placements[a.placement].death);
       placements[a.placement].shared = true;
       skipped_.push_back(a);

@@ -29,6 +29,12 @@ class SharedLayouts {
   void note_placement(int64_t placement, const char* data);
   void note_launch(const Kernel& k, const void* plan, int64_t step);
   void end_node(const SmallVec<Placement, 1>& placements);
+  struct Alias {
+    int64_t placement, of;  // memories
+    int64_t launch, step;
+  };
+  // What the launch would write is in memory `of` already.
+  void leave_out(const Alias& a) { skipped_.push_back(a); }
   // Picks conversions that are kept, the largest first, as long as they take `limit` bytes at most.
   // Extends the lives of their memories, and calls drop_step(step) for each step that is not needed
   // then, the last first.
@@ -69,10 +75,8 @@ class SharedLayouts {
   SmallVec<Address, 8> addresses_;  // of arguments and of placements of this node
   SmallVec<Known, 1> known_;
   SmallVec<Pending, 2> pending_;
-  struct Alias {
-    int64_t placement, of;  // memories
-    int64_t launch, step;
-  };
+  bool is_left_out(int64_t placement, int64_t n) const;
+
   SmallVec<Alias, 1> aliases_;
   SmallVec<Alias, 1> skipped_;  // those that are shared, in order
 };

@@ -345,9 +345,10 @@ inline bool conv_interleaves(const ConvShape& s, ConvMode mode) {
   // A wide border costs more than it saves.
   return b.full[0] <= 2 * b.x[0] + 64 && b.full[1] <= 2 * b.x[1] + 64;
 }
+// The last window of a tile may read so many elements past the end.
+constexpr int64_t kConvOverread = 4 * kConvLanes;
 inline int64_t conv_interleaved_items(int64_t n, int64_t channels, const int64_t* full) {
-  constexpr int64_t kOverread = 4 * kConvLanes;  // the last window of a tile may read past the end
-  return round_up(n, kConvLanes) * full[0] * full[1] * channels + kOverread;
+  return round_up(n, kConvLanes) * full[0] * full[1] * channels + kConvOverread;
 }
 // Interleaves an image and its border; NULL lead and full mean no border.
 inline void build_conv_interleave(ConvInterleavePlan* p, int64_t n, int64_t channels,
@@ -359,6 +360,7 @@ inline void build_conv_interleave(ConvInterleavePlan* p, int64_t n, int64_t chan
     p->lead[d] = lead ? lead[d] : 0;
     p->full[d] = full ? full[d] : size[d];
   }
+  p->from_interleaved = 0;
   p->run.units[0] = ceil_div(n, kConvLanes) * channels;
   p->run.units[1] = 0;
   p->run.grain[0] = conv_grain(double(p->full[0] * p->full[1] * kConvLanes) * 8);
@@ -368,6 +370,7 @@ inline void build_conv_interleave(ConvInterleavePlan* p, int64_t n, int64_t chan
 }
 inline void build_conv_interleaved(ConvInterleavedPlan* p, const ConvInterleavedShape& s) {
   p->s = s;
+  p->to_interleaved = 0;
   p->run.units[0] = p->run.grain[0] = 1;
   p->run.units[1] = s.blocks() * ceil_div(s.y[0] * s.y[1], kConvLanes);
   p->run.grain[1] = conv_grain(double(kConvLanes * kConvLanes) * double(s.co * s.k[0] * s.run()));
@@ -375,7 +378,7 @@ inline void build_conv_interleaved(ConvInterleavedPlan* p, const ConvInterleaved
   p->run.stage = 0;
 }
 inline void build_conv_interleaved_weight(ConvInterleavedWeightPlan* p,
-                                          const ConvInterleavedShape& s) {
+                                          const ConvInterleavedShape& s, char* bias) {
   p->s = s;
   const int64_t tiles = s.col_tiles() * s.k[0];
   const int64_t blocks = s.blocks();
@@ -385,7 +388,8 @@ inline void build_conv_interleaved_weight(ConvInterleavedWeightPlan* p,
   const int64_t row_bytes = (s.y[1] * kConvInterleavedCols + s.full[1] * s.ci) * kConvLanes * 4;
   const int64_t cache_bytes = int64_t(36) << 10;
   p->rows = row_bytes < cache_bytes ? cache_bytes / row_bytes : 1;
-  p->run.units[0] = p->splits * tiles;
+  p->bias = bias;
+  p->run.units[0] = p->splits * tiles + (bias ? s.col_tiles() : 0);
   p->run.units[1] = 1;
   p->run.grain[0] = conv_grain(double(s.n * s.y[0] * s.y[1]) * double(s.co * s.run()) /
                                double(p->splits * tiles));

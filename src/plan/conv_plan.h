@@ -208,6 +208,7 @@ struct ConvInterleavePlan {
   Stages run;
   int64_t n, channels;
   int64_t size[2], lead[2], full[2];
+  int32_t from_interleaved;  // src has the interleaved layout already, without a border
   const char* src;
   char* dst;
 };
@@ -221,13 +222,15 @@ struct ConvInterleavedPlan {
   const char* weight;
   int64_t w_co, w_ci, w_k[2];
   const char* bias;  // per channel of y; NULL: 0
-  char* dst;
+  char* dst;         // (n, co, rows, columns), or in the interleaved layout without a border
+  int32_t to_interleaved;
   char* packed;  // [tiles of at most kConvInterleavedCols channels of y][k0][k1][ci][channels of
                  // the tile]
 };
 
-// conv_interleaved_weight computes the weight's gradient. Stage 0: [splits][tiles of channels of
-// y][k0], sums of a split of the blocks. Stage 1, one unit: adds the splits in order.
+// conv_interleaved_weight computes the weight's gradient, and that of the bias unless it is NULL.
+// Stage 0: [splits][tiles of channels of y][k0], sums of a split of the blocks, then [tiles of
+// channels of y], the bias. Stage 1, one unit: adds the splits in order.
 struct ConvInterleavedWeightPlan {
   Stages run;
   ConvInterleavedShape s;
@@ -238,6 +241,7 @@ struct ConvInterleavedWeightPlan {
   char* dst;
   int64_t w_co, w_ci, w_k[2];
   char* sums;  // [splits][co][k0][k1][ci]
+  char* bias;  // [co]
 };
 
 }  // namespace TT_NS

@@ -48,6 +48,19 @@ struct PoolPlan {
   int64_t* index;  // in y's layout; 0 for empty windows, in a backward -1
   char* parts;     // pool_parts_bytes(plan)
 };
+// pool_max_interleaved and its backward: windows of 2 x 2, side by side, of images x whose layout
+// is that of ConvInterleavedShape, without a border; n is a multiple of kConvLanes. float32. Units:
+// [n / kConvLanes][out 0] with y_interleaved, else [n / kConvLanes][c]. Plans alone have them
+// (src/graph/image_layouts.h).
+struct PoolInterleavedPlan {
+  Stages run;
+  int32_t y_interleaved;  // y, or g, has that layout, too; else (n, c, out 0, out 1)
+  int64_t n, c, in[2], out[2];
+  const char* x;
+  const char* g;
+  char* y;  // or dx, in the layout of x
+};
+
 constexpr int64_t kPoolTile = 64;
 constexpr int64_t kPoolSpan = 2048;  // input columns that are read at a time
 

@@ -14,14 +14,14 @@
 // gcc 12 warns of its own AVX-512 intrinsics (bug 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
-#include "kernels/cpu/simd/transpose.h"
 #include "kernels/cpu/matmul/vec.h"
+#include "kernels/cpu/simd/images.h"
 #include "plan/conv_plan.h"
 
 TT_ISA_BEGIN
 
 constexpr int kL = kLanes<float>;
-constexpr int kImages = int(kConvLanes);              // of a block
+static_assert(kImages == int(kConvLanes));
 constexpr int kTileCols = int(kConvInterleavedCols);  // channels of y of a tile
 #if TT_VEC_BYTES == 64
 constexpr int kTilePixels = 4;  // pixels of y of a tile
@@ -35,18 +35,6 @@ constexpr int kTileTerms = 2;
 
 // Start of the i-th of n nearly equal pieces of [0, size).
 TT_INLINE int64_t piece(int64_t size, int64_t n, int64_t i) { return size * i / n; }
-
-// to[r * to_step + c] = from[c * from_step + r] for r, c < kImages.
-TT_INLINE void transpose_block(float* to, int64_t to_step, const float* from, int64_t from_step) {
-  for (int r = 0; r < kImages; r += kL)
-    for (int c = 0; c < kImages; c += kL)
-      transpose_tile<uint32_t, kL>(reinterpret_cast<char*>(to + r * to_step + c), to_step * 4,
-                                   reinterpret_cast<const char*>(from + c * from_step + r),
-                                   from_step * 4);
-}
-TT_INLINE void copy_images(float* to, const float* from) {
-  for (int i = 0; i < kImages; i += kL) store(to + i, load(from + i));
-}
 
 // ---- conv_interleave ----
 
@@ -86,8 +74,30 @@ struct Interleaver {
       }
     transpose_block(tile, kImages, part, kImages);
   }
+  // Copies part c of the rows of block b, which is interleaved, into the border.
+  void copy_rows(int64_t b, int64_t c) {
+    const int64_t step = p.channels * kImages;
+    const int64_t row = p.size[1] * step;
+    const int64_t lead = p.lead[1] * step;
+    const float* from = reinterpret_cast<const float*>(p.src) + b * p.size[0] * row;
+    float* to = reinterpret_cast<float*>(p.dst) + b * block;
+    for (int64_t r = piece(p.full[0], p.channels, c); r < piece(p.full[0], p.channels, c + 1);
+         r++) {
+      float* line = to + r * p.full[1] * step;
+      float* const end = line + p.full[1] * step;
+      const int64_t at = r - p.lead[0];
+      if (uint64_t(at) < uint64_t(p.size[0])) {
+        for (float* x = line; x < line + lead; x += kL) store(x, Vec<float>{});
+        line += lead;
+        for (int64_t i = 0; i < row; i += kImages) copy_images(line + i, from + at * row + i);
+        line += row;
+      }
+      for (; line < end; line += kL) store(line, Vec<float>{});
+    }
+  }
   // Channel c of block b.
   void run(int64_t b, int64_t c) {
+    if (p.from_interleaved) return copy_rows(b, c);
     const int64_t images = min<int64_t>(p.n - b * kImages, kImages);
     const int64_t step = p.channels * kImages;
     const float* from =
@@ -238,6 +248,11 @@ struct InterleavedUnit {
   void write(int64_t b, int64_t c, int64_t begin, int64_t n, const float* from) {
     const int64_t plane = s.y[0] * s.y[1];
     const int64_t images = min<int64_t>(s.n - b * kImages, kImages);
+    if (p.to_interleaved) {
+      float* out = reinterpret_cast<float*>(p.dst) + ((b * plane + begin) * s.co + c) * kImages;
+      for (int64_t i = 0; i < n; i++) copy_images(out + i * s.co * kImages, from + i * kImages);
+      return;
+    }
     float* to = reinterpret_cast<float*>(p.dst) + (b * kImages * s.co + c) * plane + begin;
     if (n == kImages && images == kImages) return transpose_block(to, s.co * plane, from, kImages);
     transpose_block(transposed, kImages, from, kImages);
@@ -322,6 +337,34 @@ template <int kM> TT_NOINLINE void grad_tile(const GradTile& t) {
 constexpr void (*kGradTiles[kTileCols])(const GradTile&) = {
     grad_tile<1>, grad_tile<2>, grad_tile<3>, grad_tile<4>, grad_tile<5>, grad_tile<6>};
 
+struct BiasTile {
+  const float* y;  // the first pixel's first channel
+  int64_t rows, cols;
+  int64_t pixel;  // elements
+  float* sums;    // [kM][kImages]
+};
+
+// sums += kM channels of y, image by image: each row is added up first.
+template <int kM> TT_NOINLINE void bias_tile(const BiasTile& t) {
+  for (int lane = 0; lane < kImages; lane += kL) {
+    const float* y = t.y + lane;
+    for (int64_t r = 0; r < t.rows; r++) {
+      Vec<float> acc[kM] = {};
+      for (int64_t c = 0; c < t.cols; c++, y += t.pixel) {
+        TT_UNROLL
+        for (int m = 0; m < kM; m++) acc[m] += load(y + m * kImages);
+      }
+      TT_UNROLL
+      for (int m = 0; m < kM; m++) {
+        float* sum = t.sums + m * kImages + lane;
+        store(sum, Vec<float>(load(sum) + acc[m]));
+      }
+    }
+  }
+}
+constexpr void (*kBiasTiles[kTileCols])(const BiasTile&) = {
+    bias_tile<1>, bias_tile<2>, bias_tile<3>, bias_tile<4>, bias_tile<5>, bias_tile<6>};
+
 struct GradUnit {
   const ConvInterleavedWeightPlan& p;
   const ConvInterleavedShape& s;
@@ -376,6 +419,36 @@ struct GradUnit {
         const int64_t m = k / kTileTerms % width;
         if (e < s.run()) out[m * out_row + e] = total[k - i];
       }
+    }
+  }
+  // The gradient of the bias, tile j of the channels: the sums of each block are added in order,
+  // then those of the images in pairs.
+  void run_bias(int64_t j) {
+    const int64_t tiles = s.col_tiles();
+    const int64_t c = piece(s.co, tiles, j);
+    const int64_t width = piece(s.co, tiles, j + 1) - c;
+    const int64_t pixel = s.co * kImages;
+    float* const total = sums;
+    float* const of_block = sums + kTileCols * kImages;
+    for (int64_t i = 0; i < width * kImages; i++) total[i] = 0;
+    for (int64_t b = 0; b < s.blocks(); b++) {
+      for (int64_t i = 0; i < width * kImages; i++) of_block[i] = 0;
+      const float* y = reinterpret_cast<const float*>(p.y) + b * s.y[0] * s.y[1] * pixel;
+      kBiasTiles[width - 1]({
+          .y = y + c * kImages,
+          .rows = s.y[0],
+          .cols = s.y[1],
+          .pixel = pixel,
+          .sums = of_block,
+      });
+      for (int64_t i = 0; i < width * kImages; i++) total[i] += of_block[i];
+    }
+    float* out = reinterpret_cast<float*>(p.bias) + c;
+    for (int64_t m = 0; m < width; m++) {
+      float* t = total + m * kImages;
+      for (int n = kImages / 2; n; n /= 2)
+        for (int i = 0; i < n; i++) t[i] += t[i + n];
+      out[m] = t[0];
     }
   }
   // Tile j of the channels, row k of the windows.
@@ -438,9 +511,12 @@ TT_KERNEL(conv_interleaved_weight)(const void* plan, int64_t begin, int64_t end)
     return TT_OK;
   }
   const int64_t tiles = p.s.col_tiles();
+  const int64_t of_weight = p.splits * tiles * p.s.k[0];
   GradUnit unit(p);
-  for (int64_t u = begin; u < end; u++)
-    unit.run(u / p.s.k[0] / tiles, u / p.s.k[0] % tiles, u % p.s.k[0]);
+  for (int64_t u = begin; u < end; u++) {
+    if (u >= of_weight) unit.run_bias(u - of_weight);
+    else unit.run(u / p.s.k[0] / tiles, u / p.s.k[0] % tiles, u % p.s.k[0]);
+  }
   return TT_OK;
 }
 

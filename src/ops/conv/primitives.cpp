@@ -339,10 +339,13 @@ static TensorRef interleaved_conv(const Conv& c, ConvMode mode, const Tensor& so
   launch_stages(kernel_conv_interleaved, c.device, &plan.run);
   return out;
 }
-static TensorRef interleaved_weight(const Conv& c, const Tensor& input, const Tensor& grad) {
+// bias_grad: the gradient of the bias, or NULL.
+static TensorRef interleaved_weight(const Conv& c, const Tensor& input, const Tensor& grad,
+                                    Tensor* bias_grad) {
   TensorRef out = new_tensor(c.w, c.compute, c.device);
   ConvInterleavedWeightPlan plan;
-  build_conv_interleaved_weight(&plan, conv_interleaved_shape(c.s, kConvForward));
+  build_conv_interleaved_weight(&plan, conv_interleaved_shape(c.s, kConvForward),
+                                bias_grad ? bias_grad->data : nullptr);
   TensorRef x = interleave(c, input, plan.s.x, plan.s.lead, plan.s.full);
   TensorRef y = interleave(c, grad, plan.s.y, nullptr, nullptr);
   Workspace sums(plan.splits * out->numel * out->item_size(), c.device);
@@ -357,14 +360,16 @@ static TensorRef interleaved_weight(const Conv& c, const Tensor& input, const Te
 
 // ---- the primitives ----
 
-// kY: a = x, b = w. kX: a = y, b = w. kWeight: a = x, b = y. In dtype c.compute.
+// kY: a = x, b = w. kX: a = y, b = w. kWeight: a = x, b = y. In dtype c.compute. bias_grad: as of
+// takes_bias_grad().
 static TensorRef compute_real(const Conv& c, ConvOperand operand, const Tensor& a, const Tensor& b,
-                              const Tensor* bias) {
+                              const Tensor* bias, Tensor* bias_grad = nullptr) {
   if (operand == ConvOperand::kWeight) {
     // with channels first, products of single images are added, which bf16 would round
     if (is_pointwise(c, a, b, false) && (c.last || a.dtype == c.compute))
       return pointwise_weight(c, a, b);
-    if (is_interleaved(c, kConvForward) && a.numel && b.numel) return interleaved_weight(c, a, b);
+    if (is_interleaved(c, kConvForward) && a.numel && b.numel)
+      return interleaved_weight(c, a, b, bias_grad);
     return gathered_weight(c, a, b);
   }
   const ConvMode mode = operand == ConvOperand::kY ? kConvForward : kConvData;
@@ -372,6 +377,12 @@ static TensorRef compute_real(const Conv& c, ConvOperand operand, const Tensor& 
     return pointwise_conv(c, mode, a, b, bias);
   if (is_interleaved(c, mode)) return interleaved_conv(c, mode, a, b, bias);
   return gathered_conv(c, mode, a, b, bias);
+}
+
+// Whether compute_real() of the weight's gradient computes that of the bias, too, from x and y.
+static bool takes_bias_grad(const Conv& c, const Tensor& x, const Tensor& y) {
+  return y.dtype == Dtype::kF32 && is_interleaved(c, kConvForward) && x.numel && y.numel &&
+         !is_pointwise(c, x, y, false);
 }
 
 // Views the real (0) or imaginary (1) parts of a complex tensor.
@@ -413,9 +424,9 @@ static TensorRef per_channel(const Tensor& bias, const Tensor& t) {
 // Computes the operand from a and b (see compute_real()), in dtype d and the memory order of
 // results.
 static TensorRef compute_operand(const Conv& c, ConvOperand operand, Dtype d, const Tensor& a,
-                                 const Tensor& b, const Tensor* bias) {
-  TensorRef out =
-      c.complex ? compute_complex(c, operand, d, a, b) : compute_real(c, operand, a, b, bias);
+                                 const Tensor& b, const Tensor* bias, Tensor* bias_grad = nullptr) {
+  TensorRef out = c.complex ? compute_complex(c, operand, d, a, b)
+                            : compute_real(c, operand, a, b, bias, bias_grad);
   if (operand == ConvOperand::kWeight) return in_dtype(*out, d);
   if (c.complex && bias) out = op::add(*out, *per_channel(*bias, *out));
   return in_format(std::move(out), c.last, d);
@@ -454,8 +465,12 @@ TensorTriple convolution_backward(Call, const Tensor& grad, const Tensor& input,
     const ConvOperand of_input = transposed ? ConvOperand::kY : ConvOperand::kX;
     out.first = compute_operand(c, of_input, d, *g, weight, nullptr);
   }
-  if (want_weight) out.second = compute_operand(c, ConvOperand::kWeight, d, x, y, nullptr);
-  if (want_bias) {
+  if (want_weight) {
+    if (want_bias && !transposed && takes_bias_grad(c, x, y))
+      out.third = new_tensor(Ints(&c.s.co, 1), d, c.device);
+    out.second = compute_operand(c, ConvOperand::kWeight, d, x, y, nullptr, out.third.get());
+  }
+  if (want_bias && !out.third) {
     Shape dims;
     for (int64_t i = 0; i < grad.ndim; i++)
       if (i != 1) dims.push_back(i);

@@ -261,6 +261,8 @@ int32_t int8_matmul(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t block_quantize(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t block_dequantize(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t block_linear(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_max_interleaved(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_max_interleaved_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -517,6 +519,8 @@ int32_t int8_matmul(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t block_quantize(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t block_dequantize(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t block_linear(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_max_interleaved(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_max_interleaved_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -773,6 +777,8 @@ int32_t int8_matmul(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t block_quantize(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t block_dequantize(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t block_linear(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_max_interleaved(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t pool_max_interleaved_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -1578,5 +1584,13 @@ constinit const Kernel kernel_block_dequantize =
 constinit const Kernel kernel_block_linear =
     {.cpu = {baseline::block_linear, TT_AVX2(block_linear), TT_AVX512(block_linear)}, .id = 252,
      .plan_bytes = sizeof(BlockPlan), .name = "block_linear"};
+constinit const Kernel kernel_pool_max_interleaved =
+    {.cpu = {baseline::pool_max_interleaved, TT_AVX2(pool_max_interleaved),
+             TT_AVX512(pool_max_interleaved)}, .id = 253, .plan_bytes = sizeof(PoolInterleavedPlan),
+     .name = "pool_max_interleaved"};
+constinit const Kernel kernel_pool_max_interleaved_backward =
+    {.cpu = {baseline::pool_max_interleaved_backward, TT_AVX2(pool_max_interleaved_backward),
+             TT_AVX512(pool_max_interleaved_backward)}, .id = 254,
+     .plan_bytes = sizeof(PoolInterleavedPlan), .name = "pool_max_interleaved_backward"};
 
 }  // namespace TT_NS

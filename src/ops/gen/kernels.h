@@ -258,7 +258,9 @@ extern const Kernel kernel_int8_matmul;
 extern const Kernel kernel_block_quantize;
 extern const Kernel kernel_block_dequantize;
 extern const Kernel kernel_block_linear;
+extern const Kernel kernel_pool_max_interleaved;
+extern const Kernel kernel_pool_max_interleaved_backward;
 
-constexpr int32_t kNumKernels = 253;
+constexpr int32_t kNumKernels = 255;
 
 }  // namespace TT_NS

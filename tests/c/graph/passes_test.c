@@ -459,6 +459,96 @@ static void test_conversions_once(void** state) {
   }
 }
 
+/* Networks of convolutions of few channels, whose images stay interleaved between them, and all
+   gradients of weights and of numbers that x is computed from. Weights and most elements are small
+   integers, so that windows have equal elements. Kinds: pooling of even and odd sizes and a linear
+   layer behind; a residual, and a border; 28 images, which stay as they are. */
+enum { kPooling, kResidual, kPartOfBlock, kNetworks };
+static tt_tensor* small_integers(int64_t n) {
+  tt_tensor* t;
+  OK(tt_mul_f64(c, ramp(n), 3.0, &t));
+  OK(tt_trunc(c, t, &t));
+  return t;
+}
+static tt_tensor* layer(tt_tensor* x, int64_t in, int64_t out, int64_t padding, tt_tensor** w,
+                        tt_tensor** b) {
+  const tt_conv2d_opts o = {.set = TT_CONV2D_PADDING, .padding = &padding, .n_padding = 1};
+  tt_tensor* y;
+  OK(tt_view(c, small_integers(in * out * 9), SHAPE(out, in, 3, 3), w));
+  *b = small_integers(out);
+  OK(tt_requires_grad_(c, *w, 1));
+  OK(tt_requires_grad_(c, *b, 1));
+  OK(tt_conv2d(c, x, *w, *b, &o, &y));
+  return y;
+}
+static int64_t images_of(int kind) { return kind == kPartOfBlock ? 28 : 32; }
+static void network(tt_tensor* x, int kind, tt_tensor** outs) {
+  tt_tensor *leaf, *h, *y, *w[3], *b[3], *rows;
+  const int64_t two = 2;
+  const int64_t n = images_of(kind);
+  int i;
+  OK(tt_mul_f64(c, x, 1.0, &leaf));
+  OK(tt_requires_grad_(c, leaf, 1));
+  OK(tt_view(c, leaf, SHAPE(n, 3, 15, 12), &h));
+  h = layer(h, 3, 7, kind == kResidual, &w[0], &b[0]);
+  OK(tt_relu(c, h, &h));
+  if (kind == kResidual) {
+    y = layer(h, 7, 7, 1, &w[1], &b[1]);
+    OK(tt_add(c, y, h, &h));
+    OK(tt_tanh(c, h, &h));
+  } else {
+    OK(tt_max_pool2d(c, h, &two, 1, NULL, &h)); /* (13, 10) to (6, 5) */
+    h = layer(h, 7, 4, 1, &w[1], &b[1]);
+    OK(tt_relu(c, h, &h));
+  }
+  OK(tt_max_pool2d(c, h, &two, 1, NULL, &h));
+  if (kind == kResidual) h = layer(h, 7, 4, 0, &w[2], &b[2]);
+  else h = layer(h, 4, 4, 1, &w[2], &b[2]);
+  OK(tt_view(c, h, SHAPE(n, -1), &y));
+  rows = small_integers(5 * tt_tensor_size(y, 1));
+  OK(tt_view(c, rows, SHAPE(5, tt_tensor_size(y, 1)), &rows));
+  OK(tt_linear(c, y, rows, NULL, &y));
+  OK(tt_sin(c, y, &y));
+  OK(tt_sum(c, y, NULL, &y));
+  OK(tt_backward(c, y, NULL));
+  OK(tt_detach(c, h, &outs[0]));
+  OK(tt_tensor_grad(c, leaf, &outs[1]));
+  for (i = 0; i < 3; i++) {
+    OK(tt_tensor_grad(c, w[i], &outs[2 + 2 * i]));
+    OK(tt_tensor_grad(c, b[i], &outs[3 + 2 * i]));
+  }
+}
+static void test_images_stay_interleaved(void** state) {
+  static const int64_t pools[kNetworks] = {2, 1, 0};
+  /* Those of the input and of the last gradient, and copies that add a border. */
+  static const int64_t conversions[kNetworks] = {8, 7, 10};
+  int kind, threads;
+  (void)state;
+  for (kind = 0; kind < kNetworks; kind++) {
+    tt_tensor *x = small_integers(images_of(kind) * 3 * 15 * 12), *y, *outs[8], *want[8];
+    tt_graph *g, *less;
+    OK(tt_neg(c, x, &y));
+    ((float*)tt_tensor_data(y))[100] = NAN;
+    ((float*)tt_tensor_data(y))[777] = -0.0f;
+    network(y, kind, want);
+    OK(tt_capture_begin(c, LIST(x), NULL));
+    network(x, kind, outs);
+    OK(tt_capture_end(c, (const tt_tensor* const*)outs, 8, &g));
+    OK(tt_graph_optimize(c, g, NULL, &less));
+    assert_int_equal(launches_of(less, "pool_max_interleaved"), pools[kind]);
+    assert_int_equal(launches_of(less, "pool_max_interleaved_backward"), pools[kind]);
+    assert_int_equal(launches_of(less, "conv_interleave"), conversions[kind]);
+    for (threads = 1; threads <= 3; threads += 2) {
+      OK(tt_set_num_threads(c, threads));
+      check_replay(less, y, want, 8);
+      check_replay(g, y, want, 8);
+    }
+    OK(tt_set_num_threads(c, 1));
+    tt_graph_release(g);
+    tt_graph_release(less);
+  }
+}
+
 /* A convolution, a product with the weight's rows and one with its columns, large enough for
    panels. */
 static tt_tensor* weighed(const tt_tensor* x, const tt_tensor* w, const tt_tensor* rows,
@@ -640,17 +730,12 @@ static void test_out_of_memory(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_random_programs),
-      SCOPED(test_dead_and_common),
-      SCOPED(test_effects_stay),
-      SCOPED(test_fold),
-      SCOPED(test_norm_into_conv),
-      SCOPED(test_pool_before_relu),
-      SCOPED(test_pool_stays),
-      SCOPED(test_join_slices),
-      SCOPED(test_conversions_once),
-      SCOPED(test_prepacking),
-      SCOPED(test_bands),
+      SCOPED(test_random_programs),  SCOPED(test_dead_and_common),
+      SCOPED(test_effects_stay),     SCOPED(test_fold),
+      SCOPED(test_norm_into_conv),   SCOPED(test_pool_before_relu),
+      SCOPED(test_pool_stays),       SCOPED(test_join_slices),
+      SCOPED(test_conversions_once), SCOPED(test_images_stay_interleaved),
+      SCOPED(test_prepacking),       SCOPED(test_bands),
       SCOPED(test_out_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
