@@ -43,9 +43,10 @@ OPTIONS = Struct("Qqii").pack  # tt_compile_opts
 INFO = Struct("qqqP")  # tt_compiled_info
 PLAIN = (int, float, complex, str, bytes, bool, type(None))  # watched by value
 POINTERS = convert.POINTERS
-TWO_POINTERS = POINTERS[2]
-NUMBERS = [c_int64(n) for n in range(16)]
-ONE = NUMBERS[1]
+two_pointers = Struct("PP").pack  # bytes: a third of the time of an array
+NUMBERS = [c_int64.from_param(n) for n in range(16)]
+ONE, TWO = NUMBERS[1:3]
+MISSED: Any = object()  # what a replay returns if it would not be the function's
 compiled_call = lib.tt_compiled_call
 new = object.__new__
 recording = 0  # how many functions are being recorded
@@ -123,11 +124,7 @@ class Entry:
             return self.run_any(tensors)
         handle = TensorHandle()
         n = len(tensors)
-        if n == 2:  # an input and its target, without a list: 0.2 us less
-            x, y = tensors
-            pointers = TWO_POINTERS(x._as_parameter_._address, y._as_parameter_._address)
-        else:
-            pointers = POINTERS[n](*[x._as_parameter_._address for x in tensors])
+        pointers = POINTERS[n](*[x._as_parameter_._address for x in tensors])
         if compiled_call(
             local.ctx, self.handle, pointers, NUMBERS[n], byref(handle), ONE, self.n_address
         ):
@@ -135,6 +132,45 @@ class Entry:
         result = new(Tensor)
         result._as_parameter_ = handle
         return result
+
+    def replay(self, seen: Seen) -> Callable[[Any], Any]:
+        """Returns a function of a tuple of arguments: the result, or MISSED if what was seen does
+        not hold."""
+        if self.single and seen.n == 2:
+            return self.replay_of_two(seen)
+        holds, run = seen.holds, self.run
+        return lambda args: run(args) if holds(args) else MISSED
+
+    def replay_of_two(self, seen: Seen) -> Callable[[Any], Any]:
+        """Returns the same for an input and its target, and one result: Seen.holds and run as one
+        function whose names are its own, in 0.8 of their time."""
+        compiled, n_address = self.handle, self.n_address
+        cells, mode, modes, names = seen.cells, seen.mode, seen.modes, seen.names
+
+        def replay(args: Any) -> Any:
+            if modes[0] is not mode or len(args) != 2:
+                return MISSED
+            x, y = args
+            if type(x) is not Tensor or type(y) is not Tensor:
+                return MISSED
+            for get, name, value in names:
+                if get(name) is not value:
+                    return MISSED
+            for cell, value in cells:
+                try:
+                    if cell.cell_contents is not value:
+                        return MISSED
+                except ValueError:  # not bound any more
+                    return MISSED
+            pointers = two_pointers(x._as_parameter_._address, y._as_parameter_._address)
+            handle = TensorHandle()
+            if compiled_call(local.ctx, compiled, pointers, TWO, byref(handle), ONE, n_address):
+                fail()
+            result = new(Tensor)
+            result._as_parameter_ = handle
+            return result
+
+        return replay
 
     def run_any(self, tensors: Any) -> Any:
         """Calls C for any number of results."""
@@ -293,8 +329,7 @@ class Compiled:
         self.fn, self.fullgraph, self.dynamic = fn, fullgraph, dynamic
         self.entries: dict[Any, Entry] = {}
         self.watched: Watched | None = None
-        # of the last replay: whether what was seen then holds, its entry's run
-        self.last: tuple[Any, Any] | None = None
+        self.last: Callable[[Any], Any] | None = None  # Entry.replay of the last call
         update_wrapper(self, fn)
         every.add(self)
 
@@ -311,8 +346,10 @@ class Compiled:
         if recording:
             return self.fn(*args, **kwargs)
         last = self.last
-        if last is not None and not kwargs and last[0](args):
-            return last[1](args)
+        if last is not None and not kwargs:
+            result = last(args)
+            if result is not MISSED:
+                return result
         return self.run_entry(args, kwargs)
 
     def run_entry(self, args: Any, kwargs: Any) -> Any:
@@ -339,7 +376,7 @@ class Compiled:
         first = entry.number is None
         result = entry.run(tensors)
         if structure is None and not entry.plain:
-            self.last = (self.watched.seen(len(args), mode).holds, entry.run)
+            self.last = entry.replay(self.watched.seen(len(args), mode))
         if first and self.fullgraph:
             reason = entry.plain or entry.info()[3]
             if reason:
