@@ -8,7 +8,8 @@ struct PassRow {
   uint64_t bit;
   void (*run)(Graph&);
 };
-// In this order: folding leaves dead code and equal constants behind.
+// In this order: folding leaves dead code and equal constants behind, and epilogues move behind
+// what is left.
 constexpr PassRow kPasses[] = {
     {kPassNormIntoConv, fold_norms_into_convs},
     {kPassFold, fold_constants},
@@ -16,6 +17,7 @@ constexpr PassRow kPasses[] = {
     {kPassPoolBeforeRelu, pool_before_relu},
     {kPassJoinSlices, join_slices},
     {kPassDce, remove_dead_code},
+    {kPassEpilogues, move_epilogues},
 };
 
 }  // namespace

@@ -13,8 +13,10 @@ enum Pass : uint64_t {
   kPassNormIntoConv = 8,
   kPassPoolBeforeRelu = 16,
   kPassJoinSlices = 32,
+  kPassEpilogues = 64,
 };
-constexpr uint64_t kExactPasses = kPassDce | kPassCse | kPassPoolBeforeRelu | kPassJoinSlices;
+constexpr uint64_t kExactPasses =
+    kPassDce | kPassCse | kPassPoolBeforeRelu | kPassJoinSlices | kPassEpilogues;
 constexpr uint64_t kAllPasses = kExactPasses | kPassFold | kPassNormIntoConv;
 
 // Removes calls whose results nothing reads and that write nothing from outside. Calls that draw
@@ -34,6 +36,8 @@ void pool_before_relu(Graph& g);
 // Makes a sum of gradients of slices that cover a tensor, each with zeros around it, writes side by
 // side; if the sum is only read permuted into a copy, they write that. The same bits.
 void join_slices(Graph& g);
+// Moves elementwise calls directly behind the product or convolution whose result they read.
+void move_epilogues(Graph& g);
 
 // A graph with the passes of the mask applied.
 Ref<Graph> optimized(const Graph& g, uint64_t passes);
