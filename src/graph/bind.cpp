@@ -49,25 +49,26 @@ class Words {
 
 uintptr_t* word_of(char*& pointer) { return reinterpret_cast<uintptr_t*>(&pointer); }
 
+// What is in a slot and cannot be moved: numbers that an implementation has filled in may be
+// addresses, as an optimizer's are.
+void fix_numbers(Words& words, const char* own, const char* moved, int64_t bytes) {
+  for (int64_t i = 0; i + int64_t(sizeof(uintptr_t)) <= bytes; i += sizeof(uintptr_t)) {
+    const void *before, *now;
+    memcpy(&before, own + i, sizeof before);
+    memcpy(&now, moved + i, sizeof now);
+    words.fix(before, now);
+  }
+}
+
 void add_launch(Words& words, const PlanStep& s, const char* moved) {
   SmallVec<int32_t, 16> pointers;
-  find_pointers(*s.kernel, pointers);
   const int64_t end = used_bytes(*s.kernel, s.plan);
+  if (!find_pointers(*s.kernel, pointers)) return fix_numbers(words, s.plan, moved, end);
   for (const int32_t at : pointers) {
     if (at + int64_t(sizeof(uintptr_t)) > end) continue;
     uintptr_t now;
     memcpy(&now, moved + at, sizeof now);
     words.add(reinterpret_cast<uintptr_t*>(s.plan + at), now);
-  }
-}
-
-// Numbers that an implementation has filled in may be addresses, as an optimizer's are.
-void fix_numbers(Words& words, const PlanStep& s, const char* moved) {
-  for (int64_t i = 0; i + int64_t(sizeof(uintptr_t)) <= s.bytes; i += sizeof(uintptr_t)) {
-    const void *own, *now;
-    memcpy(&own, s.plan + i, sizeof own);
-    memcpy(&now, moved + i, sizeof now);
-    words.fix(own, now);
   }
 }
 
@@ -113,7 +114,7 @@ void find_words(Plan& p, const Plan& probe, const char* blob) {
   for (const PlanStep& s : p.steps) {
     const char* now = s.plan ? moved->data + (s.plan - p.blob) : nullptr;
     if (s.kind == StepKind::kLaunch) add_launch(words, s, now);
-    else if (s.kind == StepKind::kWrite) fix_numbers(words, s, now);
+    else if (s.kind == StepKind::kWrite) fix_numbers(words, s.plan, now, s.bytes);
   }
   for (int64_t i = 0; i < p.steps.size(); i++) words.fix(p.steps[i].to, probe.steps[i].to);
   for (int64_t i = 0; i < p.checks.size(); i++) {

@@ -82,20 +82,24 @@ void find(int16_t type, int32_t at, SmallVec<int32_t, 16>& positions) {
   }
 }
 
-bool has_plan(const Kernel& k, int16_t type) {
-  return k.id >= 0 && k.id < int32_t(sizeof kPlans / sizeof *kPlans) && kPlans[k.id] == type;
+// -1: a kernel for the CPU only, whose plan is known where it is launched.
+int16_t plan_of(const Kernel& k) {
+  return k.id < int32_t(sizeof kPlans / sizeof *kPlans) ? kPlans[k.id] : -1;
 }
 
 }  // namespace
 
-void find_pointers(const Kernel& k, SmallVec<int32_t, 16>& positions) {
-  find(kPlans[k.id], 0, positions);
+bool find_pointers(const Kernel& k, SmallVec<int32_t, 16>& positions) {
+  const int16_t type = plan_of(k);
+  if (type >= 0) find(type, 0, positions);
+  return type >= 0;
 }
 
 int64_t used_bytes(const Kernel& k, const void* plan) {
-  if (has_plan(k, kIsElementPlan)) return used_of(*static_cast<const ElementPlan*>(plan));
-  if (has_plan(k, kIsReducePlan)) return used_of(*static_cast<const ReducePlan*>(plan));
-  if (has_plan(k, kIsMatmulPlan)) return used_of(*static_cast<const MatmulPlan*>(plan));
+  const int16_t type = plan_of(k);
+  if (type == kIsElementPlan) return used_of(*static_cast<const ElementPlan*>(plan));
+  if (type == kIsReducePlan) return used_of(*static_cast<const ReducePlan*>(plan));
+  if (type == kIsMatmulPlan) return used_of(*static_cast<const MatmulPlan*>(plan));
   return k.plan_bytes;
 }
 

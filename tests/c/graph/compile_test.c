@@ -697,6 +697,16 @@ static tt_status flipped(void* user, tt_ctx* x, const tt_tensor* const* in, int6
   return TT_OK;
 }
 
+/* By LAPACK or a kernel of the CPU's own, whose plan is not known. */
+static tt_status inverse(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
+                         tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)user;
+  (void)n;
+  (void)cap;
+  *n_outs = 1;
+  return tt_linalg_inv(x, in[0], outs);
+}
+
 static tt_tensor* ramp(int64_t rows, int64_t columns, double from) {
   tt_tensor* t;
   float* data;
@@ -740,6 +750,16 @@ static void test_bound(void** state) {
   check_bound(f, x, w, 0);
   check_bound(f, ramp(kRows, kColumns, 2), w, 1);
   assert_int_equal(info_of(f).n_replays, 5);
+  tt_compiled_release(f);
+  f = compile(inverse, NULL, 4);
+  for (k = 0; k < 3; k++) {
+    tt_tensor* want;
+    OK(tt_eye(c, kColumns, NULL, &x));
+    OK(tt_mul_f64(c, x, k + 2, &x));
+    OK(tt_linalg_inv(c, x, &want));
+    same_bits("an inverse", call(f, LIST(x)), want);
+  }
+  assert_int_equal(info_of(f).n_replays, 2);
   tt_compiled_release(f);
   /* An input in the memory of the plan, which it writes meanwhile. */
   f = compile(flipped, NULL, 4);
