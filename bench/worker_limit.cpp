@@ -71,6 +71,25 @@ template <bool Stream> void fill(float* a, int64_t n) {
     _Pragma("GCC unroll 4") for (int k = 0; k < 4; ++k)
         put<Stream>(a + i + k * kLane, Vec{} + 1.0F);
 }
+// c = mask ? a : b, a byte of the mask for each float: 0 or -1, one term of which is 0.
+template <bool Stream> void choose(const char* mask, float* a, float* b, float* c, int64_t n) {
+  struct Bytes {
+    char byte[16];
+  };
+  typedef int Words __attribute__((vector_size(64)));
+  for (int64_t i = 0; i < n; i += kStep) _Pragma("GCC unroll 4") for (int k = 0; k < 4; ++k) {
+      const int64_t j = i + k * kLane;
+      Words take;
+      asm("vpmovsxbd %1, %0" : "=v"(take) : "m"(*reinterpret_cast<const Bytes*>(mask + j)));
+      put<Stream>(c + j, Vec((Words(at(a + j)) & take) | (Words(at(b + j)) & ~take)));
+    }
+}
+// Four vectors of b for each one of a.
+template <bool Stream> void enlarge(float* a, float* b, int64_t n) {
+  for (int64_t i = 0; i < n; i += kLane)
+    _Pragma("GCC unroll 4") for (int k = 0; k < 4; ++k)
+        put<Stream>(b + 4 * i + k * kLane, at(a + i));
+}
 // Multiply-adds in twelve chains: fused ones of floats, or of bf16 pairs where the processor has
 // them.
 template <bool Pairs> void multiply(int64_t count) {
@@ -180,8 +199,8 @@ Work faster(Work a, Work b) {
 
 struct Entry {
   const char* name;
-  char kind;  // r: read n floats; a: c = a + b; c: b = a; f: fill; m: n fused multiply-adds; b: n
-              // of bf16
+  char kind;  // r: read n floats; a: c = a + b; c: b = a; w: choose(); e: enlarge(); f: fill; m: n
+              // fused multiply-adds; b: n of bf16
   int64_t n;
 };
 constexpr Entry kEntries[] = {{"sum1e6", 'r', 1000000},
@@ -197,6 +216,8 @@ constexpr Entry kEntries[] = {{"sum1e6", 'r', 1000000},
                               {"transpose1024x1024", 'c', 1024 * 1024},
                               {"exp1e6", 'c', 1000000},
                               {"tanh1e6", 'c', 1000000},
+                              {"where1e6", 'w', 1000000},
+                              {"bilinear", 'e', 64 * 32 * 32 * 32},
                               {"rand1e6", 'f', 1000000},
                               {"mm32x32x32", 'm', 32 * 32 * 32},
                               {"mm64x64x64", 'm', 64 * 64 * 64},
@@ -233,12 +254,24 @@ Work build(const Entry& e, Team& team) {
   if (e.kind == 'f')
     return faster(team.split(n, [=](int64_t i, int64_t count) { fill<false>(a + i, count); }),
                   team.split(n, [=](int64_t i, int64_t count) { fill<true>(a + i, count); }));
-  float* b = buffer(n, 5120);
+  float* b = buffer(e.kind == 'e' ? 4 * n : n, 5120);
+  if (e.kind == 'e')
+    return faster(
+        team.split(n, [=](int64_t i, int64_t count) { enlarge<false>(a + i, b + 4 * i, count); }),
+        team.split(n, [=](int64_t i, int64_t count) { enlarge<true>(a + i, b + 4 * i, count); }));
   if (e.kind == 'c')
     return faster(
         team.split(n, [=](int64_t i, int64_t count) { copy<false>(a + i, b + i, count); }),
         team.split(n, [=](int64_t i, int64_t count) { copy<true>(a + i, b + i, count); }));
   float* c = buffer(n, 10752);
+  if (e.kind == 'w') {
+    char* mask = reinterpret_cast<char*>(buffer(n / 4 + 1, 15872));
+    for (int64_t i = 0; i < n; ++i) mask[i] = char(-(i % 3 & 1));
+    const auto run = [=](auto f) {
+      return [=](int64_t i, int64_t count) { f(mask + i, a + i, b + i, c + i, count); };
+    };
+    return faster(team.split(n, run(choose<false>)), team.split(n, run(choose<true>)));
+  }
   return faster(
       team.split(n, [=](int64_t i, int64_t count) { add<false>(a + i, b + i, c + i, count); }),
       team.split(n, [=](int64_t i, int64_t count) { add<true>(a + i, b + i, c + i, count); }));

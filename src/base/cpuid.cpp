@@ -1,5 +1,6 @@
 #include "base/cpuid.h"
 
+#include "base/arith.h"
 #include "base/arm.h"
 
 #if defined(__x86_64__)
@@ -153,11 +154,16 @@ const char* isa_name(Isa isa) noexcept {
   }
 }
 
+// Of a larger cache a program has only a part, since other cores and other virtual machines use it:
+// on a Xeon with 260 MB, copies of 8 MB and more were faster by non-temporal stores even together
+// with a pass that then read the copy (docs/benchmarks/xeon.md).
+constexpr int64_t kMaxL3 = int64_t(32) << 20;
+
 int64_t l3_bytes() noexcept {
   static constinit int64_t found = -1;
   int64_t n = __atomic_load_n(&found, __ATOMIC_RELAXED);
   if (n < 0) {
-    n = detect_l3();
+    n = min(detect_l3(), kMaxL3);
     __atomic_store_n(&found, n, __ATOMIC_RELAXED);
   }
   return n;

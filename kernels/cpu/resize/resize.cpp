@@ -4,7 +4,7 @@
 //   x        row `low` and row `high` of y's row, up to kSpan columns
 //              | pick: y's columns of a row, by permutations of two vectors of x
 //   picked   [2][kOut]: the last even and the last odd row of x
-//              | join_two: low * (1 - weight) + high * weight, as vectors
+//              | join_rows: low * (1 - weight) + high * weight, as vectors
 //   y        [kOut]
 //
 // With channels last, the (up to) four pixels of x are joined as vectors of channels.
@@ -81,25 +81,39 @@ template <class T> constexpr int64_t kOut = 4096 / sizeof(T);   // columns of y 
 // x is prefetched this many bytes ahead: its rows are too short for the hardware prefetcher.
 constexpr int64_t kAhead = 4096;
 constexpr int64_t kRoom = 32;  // elements that may be read behind a row of x
+// Between arrays that are read and written side by side: elements a page apart would make each
+// load wait for a store to another one.
+template <class T> constexpr int64_t kApart = 256 / sizeof(T);
 
-// y = a (1 - w) + b w. stream: y is whole cache lines, written by non-temporal stores.
-template <class T> TT_NOINLINE void join_two(T* TT_RESTRICT y, const T* TT_RESTRICT a,
-                                             const T* TT_RESTRICT b, T w, int64_t n, bool stream) {
+// Rows of y that read the same two rows of x: y[r * pitch + i] = a[i] (1 - w[r]) + b[i] w[r].
+// stream: they are whole cache lines, written by non-temporal stores.
+template <class T> TT_INLINE void join_rows(T* TT_RESTRICT y, int64_t pitch, const T* TT_RESTRICT a,
+                                            const T* TT_RESTRICT b, const T* w, int64_t rows,
+                                            int64_t n, bool stream) {
   constexpr int L = kLanes<T>;
-  const T v = 1 - w;
-  int64_t i = 0;
-  for (; stream && i < n; i += L) {
-    const Vec<T> r = vfma(load(b + i), splat(w), load(a + i) * splat(v));
-    stream_copy(reinterpret_cast<char*>(y + i), reinterpret_cast<const char*>(&r), sizeof r);
+  for (int64_t r = 0; r < rows; r++, y += pitch) {
+    const Vec<T> low = splat(1 - w[r]);
+    const Vec<T> high = splat(w[r]);
+    int64_t i = 0;
+    for (; stream && i < n; i += L) {
+      const Vec<T> sum = vfma(load(b + i), high, load(a + i) * low);
+      if constexpr (kStreams)
+        stream_vector(reinterpret_cast<char*>(y + i), reinterpret_cast<const char*>(&sum));
+      else store(y + i, sum);
+    }
+    for (; i + L <= n; i += L) store(y + i, vfma(load(b + i), high, load(a + i) * low));
+    for (; i < n; i++) y[i] = vfma(b[i], w[r], a[i] * (1 - w[r]));
   }
-  TT_VECTORIZE
-  for (int64_t j = i; j < n; j++) y[j] = vfma(b[j], w, a[j] * v);
+}
+
+template <class T> TT_NOINLINE void join_row(T* y, const T* a, const T* b, T w, int64_t n) {
+  join_rows(y, 0, a, b, &w, 1, n, false);
 }
 
 // The elements of a row of x, from column `origin` on, that columns [o1, o1 + n) of y read.
 template <class T> struct Columns {
   static constexpr int L = kLanes<T>;
-  const int32_t *low, *high;
+  const int32_t *low = nullptr, *high;
   const T* weight;
   bool linear;
   int64_t origin, n;
@@ -107,9 +121,10 @@ template <class T> struct Columns {
   // vectors from there.
   int64_t base[kOut<T> / L];
   // For each column: its two elements, relative to that first one.
-  alignas(64) int32_t near[kOut<T>], far[kOut<T>];
+  alignas(64) int32_t near[kOut<T> + kApart<int32_t>], far[kOut<T> + kApart<int32_t>];
 
   void set(const Taps<T>& t, int64_t o1, int64_t columns, int64_t from, bool interpolated) {
+    if (low == t.low + o1 && n == columns) return;  // those of the last plane
     low = t.low + o1;
     high = t.high + o1;
     weight = t.weight + o1;
@@ -140,26 +155,32 @@ template <class T> TT_NOINLINE void pick(T* y, const T* x, const Columns<T>& c) 
   pick_each(y, x, c, 0, c.n);
 }
 #if TT_VEC_BYTES > 16
-TT_NOINLINE void pick(float* y, const float* x, const Columns<float>& c) {
+template <bool kLinear>
+TT_INLINE int64_t pick_vectors(float* TT_RESTRICT y, const float* x, const Columns<float>& c) {
   constexpr int L = kLanes<float>;
   static_assert(2 * L <= kRoom);
-  int64_t j = 0;
-  for (; j + L <= c.n; j += L) {
+  const int64_t whole = c.n - c.n % L;
+  const float* const weight = c.weight;
+  for (int64_t j = 0; j < whole; j += L) {
     const int64_t base = c.base[j / L];
-    if (base < 0) {
+    if (TT_UNLIKELY(base < 0)) {
       pick_each(y, x, c, j, j + L);
       continue;
     }
     const Vec<float> a = load(x + base);
     const Vec<float> b = load(x + base + L);
     Vec<float> r = permute(a, b, load(c.near + j));
-    if (c.linear) {
-      const Vec<float> w = load(c.weight + j);
+    if constexpr (kLinear) {
+      const Vec<float> w = load(weight + j);
       r = vfma(permute(a, b, load(c.far + j)), w, r * (splat(1.0f) - w));
     }
     store(y + j, r);
   }
-  pick_each(y, x, c, j, c.n);
+  return whole;
+}
+TT_INLINE void pick(float* y, const float* x, const Columns<float>& c) {
+  const int64_t done = c.linear ? pick_vectors<true>(y, x, c) : pick_vectors<false>(y, x, c);
+  pick_each(y, x, c, done, c.n);
 }
 #endif
 
@@ -170,7 +191,7 @@ template <class T> struct Rows {
   const bool linear[2], stream;
   int64_t picked_row[2];  // picked[row % 2] is of this row of x; -1: of none
   Columns<T> columns;
-  alignas(64) T x[kSpan<T> + kRoom], picked[2][kOut<T>], y[kOut<T>];
+  alignas(64) T x[kSpan<T> + kRoom], picked[2][kOut<T> + kApart<T>], y[kOut<T>];
 
   explicit Rows(const ResizePlan& q)
       : p(q),
@@ -197,20 +218,24 @@ template <class T> struct Rows {
     pick(to, from, columns);
     return to;
   }
-  // Writes row o of y, from column o1 on.
-  TT_INLINE void write(int64_t plane, int64_t o, int64_t o1, int64_t width) {
+  // Writes rows of y that read the same rows of x: from row o on, from column o1 on.
+  TT_INLINE void write(int64_t plane, int64_t o, int64_t count, int64_t o1, int64_t width) {
     const T* low = pick_row(plane, rows.low[o], width);
-    const int64_t at = (plane * p.out[0] + o) * p.out[1] + o1;
+    const T* high = linear[0] ? pick_row(plane, rows.high[o], width) : low;
     const int64_t n = columns.n;
     const RowOut<T> out{p.y, p.dtype};
-    T* to = out.at(at, y);
-    const bool lines = out.direct() && stream && ((at | n) * item & 63) == 0;
-    if (linear[0])
-      join_two(to, low, pick_row(plane, rows.high[o], width), rows.weight[o], n, lines);
-    else if (lines)
-      stream_copy(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(low), n * item);
-    else __builtin_memcpy(to, low, size_t(n) * sizeof(T));
-    out.put(at, n, to);
+    int64_t at = (plane * p.out[0] + o) * p.out[1] + o1;
+    const bool lines = out.direct() && stream && ((at | p.out[1] | n) * item & 63) == 0;
+    if (linear[0] && out.direct())
+      return join_rows(out.at(at, y), p.out[1], low, high, rows.weight + o, count, n, lines);
+    for (int64_t r = 0; r < count; r++, at += p.out[1]) {
+      T* to = out.at(at, y);
+      if (linear[0]) join_row(to, low, high, rows.weight[o + r], n);
+      else if (lines)
+        stream_copy(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(low), n * item);
+      else __builtin_memcpy(to, low, size_t(n) * sizeof(T));
+      out.put(at, n, to);
+    }
   }
   void unit(int64_t u) {
     const int64_t plane = u / p.n_tiles;
@@ -222,8 +247,11 @@ template <class T> struct Rows {
       while (all_columns.high[o1 + n - 1] - origin >= kSpan<T>) n = (n + 1) / 2;
       columns.set(all_columns, o1, n, origin, linear[1]);
       picked_row[0] = picked_row[1] = -1;
-      for (int64_t o = from; o < to; o++)
-        write(plane, o, o1, all_columns.high[o1 + n - 1] - origin + 1);
+      for (int64_t o = from, next; o < to; o = next) {
+        for (next = o + 1; next < to && rows.low[next] == rows.low[o]; next++)
+          if (rows.high[next] != rows.high[o]) break;
+        write(plane, o, next - o, o1, all_columns.high[o1 + n - 1] - origin + 1);
+      }
     }
     if (stream) stream_fence();
   }
@@ -274,8 +302,8 @@ template <class T> struct Pixels {
     }
     T* d = out.at(at, y);
     if (linear[0] && linear[1]) join_four(d, from, rows.weight[o], columns.weight[o1], n);
-    else if (linear[0]) join_two(d, from[0], from[2], rows.weight[o], n, false);
-    else if (linear[1]) join_two(d, from[0], from[1], columns.weight[o1], n, false);
+    else if (linear[0]) join_row(d, from[0], from[2], rows.weight[o], n);
+    else if (linear[1]) join_row(d, from[0], from[1], columns.weight[o1], n);
     else __builtin_memcpy(d, from[0], size_t(n) * sizeof(T));
     out.put(at, n, d);
   }

@@ -192,9 +192,11 @@ TT_INLINE __mmask16 rest_of(int64_t n) {
   return n >= 16 ? __mmask16(-1) : __mmask16((1u << n) - 1);
 }
 
-// Adds e = exp(x - shift) to the sum. kKept: stores e in y; else prefetches memory from `ahead` on.
-template <bool kKept> TT_INLINE void exp_sum(float* y, const float* x, float shift, int64_t n,
-                                             RowSum<float>* sum, const char* ahead) {
+// Adds e = exp(x - shift) to the sum. kKept: stores e in y. kAhead: prefetches memory from `ahead`
+// on.
+template <bool kKept, bool kAhead> TT_INLINE void exp_sum(float* y, const float* x, float shift,
+                                                          int64_t n, RowSum<float>* sum,
+                                                          const char* ahead) {
   const F32v s = splat(shift);
   Lanes<float> low;
   low.fill(0);
@@ -204,7 +206,7 @@ template <bool kKept> TT_INLINE void exp_sum(float* y, const float* x, float shi
     for (int k = 0; k < 4; k++) {
       const F32v e = exp_of(load(x + i + k * 16), s);
       if constexpr (kKept) store(y + i + k * 16, e);
-      else __builtin_prefetch(ahead + (i + k * 16) * 4);
+      if constexpr (kAhead) __builtin_prefetch(ahead + (i + k * 16) * 4);
       low.v[k] += e;
     }
   }
@@ -258,13 +260,15 @@ double row_max(const double* x, int64_t n, double start) noexcept {
 }
 
 #if defined(__AVX512F__)
-void row_exp(float* y, const float* x, float shift, int64_t n, RowSum<float>* sum) noexcept {
-  exp_sum<true>(y, x, shift, n, sum, nullptr);
+void row_exp(float* y, const float* x, float shift, int64_t n, RowSum<float>* sum,
+             const char* ahead) noexcept {
+  if (ahead) exp_sum<true, true>(y, x, shift, n, sum, ahead);
+  else exp_sum<true, false>(y, x, shift, n, sum, nullptr);
 }
 
 void row_add_exp(RowSum<float>* sum, const float* x, float shift, int64_t n,
                  const char* ahead) noexcept {
-  exp_sum<false>(nullptr, x, shift, n, sum, ahead);
+  exp_sum<false, true>(nullptr, x, shift, n, sum, ahead);
 }
 
 void column_exp(float* y, const float* x, const float* shift, int64_t n) noexcept {
@@ -276,7 +280,8 @@ void column_exp(float* y, const float* x, const float* shift, int64_t n) noexcep
   }
 }
 #else
-void row_exp(float* y, const float* x, float shift, int64_t n, RowSum<float>* sum) noexcept {
+void row_exp(float* y, const float* x, float shift, int64_t n, RowSum<float>* sum,
+             const char*) noexcept {
   TT_VECTORIZE
   for (int64_t i = 0; i < n; i++) y[i] = math::exp(x[i] - shift);
   add_values(sum, y, n);
@@ -293,7 +298,8 @@ void column_exp(float* y, const float* x, const float* shift, int64_t n) noexcep
 }
 #endif
 
-void row_exp(double* y, const double* x, double shift, int64_t n, RowSum<double>* sum) noexcept {
+void row_exp(double* y, const double* x, double shift, int64_t n, RowSum<double>* sum,
+             const char*) noexcept {
   for (int64_t i = 0; i < n; i++) y[i] = math::exp(x[i] - shift);
   add_values(sum, y, n);
 }

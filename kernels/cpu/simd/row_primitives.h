@@ -30,9 +30,12 @@ struct Columns {
 // The largest of x and start; NaNs are skipped.
 float row_max(const float* x, int64_t n, float start) noexcept;
 double row_max(const double* x, int64_t n, double start) noexcept;
-// y[i] = exp(x[i] - shift); adds y to the sum.
-void row_exp(float* y, const float* x, float shift, int64_t n, RowSum<float>* sum) noexcept;
-void row_exp(double* y, const double* x, double shift, int64_t n, RowSum<double>* sum) noexcept;
+// y[i] = exp(x[i] - shift); adds y to the sum, and prefetches as much memory from `ahead` on if it
+// is not NULL.
+void row_exp(float* y, const float* x, float shift, int64_t n, RowSum<float>* sum,
+             const char* ahead = nullptr) noexcept;
+void row_exp(double* y, const double* x, double shift, int64_t n, RowSum<double>* sum,
+             const char* ahead = nullptr) noexcept;
 // Adds exp(x[i] - shift) to the sum, and prefetches as much memory from `ahead` on.
 void row_add_exp(RowSum<float>* sum, const float* x, float shift, int64_t n,
                  const char* ahead) noexcept;
