@@ -99,10 +99,15 @@ inline bool is_small(const MatmulPlan& p) {
   return p.k <= 64 || p.a_row * kItemSize[p.dtype] % 4096 != 0;
 }
 
+// Dot products of so few terms that adding their lanes takes longer than to pack b.
+inline bool is_short(const MatmulPlan& p) {
+  return p.m > 1 && p.k <= 4 * p.m && (p.k <= 16 || p.n >= 16) && is_small(p);
+}
+
 inline bool is_rows(const MatmulPlan& p) {
   if (!kDirectPaths) return false;
   if (p.dtype != TT_F32 && p.dtype != TT_F64) return false;
-  if (matmul_rows_by_dot(p)) return p.m <= kMatmulDotRowsMax && p.a_col == 1;
+  if (matmul_rows_by_dot(p)) return p.m <= kMatmulDotRowsMax && p.a_col == 1 && !is_short(p);
   return p.m <= kMatmulRowsMax && p.b_col == 1 && p.n * p.k > 64 * 64;
 }
 
