@@ -725,6 +725,31 @@ static void test_bands(void** state) {
   }
 }
 
+/* A region of elementwise launches and what reduces its rows are one band. */
+static void test_row_sums(void** state) {
+  tt_tensor *x = ramp(700 * 300), *y, *outs[2], *want[2];
+  const int64_t last = 1;
+  tt_graph* g;
+  int run;
+  (void)state;
+  OK(tt_cos(c, x, &y));
+  for (run = 0; run < 2; run++) {
+    tt_tensor *rows, *h, **list = run ? outs : want;
+    if (run) OK(tt_capture_begin(c, LIST(x), NULL));
+    OK(tt_view(c, run ? x : y, SHAPE(700, 300), &rows));
+    OK(tt_mul(c, rows, rows, &h));
+    OK(tt_tanh(c, h, &h));
+    OK(tt_add(c, h, rows, &h));
+    OK(tt_sum_dim(c, h, &last, 1, NULL, &list[0]));
+    OK(tt_amax(c, h, &last, 1, NULL, &list[1]));
+    if (run) OK(tt_capture_end(c, LIST(outs[0], outs[1]), &g));
+  }
+  assert_int_equal(launches_of(g, "bands"), 1);
+  assert_int_equal(launches_of(g, "reduce_sum") + launches_of(g, "reduce_max"), 0);
+  check_replay(g, y, want, 2);
+  tt_graph_release(g);
+}
+
 /* Each allocation of each pass fails in turn: there is no graph, and g is unchanged. */
 static void test_out_of_memory(void** state) {
   tt_tensor *x, *w, *h, *a, *y, *mean = ramp(4), *var, *dead;
@@ -784,6 +809,7 @@ int main(void) {
       SCOPED(test_images_stay_interleaved),
       SCOPED(test_prepacking),
       SCOPED(test_bands),
+      SCOPED(test_row_sums),
       SCOPED(test_out_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
