@@ -45,12 +45,13 @@ struct Count {
 };
 
 bool same_bits(double x, double y) { return !memcmp(&x, &y, sizeof x); }
+double nearest(double x) { return floor(x + 0.5); }
 
 // The number of at most nine digits behind the point that x is; 0: there is none.
 double short_decimal(double x) {
   double power = 1;
   for (int digits = 0; digits < 10; digits++, power *= 10) {
-    const double rounded = nearbyint(x * power) / power;
+    const double rounded = nearest(x * power) / power;
     if (rounded != 0 && fabs(rounded / x - 1) < 1e-14) return rounded;
   }
   return 0;
@@ -66,7 +67,7 @@ bool follows_count(double va, double vb, const Count& n, double* out) {
   };
   // A small integer is divided by n, as by a mean and its gradient.
   constexpr double kMostOver = 1024;
-  const double over = nearbyint(va * double(n.a));
+  const double over = nearest(va * double(n.a));
   if (over != 0 && fabs(over) <= kMostOver && fits([&](double q) { return over / q; })) return true;
   // A momentum times n / (n - 1), as of running variances.
   if (n.a < 2 || n.b < 2 || n.now < 2) return false;
