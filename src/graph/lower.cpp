@@ -22,7 +22,7 @@ namespace TT_NS {
 
 constexpr int64_t kAlign = kArenaAlign;
 // Larger memory is not zeroed: lowering looks at no elements, so that it need not exist yet.
-constexpr int64_t kZeroedBytes = 1 << 20;
+constexpr int64_t kZeroedBytes = 1 << 16;
 
 int64_t place_greedily(Span<Placement> all, int64_t alignment) {
   SmallVec<int64_t, 16> order;
