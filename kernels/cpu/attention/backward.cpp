@@ -12,6 +12,14 @@ template <class T> struct Parts {
   T *s, *ds, *q_transposed, *grad_transposed, *q, *g, *k, *v, *dk, *dv;
 };
 
+// The end of the keys that a query of the block sees.
+TT_INLINE int64_t end_of_keys(const AttentionPlan& p, const AttentionBlock& block) {
+  return p.causal ? min(p.keys, block.query + block.queries) : p.keys;
+}
+TT_INLINE bool holds_all(const AttentionPlan& p, const AttentionBlock& block) {
+  return block.key == 0 && block.keys == end_of_keys(p, block);
+}
+
 // For a block that holds all keys: divides the probabilities by their sum, which the rounding of a
 // large log-sum-exp moves away from 1.
 template <class T> TT_INLINE void normalise(const AttentionBlock& block, T* s, T* sums) {
@@ -26,7 +34,7 @@ template <class T> TT_INLINE void normalise(const AttentionBlock& block, T* s, T
 template <class T> TT_INLINE void score_gradients(const AttentionPlan& p,
                                                   const AttentionBlock& block, T* s, T* ds,
                                                   T* delta) {
-  const bool whole = block.keys == p.keys;
+  const bool whole = holds_all(p, block);
   if (p.drop) {
     for (int64_t j = 0; j < block.queries; j++) {
       alignas(64) T factor[kAttentionKeys];
@@ -80,7 +88,7 @@ template <class T> TT_NOINLINE void block_pair(const AttentionPlan& p, const Att
   attention_transpose_scaled(w.grad_transposed, g, block.queries, block.lanes, value_width, T(1));
   attention_scores(p, block, w.s, k, w.q_transposed, w.ds);
   exp_block(w.s, shift, sums, block.keys, block.lanes);
-  if (block.keys == p.keys) normalise(block, w.s, sums);
+  if (holds_all(p, block)) normalise(block, w.s, sums);
   attention_multiply(p, w.ds, v, value_width, 1, w.grad_transposed, block.keys, block.lanes,
                      value_width, false);
   score_gradients(p, block, w.s, w.ds, delta);
@@ -154,22 +162,23 @@ template <class T> TT_NOINLINE void key_block_gradients(const AttentionPlan& p, 
   AttentionBlock block;
   block.batch = batch;
   block.key = key;
-  block.keys = min(kAttentionKeys, p.keys - key);
+  const int64_t keys = min(kAttentionKeys, p.keys - key);
   const T* k =
-      attention_rows(rows_at(p.k, batch, key_head, key), p.k.row, block.keys, width, p.dtype, w.k);
-  const T* v = attention_rows(rows_at(p.v, batch, key_head, key), p.v.row, block.keys, value_width,
-                              p.dtype, w.v);
-  __builtin_memset(w.dk, 0, size_t(block.keys * width) * sizeof(T));
-  __builtin_memset(w.dv, 0, size_t(block.keys * value_width) * sizeof(T));
+      attention_rows(rows_at(p.k, batch, key_head, key), p.k.row, keys, width, p.dtype, w.k);
+  const T* v =
+      attention_rows(rows_at(p.v, batch, key_head, key), p.v.row, keys, value_width, p.dtype, w.v);
+  __builtin_memset(w.dk, 0, size_t(keys * width) * sizeof(T));
+  __builtin_memset(w.dv, 0, size_t(keys * value_width) * sizeof(T));
   const int64_t first = p.causal ? key / kAttentionQueries * kAttentionQueries : 0;
   for (block.head = key_head * group; block.head < (key_head + 1) * group; block.head++)
     for (int64_t query = first; query < p.queries; query += kAttentionQueries) {
       set_queries(p, block, query);
+      block.keys = min(keys, end_of_keys(p, block) - key);
       block_pair(p, block, w, k, v, true, of_queries);
     }
   const int64_t at = (batch * p.key_heads + key_head) * p.keys + key;
-  scale_to(reinterpret_cast<T*>(p.dk) + at * width, w.dk, T(p.scale), block.keys * width);
-  scale_to(reinterpret_cast<T*>(p.dv) + at * value_width, w.dv, T(1), block.keys * value_width);
+  scale_to(reinterpret_cast<T*>(p.dk) + at * width, w.dk, T(p.scale), keys * width);
+  scale_to(reinterpret_cast<T*>(p.dv) + at * value_width, w.dv, T(1), keys * value_width);
 }
 
 template <class T>
@@ -198,9 +207,9 @@ TT_NOINLINE void query_block_gradients(const AttentionPlan& p, int64_t unit, con
   set_queries(p, block, unit % blocks * kAttentionQueries);
   prepare_queries(p, block.batch, block.head, block.query, block.query + block.queries, w);
   const int64_t key_head = block.head / (p.heads / p.key_heads);
-  const int64_t end = p.causal ? min(p.keys, block.query + block.queries) : p.keys;
+  const int64_t end = end_of_keys(p, block);
   for (block.key = 0; block.key < end; block.key += kAttentionKeys) {
-    block.keys = min(kAttentionKeys, p.keys - block.key);
+    block.keys = min(kAttentionKeys, end - block.key);
     const T* k = attention_rows(rows_at(p.k, block.batch, key_head, block.key), p.k.row, block.keys,
                                 width, p.dtype, w.k);
     const T* v = attention_rows(rows_at(p.v, block.batch, key_head, block.key), p.v.row, block.keys,
