@@ -401,6 +401,8 @@ def test_transforms_and_their_inverses(name):
         "PowerTransform": lambda: t.PowerTransform(2.0),
         "ComposeTransform": lambda: t.ComposeTransform([t.ExpTransform(), t.PowerTransform(0.5)]),
         "IndependentTransform": lambda: t.IndependentTransform(t.TanhTransform(), 1),
+        "CatTransform": lambda: t.CatTransform([t.ExpTransform(), t.TanhTransform()], 0, [1, 2]),
+        "StackTransform": lambda: t.StackTransform([t.ExpTransform(), t.TanhTransform()] * 2, -1),
         "ReshapeTransform": lambda: t.ReshapeTransform((3,), (3, 1)),
         "CumulativeDistributionTransform": lambda: t.CumulativeDistributionTransform(
             D.Normal(T64(0.0), 1.0)
@@ -410,6 +412,8 @@ def test_transforms_and_their_inverses(name):
     x = T64([0.3, 0.1, 0.6])
     if made.event_dim_in == 2:
         x = T64(COVARIANCE)
+    if name == "StackTransform":
+        x = T64([0.3, 0.1, 0.6, 0.2])
     x.requires_grad_()
     y = made(x)
     assert made == made and made.forward_shape(tuple(x.shape)) == tuple(y.shape)
@@ -437,6 +441,18 @@ CONSTRAINTS = {
     "interval": D.constraints.interval(-1.0, 3.0),
     "independent": D.constraints.independent(D.constraints.greater_than_eq(1.0), 1),
     "simplex": D.constraints.simplex,
+    "cat": D.constraints.cat([D.constraints.positive, D.constraints.real], 0, [1, 2]),
+    "cat_of_events": D.constraints.cat(
+        [
+            D.constraints.independent(c, 1)
+            for c in (D.constraints.positive, D.constraints.unit_interval)
+        ],
+        -1,
+        [2, 1],
+    ),
+    "stack": D.constraints.stack(
+        [D.constraints.positive, D.constraints.real, D.constraints.less_than(1.0)], -1
+    ),
     "corr_cholesky": D.constraints.corr_cholesky,
     "lower_cholesky": D.constraints.lower_cholesky,
     "positive_definite": D.constraints.positive_definite,
@@ -447,6 +463,8 @@ CONSTRAINTS = {
 def test_transforms_to_constraints_equal_pytorchs(name):
     constraint, recorded = CONSTRAINTS[name], RECORDED["constraints"][name]
     x = T64(COVARIANCE if constraint.event_dim == 2 and "corr" not in name else [0.1, 0.2, -0.4])
+    if name == "cat_of_events":
+        x = x[None]
     for registry, what in ((D.transform_to, "transform_to"), (D.biject_to, "biject_to")):
         if recorded[what] is None:
             with pytest.raises(NotImplementedError):
@@ -510,6 +528,9 @@ def test_wrong_parameters_of_distributions_of_matrices():
         lambda: D.GeneralizedPareto(0.0, 1.0, -1.0).log_prob(T(1.5)),
         lambda: D.ReshapeTransform((3,), (2,)),
         lambda: D.CorrCholeskyTransform().forward_shape((4,)),
+        lambda: D.CatTransform([D.ExpTransform()], 0, [1, 2]),
+        lambda: D.CatTransform([D.ExpTransform()], 0, [2])(T([1.0])),
+        lambda: D.StackTransform([D.ExpTransform()], 0)(T([1.0, 2.0])),
     )
     for call in wrong:
         with pytest.raises(ValueError):

@@ -72,6 +72,15 @@ def register_for_both() -> None:
             base = registry(constraint.base_constraint)
             return transforms.IndependentTransform(base, constraint.reinterpreted_batch_ndims)
 
+        def cat(constraint: Any, registry: ConstraintRegistry = registry) -> Transform:
+            parts = [registry(c) for c in constraint.cseq]
+            return transforms.CatTransform(parts, constraint.dim, constraint.lengths)
+
+        def stack(constraint: Any, registry: ConstraintRegistry = registry) -> Transform:
+            return transforms.StackTransform([registry(c) for c in constraint.cseq], constraint.dim)
+
+        registry.register(constraints.cat, cat)
+        registry.register(constraints.stack, stack)
         registry.register(constraints.real, lambda constraint: transforms.identity_transform)
         registry.register(constraints.independent, independent)
         registry.register(constraints.greater_than, above)

@@ -9,11 +9,12 @@ from .._tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable
+    from typing import Any, Callable, Sequence
 
 __all__ = [
     "Constraint",
     "boolean",
+    "cat",
     "corr_cholesky",
     "dependent",
     "dependent_property",
@@ -39,6 +40,7 @@ __all__ = [
     "real_vector",
     "simplex",
     "square",
+    "stack",
     "symmetric",
     "unit_interval",
 ]
@@ -286,6 +288,47 @@ class PositiveDefinite(Symmetric):
         return linalg.cholesky_ex(value)[1] == 0
 
 
+# ---- several regions side by side ----
+
+
+class Joined(Constraint):
+    """Slices along dim that satisfy one constraint each."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
+        self.cseq, self.dim = list(cseq), dim
+        self.is_discrete = any(c.is_discrete for c in self.cseq)
+        self.event_dim = max((c.event_dim for c in self.cseq), default=0)
+
+
+class Cat(Joined):
+    """Values made by cat: lengths are the sizes of the parts along dim, by default 1."""
+
+    def __init__(
+        self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None
+    ) -> None:
+        super().__init__(cseq, dim)
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+
+    def check(self, value: Tensor) -> Tensor:
+        parts = value.split(self.lengths, self.dim)
+        return ops.cat([c.check(part) for c, part in zip(self.cseq, parts)], self.dim)
+
+
+class Stack(Joined):
+    """Values made by stack along dim."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
+        super().__init__(cseq, dim)
+        if self.dim + self.event_dim < 0:
+            self.event_dim += 1
+
+    def check(self, value: Tensor) -> Tensor:
+        parts = value.unbind(self.dim)
+        return ops.stack([c.check(part) for c, part in zip(self.cseq, parts)], self.dim)
+
+
+cat = Cat
+stack = Stack
 dependent = Dependent()
 independent = Independent
 interval = Interval

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AbsTransform",
     "AffineTransform",
+    "CatTransform",
     "ComposeTransform",
     "CorrCholeskyTransform",
     "CumulativeDistributionTransform",
@@ -32,6 +33,7 @@ __all__ = [
     "SigmoidTransform",
     "SoftmaxTransform",
     "SoftplusTransform",
+    "StackTransform",
     "StickBreakingTransform",
     "TanhTransform",
     "Transform",
@@ -455,6 +457,107 @@ def reshaped(shape: Any, old: tuple[int, ...], new: tuple[int, ...]) -> tuple[in
     if n < 0 or tuple(shape[n:]) != old:
         raise ValueError(f"ReshapeTransform: the shape is {list(shape)}: must end in {list(old)}")
     return (*shape[:n], *new)
+
+
+class Joined(Transform):
+    """Base class of transforms of slices along dim, one for each part of transforms."""
+
+    def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
+        self.transforms, self.dim = list(tseq), dim
+        self.bijective = all(t.bijective for t in self.transforms)
+        self.event_dim_in = max((t.event_dim_in for t in self.transforms), default=0)
+        self.event_dim_out = max((t.event_dim_out for t in self.transforms), default=0)
+
+    def _parts(self, x: Tensor) -> Sequence[Tensor]:
+        """Returns the slices of x. Raises ValueError unless there is one for each transform."""
+        raise NotImplementedError(type(self).__name__)
+
+    def _joined(self, parts: list[Tensor]) -> Tensor:
+        raise NotImplementedError(type(self).__name__)
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self._joined([t(part) for t, part in zip(self.transforms, self._parts(x))])
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return self._joined([t._inverse(part) for t, part in zip(self.transforms, self._parts(y))])
+
+    def _slopes(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        parts = zip(self.transforms, self._parts(x), self._parts(y))
+        return [t.log_abs_det_jacobian(a, b) for t, a, b in parts]
+
+
+class CatTransform(Joined):
+    """Transforms the parts that cat would join along dim: lengths are their sizes, by default 1."""
+
+    def __init__(
+        self,
+        tseq: Sequence[Transform],
+        dim: int = 0,
+        lengths: Sequence[int] | None = None,
+        cache_size: int = 0,
+    ) -> None:
+        super().__init__(tseq, dim)
+        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.transforms):
+            raise ValueError(
+                f"CatTransform: {len(self.transforms)} transforms have {len(self.lengths)} lengths"
+            )
+
+    @property
+    def domain(self) -> constraints.Constraint:  # type: ignore[override]
+        return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
+
+    @property
+    def codomain(self) -> constraints.Constraint:  # type: ignore[override]
+        return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
+
+    def _parts(self, x: Tensor) -> Sequence[Tensor]:
+        if x.shape[self.dim] != sum(self.lengths):
+            raise ValueError(
+                f"CatTransform: the shape is {list(x.shape)}: size {self.dim} must be "
+                f"{sum(self.lengths)}"
+            )
+        return x.split(self.lengths, self.dim)
+
+    def _joined(self, parts: list[Tensor]) -> Tensor:
+        return ops.cat(parts, self.dim)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        slopes = [
+            last_dims_summed(slope, self.event_dim_in - t.event_dim_in)
+            for t, slope in zip(self.transforms, self._slopes(x, y))
+        ]
+        dim = self.dim - x.ndim if self.dim >= 0 else self.dim
+        dim += self.event_dim_in
+        if dim < 0:
+            return ops.cat(slopes, dim)
+        return ops.stack(slopes).sum(0)  # dim is an event dim
+
+
+class StackTransform(Joined):
+    """Transforms the parts that stack would join along dim."""
+
+    @property
+    def domain(self) -> constraints.Constraint:  # type: ignore[override]
+        return constraints.stack([t.domain for t in self.transforms], self.dim)
+
+    @property
+    def codomain(self) -> constraints.Constraint:  # type: ignore[override]
+        return constraints.stack([t.codomain for t in self.transforms], self.dim)
+
+    def _parts(self, x: Tensor) -> Sequence[Tensor]:
+        if x.shape[self.dim] != len(self.transforms):
+            raise ValueError(
+                f"StackTransform: the shape is {list(x.shape)}: size {self.dim} must be "
+                f"{len(self.transforms)}"
+            )
+        return x.unbind(self.dim)
+
+    def _joined(self, parts: list[Tensor]) -> Tensor:
+        return ops.stack(parts, self.dim)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return ops.stack(self._slopes(x, y), self.dim)
 
 
 class CumulativeDistributionTransform(Transform):
