@@ -38,8 +38,9 @@ template <class T, class P> struct MicroArgs {
   P* copy;  // kCopy: the packed panel of b, written for the micro-kernels that follow
   T* out;   // [kMr][ld]
   int64_t ld;
-  bool add;          // out += a·b, else out = a·b
-  const char* next;  // the panel that is needed next: one line is fetched every kFetchEvery steps
+  bool add;           // out += a·b, else out = a·b
+  const char* next;   // what is needed next: every kFetchEvery steps two lines are fetched
+  int64_t next_step;  // bytes from fetch to fetch
 };
 // Steps along k between two prefetches of the next panel and of a row of out.
 constexpr int kFetchEvery = 4;
@@ -126,6 +127,7 @@ void micro(const MicroArgs<T, P>& args) {
   const P* ahead = b + kAhead * b_row;
   const bool add = args.add;
   const char* next = args.next;
+  const int64_t next_step = args.next_step;
   // Prefetching all rows of out at once fills the miss buffers, and the loop's own loads wait. It
   // is done only where the loop is too short to prefetch them one by one.
   const bool few = args.nk < kFetchEvery * kMr;
@@ -157,7 +159,8 @@ void micro(const MicroArgs<T, P>& args) {
     if (p % kFetchEvery == 0) {
       if (!kCopy) {
         __builtin_prefetch(next, 0, 2);
-        next += 64;
+        __builtin_prefetch(next + 64, 0, 2);
+        next += next_step;
       }
       TT_UNROLL
       for (int v = 0; v < kVecs; v++) __builtin_prefetch(fetch + v * kL, 1);
@@ -260,6 +263,12 @@ template <class S, class P> void pack_units(const MatmulBlock& k, int64_t begin,
   }
 }
 
+// What to fetch into the second-level cache: pairs of lines, `step` bytes apart.
+struct Ahead {
+  const char* at;
+  int64_t step;
+};
+
 // Runs micro-kernels and stores their sums: directly in c, in the block's f32 sums, or in a tile
 // that finish() converts.
 template <class S, class T, class P> struct TileSink {
@@ -277,13 +286,14 @@ template <class S, class T, class P> struct TileSink {
 
   // Computes rows r, columns [j, j + w) from one panel of a and one of b. copy: the panel of b is
   // not packed yet; the micro-kernel reads the operand and packs it.
-  void run(PanelRange r, int64_t j, int w, const P* a, P* b, bool copy, const char* next) {
+  void run(PanelRange r, int64_t j, int w, const P* a, P* b, bool copy, Ahead next) {
     const MatmulPlan& p = *k.plan;
     const int h = int(r.end - r.begin);
     const int width = panel_width<T>(w);
     const int64_t i = k.i0 + r.begin;
     const int64_t col = k.j0 + j;
-    MicroArgs<T, P> args = {packed_depth<P>(k.nk), a, b, width, b, tile, kNr<T>, false, next};
+    MicroArgs<T, P> args = {
+        packed_depth<P>(k.nk), a, b, width, b, tile, kNr<T>, false, next.at, next.step};
     if (copy) {
       args.b = reinterpret_cast<const P*>(k.b) + k.k0 * p.b_row + col;
       args.b_row = p.b_row;
@@ -314,6 +324,19 @@ TT_INLINE const char* part_of(const P* next, int64_t at, int64_t width, int64_t 
   return reinterpret_cast<const char*>(next) + matmul_min(at * part, whole);
 }
 
+// What the micro-kernels of row panel `panel` and column panel v fetch of the operand: a quarter of
+// the rows of column panel v of the next column block. Row panel 0 reads and packs it from there,
+// two lines of each row, which the hardware does not find in time. NULL: there is none.
+template <class P>
+TT_INLINE Ahead next_operand(const MatmulBlock& k, PanelRange cols, int64_t v, int64_t panel) {
+  const MatmulPlan& p = *k.plan;
+  const int64_t j = cols.end + v * kNr<P>;
+  if (!k.copy_b || panel == 0 || panel > kFetchEvery || j >= k.nj) return {nullptr, 0};
+  const int64_t row = k.k0 + (panel - 1) * (k.nk / kFetchEvery);
+  const int64_t item = int64_t(sizeof(P));
+  return {k.b + (row * p.b_row + k.j0 + j) * item, p.b_row * item};
+}
+
 template <class S, class T, class P>
 void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
   TileSink<S, T, P> sink(k);
@@ -341,7 +364,10 @@ void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
       const char* next = kRowsOutside ? part_of(a_pack + r.end * nk, v, r.end - r.begin, nk)
                                       : part_of<P>(b + kNr<P> * nk, i, kNr<P>, nk);
       if (kRowsOutside && far) next = part_of(b_pack + cols.end * nk, n, kMatmulColBlock, nk);
-      sink.run(r, j, w, a_pack + r.begin * nk, b, copy, next);
+      Ahead ahead = {next, 64};
+      if (kRowsOutside && place.row == 0)
+        if (const Ahead operand = next_operand<P>(k, cols, v, i); operand.at) ahead = operand;
+      sink.run(r, j, w, a_pack + r.begin * nk, b, copy, ahead);
     }
   }
 }
