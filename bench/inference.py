@@ -134,7 +134,8 @@ def torch_twin(name, model):
     return torch.compile(twin, mode="max-autotune-no-cudagraphs"), twin
 
 
-def measure(name):
+def prepare(name):
+    """The model, an input, the result and calls of tt's plan and of onnxruntime, which agree."""
     make, shape = MODELS[name]
     model = make(tt.nn, tt).eval()
     x = tt.randn(*shape) if shape else tt.randint(0, 256, (1, 128))
@@ -153,11 +154,16 @@ def measure(name):
     session = session_of(path, given, got)
     session()
     assert np.allclose(got, want, atol=1e-4)
+    return model, given, want, [run, session]
+
+
+def measure(name):
+    model, given, want, runs = prepare(name)
     compiled, eager = torch_twin(name, model)
     theirs = torch.from_numpy(given.copy())
     with torch.inference_mode():
         assert np.allclose(compiled(theirs).numpy(), want, atol=1e-4)
-        us = compare([run, session, lambda: compiled(theirs), lambda: eager(theirs)])
+        us = compare([*runs, lambda: compiled(theirs), lambda: eager(theirs)])
     cells = " | ".join(f"{t:,.1f}" for t in us)
     ratios = " | ".join(f"{t / us[0]:.2f}" for t in us[1:])
     print(f"| {name} | {cells} | {ratios} |", flush=True)
@@ -175,4 +181,5 @@ def main():
         measure(name)
 
 
-main()
+if __name__ == "__main__":
+    main()
