@@ -35,18 +35,31 @@ LOOPS = [
     ),
     ("product of bytes by USMMLA", "quant/int8_mmla.cpp", "int8_tiles_mmla"),
 ]
+# The same of vectors of SVE with 256 bits, of which Neoverse V1 begins two FMAs per cycle.
+SVE = "-march=armv8.2-a+sve -msve-vector-bits=256 -DTT_ISA=sve256 -DTT_HAVE_SVE256=1".split()
+SVE_LOOPS = [
+    ("packed product, f32", "matmul/f32.cpp", "micro<float, float, 12, 2, false>"),
+    ("the same, packing b", "matmul/f32.cpp", "micro<float, float, 12, 2, true>"),
+    ("packed product, f64", "matmul/f64.cpp", "micro<double, double, 12, 2, false>"),
+    ("small product, f32", "matmul/small.cpp", "small_micro<float, 8, 2, true>"),
+    ("convolution, f32", "conv/conv.cpp", "gather_tile<float, 9, 2>"),
+    ("gradient of its weight, f32", "conv/weight.cpp", "weight_tile<float, 9, 2>"),
+]
+SVE_CORES = {"neoverse-v1": 2}
 # FMAs of 128 bits that a core begins per cycle, and as many products of matrices if it has them.
 CORES = {"neoverse-n1": 2, "neoverse-n2": 2, "neoverse-v1": 4}
 
 
-def compile_kernel(source, directory):
+def compile_kernel(source, directory, sve=False):
     """Compiles a file of kernels/cpu and returns its object."""
-    out = pathlib.Path(directory) / (source.replace("/", "_") + ".o")
+    out = pathlib.Path(directory) / (source.replace("/", "_") + (".sve" if sve else "") + ".o")
     if not out.exists():
         includes = [f"-I{ROOT / d}" for d in (".", "src", "include")]
-        march = [f"-march={MARCH[source]}"] if source in MARCH else []
+        flags = [*FLAGS, f"-march={MARCH.get(source, 'armv8-a')}"]
+        if sve:
+            flags = [f for f in FLAGS if not f.startswith("-DTT_ISA=")] + SVE
         path = ROOT / "kernels/cpu" / source
-        subprocess.run([COMPILER, *FLAGS, *march, *includes, "-c", path, "-o", out], check=True)
+        subprocess.run([COMPILER, *flags, *includes, "-c", path, "-o", out], check=True)
     return out
 
 
@@ -94,6 +107,20 @@ def cycles(loop, core, mca):
     return int(re.search(r"Total Cycles:\s+(\d+)", done.stdout)[1]) / 1000
 
 
+def table(loops, cores, directory, mca, sve=False):
+    print("| loop | FMAs | instructions per FMA | accesses to the stack |", end="")
+    print("".join(f" {core}: cycles | share |" for core in cores))
+    print("|---|---|---|---|" + "---|---|" * len(cores))
+    for name, source, function in loops:
+        loop = inner_loop(compile_kernel(source, directory, sve), function)
+        n = fmas(loop)
+        print(f"| {name} | {n} | {len(loop) / n:.2f} | {stack_accesses(loop)} |", end="")
+        for core, limit in cores.items():
+            took = cycles(loop, core, mca)
+            print(f" {took:.2f} | {n / limit / took:.2f} |" if took else " - | - |", end="")
+        print()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--mca", default="llvm-mca-19")
@@ -106,19 +133,16 @@ def main():
     print("16 products and USMMLA of 32 on N2 and V1, and none on N1. Cortex-A76 has N1's")
     print("pipelines; llvm's own model of it is that of Cortex-A57 and says nothing.")
     print("`structure.aarch64` fails if a loop accesses the stack or takes more than 2")
-    print("instructions per FMA.\n")
-    print("| loop | FMAs | instructions per FMA | accesses to the stack |", end="")
-    print("".join(f" {core}: cycles | share |" for core in CORES))
-    print("|---|---|---|---|" + "---|---|" * len(CORES))
+    print("instructions per FMA; 3 with SVE, whose FMAs have no factor in a lane of a register, so")
+    print("that each row's is loaded into all lanes.\n")
     with tempfile.TemporaryDirectory() as directory:
-        for name, source, function in LOOPS:
-            loop = inner_loop(compile_kernel(source, directory), function)
-            n = fmas(loop)
-            print(f"| {name} | {n} | {len(loop) / n:.2f} | {stack_accesses(loop)} |", end="")
-            for core, limit in CORES.items():
-                took = cycles(loop, core, mca)
-                print(f" {took:.2f} | {n / limit / took:.2f} |" if took else " - | - |", end="")
-            print()
+        table(LOOPS, CORES, directory, mca)
+        print("\n## SVE with vectors of 256 bits\n")
+        print(
+            "Neoverse V1 begins two FMAs per cycle, which do as much as four of NEON: the limit is"
+        )
+        print("the same, with half of the instructions.\n")
+        table(SVE_LOOPS, SVE_CORES, directory, mca, sve=True)
 
 
 if __name__ == "__main__":

@@ -172,7 +172,7 @@ def kernels(ops):
         HEADER
         + '#include "ops/gen/kernels.h"\n\n#include "plan/gen/plans.h"\n\n#include <stddef.h>\n\nnamespace TT_NS {\n'
     ]
-    for isa in isas:
+    for isa in (*isas, "sve256"):  # which takes the place of avx2
         c.append(f"#if TT_HAVE_{isa.upper()}\nnamespace {isa} {{")
         c += [
             f"int32_t {k}(const void* plan, int64_t begin, int64_t end) noexcept;"
@@ -181,7 +181,7 @@ def kernels(ops):
         ]
         c.append("}\n#endif")
     c.append(
-        "#if TT_HAVE_AVX2\n#define TT_AVX2(name) avx2::name\n#else\n#define TT_AVX2(name) baseline::name\n#endif"
+        "#if TT_HAVE_AVX2\n#define TT_AVX2(name) avx2::name\n#elif TT_HAVE_SVE256\n#define TT_AVX2(name) sve256::name\n#else\n#define TT_AVX2(name) baseline::name\n#endif"
     )
     c.append(
         "#if TT_HAVE_AVX512\n#define TT_AVX512(name) avx512::name\n#else\n#define TT_AVX512(name) TT_AVX2(name)\n#endif\n"

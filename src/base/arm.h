@@ -1,14 +1,18 @@
 // What 64-bit ARM processors have beyond their baseline.
 #pragma once
 
-#include "base/platform.h"
+#include "base/cpuid.h"
 
 namespace TT_NS {
+
+// Kernels of SVE take the place of AVX2's.
+constexpr Isa kIsaSve256 = kIsaAvx2;
 
 enum ArmFeature : uint32_t {
   kArmByteDots = 1,      // SDOT
   kArmByteMatrices = 2,  // SMMLA: products of 2 by 8 and 8 by 2 bytes
   kArmBf16Matrices = 4,  // BFMMLA: of 2 by 4 and 4 by 2 bf16
+  kArmSve256 = 8,        // SVE with vectors of 256 bits
 };
 
 // The features as bits, from the system. In os_<system>.cpp.

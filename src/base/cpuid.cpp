@@ -87,11 +87,17 @@ bool detect_steady_ticks() { return has(leaf(0x80000007, 0).d, 8); }
 
 namespace {
 
+#if TT_HAVE_SVE256
+Isa detect() { return has_arm(kArmSve256) ? kIsaSve256 : kIsaBaseline; }
+#else
 Isa detect() { return kIsaBaseline; }
+#endif
 bool detect_bf16() { return has_arm(kArmBf16Matrices); }
 int32_t detect_int8() {
 #if defined(__aarch64__)
-  return int32_t(has_arm(kArmByteDots)) << kIsaBaseline;
+  // SVE has them since its beginning.
+  const int32_t wide = int32_t(best_isa() == kIsaSve256) << kIsaSve256;
+  return int32_t(has_arm(kArmByteDots)) << kIsaBaseline | wide;
 #else
   return 0;
 #endif
@@ -148,7 +154,11 @@ bool has_int8_products(Isa isa) noexcept {
 
 const char* isa_name(Isa isa) noexcept {
   switch (isa) {
+#if defined(__aarch64__)
+    case kIsaSve256: return "sve256";
+#else
     case kIsaAvx2: return "avx2";
+#endif
     case kIsaAvx512: return "avx512";
     default: return "baseline";
   }

@@ -7,6 +7,7 @@
 #include <linux/membarrier.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -18,12 +19,15 @@ void os_advise_huge(void* p, size_t bytes) noexcept { madvise(p, bytes, MADV_HUG
 
 uint32_t os_arm_features() noexcept {
 #if defined(__aarch64__)
-  // HWCAP_ASIMDDP, HWCAP2_I8MM and HWCAP2_BF16 of asm/hwcap.h
+  // HWCAP_ASIMDDP, HWCAP_SVE, HWCAP2_I8MM and HWCAP2_BF16 of asm/hwcap.h
   constexpr unsigned long kDots = 1ul << 20, kByteMatrices = 1ul << 13, kBf16Matrices = 1ul << 14;
+  constexpr unsigned long kSve = 1ul << 22;
+  constexpr int kGetVectorLength = 51;  // PR_SVE_GET_VL
+  const unsigned long some = getauxval(AT_HWCAP);
+  const int vector = some & kSve ? prctl(kGetVectorLength) & 0xffff : 0;
   const unsigned long more = getauxval(AT_HWCAP2);
-  return (getauxval(AT_HWCAP) & kDots ? kArmByteDots : 0u) |
-         (more & kByteMatrices ? kArmByteMatrices : 0u) |
-         (more & kBf16Matrices ? kArmBf16Matrices : 0u);
+  return (some & kDots ? kArmByteDots : 0u) | (more & kByteMatrices ? kArmByteMatrices : 0u) |
+         (more & kBf16Matrices ? kArmBf16Matrices : 0u) | (vector == 32 ? kArmSve256 : 0u);
 #else
   return 0;
 #endif

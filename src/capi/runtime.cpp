@@ -15,6 +15,8 @@ const char* tt_version(void) { return TT_VERSION; }
 #define TT_ISA_LIST "baseline avx2 avx512"
 #elif TT_HAVE_AVX2
 #define TT_ISA_LIST "baseline avx2"
+#elif TT_HAVE_SVE256
+#define TT_ISA_LIST "baseline sve256"
 #else
 #define TT_ISA_LIST "baseline"
 #endif

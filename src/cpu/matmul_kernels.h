@@ -17,6 +17,11 @@ namespace TT_NS {
 TT_DECLARE_MATMUL(baseline)
 #if TT_HAVE_AVX2
 TT_DECLARE_MATMUL(avx2)
+#elif TT_HAVE_SVE256  // takes its place
+TT_DECLARE_MATMUL(sve256)
+namespace avx2 {
+using namespace sve256;
+}
 #else
 namespace avx2 {
 using namespace baseline;

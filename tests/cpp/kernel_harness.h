@@ -16,8 +16,13 @@
 // An instruction set that the build lacks is replaced by the next lower one.
 namespace TT_NS {
 namespace baseline {}
+#if TT_HAVE_SVE256
+namespace sve256 {}
+#endif
 namespace avx2 {
-#if !TT_HAVE_AVX2
+#if TT_HAVE_SVE256
+using namespace sve256;
+#elif !TT_HAVE_AVX2
 using namespace baseline;
 #endif
 }  // namespace avx2
@@ -39,6 +44,8 @@ using namespace avx2;
   DECLARE_IN(baseline, name) DECLARE_IN(avx2, name) DECLARE_IN(avx512, name)
 #elif TT_HAVE_AVX2
 #define DECLARE_KERNEL(name) DECLARE_IN(baseline, name) DECLARE_IN(avx2, name)
+#elif TT_HAVE_SVE256
+#define DECLARE_KERNEL(name) DECLARE_IN(baseline, name) DECLARE_IN(sve256, name)
 #else
 #define DECLARE_KERNEL(name) DECLARE_IN(baseline, name)
 #endif

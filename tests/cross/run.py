@@ -31,8 +31,10 @@ SAMPLE = """core image index live_objects random dlpack autograd in_place module
   torch_file threads loader poll reentrancy parallel_rows atomic_failure""".split()
 OPERATORS = "add matmul conv2d softmax sum cumprod sort exp gelu svd fft layer_norm".split()
 # On 64-bit ARM, tests of internals on processors with less and more than the baseline.
-PROCESSORS = {"aarch64": ("cortex-a72", "neoverse-n1", "max")}
+SVE = "max,sve256=on"
+PROCESSORS = {"aarch64": ("cortex-a72", "neoverse-n1", SVE)}
 INTERNALS = ("int8_amx", "matmul")
+OF_SVE = ("elementwise", "index_kernel")
 GOOGLETEST = Path("/usr/src/googletest")  # without which tests/CMakeLists.txt builds none of them
 EMULATED = ("aarch64", "armhf", "riscv64")
 BITS_32 = ("armhf", "i686")
@@ -94,7 +96,7 @@ class Target:
         if not self.args.whole:
             programs = [f"{name}_test" for name in [*SAMPLE, "op_table"]] + ["tt_fake"]
         if self.processors():
-            programs += [f"{name}_test" for name in INTERNALS]
+            programs += [f"{name}_test" for name in INTERNALS + OF_SVE]
         command = ["cmake", "--build", self.build, "-j", str(self.args.jobs), "--target"]
         command += ["tt", "tt_static", "train_digits", "abi_dump", *programs]
         if (self.build / "build.ninja").exists():
@@ -123,6 +125,8 @@ class Target:
             for item in test["properties"]:
                 if item["name"] == "ENVIRONMENT":
                     environment = dict(pair.split("=", 1) for pair in item["value"])
+            if environment.get("TT_TEST_ISA") == "sve256":
+                environment["QEMU_CPU"] = SVE
             if self.args.whole:
                 reason = skipped(self.name, name)
                 if reason:
@@ -131,12 +135,13 @@ class Target:
                     yield name, command, environment
             elif name in SAMPLE:
                 yield name, command, environment
-            if name == "op_table.baseline" and not self.args.whole:
+            if name in ("op_table.baseline", "op_table.sve256") and not self.args.whole:
+                kernels = name.removeprefix("op_table").removesuffix(".baseline")
                 for operator in OPERATORS:
-                    yield f"op_table:{operator}", [*command, operator], environment
+                    yield f"op_table{kernels}:{operator}", [*command, operator], environment
 
         for processor in self.processors():
-            for name in INTERNALS:
+            for name in INTERNALS + (OF_SVE if processor == SVE else ()):
                 command = [*self.emulator, str(self.build / f"tests/cpp/{name}_test")]
                 environment = {"QEMU_CPU": processor, "TT_TEST_SHARE": "4"}
                 yield f"cpp.{name}:{processor}", command, environment

@@ -20,9 +20,17 @@ def objects(tmp_path_factory):
     return tmp_path_factory.mktemp("aarch64")
 
 
-@pytest.mark.parametrize("name, source, function", mca.LOOPS)
-def test_loop(objects, name, source, function):
-    loop = mca.inner_loop(mca.compile_kernel(source, objects), function)
+def check(loop, most):
     assert mca.fmas(loop) >= 16
     assert mca.stack_accesses(loop) == 0
-    assert len(loop) / mca.fmas(loop) <= 2
+    assert len(loop) / mca.fmas(loop) <= most
+
+
+@pytest.mark.parametrize("name, source, function", mca.LOOPS)
+def test_loop(objects, name, source, function):
+    check(mca.inner_loop(mca.compile_kernel(source, objects), function), 2)
+
+
+@pytest.mark.parametrize("name, source, function", mca.SVE_LOOPS)
+def test_loop_of_sve(objects, name, source, function):
+    check(mca.inner_loop(mca.compile_kernel(source, objects, sve=True), function), 3)

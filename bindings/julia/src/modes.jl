@@ -50,7 +50,8 @@ end
 function instruction_set()
     o = Ref(Int32(0))
     check(C.tt_ctx_isa(ctx(), o))
-    return ("baseline", "avx2", "avx512")[o[]]
+    wide = Sys.ARCH === :aarch64 ? "sve256" : "avx2"
+    return ("baseline", wide, "avx512")[o[]]
 end
 function device_count(kind="cuda")
     o = Ref(Int32(0))

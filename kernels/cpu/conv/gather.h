@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cpu/conv/indirection.h"
+#include "kernels/cpu/simd/broadcast.h"
 
 TT_ISA_BEGIN
 
@@ -52,7 +53,7 @@ template <class T, int kMr, int kVecs> TT_NOINLINE void gather_tile(const Gather
       for (int v = 0; v < kVecs; v++) y[v] = load(b + v * kL);
       TT_UNROLL
       for (int i = 0; i < kMr; i++) {
-        const Vec<T> x = splat(a[i][k]);
+        const Vec<T> x = splat_at(a[i] + k);
         TT_UNROLL
         for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, y[v], acc[i][v]);
       }

@@ -10,6 +10,7 @@
 // stage 1 adds the splits and writes them in the weight's layout.
 #include "kernels/cpu/conv/bf16_amx.h"
 #include "kernels/cpu/conv/indirection.h"
+#include "kernels/cpu/simd/broadcast.h"
 #include "kernels/cpu/simd/room.h"
 
 TT_ISA_BEGIN
@@ -49,7 +50,7 @@ template <class T, int kMr, int kVecs> TT_NOINLINE void weight_tile(const Weight
     for (int v = 0; v < kVecs; v++) y[v] = load(b + v * kL);
     TT_UNROLL
     for (int i = 0; i < kMr; i++) {
-      const Vec<T> x = splat(a[i]);
+      const Vec<T> x = splat_at(a + i);
       TT_UNROLL
       for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, y[v], acc[i][v]);
     }

@@ -6,6 +6,14 @@
 
 #include "base/os.h"
 
+#if TT_SVE
+namespace TT_NS::baseline {
+bool matmul_bf16_groups_pay() noexcept;
+TT_MATMUL_UNITS(matmul_bf16_groups)
+void matmul_bf16_groups_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept;
+}  // namespace TT_NS::baseline
+#endif
+
 #if TT_PAIR_DOT
 
 TT_ISA_BEGIN
@@ -36,6 +44,18 @@ bool matmul_bf16_groups_pay() noexcept { return true; }
 TT_MATMUL_DEFINE_PACKED(matmul_bf16_groups, Bf16, float, Bf16Quad)
 void matmul_bf16_groups_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
   tile_units<float, float, Bf16Quad>(k, begin, end);
+}
+#elif TT_SVE
+// BFMMLA of two vectors of NEON per cycle does as much as one of SVE.
+bool matmul_bf16_groups_pay() noexcept { return baseline::matmul_bf16_groups_pay(); }
+void matmul_bf16_groups_pack(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
+  baseline::matmul_bf16_groups_pack(k, begin, end);
+}
+void matmul_bf16_groups_tiles(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
+  baseline::matmul_bf16_groups_tiles(k, begin, end);
+}
+void matmul_bf16_groups_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
+  baseline::matmul_bf16_groups_sums(k, begin, end);
 }
 #elif TT_PAIR_DOT
 bool matmul_bf16_groups_pay() noexcept {

@@ -2,6 +2,7 @@
 // are not contiguous is packed.
 #include "kernels/cpu/matmul/epilogue.h"
 #include "kernels/cpu/matmul/walk.h"
+#include "kernels/cpu/simd/broadcast.h"
 
 TT_ISA_BEGIN
 
@@ -43,7 +44,7 @@ template <class T, int kMr, int kVecs, bool kPart> void small_micro(const SmallA
       row[v] = kPart && v == kVecs - 1 ? load(b_at + v * kL, part) : load(b_at + v * kL);
     TT_UNROLL
     for (int i = 0; i < kMr; i++) {
-      const Vec<T> x = splat(*reinterpret_cast<const T*>(a + i * a_row));
+      const Vec<T> x = splat_at(reinterpret_cast<const T*>(a + i * a_row));
       TT_UNROLL
       for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, row[v], acc[i][v]);
     }

@@ -50,6 +50,15 @@ TT_INLINE Vec<int32_t> load_u8(const char* p) {
   return Vec<int32_t>(_mm_unpacklo_epi16(words, _mm_setzero_si128()));
 }
 
+#elif TT_SVE
+
+TT_INLINE Vec<int32_t> load_i8(const char* p) {
+  return svld1sb_s32(svptrue_b32(), reinterpret_cast<const int8_t*>(p));
+}
+TT_INLINE Vec<int32_t> load_u8(const char* p) {
+  return svreinterpret_s32_u32(svld1ub_u32(svptrue_b32(), reinterpret_cast<const uint8_t*>(p)));
+}
+
 #elif defined(__aarch64__)
 
 TT_INLINE Vec<int32_t> load_i8(const char* p) {

@@ -25,10 +25,21 @@ template <int i, int j, int k, int l> TT_INLINE D4 pick(D4 a, D4 b) {
   return __builtin_shufflevector(a, b, i, j, k, l);
 }
 TT_INLINE D4 positive(D4 x) { return (D4)((U4)x & uint64_t(INT64_MAX)); }
+#if TT_SVE
+TT_INLINE D4 smaller(D4 a, D4 b) { return vmin(a, b); }
+TT_INLINE D4 larger(D4 a, D4 b) { return vmax(a, b); }
+TT_INLINE D4 widened(S4 v) { return load_as_double(reinterpret_cast<const float*>(&v)); }
+TT_INLINE S4 narrowed(D4 v) {
+  S4 x;
+  store_as_float(reinterpret_cast<float*>(&x), v);
+  return x;
+}
+#else
 TT_INLINE D4 smaller(D4 a, D4 b) { return D4(_mm256_min_pd(__m256d(a), __m256d(b))); }
 TT_INLINE D4 larger(D4 a, D4 b) { return D4(_mm256_max_pd(__m256d(a), __m256d(b))); }
 TT_INLINE D4 widened(S4 v) { return D4(_mm256_cvtps_pd(__m128(v))); }
 TT_INLINE S4 narrowed(D4 v) { return S4(_mm256_cvtpd_ps(__m256d(v))); }
+#endif
 #else
 typedef double D2 __attribute__((vector_size(16)));
 struct D4 {  // gcc 12 splits a vector of 32 bytes through memory

@@ -19,14 +19,22 @@
 #endif
 #elif defined(__aarch64__)
 #include <arm_neon.h>
+#if defined(__ARM_FEATURE_SVE)
+#include <arm_sve.h>
+#endif
+#endif
+
+// TT_SVE: the vectors are those of SVE, 256 bits wide.
+#if defined(__ARM_FEATURE_SVE_BITS) && __ARM_FEATURE_SVE_BITS == 256
+#define TT_SVE 1
+#else
+#define TT_SVE 0
 #endif
 
 #if defined(__AVX512F__)
 #define TT_VEC_BYTES 64
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) || TT_SVE
 #define TT_VEC_BYTES 32
-#elif defined(__aarch64__)
-#define TT_VEC_BYTES 16
 #else
 #define TT_VEC_BYTES 16
 #endif
@@ -37,7 +45,7 @@
 #define TT_FUSED 0
 #endif
 
-#if defined(__aarch64__)
+#if defined(__aarch64__) && !TT_SVE
 #define TT_LANE_FACTORS 1
 #else
 #define TT_LANE_FACTORS 0

@@ -1,5 +1,5 @@
 // Included first by every file of kernels/cpu: the namespace of this instruction set's build. Each
-// file is compiled once per ISA with -DTT_ISA=baseline|avx2|avx512. Entry points are in
+// file is compiled once per ISA with -DTT_ISA=baseline|avx2|avx512|sve256. Entry points are in
 // TT_NS::TT_ISA; everything else, between TT_ISA_BEGIN and TT_ISA_END, is in an unnamed namespace
 // there, so that no weak symbol of an ISA build is linked into code for lesser machines. For the
 // same reason no standard-library template may be used.

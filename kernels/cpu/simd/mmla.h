@@ -23,7 +23,7 @@
 #else
 #define TT_MMLA_BYTES 0
 #endif
-#if TT_MMLA && defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#if TT_MMLA && !TT_SVE && defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 #define TT_MMLA_BF16 1
 #else
 #define TT_MMLA_BF16 0

@@ -6,7 +6,7 @@
 
 TT_ISA_BEGIN
 
-#if TT_VEC_BYTES > 16
+#if TT_VEC_BYTES > 16 && !TT_SVE
 constexpr bool kFindsPositions = true;
 
 // Bit k is set if index[k], to which size is added where it is negative, is in [low, low + n).

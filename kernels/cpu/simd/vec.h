@@ -1,6 +1,6 @@
 // Vec<T>: the vector of this instruction set, as gcc's and clang's vector extension, which has its
 // arithmetic, comparisons and shuffles. Everything else has one name on every instruction set, and
-// one header per vector unit has its bodies (avx512.h, avx2.h, sse2.h, neon.h, any.h):
+// one header per vector unit has its bodies (avx512.h, avx2.h, sse2.h, sve.h, neon.h, any.h):
 //
 //   Part<T>(n)            the first n lanes, 0 <= n <= kLanes<T>, of a load, whose other lanes are
 //                         0, or of a store
@@ -20,7 +20,7 @@
 //   f16_value, f16_bits one half <-> float
 //   stream_vector         a store past the caches to a multiple of TT_VEC_BYTES; stream_fence()
 //   clear_upper_halves    before code of SSE; AVX2 and AVX-512
-//   permute(a, b, i)      lane i[l] of a and b, one after the other; AVX2 and AVX-512
+//   permute(a, b, i)      lane i[l] of a and b, one after the other; AVX2, AVX-512, SVE
 //
 // and the constants
 //   k…TileRows            rows by two vectors of the tile of a product or a convolution: as many
@@ -84,7 +84,7 @@ TT_ISA_END
 #elif defined(__SSE2__)
 #include "kernels/cpu/simd/sse2.h"
 #elif defined(__aarch64__)
-#include "kernels/cpu/simd/neon.h"
+#include "kernels/cpu/simd/arm.h"
 #else
 #include "kernels/cpu/simd/any.h"
 #endif

@@ -2,9 +2,9 @@
 from .. import runtime
 
 __all__ = ["get_cpu_capability"]
-NAMES = {"baseline": "DEFAULT", "avx2": "AVX2", "avx512": "AVX512"}
+NAMES = {"baseline": "DEFAULT", "avx2": "AVX2", "avx512": "AVX512", "sve256": "SVE256"}
 
 
 def get_cpu_capability() -> str:
-    """Returns "DEFAULT", "AVX2" or "AVX512"."""
+    """Returns "DEFAULT", "AVX2", "AVX512" or "SVE256"."""
     return NAMES[runtime.instruction_set()]
