@@ -81,7 +81,7 @@ end
     @test drawn == Array(TT.rand(3; generator=TT.Generator(seed)))
     @test TT.get_state(TT.Generator())[1] == 6 != seed
     draws = "using TT; println(Array(TT.rand(4))); TT.manual_seed(2); println(Array(TT.rand(4)))"
-    process() = readlines(`$(Base.julia_cmd()) --startup-file=no -e $draws`)
+    process() = readlines(`$NEW_JULIA -e $draws`)
     (free, seeded), (free_again, seeded_again) = process(), process()
     @test free != free_again && seeded == seeded_again
 end

@@ -1,7 +1,7 @@
 # Which library is loaded, and what a missing or strange one says.
 function fresh(code; env...)
     out = IOBuffer()
-    command = `$(Base.julia_cmd()) -O0 --compile=min --startup-file=no -e $code`
+    command = `$NEW_JULIA -O0 --compile=min -e $code`
     done = run(pipeline(setenv(command, merge(ENV, Dict(string(k) => v for (k, v) in env))),
         stdout=out, stderr=out); wait=false)
     wait(done)
