@@ -1,6 +1,7 @@
 """The inner loops of products and convolutions on 64-bit ARM keep their accumulators in registers
 and are mostly multiplications. Needs the cross compiler; docs/benchmarks/aarch64-mca.md has
 predicted cycles."""
+import os
 import shutil
 import sys
 
@@ -33,4 +34,6 @@ def test_loop(objects, name, source, function):
 
 @pytest.mark.parametrize("name, source, function", mca.SVE_LOOPS)
 def test_loop_of_sve(objects, name, source, function):
+    if "TT_TEST_SHARE" in os.environ and not name.startswith("small"):
+        pytest.skip("compiling all of them takes 8 s")
     check(mca.inner_loop(mca.compile_kernel(source, objects, sve=True), function), 3)
