@@ -1,5 +1,6 @@
 """What the bindings expose of the C API (bindings/exposed.tsv, which gen.py --check keeps current):
 all of it, or a reason why not."""
+import fnmatch
 import importlib
 import re
 import sys
@@ -105,3 +106,17 @@ def test_names_of_rust_and_julia_are_defined():
         for row in ROWS:
             name = row[HEAD.index(language)]
             assert name.startswith("- ") or re.split(r"[.:]+", name)[-1] in words, row
+
+
+@pytest.mark.parametrize("language", ["python", "rust", "julia"])
+def test_files_of_the_readme_exist(language):
+    folder = ROOT / "bindings" / language
+    paths = ["/" + p.relative_to(folder).as_posix() for p in folder.rglob("*")]
+    text = (folder / "README.md").read_text().replace("\\", "")
+    named = 0
+    for cell in re.findall(r"^\| ([\w/.,* ]+) \|", text, re.M):
+        for name in re.split(r", ", cell.replace("FAMILY", "arith").strip()):
+            if re.search(r"[./]", name):
+                named += 1
+                assert fnmatch.filter(paths, "*/" + name.rstrip("/")), name
+    assert named > 10
