@@ -1,8 +1,10 @@
 # Compiler flags. None of them is passed on to users of the library.
-foreach(lang C CXX)
-  set(CMAKE_${lang}_FLAGS_RELEASE "-O2 -DNDEBUG")
-  set(CMAKE_${lang}_FLAGS_RELWITHDEBINFO "-O2 -g -DNDEBUG")
-endforeach()
+if(NOT MSVC)
+  foreach(lang C CXX)
+    set(CMAKE_${lang}_FLAGS_RELEASE "-O2 -DNDEBUG")
+    set(CMAKE_${lang}_FLAGS_RELWITHDEBINFO "-O2 -g -DNDEBUG")
+  endforeach()
+endif()
 
 set(tt_sanitize_flags)
 if(TT_SANITIZE)
@@ -26,6 +28,11 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^i[3-6]86$")
 endif()
 
 set(tt_warnings -Wall -Wextra -Werror)
+if(MSVC)  # never run: see docs/platforms.md
+  # 4100: an argument that is not used, 4127: a constant condition, 4146: minus of an unsigned
+  # number, 4324: padding by alignas, 4577: noexcept without exceptions
+  set(tt_warnings /W4 /WX /wd4100 /wd4127 /wd4146 /wd4324 /wd4577)
+endif()
 if(TT_PROFILE STREQUAL minimal)
   foreach(lang C CXX)
     set(CMAKE_${lang}_FLAGS_RELEASE "-Os -DNDEBUG")
@@ -75,6 +82,12 @@ function(tt_internals target)
   target_compile_definitions(${target} PRIVATE ${tt_definitions})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src
                              ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
+  if(MSVC)
+    # Preprocessor and names by the standard, exceptions of C++ alone; /fp:precise fuses nothing.
+    target_compile_options(${target} PRIVATE /std:c++20 /permissive- /Zc:preprocessor
+      /Zc:__cplusplus /EHsc /utf-8 /fp:precise ${tt_warnings})
+    return()
+  endif()
   target_compile_options(${target} PRIVATE -ffp-contract=off ${tt_warnings})
 endfunction()
 
@@ -82,6 +95,10 @@ endfunction()
 # section per object for --gc-sections.
 function(tt_own_code target)
   tt_internals(${target})
+  if(MSVC)
+    target_compile_options(${target} PRIVATE /GR- /Gy /Gw)
+    return()
+  endif()
   if(TT_PROFILE STREQUAL minimal)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-threadsafe-statics>)
   else()
@@ -104,6 +121,9 @@ endfunction()
 # unoptimised with a sanitizer, whose checks take the optimiser longer than the tests run.
 function(tt_small)
   set(option "$<$<NOT:$<CONFIG:Debug>>:-Os>")
+  if(MSVC)
+    set(option "$<$<NOT:$<CONFIG:Debug>>:/O1>")
+  endif()
   if(TT_SANITIZE)
     set(option -O0)
   endif()
@@ -116,11 +136,21 @@ set(tt_isa_flags_avx512 ${tt_isa_flags_avx2} -mavx512f -mavx512bw -mavx512dq -ma
   -mprefer-vector-width=512)
 set(tt_isa_flags_sve256 -march=armv8.2-a+sve -msve-vector-bits=256)
 
+if(MSVC)
+  set(tt_isa_flags_avx2 /arch:AVX2)
+  set(tt_isa_flags_avx512 /arch:AVX512)
+endif()
+
 # Kernels of one instruction set; targets tt_cpu_<isa>.
 function(tt_kernels isa)
   add_library(tt_cpu_${isa} OBJECT ${ARGN})
   tt_own_code(tt_cpu_${isa})
   target_compile_definitions(tt_cpu_${isa} PRIVATE TT_ISA=${isa})
+  if(MSVC)
+    target_compile_options(tt_cpu_${isa} PRIVATE ${tt_isa_flags_${isa}} /fp:except-
+      $<$<NOT:$<CONFIG:Debug>>:/O2>)
+    return()
+  endif()
   target_compile_options(tt_cpu_${isa} PRIVATE ${tt_isa_flags_${isa}} -fno-math-errno
     -fno-trapping-math -Wno-psabi)
   if(CMAKE_CXX_COMPILER_ID MATCHES Clang)

@@ -148,7 +148,7 @@ def values(cls):
         elif a.enum or a.type in ("Float", "Int", "Bool"):
             yield a.name, cpp_default(a), flag, f"double(a.{a.name})"
         elif a.type == "Int?":  # nan: the constructor computes it
-            nan = '__builtin_nan("")'
+            nan = "kNan"
             yield a.name, nan, flag, f"a.{a.name}.has ? double(a.{a.name}.value) : {nan}"
         else:
             raise DeclError(f"{cls.name}: {a.name} is no number")

@@ -109,7 +109,7 @@ def generate(ops):
         f"constinit const int64_t num_all_ops = {len(full)};",
         f"constinit const char* const manifest_phrases[] = {{\n    {literals}}};",
         "// (-pedantic warns of literals that are longer than every compiler must read.)",
-        '#pragma GCC diagnostic ignored "-Woverlength-strings"',
+        "TT_IGNORE_LONG_LITERALS",
         f"constinit const char manifest_packed[] =\n    {c_literal(packed(text, phrases))};",
         f"char manifest_text[{len(text) + 1}];",
         "",

@@ -134,7 +134,7 @@ struct ClampNumbers {
   }
 };
 struct Nan {
-  template <class T> static TT_FN T op(T, const Param<T>&) { return T(__builtin_nan("")); }
+  template <class T> static TT_FN T op(T, const Param<T>&) { return T(kNan); }
 };
 struct Clamp {  // param 0 = min, param 1 = max, each may be absent; max wins
   template <class T> static TT_FN void prepare(Param<T>& p) {

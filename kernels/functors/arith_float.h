@@ -38,7 +38,7 @@ struct Logaddexp : Long {
     const bool b_is_larger = a.re < b.re;
     const Complex<R> low = b_is_larger ? a : b;
     const Complex<R> high = b_is_larger ? b : a;
-    if (is_nan(low) || is_nan(high)) return {R(__builtin_nan("")), R(__builtin_nan(""))};
+    if (is_nan(low) || is_nan(high)) return {R(kNan), R(kNan)};
     const bool both_infinite = low.re == high.re && low.re - low.re != 0;
     if (both_infinite && low.re < 0) return low;  // of a sum near 0 the angle is arbitrary
     if (both_infinite) return math::log(math::exp(low) + math::exp(high));
@@ -64,9 +64,9 @@ struct Logaddexp2 : Long {
 template <class T, class Bits> TT_FN T next_number(T a, T b, Bits step, Bits smallest) {
   if (a != a || b != b) return a + b;
   if (a == b) return b;
-  if (a == T(0)) return math::copysign(__builtin_bit_cast(T, smallest), b);
-  const Bits bits = __builtin_bit_cast(Bits, a);
-  return __builtin_bit_cast(T, (a < b) == (a > T(0)) ? Bits(bits + step) : Bits(bits - step));
+  if (a == T(0)) return math::copysign(bit_cast<T>(smallest), b);
+  const Bits bits = bit_cast<Bits>(a);
+  return bit_cast<T>((a < b) == (a > T(0)) ? Bits(bits + step) : Bits(bits - step));
 }
 struct Nextafter {
   static TT_FN float op(float a, float b, const Param<float>&) {
@@ -103,7 +103,7 @@ struct NextF16 {  // a float with 13 zeros at its end; below 2^-14 all steps are
 TT_FN int32_t exponent_of(double a) {
   const double x = math::fabs(a);
   const bool is_normal = x >= 0x1p-1022;
-  const uint64_t bits = __builtin_bit_cast(uint64_t, is_normal ? x : x * 0x1p54);
+  const uint64_t bits = bit_cast<uint64_t>(is_normal ? x : x * 0x1p54);
   const int32_t exponent = int32_t(bits >> 52) - (is_normal ? 1022 : 1076);
   return x > 0 && x < kHighest<double> ? exponent : 0;
 }
@@ -113,10 +113,10 @@ struct FrexpExponent {
 struct FrexpMantissa {
   template <class T> static TT_FN T op(T a, const Param<T>&) {
     const double x = double(a);
-    const uint64_t bits = __builtin_bit_cast(uint64_t, math::fabs(x) >= 0x1p-1022 ? x : x * 0x1p54);
+    const uint64_t bits = bit_cast<uint64_t>(math::fabs(x) >= 0x1p-1022 ? x : x * 0x1p54);
     const uint64_t half = (bits & 0x800fffffffffffffu) | 0x3fe0000000000000u;
     const bool is_regular = x != 0 && math::fabs(x) < kHighest<double>;
-    return is_regular ? T(__builtin_bit_cast(double, half)) : a;
+    return is_regular ? T(bit_cast<double>(half)) : a;
   }
 };
 

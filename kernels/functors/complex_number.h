@@ -28,12 +28,8 @@ template <class R> TT_FN Complex<R> operator-(Complex<R> a, Complex<R> b) {
 template <class R> TT_FN Complex<R> operator-(Complex<R> a) { return {-a.re, -a.im}; }
 // -x, by flipping the sign bit. gcc 12 fuses a vectorised pair of a - b * c and a + b * c into one
 // fmaddsub even where contraction is off, but not a pair of sums.
-TT_FN float flipped(float x) {
-  return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, x) ^ 0x80000000u);
-}
-TT_FN double flipped(double x) {
-  return __builtin_bit_cast(double, __builtin_bit_cast(uint64_t, x) ^ (1ull << 63));
-}
+TT_FN float flipped(float x) { return bit_cast<float>(bit_cast<uint32_t>(x) ^ 0x80000000u); }
+TT_FN double flipped(double x) { return bit_cast<double>(bit_cast<uint64_t>(x) ^ (1ull << 63)); }
 // The textbook product, as PyTorch's vector kernels compute it: no recovery of infinities (C99
 // Annex G.5.1).
 template <class R> TT_FN Complex<R> operator*(Complex<R> a, Complex<R> b) {

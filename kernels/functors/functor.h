@@ -106,12 +106,12 @@ template <class T> struct Param {
   bool has[2];
 };
 
-template <class T> constexpr T kLowest = T(__is_same(T, int32_t) ? INT32_MIN : INT64_MIN);
-template <> constexpr float kLowest<float> = -__builtin_inff();
-template <> constexpr double kLowest<double> = -__builtin_inf();
-template <class T> constexpr T kHighest = T(__is_same(T, int32_t) ? INT32_MAX : INT64_MAX);
-template <> constexpr float kHighest<float> = __builtin_inff();
-template <> constexpr double kHighest<double> = __builtin_inf();
+template <class T> constexpr T kLowest = T(kIsSame<T, int32_t> ? INT32_MIN : INT64_MIN);
+template <> constexpr float kLowest<float> = -float(kInf);
+template <> constexpr double kLowest<double> = -kInf;
+template <class T> constexpr T kHighest = T(kIsSame<T, int32_t> ? INT32_MAX : INT64_MAX);
+template <> constexpr float kHighest<float> = float(kInf);
+template <> constexpr double kHighest<double> = kInf;
 
 template <class T> TT_FN Param<T> load_param(const tt_scalar* s) {
   return {{scalar_as<T>(s[0]), scalar_as<T>(s[1])}, {s[0].kind != 0, s[1].kind != 0}};

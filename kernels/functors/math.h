@@ -51,54 +51,46 @@ template <class R> TT_FN Complex<R> sigmoid(Complex<R> z) {
 
 #else
 
-__extension__ typedef __complex__ double BuiltinComplex;  // C99's, which C++ lacks
-TT_FN BuiltinComplex to_builtin(c128 z) {
-  BuiltinComplex c;
-  __real__ c = z.re;
-  __imag__ c = z.im;
-  return c;
-}
-TT_FN BuiltinComplex to_builtin(c64 z) { return to_builtin(c128{z.re, z.im}); }
-template <class R> TT_FN Complex<R> from_builtin(BuiltinComplex c) {
-  return {R(__real__ c), R(__imag__ c)};
-}
+TT_FN libm::ComplexDouble to_libm(c128 z) { return {z.re, z.im}; }
+TT_FN libm::ComplexDouble to_libm(c64 z) { return {z.re, z.im}; }
+template <class R> TT_FN Complex<R> from_libm(libm::ComplexDouble z) { return {R(z.re), R(z.im)}; }
 
 template <class R> TT_FN Complex<R> exp(Complex<R> z) {
-  return from_builtin<R>(__builtin_cexp(to_builtin(z)));
+  return from_libm<R>(libm::exp(to_libm(z)));
 }
 template <class R> TT_FN Complex<R> log(Complex<R> z) {
-  return from_builtin<R>(__builtin_clog(to_builtin(z)));
+  return from_libm<R>(libm::log(to_libm(z)));
 }
 template <class R> TT_FN Complex<R> tanh(Complex<R> z) {
-  return from_builtin<R>(__builtin_ctanh(to_builtin(z)));
+  return from_libm<R>(libm::tanh(to_libm(z)));
 }
 template <class R> TT_FN Complex<R> sqrt(Complex<R> z) {
-  return from_builtin<R>(__builtin_csqrt(to_builtin(z)));
+  return from_libm<R>(libm::sqrt(to_libm(z)));
 }
 template <class R> TT_FN Complex<R> sin(Complex<R> z) {
-  return from_builtin<R>(__builtin_csin(to_builtin(z)));
+  return from_libm<R>(libm::sin(to_libm(z)));
 }
 template <class R> TT_FN Complex<R> cos(Complex<R> z) {
-  return from_builtin<R>(__builtin_ccos(to_builtin(z)));
+  return from_libm<R>(libm::cos(to_libm(z)));
 }
 template <class R> TT_FN Complex<R> pow(Complex<R> a, Complex<R> b) {
   if (b.re == 0 && b.im == 0) return {1, 0};
-  return from_builtin<R>(__builtin_cpow(to_builtin(a), to_builtin(b)));
+  return from_libm<R>(libm::pow(to_libm(a), to_libm(b)));
 }
 template <class R> TT_FN Complex<R> sigmoid(Complex<R> z) {
-  const c128 e = from_builtin<double>(__builtin_cexp(to_builtin(-z)));
+  const c128 e = from_libm<double>(libm::exp(to_libm(-z)));
   const c128 y = c128{1, 0} / (c128{1, 0} + e);
   return {R(y.re), R(y.im)};
 }
 
 template <class R> TT_FN Complex<R> asin(Complex<R> z) {
-  return from_builtin<R>(__builtin_casin(to_builtin(z)));
+  return from_libm<R>(libm::asin(to_libm(z)));
 }
 template <class R> TT_FN Complex<R> acos(Complex<R> z) {
-  return from_builtin<R>(__builtin_cacos(to_builtin(z)));
+  return from_libm<R>(libm::acos(to_libm(z)));
 }
 template <class R> TT_FN Complex<R> atan(Complex<R> z) {
-  return from_builtin<R>(__builtin_catan(to_builtin(z)));
+  return from_libm<R>(libm::atan(to_libm(z)));
 }
 #endif
 
@@ -113,7 +105,7 @@ template <class R> TT_FN Complex<R> atanh(Complex<R> z) { return turned_back(ata
 // i acos(z) or -i acos(z): the one whose real part is not negative.
 template <class R> TT_FN Complex<R> acosh(Complex<R> z) {
   const Complex<R> w = acos(z);
-  return __builtin_signbit(z.im) ? turned_back(w) : turned(w);
+  return libm::has_sign(z.im) ? turned_back(w) : turned(w);
 }
 
 template <class R> TT_FN Complex<R> scaled(c128 z, double k) { return {R(z.re * k), R(z.im * k)}; }
@@ -131,16 +123,14 @@ template <class R> TT_FN Complex<R> log10(Complex<R> z) {
 template <class R> TT_FN Complex<R> expm1(Complex<R> z) {
   const double x = z.re;
   const double y = z.im;
-  const double half = __builtin_sin(y * 0.5);
-  return {R(__builtin_expm1(x) * __builtin_cos(y) - 2.0 * half * half),
-          R(exp(x) * __builtin_sin(y))};
+  const double half = libm::sin(y * 0.5);
+  return {R(libm::expm1(x) * libm::cos(y) - 2.0 * half * half), R(exp(x) * libm::sin(y))};
 }
 // |1 + z|^2 = 1 + (x (2 + x) + y^2).
 template <class R> TT_FN Complex<R> log1p(Complex<R> z) {
   const double x = z.re, y = z.im;
   c128 w = log(c128{1.0 + x, y});
-  if (__builtin_fabs(x) < 0.5 && __builtin_fabs(y) < 0.5)
-    w.re = 0.5 * __builtin_log1p(x * (2.0 + x) + y * y);
+  if (libm::fabs(x) < 0.5 && libm::fabs(y) < 0.5) w.re = 0.5 * libm::log1p(x * (2.0 + x) + y * y);
   return {R(w.re), R(w.im)};
 }
 

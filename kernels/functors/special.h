@@ -22,8 +22,6 @@
 TT_FUNCTORS_BEGIN
 namespace special {
 
-constexpr double kInf = __builtin_inf();
-constexpr double kNan = __builtin_nan("");
 constexpr double kPi = 3.14159265358979323846;
 constexpr double kSqrtPi = 1.77245385090551602730;
 constexpr double kSqrt2 = 1.41421356237309504880;
@@ -40,7 +38,7 @@ TT_FN double lgamma(double x) {
   return lgamma_r(x, &sign);
 }
 #else
-TT_FN double lgamma(double x) { return __builtin_lgamma(x); }
+TT_FN double lgamma(double x) { return libm::lgamma(x); }
 #endif
 
 // By Stirling's series (A&S 6.1.41), for x >= 10: log Gamma(x) - ((x - 1/2) log x - x + log
@@ -54,14 +52,14 @@ TT_FN double stirling_rest(double x) {
 
 // pi cot(pi x) with the period taken out exactly.
 TT_FN double pi_cot(double x) {
-  const double part = x - __builtin_floor(x + 0.5);
-  return kPi / __builtin_tan(kPi * part);
+  const double part = x - libm::floor(x + 0.5);
+  return kPi / libm::tan(kPi * part);
 }
 // The derivative of log Gamma: by recurrence to x >= 10, then A&S 6.3.18; reflection below 0
 // (6.3.7). The poles are nan; at 0 they are infinite, with the sign of the zero turned.
 TT_LONG_FN double digamma(double x) {
-  if (x == 0) return -__builtin_copysign(kInf, x);
-  if (x == -kInf || (x < 0 && x == __builtin_floor(x))) return kNan;
+  if (x == 0) return -libm::copysign(kInf, x);
+  if (x == -kInf || (x < 0 && x == libm::floor(x))) return kNan;
   double sum = 0;
   if (x < 0) {
     sum = -pi_cot(x);
@@ -75,7 +73,7 @@ TT_LONG_FN double digamma(double x) {
   const double tail = 5.0 / 660 - z * (691.0 / 32760 - z * (1.0 / 12));
   const double series =
       z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * tail))));
-  return sum + (__builtin_log(x) - 0.5 / x - series);
+  return sum + (libm::log(x) - 0.5 / x - series);
 }
 
 // Hurwitz' zeta function, the sum of (q + k)^-s over k >= 0: ten terms and Euler and Maclaurin's
@@ -102,18 +100,18 @@ TT_LONGEST_FN double zeta_of_positive(double s, double q) {
   double sum = 0;
   double x = q;
   for (int k = 0; k < kTerms; k++) {
-    const double term = __builtin_pow(x, -s);
+    const double term = libm::pow(x, -s);
     sum += term;
     if (term < 0x1p-60 * sum) return sum;
     x += 1.0;
   }
-  const double power = __builtin_pow(x, -s);
+  const double power = libm::pow(x, -s);
   sum += x * power / (s - 1.0) + 0.5 * power;
   double factor = s * power / x;  // s (s + 1) … (s + 2k) x^-(s + 2k + 1)
   for (int k = 0; k < kNumBernoulli; k++) {
     const double term = kBernoulli[k] * factor;
     sum += term;
-    if (__builtin_fabs(term) < 0x1p-60 * sum) break;
+    if (libm::fabs(term) < 0x1p-60 * sum) break;
     const double m = 2 * k + 1;
     factor *= (s + m) * (s + m + 1.0) / (x * x);
   }
@@ -125,22 +123,22 @@ TT_FN double zeta(double s, double q) {
   if (s == 1) return kInf;
   if (!(s > 1) || q != q) return kNan;
   if (q > 0) return zeta_of_positive(s, q);
-  if (q == __builtin_floor(q) || s == kInf) return kInf;  // a base is 0, or inside (-1, 1)
-  if (s != __builtin_floor(s)) return kNan;
-  const double part = q - __builtin_floor(q);
-  const double sign = __builtin_fmod(s, 2.0) == 0 ? 1.0 : -1.0;
+  if (q == libm::floor(q) || s == kInf) return kInf;  // a base is 0, or inside (-1, 1)
+  if (s != libm::floor(s)) return kNan;
+  const double part = q - libm::floor(q);
+  const double sign = libm::fmod(s, 2.0) == 0 ? 1.0 : -1.0;
   const double below = zeta_of_positive(s, 1.0 - part) - zeta_of_positive(s, 1.0 - q);
   return zeta_of_positive(s, part) + sign * below;
 }
 // The n-th derivative of digamma (A&S 6.4.10), n >= 1.
 TT_FN double polygamma(double n, double x) {
-  const double sign = __builtin_fmod(n, 2.0) == 1.0 ? 1.0 : -1.0;
-  return sign * __builtin_exp(lgamma(n + 1.0)) * zeta(n + 1.0, x);
+  const double sign = libm::fmod(n, 2.0) == 1.0 ? 1.0 : -1.0;
+  return sign * libm::exp(lgamma(n + 1.0)) * zeta(n + 1.0, x);
 }
 
 // log(1 + m) - m, m > -1.
 TT_FN double log1p_rest(double m) {
-  if (__builtin_fabs(m) > 0.25) return __builtin_log1p(m) - m;
+  if (libm::fabs(m) > 0.25) return libm::log1p(m) - m;
   double power = -m * m;
   double sum = 0;
   for (int k = 2; k < 32; k++) {
@@ -151,9 +149,9 @@ TT_FN double log1p_rest(double m) {
 }
 // x^a e^-x / Gamma(a + 1), without the cancellation of its logarithm's terms for a large a.
 TT_FN double gamma_density(double a, double x) {
-  if (a < 10) return __builtin_exp(a * __builtin_log(x) - x - lgamma(a + 1.0));
+  if (a < 10) return libm::exp(a * libm::log(x) - x - lgamma(a + 1.0));
   const double exponent = a * log1p_rest((x - a) / a) - stirling_rest(a);
-  return __builtin_exp(exponent) / __builtin_sqrt(2.0 * kPi * a);
+  return libm::exp(exponent) / libm::sqrt(2.0 * kPi * a);
 }
 // P(a, x) by its power series (A&S 6.5.29), for x < a + 1.
 TT_FN double lower_series(double a, double x) {
@@ -176,11 +174,11 @@ TT_FN double upper_fraction(double a, double x) {
     const double n = -k * (k - a);
     b += 2.0;
     d = n * d + b;
-    d = 1.0 / (__builtin_fabs(d) < kTiny ? kTiny : d);
+    d = 1.0 / (libm::fabs(d) < kTiny ? kTiny : d);
     c = b + n / c;
-    c = __builtin_fabs(c) < kTiny ? kTiny : c;
+    c = libm::fabs(c) < kTiny ? kTiny : c;
     h *= d * c;
-    if (__builtin_fabs(d * c - 1.0) < 0x1p-52) break;
+    if (libm::fabs(d * c - 1.0) < 0x1p-52) break;
   }
   return h * a * gamma_density(a, x);
 }
@@ -193,10 +191,10 @@ TT_FN double upper_series(double a, double x) {
     term *= -x / k;
     const double part = term / (a + k);
     sum += part;
-    if (__builtin_fabs(part) <= 0x1p-55 * __builtin_fabs(sum)) break;
+    if (libm::fabs(part) <= 0x1p-55 * libm::fabs(sum)) break;
   }
-  const double exponent = a * __builtin_log(x) - lgamma(a + 1.0);
-  return -__builtin_expm1(exponent) - a * __builtin_exp(exponent) * sum;
+  const double exponent = a * libm::log(x) - lgamma(a + 1.0);
+  return -libm::expm1(exponent) - a * libm::exp(exponent) * sum;
 }
 // The regularised incomplete Gamma functions: Q, or P = 1 - Q.
 TT_LONGEST_FN double incomplete_gamma(double a, double x, bool upper) {
@@ -222,7 +220,7 @@ TT_LONGEST_FN double incomplete_gamma(double a, double x, bool upper) {
 
 // x with 26 bits, so that its square is exact.
 TT_FN double without_low_bits(double x) {
-  return __builtin_bit_cast(double, __builtin_bit_cast(uint64_t, x) & ~uint64_t(0x7ffffff));
+  return bit_cast<double>(bit_cast<uint64_t>(x) & ~uint64_t(0x7ffffff));
 }
 // exp(x^2) erfc(x): for large x by its asymptotic series (A&S 7.1.23).
 TT_LONG_FN double erfcx(double x) {
@@ -230,7 +228,7 @@ TT_LONG_FN double erfcx(double x) {
   if (x < 12) {  // x^2 = high^2 + rest, where high^2 is exact
     const double high = without_low_bits(x);
     const double rest = (x - high) * (x + high);
-    return __builtin_exp(high * high) * __builtin_exp(rest) * __builtin_erfc(x);
+    return libm::exp(high * high) * libm::exp(rest) * libm::erfc(x);
   }
   const double r = 0.5 / (x * x);
   double term = 1;
@@ -243,39 +241,38 @@ TT_LONG_FN double erfcx(double x) {
 }
 // The normal distribution: its function, the logarithm of that, the inverse.
 TT_FN double ndtr(double x) {
-  if (!(x < -1)) return 0.5 * __builtin_erfc(-x / kSqrt2);
+  if (!(x < -1)) return 0.5 * libm::erfc(-x / kSqrt2);
   if (x < -40) return 0;
   const double high = without_low_bits(x);  // in the tail, rounding x^2 or x / sqrt(2) would show
   const double rest = (x - high) * (x + high);
-  return 0.5 * erfcx(-x / kSqrt2) *
-         (__builtin_exp(-0.5 * high * high) * __builtin_exp(-0.5 * rest));
+  return 0.5 * erfcx(-x / kSqrt2) * (libm::exp(-0.5 * high * high) * libm::exp(-0.5 * rest));
 }
 TT_FN double log_ndtr(double x) {
-  if (x < -1) return __builtin_log(0.5 * erfcx(-x / kSqrt2)) - 0.5 * x * x;
-  return __builtin_log1p(-ndtr(-x));
+  if (x < -1) return libm::log(0.5 * erfcx(-x / kSqrt2)) - 0.5 * x * x;
+  return libm::log1p(-ndtr(-x));
 }
 // One of Halley's steps towards f = 0; f1 = f', and f'' = -2 x f' as for erf and erfc.
 TT_FN double halley_step(double x, double f, double f1) {
   const double u = f / f1;
   return x - u / (1.0 + x * u);
 }
-TT_FN double erf_slope(double x) { return 2.0 / kSqrtPi * __builtin_exp(-x * x); }
+TT_FN double erf_slope(double x) { return 2.0 / kSqrtPi * libm::exp(-x * x); }
 // The inverse of erfc on (0, 1]: from A&S 26.2.23.
 TT_LONGEST_FN double erfc_inverse(double q) {
-  const double t = __builtin_sqrt(-2.0 * __builtin_log(0.5 * q));
+  const double t = libm::sqrt(-2.0 * libm::log(0.5 * q));
   const double n = 2.515517 + t * (0.802853 + t * 0.010328);
   const double d = 1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308));
   double x = (t - n / d) / kSqrt2;
-  for (int k = 0; k < 3; k++) x = halley_step(x, __builtin_erfc(x) - q, -erf_slope(x));
+  for (int k = 0; k < 3; k++) x = halley_step(x, libm::erfc(x) - q, -erf_slope(x));
   return x;
 }
 TT_FN double erfinv(double y) {
-  const double a = __builtin_fabs(y);
+  const double a = libm::fabs(y);
   if (!(a <= 1)) return kNan;
-  if (a == 1) return __builtin_copysign(kInf, y);
-  if (a > 0.5) return __builtin_copysign(erfc_inverse(1.0 - a), y);
+  if (a == 1) return libm::copysign(kInf, y);
+  if (a > 0.5) return libm::copysign(erfc_inverse(1.0 - a), y);
   double x = 0.5 * kSqrtPi * y * (1.0 + kPi / 12.0 * y * y);
-  for (int k = 0; k < 3; k++) x = halley_step(x, __builtin_erf(x) - y, erf_slope(x));
+  for (int k = 0; k < 3; k++) x = halley_step(x, libm::erf(x) - y, erf_slope(x));
   return x;
 }
 TT_FN double ndtri(double p) {
@@ -290,7 +287,7 @@ TT_FN double ndtri(double p) {
 // e^-|x| I_order(x): the power series (A&S 9.6.10), whose terms are positive, and for large x the
 // asymptotic one (9.7.1).
 TT_LONG_FN double bessel_scaled(int order, double x) {
-  const double a = __builtin_fabs(x);
+  const double a = libm::fabs(x);
   double value;
   if (a < 25) {
     const double square = 0.25 * a * a;
@@ -300,7 +297,7 @@ TT_LONG_FN double bessel_scaled(int order, double x) {
       term *= square / (double(k) * (k + order));
       sum += term;
     }
-    value = sum * __builtin_exp(-a);
+    value = sum * libm::exp(-a);
   } else {
     const double mu = 4.0 * order;
     double term = 1;
@@ -310,24 +307,24 @@ TT_LONG_FN double bessel_scaled(int order, double x) {
       term *= -(mu - m * m) / (8.0 * k * a);
       sum += term;
     }
-    value = a == kInf ? 0.0 : sum / __builtin_sqrt(2.0 * kPi * a);
+    value = a == kInf ? 0.0 : sum / libm::sqrt(2.0 * kPi * a);
   }
-  const double result = order == 1 ? __builtin_copysign(value, x) : value;
+  const double result = order == 1 ? libm::copysign(value, x) : value;
   return x == x ? result : x;
 }
 TT_FN double bessel(int order, double x) {
-  const double a = __builtin_fabs(x);
+  const double a = libm::fabs(x);
   const double scaled = bessel_scaled(order, x);
   if (a == kInf) return order == 1 ? x : a;
-  const double half = __builtin_exp(0.5 * a);  // e^a alone may overflow where the result does not
+  const double half = libm::exp(0.5 * a);  // e^a alone may overflow where the result does not
   return scaled * half * half;
 }
 
 // sin(pi x): the period is taken out exactly, so that it is 0 at integers.
 TT_FN double sin_pi(double x) {
-  const double part = x - 2.0 * __builtin_floor(0.5 * x + 0.5);  // in [-1, 1)
-  const double mirrored = __builtin_copysign(1.0, part) - part;
-  return math::sin(kPi * (__builtin_fabs(part) > 0.5 ? mirrored : part));
+  const double part = x - 2.0 * libm::floor(0.5 * x + 0.5);  // in [-1, 1)
+  const double mirrored = libm::copysign(1.0, part) - part;
+  return math::sin(kPi * (libm::fabs(part) > 0.5 ? mirrored : part));
 }
 
 }  // namespace special

@@ -6,11 +6,8 @@
 
 #if defined(__CUDACC__)
 #define TT_ON_DEVICE 1
-#define TT_FN __host__ __device__ __forceinline__
 #elif defined(TT_EMULATED)
 #define TT_ON_DEVICE 1
-#define TT_FN TT_INLINE
 #else
 #define TT_ON_DEVICE 0
-#define TT_FN TT_INLINE
 #endif

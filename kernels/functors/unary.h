@@ -111,7 +111,7 @@ struct Logit : Long {
 struct LogitBackward {
   template <class T> static TT_FN T op(T g, T a, const Param<T>& p) {
     const T eps = p.has[0] ? p.v[0] : T(0);
-    const T outside = p.has[0] ? T(0) : T(__builtin_nan(""));
+    const T outside = p.has[0] ? T(0) : T(kNan);
     return a >= eps && a <= T(1) - eps ? g / (a * (T(1) - a)) : outside;
   }
 };

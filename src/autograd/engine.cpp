@@ -45,9 +45,7 @@ struct Engine {
   void capture(const Edge& at, const TensorRef& grad);
   bool capturing() const { return args.inputs.n > 0; }
   // Other engines may claim a leaf meanwhile, but none takes it away from this one.
-  bool owns(const AutogradMeta& m) const {
-    return __atomic_load_n(&m.owner, __ATOMIC_RELAXED) == this;
-  }
+  bool owns(const AutogradMeta& m) const { return atomic_load(&m.owner, kRelaxed) == this; }
 };
 
 static bool grad_mode() { return !(ctx().exclude & bit(kKeyAutograd)); }
@@ -84,7 +82,7 @@ static void disown(Tensor& leaf) noexcept {
   AutogradMeta* m = find_meta(leaf);
   m->pending.reset();
   m->in_heap = false;
-  __atomic_store_n(&m->owner, nullptr, __ATOMIC_RELEASE);
+  atomic_store(&m->owner, nullptr, kRelease);
 }
 
 // After a failure, too: nothing pending keeps a gradient or an owner.
@@ -101,7 +99,7 @@ Engine::~Engine() {
     release_edge(e);
   }
   for (Edge& e : inputs) {
-    if (!e.is_leaf()) __atomic_fetch_sub(&e.node()->captured, 1, __ATOMIC_RELAXED);
+    if (!e.is_leaf()) atomic_fetch_sub(&e.node()->captured, 1, kRelaxed);
     release_edge(e);
   }
 }
@@ -154,9 +152,8 @@ void Engine::deliver(const Edge& e, TensorRef grad) {
   AutogradMeta& m = autograd_meta(leaf);
   grad = fit(std::move(grad), leaf.sizes(), leaf.dtype, leaf.device, "backward");
   Engine* none = nullptr;
-  bool mine = owns(m) || __atomic_compare_exchange_n(&m.owner, &none, this, false, __ATOMIC_ACQ_REL,
-                                                     __ATOMIC_ACQUIRE);
-  int64_t key = 2 * __atomic_load_n(&m.min_topo, __ATOMIC_RELAXED) - 1;
+  bool mine = owns(m) || atomic_compare_exchange(&m.owner, &none, this, kAcqRel, kAcquire);
+  int64_t key = 2 * atomic_load(&m.min_topo, kRelaxed) - 1;
   if (mine) {
     if (!m.in_heap) {
       push({key, share_edge(e).target});
@@ -212,10 +209,9 @@ void Engine::run_node(Node& n) {
     if (!grads[i]) continue;
     if (!n.hooks.empty()) run_tensor_hooks(n.hooks, uint32_t(i), grads[i]);
     const NodeOut& o = n.outs()[i];
-    if (args.accumulate && __atomic_load_n(&o.retained, __ATOMIC_RELAXED))
-      add_retained(o, grads[i]);
+    if (args.accumulate && atomic_load(&o.retained, kRelaxed)) add_retained(o, grads[i]);
   }
-  if (__atomic_load_n(&n.captured, __ATOMIC_RELAXED)) {
+  if (atomic_load(&n.captured, kRelaxed)) {
     for (int64_t i = 0; i < n.n_outs; i++)
       if (grads[i]) capture({reinterpret_cast<uintptr_t>(&n), uint32_t(i)}, grads[i]);
     if (n.topo <= stop_topo) return;
@@ -244,14 +240,14 @@ void Engine::run_node(Node& n) {
 class AccumulateLock {
  public:
   explicit AccumulateLock(AutogradMeta& m)
-      : m_(m), outer_(__atomic_load_n(&m.adder, __ATOMIC_RELAXED) == me()) {
+      : m_(m), outer_(atomic_load(&m.adder, kRelaxed) == me()) {
     if (outer_) return;
     m_.adding.lock();
-    __atomic_store_n(&m_.adder, me(), __ATOMIC_RELAXED);
+    atomic_store(&m_.adder, me(), kRelaxed);
   }
   ~AccumulateLock() {
     if (outer_) return;
-    __atomic_store_n(&m_.adder, 0, __ATOMIC_RELAXED);
+    atomic_store(&m_.adder, 0, kRelaxed);
     m_.adding.unlock();
   }
   AccumulateLock(const AccumulateLock&) = delete;
@@ -345,7 +341,7 @@ void Engine::mark_inputs() {
       fail_arg(TT_AUTOGRAD, "inputs", "an input of shape {} does not require a gradient",
                t->sizes());
     inputs.push_back(e);
-    if (!e.is_leaf()) __atomic_fetch_add(&e.node()->captured, 1, __ATOMIC_RELAXED);
+    if (!e.is_leaf()) atomic_fetch_add(&e.node()->captured, 1, kRelaxed);
     const int64_t topo = e.is_leaf() ? 0 : e.node()->topo;
     if (topo < lowest) lowest = topo;
   }

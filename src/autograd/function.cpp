@@ -33,7 +33,7 @@ namespace {
 
 Function& function_of(const NodeType* type) {
   return *reinterpret_cast<Function*>(reinterpret_cast<char*>(const_cast<NodeType*>(type)) -
-                                      __builtin_offsetof(Function, node_type));
+                                      offsetof(Function, node_type));
 }
 tt_function* handle_of(Function& f) { return reinterpret_cast<tt_function*>(&f); }
 

@@ -23,7 +23,7 @@ int64_t HookList::add(int32_t kind, uint32_t nr, AnyFn fn, void* user, void (*dr
   *h = Hook{1, kind, nr, ++last_id, fn, user, drop, nullptr};
   Hook** at = &first_;
   while (*at) at = &(*at)->next;
-  __atomic_store_n(at, h, __ATOMIC_RELAXED);
+  atomic_store(at, h, kRelaxed);
   return h->id;
 }
 
@@ -34,7 +34,7 @@ bool HookList::remove(int64_t id) noexcept {
     for (Hook** at = &first_; *at; at = &(*at)->next) {
       if ((*at)->id != id) continue;
       gone = Ref<Hook>::adopt(*at);
-      __atomic_store_n(at, gone->next, __ATOMIC_RELAXED);
+      atomic_store(at, gone->next, kRelaxed);
       break;
     }
   }

@@ -30,7 +30,7 @@ class HookList {
   HookList() = default;
   HookList(const HookList&) = delete;
   ~HookList() { clear(); }
-  bool empty() const { return !__atomic_load_n(&first_, __ATOMIC_RELAXED); }
+  bool empty() const { return !atomic_load(&first_, kRelaxed); }
   // Appends a hook and returns its id; `drop` runs exactly once, also on failure.
   int64_t add(int32_t kind, uint32_t nr, AnyFn fn, void* user, void (*drop)(void*));
   bool remove(int64_t id) noexcept;

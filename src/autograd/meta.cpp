@@ -32,8 +32,7 @@ AutogradMeta& autograd_meta(const Tensor& t) {
   a->destroy_fn = destroy_meta;
   a->min_topo = kNeverConsumed;
   TensorMeta* none = nullptr;
-  if (!__atomic_compare_exchange_n(&const_cast<Tensor&>(t).meta, &none, a, false, __ATOMIC_ACQ_REL,
-                                   __ATOMIC_ACQUIRE)) {
+  if (!atomic_compare_exchange(&const_cast<Tensor&>(t).meta, &none, a, kAcqRel, kAcquire)) {
     mem_free(a, sizeof *a);
     return *static_cast<AutogradMeta*>(none);
   }
@@ -92,7 +91,7 @@ void retain_grad(const Tensor& t) {
   if (m.retained) return;
   std::swap(made->grad, m.grad);
   m.retained = made;
-  __atomic_store_n(&e.node()->outs()[e.nr].retained, made.leak(), __ATOMIC_RELAXED);
+  atomic_store(&e.node()->outs()[e.nr].retained, made.leak(), kRelaxed);
 }
 
 void move_retained(const Lock&, const Tensor& t, Node& to, uint32_t nr) noexcept {
@@ -101,7 +100,7 @@ void move_retained(const Lock&, const Tensor& t, Node& to, uint32_t nr) noexcept
   RetainedGrad** from = &static_cast<Node*>(t.grad_fn)->outs()[t.output_nr].retained;
   if (!*from || *from != m->retained.get()) return;
   to.outs()[nr].retained = *from;
-  __atomic_store_n(from, nullptr, __ATOMIC_RELAXED);
+  atomic_store(from, nullptr, kRelaxed);
 }
 
 // ---- new data ----
@@ -154,8 +153,8 @@ void set_requires_grad(Tensor& t, bool on) {
   if (on) {
     AutogradMeta& m = autograd_meta(t);
     TensorRef base = leave_base(t);
-    if (base && __atomic_load_n(&t.refs, __ATOMIC_RELAXED) > 1) {
-      __atomic_store_n(&autograd_meta(*base).is_former_base, true, __ATOMIC_RELAXED);
+    if (base && atomic_load(&t.refs, kRelaxed) > 1) {
+      atomic_store(&autograd_meta(*base).is_former_base, true, kRelaxed);
       m.former_base = std::move(base);
     }
   }

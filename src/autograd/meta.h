@@ -56,7 +56,7 @@ struct AutogradMeta : TensorMeta {
 };
 AutogradMeta& autograd_meta(const Tensor& t);  // made on first use
 inline AutogradMeta* find_meta(const Tensor& t) {
-  return static_cast<AutogradMeta*>(__atomic_load_n(&t.meta, __ATOMIC_ACQUIRE));
+  return static_cast<AutogradMeta*>(atomic_load(&t.meta, kAcquire));
 }
 
 // Returns t.grad, or an empty reference. Any thread may replace it at any time.

@@ -68,22 +68,20 @@ static uintptr_t mark_of_thread() { return reinterpret_cast<uintptr_t>(&tls) | 1
 
 void claim_node(Node& n, const Engine* by) {
   const uintptr_t mine = by ? reinterpret_cast<uintptr_t>(by) : mark_of_thread();
-  uintptr_t seen = __atomic_load_n(&n.claim, __ATOMIC_RELAXED);
+  uintptr_t seen = atomic_load(&n.claim, kRelaxed);
   if (seen == mine) return;
   if (seen == 0 || seen == mark_of_thread())
-    if (__atomic_compare_exchange_n(&n.claim, &seen, mine, false, __ATOMIC_ACQUIRE,
-                                    __ATOMIC_RELAXED))
-      return;
+    if (atomic_compare_exchange(&n.claim, &seen, mine, kAcquire, kRelaxed)) return;
   fail(TT_AUTOGRAD, "two backward runs meet at {}: graphs may not be shared between them",
        n.type->name);
 }
 void give_up_claim(Node& n) noexcept {
-  __atomic_store_n(&n.claim, n.running ? mark_of_thread() : 0, __ATOMIC_RELEASE);
+  atomic_store(&n.claim, n.running ? mark_of_thread() : 0, kRelease);
 }
 
 NodeRun::NodeRun(Node& n) noexcept : n_(n) {
   n.running++;
-  __atomic_store_n(&n.claim, mark_of_thread(), __ATOMIC_RELAXED);
+  atomic_store(&n.claim, mark_of_thread(), kRelaxed);
 }
 NodeRun::~NodeRun() {
   if (n_.running == 1 &&
@@ -142,9 +140,8 @@ void update_min_topo(Node& n) {
     Edge& e = n.edges()[i];
     if (!e || !e.is_leaf()) continue;
     int64_t* min = &find_meta(*e.leaf())->min_topo;
-    for (int64_t seen = __atomic_load_n(min, __ATOMIC_RELAXED);
-         seen > n.topo && !__atomic_compare_exchange_n(min, &seen, n.topo, true, __ATOMIC_RELAXED,
-                                                       __ATOMIC_RELAXED);) {}
+    for (int64_t seen = atomic_load(min, kRelaxed);
+         seen > n.topo && !atomic_compare_exchange_weak(min, &seen, n.topo, kRelaxed, kRelaxed);) {}
   }
 }
 

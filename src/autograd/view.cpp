@@ -23,15 +23,15 @@ static ViewGeometry geometry_of(const Tensor& view, const Tensor& base) {
 // Returns the base through which the history of a view goes; NULL if t is not a view, or its base
 // has another storage by now (set_data).
 static Tensor* live_base(const Tensor& t) {
-  Tensor* base = __atomic_load_n(&t.base, __ATOMIC_RELAXED);
+  Tensor* base = atomic_load(&t.base, kRelaxed);
   return base && base->storage == t.storage ? base : nullptr;
 }
 
 // Returns the base of a view whose storage was written since, so that its history must be rebuilt;
 // else NULL. (A leaf that requires a gradient is not a view.)
 static const Tensor* base_of_stale(const Tensor& t) {
-  if (!__atomic_load_n(&t.base, __ATOMIC_RELAXED)) return nullptr;
-  if (__atomic_load_n(&t.view_version, __ATOMIC_ACQUIRE) == t.version()) return nullptr;
+  if (!atomic_load(&t.base, kRelaxed)) return nullptr;
+  if (atomic_load(&t.view_version, kAcquire) == t.version()) return nullptr;
   return live_base(t);
 }
 
@@ -40,7 +40,7 @@ static const Tensor* base_of_stale(const Tensor& t) {
 static void rebuild_view_node(Tensor& t, const Tensor& base) {
   const uint32_t version = t.version();
   const uint64_t keys = bit(kKeyAutograd) | (base.keys & kBackendKeys);
-  const auto& op = *__atomic_load_n(&op_of_views, __ATOMIC_RELAXED);
+  const auto& op = *atomic_load(&op_of_views, kRelaxed);
   const TensorRef fresh =
       redispatch(op, keys, base, t.sizes(), t.strides(), Opt<int64_t>(t.offset()));
   if (!fresh->grad_fn) return;  // base no longer requires a gradient
@@ -48,16 +48,14 @@ static void rebuild_view_node(Tensor& t, const Tensor& base) {
   Lock lock(shared_lock);  // released before the old node is freed
   move_retained(lock, t, as_node(node), fresh->output_nr);
   GraphNode* const old = t.grad_fn;
-  __atomic_store_n(&t.grad_fn, node.leak(), __ATOMIC_RELAXED);
+  atomic_store(&t.grad_fn, node.leak(), kRelaxed);
   node = NodeRef::adopt(old);
   t.output_nr = fresh->output_nr;
   if (!(t.keys & bit(kKeyAutograd))) t.keys |= bit(kKeyAutograd);
-  __atomic_store_n(&t.view_version, version, __ATOMIC_RELEASE);
+  atomic_store(&t.view_version, version, kRelease);
 }
 
-static bool has_node(const Tensor& t) {
-  return __atomic_load_n(&t.grad_fn, __ATOMIC_RELAXED) != nullptr;
-}
+static bool has_node(const Tensor& t) { return atomic_load(&t.grad_fn, kRelaxed) != nullptr; }
 
 bool needs_grad_slow(const Tensor& t) {
   if (const Tensor* base = base_of_stale(t)) return needs_grad_slow(*base);
@@ -134,14 +132,14 @@ static bool leads_to(Node& from, const Tensor& leaf, int64_t min_topo) {
 static void check_no_cycle(const Tensor& owner, Node& node, bool through_view) {
   const AutogradMeta* m = find_meta(owner);
   if (!m) return;
-  if (__atomic_load_n(&m->is_former_base, __ATOMIC_RELAXED)) {
+  if (atomic_load(&m->is_former_base, kRelaxed)) {
     if (!leads_to(node, owner, 0)) return;
     fail_arg(TT_AUTOGRAD, "self",
              "self is {}a leaf, or a tensor of which a leaf was a view, and its new values would "
              "depend on that leaf: detach the leaf from it before it requires a gradient",
              through_view ? "a view of " : "");
   }
-  const int64_t min_topo = __atomic_load_n(&m->min_topo, __ATOMIC_RELAXED);
+  const int64_t min_topo = atomic_load(&m->min_topo, kRelaxed);
   if (min_topo == kNeverConsumed || !leads_to(node, owner, min_topo)) return;
   fail_arg(TT_AUTOGRAD, "self",
            "self is {}a leaf that has stopped requiring a gradient, and its new values would "

@@ -20,9 +20,8 @@ TT_INLINE constexpr int64_t round_up(int64_t a, int64_t unit) { return ceil_div(
 
 // Returns the upper 64 bits of a * b.
 TT_INLINE uint64_t mul_high(uint64_t a, uint64_t b) {
-#ifdef __SIZEOF_INT128__
-  __extension__ using Wide = unsigned __int128;
-  return uint64_t(Wide(a) * b >> 64);
+#if TT_HAS_UINT128
+  return uint64_t(uint128(a) * b >> 64);
 #else
   const uint64_t a_lo = uint32_t(a);
   const uint64_t a_hi = a >> 32;

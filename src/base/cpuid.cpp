@@ -3,42 +3,38 @@
 #include "base/arith.h"
 #include "base/arm.h"
 
-#if defined(__x86_64__)
+#if TT_X86_64 && !defined(_MSC_VER)
 #include <cpuid.h>
 #endif
 
 namespace TT_NS {
 
-#if defined(__x86_64__)
+#if TT_X86_64
 
-namespace {
-
-struct Regs {
-  uint32_t a, b, c, d;
-};
-
-// Returns zeros for a leaf that the processor does not have.
-Regs leaf(uint32_t n, uint32_t sub) {
-  Regs r = {};
-  if (!__get_cpuid_count(n, sub, &r.a, &r.b, &r.c, &r.d)) r = {};
+CpuidWords cpuid_words(uint32_t leaf, uint32_t sub) noexcept {
+  CpuidWords r = {};
+#if defined(_MSC_VER)
+  int words[4];
+  __cpuid(words, int(leaf & 0x80000000));
+  if (uint32_t(words[0]) < leaf) return r;
+  __cpuidex(words, int(leaf), int(sub));
+  r = {uint32_t(words[0]), uint32_t(words[1]), uint32_t(words[2]), uint32_t(words[3])};
+#else
+  if (!__get_cpuid_count(leaf, sub, &r.a, &r.b, &r.c, &r.d)) r = {};
+#endif
   return r;
 }
 
+namespace {
+
 constexpr bool has(uint32_t word, int bit) { return (word >> bit) & 1; }
 
-// Returns the register state that the system saves on a context switch (XCR0).
-uint32_t saved_state() {
-  uint32_t lo, hi;
-  __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
-  return lo;
-}
-
 Isa detect() {
-  const Regs one = leaf(1, 0);
-  const Regs seven = leaf(7, 0);
-  const Regs ext = leaf(0x80000001, 0);
+  const CpuidWords one = cpuid_words(1, 0);
+  const CpuidWords seven = cpuid_words(7, 0);
+  const CpuidWords ext = cpuid_words(0x80000001, 0);
   if (!has(one.c, 27)) return kIsaBaseline;  // OSXSAVE
-  const uint32_t xcr0 = saved_state();
+  const uint32_t xcr0 = saved_registers();
   const bool ymm = (xcr0 & 0x6) == 0x6;
   const bool zmm = (xcr0 & 0xe6) == 0xe6;
   const bool avx2 = has(one.c, 28) && has(one.c, 12) && has(one.c, 29) &&  // AVX FMA F16C
@@ -50,20 +46,20 @@ Isa detect() {
   return zmm && avx512 ? kIsaAvx512 : kIsaAvx2;
 }
 
-bool detect_bf16() { return leaf(7, 0).a >= 1 && has(leaf(7, 1).a, 5); }
+bool detect_bf16() { return cpuid_words(7, 0).a >= 1 && has(cpuid_words(7, 1).a, 5); }
 
 // Bit i is set if kernels of Isa i may use dot products of bytes.
 int32_t detect_int8() {
   const Isa best = best_isa();
-  const bool wide = best == kIsaAvx512 && has(leaf(7, 0).c, 11);
-  const bool narrow = best >= kIsaAvx2 && leaf(7, 0).a >= 1 && has(leaf(7, 1).a, 4);
+  const bool wide = best == kIsaAvx512 && has(cpuid_words(7, 0).c, 11);
+  const bool narrow = best >= kIsaAvx2 && cpuid_words(7, 0).a >= 1 && has(cpuid_words(7, 1).a, 4);
   return int32_t(wide) << kIsaAvx512 | int32_t(narrow) << kIsaAvx2;
 }
 
 // Reads the cache parameters: leaf 4 (Intel) and 0x8000001d (AMD) have the same layout.
 int64_t find_l3(uint32_t n) {
   for (uint32_t i = 0; i < 8; i++) {
-    const Regs r = leaf(n, i);
+    const CpuidWords r = cpuid_words(n, i);
     if ((r.a & 31) == 0) return 0;
     if (((r.a >> 5) & 7) != 3) continue;
     const int64_t ways = (r.b >> 22) + 1;
@@ -79,7 +75,7 @@ int64_t detect_l3() {
   return amd ? amd : find_l3(4);
 }
 
-bool detect_steady_ticks() { return has(leaf(0x80000007, 0).d, 8); }
+bool detect_steady_ticks() { return has(cpuid_words(0x80000007, 0).d, 8); }
 
 }  // namespace
 
@@ -113,10 +109,10 @@ bool detect_steady_ticks() { return true; }
 bool has_arm(ArmFeature feature) noexcept {
   constexpr uint32_t kKnown = uint32_t(1) << 31;
   static constinit uint32_t found = 0;
-  uint32_t bits = __atomic_load_n(&found, __ATOMIC_RELAXED);
+  uint32_t bits = atomic_load(&found, kRelaxed);
   if (!bits) {
     bits = os_arm_features() | kKnown;
-    __atomic_store_n(&found, bits, __ATOMIC_RELAXED);
+    atomic_store(&found, bits, kRelaxed);
   }
   return (bits & feature) != 0;
 }
@@ -124,30 +120,30 @@ bool has_arm(ArmFeature feature) noexcept {
 
 Isa best_isa() noexcept {
   static constinit int32_t found = -1;
-  int32_t isa = __atomic_load_n(&found, __ATOMIC_RELAXED);
+  int32_t isa = atomic_load(&found, kRelaxed);
   if (isa < 0) {
     isa = detect();
-    __atomic_store_n(&found, isa, __ATOMIC_RELAXED);
+    atomic_store(&found, isa, kRelaxed);
   }
   return Isa(isa);
 }
 
 bool has_bf16_products() noexcept {
   static constinit int32_t found = -1;
-  int32_t yes = __atomic_load_n(&found, __ATOMIC_RELAXED);
+  int32_t yes = atomic_load(&found, kRelaxed);
   if (yes < 0) {
     yes = best_isa() >= kBf16Isa && detect_bf16();
-    __atomic_store_n(&found, yes, __ATOMIC_RELAXED);
+    atomic_store(&found, yes, kRelaxed);
   }
   return yes != 0;
 }
 
 bool has_int8_products(Isa isa) noexcept {
   static constinit int32_t found = -1;
-  int32_t bits = __atomic_load_n(&found, __ATOMIC_RELAXED);
+  int32_t bits = atomic_load(&found, kRelaxed);
   if (bits < 0) {
     bits = detect_int8();
-    __atomic_store_n(&found, bits, __ATOMIC_RELAXED);
+    atomic_store(&found, bits, kRelaxed);
   }
   return bits >> isa & 1;
 }
@@ -171,10 +167,10 @@ constexpr int64_t kMaxL3 = int64_t(32) << 20;
 
 int64_t l3_bytes() noexcept {
   static constinit int64_t found = -1;
-  int64_t n = __atomic_load_n(&found, __ATOMIC_RELAXED);
+  int64_t n = atomic_load(&found, kRelaxed);
   if (n < 0) {
     n = min(detect_l3(), kMaxL3);
-    __atomic_store_n(&found, n, __ATOMIC_RELAXED);
+    atomic_store(&found, n, kRelaxed);
   }
   return n;
 }

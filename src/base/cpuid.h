@@ -7,6 +7,14 @@ namespace TT_NS {
 
 enum Isa : int32_t { kIsaBaseline = 0, kIsaAvx2 = 1, kIsaAvx512 = 2, kNumIsa = 3 };
 
+#if TT_X86_64
+struct CpuidWords {
+  uint32_t a, b, c, d;
+};
+// Zeros for a leaf that the processor does not have.
+CpuidWords cpuid_words(uint32_t leaf, uint32_t sub) noexcept;
+#endif
+
 Isa best_isa() noexcept;  // AVX2 implies FMA, F16C, BMI; AVX-512 implies F, BW, DQ, VL
 // The least set of kernels that multiplies bf16 as they are, if has_bf16_products(): AVX512_BF16 in
 // addition to AVX-512, BFMMLA in addition to ARM's baseline.

@@ -16,7 +16,7 @@ struct Thrown {};  // thrown by fail(); the message is in the error record
 
 #if TT_OWN_TERMINATE
 // A static program takes tt's terminate handler instead of libstdc++'s, since this refers to it.
-[[gnu::used]] void (*const terminate_handler)() = tt_abort_on_terminate;
+TT_USED void (*const terminate_handler)() = tt_abort_on_terminate;
 #endif
 
 // The offending shapes and dtypes are the first two of each among the arguments of the message.

@@ -46,8 +46,7 @@ void run_drop(void (*drop)(void*), void* user) noexcept {
 void drop_and_free(void* block, size_t bytes, void (*drop)(void*), void* user) noexcept {
   if (drop) {
     Arena* a = block_arena(block, bytes);
-    if (__atomic_load_n(&a->queue_drops, __ATOMIC_RELAXED) &&
-        enqueue(a, block, {nullptr, drop, user, bytes}))
+    if (atomic_load(&a->queue_drops, kRelaxed) && enqueue(a, block, {nullptr, drop, user, bytes}))
       return;
     run_drop(drop, user);
   }
@@ -57,7 +56,7 @@ void drop_and_free(void* block, size_t bytes, void (*drop)(void*), void* user) n
 void arena_queue_drops(Arena* a, bool on) noexcept {
   {
     Lock l(a->lock);
-    __atomic_store_n(&a->queue_drops, on, __ATOMIC_RELAXED);
+    atomic_store(&a->queue_drops, on, kRelaxed);
   }
   if (!on) arena_poll(a);
 }

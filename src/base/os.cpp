@@ -20,10 +20,10 @@ uint64_t os_random_seed() noexcept {
 void Mutex::lock_slow() noexcept {
   // A short spin covers the usual critical sections of other cores (list operations).
   for (int i = 0; i < 100; i++) {
-    if (__atomic_load_n(&word, __ATOMIC_RELAXED) == 0 && try_lock()) return;
+    if (atomic_load(&word, kRelaxed) == 0 && try_lock()) return;
     cpu_pause();
   }
-  while (__atomic_exchange_n(&word, 2, __ATOMIC_ACQUIRE) != 0) os_wait(&word, 2);
+  while (atomic_exchange(&word, 2, kAcquire) != 0) os_wait(&word, 2);
 }
 
 const char* os_error_text(int error) noexcept {

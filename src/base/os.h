@@ -20,12 +20,8 @@ int64_t os_now_ns() noexcept;  // monotonic
 // A counter of the processor with an unspecified, constant rate, faster to read than os_now_ns;
 // os_now_ns where there is none.
 TT_INLINE int64_t os_ticks() noexcept {
-#if defined(__x86_64__)
-  return int64_t(__builtin_ia32_rdtsc());
-#elif defined(__aarch64__)
-  int64_t ticks;
-  __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-  return ticks;
+#if TT_HAS_CPU_TICKS
+  return cpu_ticks();
 #else
   return os_now_ns();
 #endif
@@ -37,13 +33,6 @@ bool os_random(void* out, size_t bytes) noexcept;
 uint64_t os_random_seed() noexcept;
 void os_yield() noexcept;
 void os_sleep(int64_t ns) noexcept;
-TT_INLINE void cpu_pause() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("yield");
-#endif
-}
 // Returns when every other thread of the process has passed a full memory barrier.
 void os_barrier_all() noexcept;
 void os_wait(
@@ -74,10 +63,10 @@ struct Mutex {
   }
   TT_INLINE bool try_lock() noexcept {
     uint32_t free = 0;
-    return __atomic_compare_exchange_n(&word, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    return atomic_compare_exchange(&word, &free, 1, kAcquire, kRelaxed);
   }
   TT_INLINE void unlock() noexcept {
-    if (__atomic_exchange_n(&word, 0, __ATOMIC_RELEASE) == 2) os_wake(&word, 1);
+    if (atomic_exchange(&word, 0, kRelease) == 2) os_wake(&word, 1);
   }
 
  private:

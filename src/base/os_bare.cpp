@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-extern "C" __attribute__((weak)) int64_t tt_bare_now_ns() { return 0; }
-extern "C" __attribute__((weak)) int tt_bare_random(void*, size_t) { return 0; }
+extern "C" TT_WEAK int64_t tt_bare_now_ns() { return 0; }
+extern "C" TT_WEAK int tt_bare_random(void*, size_t) { return 0; }
 
 namespace TT_NS {
 

@@ -56,7 +56,7 @@ Queue& queue_of(const uint32_t* word) {
 void os_wait(uint32_t* word, uint32_t expected) noexcept {
   Queue& q = queue_of(word);
   pthread_mutex_lock(&q.lock);
-  if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == expected) pthread_cond_wait(&q.changed, &q.lock);
+  if (atomic_load(word, kSeqCst) == expected) pthread_cond_wait(&q.changed, &q.lock);
   pthread_mutex_unlock(&q.lock);
 }
 

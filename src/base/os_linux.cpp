@@ -49,7 +49,7 @@ bool os_request_amx() noexcept {
 const uint32_t* os_process_word() noexcept {
   static const uint32_t always = 1;
   static const uint32_t* word = nullptr;
-  if (const uint32_t* known = __atomic_load_n(&word, __ATOMIC_ACQUIRE)) return known;
+  if (const uint32_t* known = atomic_load(&word, kAcquire)) return known;
   constexpr size_t kPage = 65536;  // at least one page of any system
   void* page = os_map(kPage, kPage);
   const uint32_t* made = &always;
@@ -58,8 +58,7 @@ const uint32_t* os_process_word() noexcept {
     made = static_cast<uint32_t*>(page);
   }
   const uint32_t* none = nullptr;
-  if (__atomic_compare_exchange_n(&word, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-    return made;
+  if (atomic_compare_exchange(&word, &none, made, kAcqRel, kAcquire)) return made;
   if (page) os_unmap(page, kPage);
   return none;
 }

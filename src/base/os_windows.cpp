@@ -152,10 +152,9 @@ void __stdcall run_at_exit(void* p) {
 }
 
 bool have_slot() {
-  if (__atomic_load_n(&exit_slot, __ATOMIC_ACQUIRE) != FLS_OUT_OF_INDEXES) return true;
+  if (atomic_load(&exit_slot, kAcquire) != FLS_OUT_OF_INDEXES) return true;
   Lock l(exit_lock);
-  if (exit_slot == FLS_OUT_OF_INDEXES)
-    __atomic_store_n(&exit_slot, FlsAlloc(run_at_exit), __ATOMIC_RELEASE);
+  if (exit_slot == FLS_OUT_OF_INDEXES) atomic_store(&exit_slot, FlsAlloc(run_at_exit), kRelease);
   return exit_slot != FLS_OUT_OF_INDEXES;
 }
 

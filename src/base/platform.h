@@ -1,5 +1,5 @@
-// Compiler and build macros. Everything of tt lives in namespace TT_NS (renamed by the TT_PREFIX
-// build option).
+// Build macros and, from compiler/, those of the compiler. Everything of tt lives in namespace
+// TT_NS (renamed by the TT_PREFIX build option).
 #pragma once
 
 #include <stddef.h>
@@ -9,32 +9,23 @@
 #define TT_NS tt
 #endif
 
-#define TT_LIKELY(x) __builtin_expect(!!(x), 1)
-#define TT_UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define TT_INLINE inline __attribute__((always_inline))
-#define TT_INLINE_BODY __attribute__((always_inline))  // for lambdas, after their parameters
-#define TT_NOINLINE __attribute__((noinline))
-// No clones for constant arguments either: the file has one body.
-#if defined(__clang__)
-#define TT_ONE_BODY TT_NOINLINE
+namespace TT_NS {
+template <class T> struct Itself {
+  using Type = T;  // an argument that takes no part in deduction
+};
+template <class A, class B> constexpr bool kIsSame = false;
+template <class A> constexpr bool kIsSame<A, A> = true;
+}  // namespace TT_NS
+
+#if defined(_MSC_VER)
+#include "base/compiler/msvc.h"
 #else
-#define TT_ONE_BODY __attribute__((noinline, noclone))
+#include "base/compiler/gnu.h"
 #endif
-// A function that a static program may leave out; its address is NULL then.
-#define TT_WEAK __attribute__((weak))
-#define TT_COLD __attribute__((noinline, cold))
 
 // Largest block of memory: a size_t of half the address space. Sizes of tensors are int64_t on
 // every target and are compared with this before they become a size_t.
 #define TT_MAX_BYTES (int64_t(1) << (sizeof(size_t) == 8 ? 47 : 31))
-
-// Model of tt's thread-local object. glibc gives a library that is opened later one instruction per
-// access; musl, Windows and macOS do not, and know best themselves.
-#if defined(__GLIBC__)
-#define TT_TLS_MODEL __attribute__((tls_model("initial-exec")))
-#else
-#define TT_TLS_MODEL
-#endif
 
 // 1: the compiler frees thread-local storage before the heaps of the thread are given back;
 // os_thread_state keeps the object instead.
@@ -49,10 +40,6 @@
 #define TT_HAS_LGAMMA_R 0
 #else
 #define TT_HAS_LGAMMA_R 1
-#endif
-
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "tt needs a little-endian target: files and random streams are read in the order of memory"
 #endif
 
 #ifndef TT_MINIMAL

@@ -78,8 +78,8 @@ void run_shares(Pool* p, int32_t own, int64_t limit) {
   const int32_t count = p->num_shares;
   for (int32_t k = 0; k < count && limit > 0; k++) {
     Share* s = &p->shares[own + k < count ? own + k : own + k - count];
-    while (limit > 0 && __atomic_load_n(&s->next, __ATOMIC_RELAXED) < s->end) {
-      const int64_t i = __atomic_fetch_add(&s->next, 1, __ATOMIC_RELAXED);
+    while (limit > 0 && atomic_load(&s->next, kRelaxed) < s->end) {
+      const int64_t i = atomic_fetch_add(&s->next, 1, kRelaxed);
       if (i >= s->end) break;
       r.run(i);
       limit--;
@@ -88,32 +88,30 @@ void run_shares(Pool* p, int32_t own, int64_t limit) {
 }
 
 bool enter(Pool* p) {
-  uint32_t g = __atomic_load_n(&p->gate, __ATOMIC_RELAXED);
+  uint32_t g = atomic_load(&p->gate, kRelaxed);
   do
     if (!(g & kOpen)) return false;
-  while (
-      !__atomic_compare_exchange_n(&p->gate, &g, g + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+  while (!atomic_compare_exchange_weak(&p->gate, &g, g + 1, kAcquire, kRelaxed));
   return true;
 }
 
 void leave(Pool* p) {
-  if (__atomic_sub_fetch(&p->gate, 1, __ATOMIC_ACQ_REL) == kAwaited) os_wake(&p->gate, 1);
+  if (atomic_sub_fetch(&p->gate, 1, kAcqRel) == kAwaited) os_wake(&p->gate, 1);
 }
 
 // Closes the gate and waits for the workers inside.
 void close(Pool* p) {
-  uint32_t g = __atomic_and_fetch(&p->gate, ~kOpen, __ATOMIC_ACQ_REL);
+  uint32_t g = atomic_and_fetch(&p->gate, ~kOpen, kAcqRel);
   if (g == 0) return;
   const int64_t until = os_now_ns() + kTailNs;
-  while ((g = __atomic_load_n(&p->gate, __ATOMIC_ACQUIRE)) != 0 && os_now_ns() < until)
-    spin_pause();
+  while ((g = atomic_load(&p->gate, kAcquire)) != 0 && os_now_ns() < until) spin_pause();
   if (g == 0) return;
-  g = __atomic_or_fetch(&p->gate, kAwaited, __ATOMIC_ACQ_REL);
+  g = atomic_or_fetch(&p->gate, kAwaited, kAcqRel);
   while (g & kInside) {
     os_wait(&p->gate, g);
-    g = __atomic_load_n(&p->gate, __ATOMIC_ACQUIRE);
+    g = atomic_load(&p->gate, kAcquire);
   }
-  __atomic_store_n(&p->gate, 0, __ATOMIC_RELAXED);
+  atomic_store(&p->gate, 0, kRelaxed);
 }
 
 // Returns the epoch after `seen` if it comes within kSpinNs of the end of a running region.
@@ -121,10 +119,10 @@ uint32_t spin_for_epoch(Pool* p, uint32_t seen) {
   const int64_t start = os_now_ns();
   int64_t until = start + kSpinNs;
   uint32_t e;
-  while ((e = __atomic_load_n(&p->epoch, __ATOMIC_ACQUIRE)) == seen) {
+  while ((e = atomic_load(&p->epoch, kAcquire)) == seen) {
     const int64_t now = os_now_ns();
     if (now >= until) break;
-    if (__atomic_load_n(&p->gate, __ATOMIC_RELAXED) && now - start < kTailNs) until = now + kSpinNs;
+    if (atomic_load(&p->gate, kRelaxed) && now - start < kTailNs) until = now + kSpinNs;
     spin_pause();
   }
   return e;
@@ -134,9 +132,9 @@ uint32_t spin_for_epoch(Pool* p, uint32_t seen) {
 uint32_t next_epoch(Pool* p, uint32_t seen) {
   uint32_t e = spin_for_epoch(p, seen);
   if (e != seen) return e;
-  __atomic_fetch_add(&p->sleepers, 1, __ATOMIC_SEQ_CST);
-  while ((e = __atomic_load_n(&p->epoch, __ATOMIC_SEQ_CST)) == seen) os_wait(&p->epoch, seen);
-  __atomic_fetch_sub(&p->sleepers, 1, __ATOMIC_RELAXED);
+  atomic_fetch_add(&p->sleepers, 1, kSeqCst);
+  while ((e = atomic_load(&p->epoch, kSeqCst)) == seen) os_wait(&p->epoch, seen);
+  atomic_fetch_sub(&p->sleepers, 1, kRelaxed);
   return e;
 }
 
@@ -148,7 +146,7 @@ void worker_main(void* arg) {
   tls.in_parallel = 1;
   for (;;) {
     seen = next_epoch(p, seen);
-    if (__atomic_load_n(&p->stop, __ATOMIC_ACQUIRE)) return;
+    if (atomic_load(&p->stop, kAcquire)) return;
     if (!enter(p)) continue;
     run_shares(p, index, INT64_MAX);
     leave(p);
@@ -158,7 +156,7 @@ void worker_main(void* arg) {
 // Starts missing workers, which find the open region by themselves. If the system refuses, the pool
 // has fewer.
 void start_workers(Pool* p) {
-  const uint32_t before = __atomic_load_n(&p->epoch, __ATOMIC_RELAXED) - 1;
+  const uint32_t before = atomic_load(&p->epoch, kRelaxed) - 1;
   while (p->started < p->threads - 1) {
     Share* s = &p->shares[p->started + 1];
     s->seen = before;
@@ -169,11 +167,11 @@ void start_workers(Pool* p) {
 
 void stop_workers(Pool* p) {
   if (p->started == 0) return;
-  __atomic_store_n(&p->stop, 1, __ATOMIC_RELEASE);
-  __atomic_fetch_add(&p->epoch, 1, __ATOMIC_SEQ_CST);
+  atomic_store(&p->stop, 1, kRelease);
+  atomic_fetch_add(&p->epoch, 1, kSeqCst);
   os_wake(&p->epoch, INT_MAX);
   for (; p->started; p->started--) os_thread_join(&p->shares[p->started].thread);
-  __atomic_store_n(&p->stop, 0, __ATOMIC_RELAXED);
+  atomic_store(&p->stop, 0, kRelaxed);
 }
 
 void free_shares(Pool* p) {
@@ -191,10 +189,10 @@ void open(Pool* p, const Region& r) {
     const int64_t each = ranges / p->num_shares;
     const int64_t more = ranges % p->num_shares;
     s->end = each * (i + 1) + (i + 1 < more ? i + 1 : more);
-    __atomic_store_n(&s->next, each * i + (i < more ? i : more), __ATOMIC_RELAXED);
+    atomic_store(&s->next, each * i + (i < more ? i : more), kRelaxed);
   }
-  __atomic_store_n(&p->gate, kOpen, __ATOMIC_RELEASE);
-  __atomic_fetch_add(&p->epoch, 1, __ATOMIC_SEQ_CST);
+  atomic_store(&p->gate, kOpen, kRelease);
+  atomic_fetch_add(&p->epoch, 1, kSeqCst);
 }
 
 // A forked child has no workers: the caller runs all shares, or finds the pool busy if a region was
@@ -216,7 +214,7 @@ bool worth_waking(Pool* p, int64_t begin, int64_t now, int64_t left) {
 // Wakes workers if the ranges take long enough. If their duration is unknown, runs the first one to
 // measure it.
 void run_first(Pool* p, int64_t ranges, int64_t range_ns) {
-  const uint32_t asleep = __atomic_load_n(&p->sleepers, __ATOMIC_SEQ_CST);
+  const uint32_t asleep = atomic_load(&p->sleepers, kSeqCst);
   if (asleep == 0 && p->started == p->threads - 1) return;
   const int64_t begin = os_now_ns();
   if (range_ns < kWakeNs / (ranges - 1)) {
@@ -306,7 +304,7 @@ void pool_delete(Pool* p) noexcept {
 void pool_set_executor(Pool* p, const tt_executor* e) noexcept {
   Lock l(p->executor_lock);
   p->executor = e ? *e : tt_executor{};
-  __atomic_store_n(&p->has_executor, e != nullptr, __ATOMIC_RELAXED);
+  atomic_store(&p->has_executor, e != nullptr, kRelaxed);
 }
 
 tt_status pool_set_threads(Pool* p, int32_t n) noexcept {
@@ -334,13 +332,13 @@ tt_status pool_set_threads(Pool* p, int32_t n) noexcept {
   free_shares(p);
   p->shares = shares;
   p->num_shares = shares ? n : 0;
-  __atomic_store_n(&p->threads, n, __ATOMIC_RELAXED);
+  atomic_store(&p->threads, n, kRelaxed);
   return TT_OK;
 }
 
 int32_t pool_threads(Pool* p) noexcept {
   tt_executor e;
-  return get_executor(p, &e) ? executor_threads(e) : __atomic_load_n(&p->threads, __ATOMIC_RELAXED);
+  return get_executor(p, &e) ? executor_threads(e) : atomic_load(&p->threads, kRelaxed);
 }
 
 tt_status parallel_for(Pool* p, int64_t n, int64_t grain, tt_range_fn body, void* body_ctx,
@@ -348,8 +346,8 @@ tt_status parallel_for(Pool* p, int64_t n, int64_t grain, tt_range_fn body, void
   if (n <= 0) return TT_OK;
   const Region r = {body, body_ctx, n, grain < 1 ? 1 : grain};
   if (n > r.grain && !tls.in_parallel) {
-    if (__atomic_load_n(&p->has_executor, __ATOMIC_RELAXED)) return run_on_executor(p, r);
-    if (__atomic_load_n(&p->threads, __ATOMIC_RELAXED) > 1 && p->busy.try_lock()) {
+    if (atomic_load(&p->has_executor, kRelaxed)) return run_on_executor(p, r);
+    if (atomic_load(&p->threads, kRelaxed) > 1 && p->busy.try_lock()) {
       // The number of threads may have been reduced in between.
       if (p->threads > 1) run_own(p, r, range_ns);
       else run_serial(r);

@@ -10,18 +10,18 @@ namespace TT_NS {
 
 using RefCount = int32_t;
 
-TT_INLINE void ref_inc(RefCount* c) { __atomic_fetch_add(c, 1, __ATOMIC_RELAXED); }
+TT_INLINE void ref_inc(RefCount* c) { atomic_fetch_add(c, 1, kRelaxed); }
 // For applications, which may leak any number of references: past 2^30 the object is immortal, and
 // the count never overflows.
 inline void ref_inc_external(RefCount* c) {
   constexpr RefCount kMany = 1 << 30;
-  const RefCount before = __atomic_fetch_add(c, 1, __ATOMIC_RELAXED);
-  if (TT_UNLIKELY(before < 0 || before >= kMany)) __atomic_store_n(c, -kMany, __ATOMIC_RELAXED);
+  const RefCount before = atomic_fetch_add(c, 1, kRelaxed);
+  if (TT_UNLIKELY(before < 0 || before >= kMany)) atomic_store(c, -kMany, kRelaxed);
 }
 // Returns true if this was the last reference. A sole owner needs no locked instruction.
 TT_INLINE bool ref_dec(RefCount* c) {
-  if (__atomic_load_n(c, __ATOMIC_ACQUIRE) == 1) return true;
-  return __atomic_fetch_sub(c, 1, __ATOMIC_ACQ_REL) == 1;
+  if (atomic_load(c, kAcquire) == 1) return true;
+  return atomic_fetch_sub(c, 1, kAcqRel) == 1;
 }
 
 template <class T> class Ref {

@@ -44,15 +44,13 @@ static uint32_t thread_mark() { return uint32_t(uintptr_t(&tls) >> 4) | 1; }
 bool enter_checked(Ctx* c) noexcept {
   uint32_t none = 0;
   uint32_t mine = thread_mark();
-  if (!__atomic_compare_exchange_n(&c->busy_thread, &none, mine, false, __ATOMIC_ACQUIRE,
-                                   __ATOMIC_RELAXED) &&
-      none != mine)
+  if (!atomic_compare_exchange(&c->busy_thread, &none, mine, kAcquire, kRelaxed) && none != mine)
     return false;
   c->depth++;
   return true;
 }
 void leave_checked(Ctx* c) noexcept {
-  if (--c->depth == 0) __atomic_store_n(&c->busy_thread, 0, __ATOMIC_RELEASE);
+  if (--c->depth == 0) atomic_store(&c->busy_thread, 0, kRelease);
 }
 
 // ---- arguments ----
@@ -79,7 +77,7 @@ void fail_operand(const OpInfo& op, int32_t i, const void* h) {
 
 void fail_opts(uint64_t set, int n) {
   fail(TT_UNSUPPORTED_OPTION, "opts.set has unknown bit {}: known are bits 0 to {}",
-       int64_t(63 - __builtin_clzll(set)), n - 1);
+       int64_t(63 - leading_zeros(set)), n - 1);
 }
 
 static void check_list(const void* p, int64_t n, const char* arg) {

@@ -1,9 +1,11 @@
 // The C boundary: every exported function is one api_call around typed internal calls.
 #pragma once
 
-#pragma GCC visibility push(default)  // exports the functions of the header, and nothing else
+#include "base/platform.h"
+
+TT_EXPORTS_BEGIN  // the functions of the header, and nothing else
 #include "tt.h"
-#pragma GCC visibility pop
+TT_EXPORTS_END
 
 #include "base/linked.h"
 #include "core/ctx.h"

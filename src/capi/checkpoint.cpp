@@ -7,6 +7,8 @@
 #include "io/safetensors.h"
 #include "nn/module.h"
 
+#include <string.h>
+
 using namespace TT_NS;
 
 namespace {
@@ -147,7 +149,7 @@ void load_optimizer(Optimizer& o, const StateDict& all) {
   if (numbers->entries.empty()) fail_arg(TT_FORMAT, "path", "the file has no optimizer state");
   for (ParamSlot& p : o.params) {
     p.step = -1;
-    for (double& x : p.number) x = __builtin_nan("");
+    for (double& x : p.number) x = kNan;
     for (TensorRef& t : p.state) t.reset();
   }
   o.solved.reset();

@@ -139,7 +139,7 @@ tt_status tt_synchronize(tt_ctx* h, const tt_device* device) {
       return;
     }
     for (CudaDevice*& place : c.rt->cuda)
-      if (CudaDevice* d = __atomic_load_n(&place, __ATOMIC_ACQUIRE)) cuda_synchronize(*d);
+      if (CudaDevice* d = atomic_load(&place, kAcquire)) cuda_synchronize(*d);
   });
 }
 
@@ -172,6 +172,6 @@ tt_status tt_backend_register(tt_ctx* h, const tt_backend_def* def, tt_device* o
 }
 
 void TT_NS::find_cuda_library() {
-  __atomic_store_n(&cuda_calls, &kCudaCalls, __ATOMIC_RELEASE);
-  __atomic_store_n(&open_cuda_library, &open_default_library, __ATOMIC_RELEASE);
+  atomic_store(&cuda_calls, &kCudaCalls, kRelease);
+  atomic_store(&open_cuda_library, &open_default_library, kRelease);
 }

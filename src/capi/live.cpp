@@ -56,7 +56,7 @@ const int64_t* sizes_of(const BlockMap& map, const Tensor* t) {
   const int64_t* sizes = t->sizes_ptr();
   int64_t n = 1;
   for (int d = 0; d < t->ndim; d++)
-    if (sizes[d] < 0 || __builtin_mul_overflow(n, sizes[d], &n)) return nullptr;
+    if (sizes[d] < 0 || mul_overflow(n, sizes[d], &n)) return nullptr;
   return n == t->numel ? sizes : nullptr;
 }
 
@@ -98,7 +98,7 @@ class Rows {
  private:
   // Keys are compared as bytes: from kind to pad, and the shape. Between them, targets of 32 bits
   // may have a gap, which a copy need not preserve.
-  static constexpr size_t kHead = __builtin_offsetof(tt_live_row, pad) + sizeof(int32_t);
+  static constexpr size_t kHead = offsetof(tt_live_row, pad) + sizeof(int32_t);
   static constexpr size_t kShape = sizeof(tt_live_row::shape);
   static int compare(const tt_live_row& a, const tt_live_row& b) {
     const int order = memcmp(&a, &b, kHead);
@@ -125,7 +125,7 @@ class Rows {
   SmallVec<tt_live_row, 1> rows_;
   SmallVec<int32_t, 1> slots_;
 };
-static_assert(__builtin_offsetof(tt_live_row, pad) == sizeof(void*) + 5 * 4);  // no gap in the head
+static_assert(offsetof(tt_live_row, pad) == sizeof(void*) + 5 * 4);  // no gap in the head
 
 bool add_tensor(Rows& rows, const BlockMap& map, const Tensor* t, const int64_t* sizes) {
   tt_live_row r;

@@ -226,8 +226,8 @@ tt_status tt_memory(tt_ctx* h, const tt_device* device, tt_memory_stats* out) {
       out->limit = s.limit;
     } else if (d.type == TT_EXT) {
       const ExtDevice& e = ext_device(d.index);
-      out->in_use = out->reserved = __atomic_load_n(&e.in_use, __ATOMIC_RELAXED);
-      out->peak = __atomic_load_n(&e.peak, __ATOMIC_RELAXED);
+      out->in_use = out->reserved = atomic_load(&e.in_use, kRelaxed);
+      out->peak = atomic_load(&e.peak, kRelaxed);
     }
   });
 }
@@ -235,7 +235,7 @@ tt_status tt_trim(tt_ctx* h) {
   return api_call(h, "trim", [&](Ctx& c) {
     arena_trim(c.rt->arena);
     for (int32_t i = 0; i < kMaxDevices; i++)
-      if (CudaDevice* d = __atomic_load_n(&c.rt->cuda[i], __ATOMIC_ACQUIRE))
+      if (CudaDevice* d = atomic_load(&c.rt->cuda[i], kAcquire))
         if (*d->alive) device_alloc_trim(d->alloc);
   });
 }
@@ -311,7 +311,7 @@ void tt_cancel_release(tt_cancel* h) {
   if (CancelToken* t = token_of(h)) Ref<CancelToken>::adopt(t).reset();
 }
 void tt_cancel_request(tt_cancel* h) {
-  if (CancelToken* t = token_of(h)) __atomic_store_n(&t->cancelled, 1, __ATOMIC_RELAXED);
+  if (CancelToken* t = token_of(h)) atomic_store(&t->cancelled, 1, kRelaxed);
 }
 static void set_polled(Ctx& c, bool on) {
   c.watched = uint8_t((c.watched & ~kWatchPoll) | (on ? kWatchPoll : 0));

@@ -211,7 +211,7 @@ tt_status tt_stream_wait_event(tt_ctx* h, tt_stream* s, tt_event* e) {
     DeviceEvent& event = event_arg(e, "e", 2);
     CudaDevice& d = *stream.device;
     cuda_usable(d);
-    if (!__atomic_load_n(&event.recorded, __ATOMIC_ACQUIRE) || !d.backend->stream_wait) return;
+    if (!atomic_load(&event.recorded, kAcquire) || !d.backend->stream_wait) return;
     cuda_check(d, d.backend->stream_wait(d.index, stream.handle, event.handle),
                "waiting for an event");
   });
@@ -259,7 +259,7 @@ tt_status tt_event_record(tt_ctx* h, tt_event* e, tt_stream* s) {
                fmt(Device{TT_CUDA, int8_t(stream.device->index)}));
     cuda_check(d, d.backend->event_record(d.index, event.handle, stream.handle),
                "recording an event");
-    __atomic_store_n(&event.recorded, true, __ATOMIC_RELEASE);
+    atomic_store(&event.recorded, true, kRelease);
   });
 }
 tt_status tt_event_query(tt_ctx* h, tt_event* e, int32_t* out) {
@@ -269,8 +269,7 @@ tt_status tt_event_query(tt_ctx* h, tt_event* e, int32_t* out) {
     out_arg(out, "out", 2);
     CudaDevice& d = *event.device;
     cuda_usable(d);
-    *out = !__atomic_load_n(&event.recorded, __ATOMIC_ACQUIRE) ||
-           d.backend->event_done(d.index, event.handle);
+    *out = !atomic_load(&event.recorded, kAcquire) || d.backend->event_done(d.index, event.handle);
   });
 }
 tt_status tt_event_synchronize(tt_ctx* h, tt_event* e) {
@@ -278,7 +277,7 @@ tt_status tt_event_synchronize(tt_ctx* h, tt_event* e) {
     DeviceEvent& event = event_arg(e, "e", 1);
     CudaDevice& d = *event.device;
     cuda_usable(d);
-    if (!__atomic_load_n(&event.recorded, __ATOMIC_ACQUIRE)) return;
+    if (!atomic_load(&event.recorded, kAcquire)) return;
     if (!d.backend->event_sync) return cuda_synchronize(d);
     cuda_check(d, d.backend->event_sync(d.index, event.handle), "the work before an event");
   });
@@ -296,8 +295,7 @@ tt_status tt_event_elapsed(tt_ctx* h, tt_event* start, tt_event* stop, double* o
       if (e->device != &d)
         fail_arg(TT_DEVICE, name, "the events are of two devices: must be of one");
       if (!e->timed) fail_arg(TT_INVALID_ARG, name, "{} was made without timing", name);
-      if (!__atomic_load_n(&e->recorded, __ATOMIC_ACQUIRE) ||
-          d.backend->event_done(d.index, e->handle) != 1)
+      if (!atomic_load(&e->recorded, kAcquire) || d.backend->event_done(d.index, e->handle) != 1)
         fail_arg(TT_INVALID_ARG, name, "{} has not happened: synchronize first", name);
     }
     cuda_check(d, d.backend->event_elapsed(d.index, a.handle, b.handle, out), "reading a time");

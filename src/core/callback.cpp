@@ -41,7 +41,7 @@ void poll_application(bool now) {
   constexpr int64_t kPollNs = 50'000'000;
   Ctx& c = ctx();
   auto* token = reinterpret_cast<CancelToken*>(c.cancel);
-  if (token && __atomic_load_n(&token->cancelled, __ATOMIC_RELAXED))
+  if (token && atomic_load(&token->cancelled, kRelaxed))
     fail(TT_CANCELLED, "cancelled by the application");
   if (!c.poll) return;
   const int64_t time = os_now_ns();

@@ -156,7 +156,7 @@ struct LaunchBody {
 static void launch_body(void* p, int64_t begin, int64_t end) {
   auto* b = static_cast<LaunchBody*>(p);
   if (int32_t s = b->fn(b->plan, b->first + begin, b->first + end))
-    __atomic_store_n(&b->status, s, __ATOMIC_RELAXED);
+    atomic_store(&b->status, s, kRelaxed);
 }
 
 // Launches in ranges of `grain` units; a cancellation or poll waits for at most kRangesBetweenPolls
@@ -211,7 +211,7 @@ DeviceWorkspace::~DeviceWorkspace() {
   const FmtArg args[] = {k.name, fmt(Device{TT_CUDA, int8_t(d.index)})};
   format_to(what, sizeof what, "kernel {} on device {}", args);
   cuda_calls->fail(d, status, what);
-  __builtin_unreachable();
+  TT_UNREACHABLE();
 }
 void DeviceWorkspace::launch(const Kernel& k, const void* plan) {
   if (device_.type != TT_CUDA) return;

@@ -231,7 +231,7 @@ struct MaskGuard {
 // A device of the runtime, opened at first use (core/cuda_device.h).
 inline CudaDevice& runtime_cuda(Runtime* rt, int32_t index, const char* arg = "") {
   const bool known = index >= 0 && index < kMaxDevices;
-  CudaDevice* d = known ? __atomic_load_n(&rt->cuda[index], __ATOMIC_ACQUIRE) : nullptr;
+  CudaDevice* d = known ? atomic_load(&rt->cuda[index], kAcquire) : nullptr;
   if (TT_LIKELY(d != nullptr)) return *d;
   if (!cuda_calls) fail_without_cuda(arg);
   return cuda_calls->open(rt, index, arg);

@@ -50,9 +50,7 @@ static CudaDevice* new_device(const DeviceBackend* b, int32_t index) {
 }
 
 CudaDevice& open_cuda(Runtime* rt, int32_t index, const char* arg) {
-  if (const auto open = __atomic_load_n(&open_cuda_library, __ATOMIC_ACQUIRE);
-      open && !cuda_backend())
-    open();
+  if (const auto open = atomic_load(&open_cuda_library, kAcquire); open && !cuda_backend()) open();
   const DeviceBackend* b = cuda_backend();
   if (!b) fail_arg(TT_DEVICE, arg, "no CUDA backend is loaded: {}", why_no_cuda);
   if (index < 0 || index >= b->n_devices || index >= kMaxDevices)
@@ -64,7 +62,7 @@ CudaDevice& open_cuda(Runtime* rt, int32_t index, const char* arg) {
   if (!d) {
     CudaDevice* made = new_device(b, index);
     device_alloc_limit(made->alloc, rt->device_limit);
-    __atomic_store_n(&d, made, __ATOMIC_RELEASE);
+    atomic_store(&d, made, kRelease);
   }
   return *d;
 }
@@ -95,7 +93,7 @@ static void lose(CudaDevice& d, const char* what, const char* text) noexcept {
   if (d.lost) return;
   const FmtArg args[] = {what, *text ? ": " : "", text};
   format_to(d.first_error, sizeof d.first_error, "{} failed{}{}", args);
-  __atomic_store_n(&d.lost, TT_DEVICE, __ATOMIC_RELEASE);
+  atomic_store(&d.lost, TT_DEVICE, kRelease);
   device_alloc_lose(d.alloc);
 }
 
@@ -372,26 +370,25 @@ static void wait_for_number(DeviceStream& stream, int32_t number) {
 }
 
 void wait_for_writer(DeviceStream& stream, const Storage& s) {
-  const uint64_t users = __atomic_load_n(&s.users, __ATOMIC_RELAXED);
+  const uint64_t users = atomic_load(&s.users, kRelaxed);
   const int32_t writer = int32_t(users >> kWriterShift);
   // What the device's own stream wrote was ordered when the side stream was set.
   if (writer && writer != stream.number) wait_for_number(stream, writer);
 }
 
 void wait_for_users(DeviceStream& stream, const Storage& s) {
-  const uint64_t users = __atomic_load_n(&s.users, __ATOMIC_RELAXED);
+  const uint64_t users = atomic_load(&s.users, kRelaxed);
   for (int32_t k = 0; k < kMaxStreams; k++)
     if ((users >> k & 1) && k != stream.number) wait_for_number(stream, k);
 }
 
 void mark_used(DeviceStream& stream, Storage& s, bool written) noexcept {
   const uint64_t mine = uint64_t(1) << stream.number;
-  uint64_t users = __atomic_load_n(&s.users, __ATOMIC_RELAXED);
+  uint64_t users = atomic_load(&s.users, kRelaxed);
   for (;;) {
     uint64_t next = users | mine;
     if (written) next = (next & UINT32_MAX) | uint64_t(stream.number) << kWriterShift;
-    if (next == users || __atomic_compare_exchange_n(&s.users, &users, next, true, __ATOMIC_RELAXED,
-                                                     __ATOMIC_RELAXED))
+    if (next == users || atomic_compare_exchange_weak(&s.users, &users, next, kRelaxed, kRelaxed))
       return;
   }
 }

@@ -78,7 +78,7 @@ inline void cuda_check(CudaDevice& d, int32_t status, const char* what) {
 // Fails if the device is lost, or the process is a child of fork.
 [[noreturn]] TT_COLD void fail_unusable(CudaDevice&);
 TT_INLINE bool is_usable(const CudaDevice& d) {
-  return __atomic_load_n(d.alive, __ATOMIC_RELAXED) && !__atomic_load_n(&d.lost, __ATOMIC_RELAXED);
+  return atomic_load(d.alive, kRelaxed) && !atomic_load(&d.lost, kRelaxed);
 }
 TT_INLINE void cuda_usable(CudaDevice& d) {
   if (TT_UNLIKELY(!is_usable(d))) fail_unusable(d);

@@ -11,13 +11,9 @@ static const DeviceBackend* g_backend = nullptr;
 
 bool set_cuda_backend(const DeviceBackend* b) noexcept {
   const DeviceBackend* none = nullptr;
-  return __atomic_compare_exchange_n(&g_backend, &none, b, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE) ||
-         none == b;
+  return atomic_compare_exchange(&g_backend, &none, b, kAcqRel, kAcquire) || none == b;
 }
-const DeviceBackend* cuda_backend() noexcept {
-  return __atomic_load_n(&g_backend, __ATOMIC_ACQUIRE);
-}
+const DeviceBackend* cuda_backend() noexcept { return atomic_load(&g_backend, kAcquire); }
 
 // Blocks of up to kSmall are cut from slabs, so that a few of them never keep a large segment.
 constexpr size_t kUnit = 512;
@@ -152,7 +148,7 @@ DevicePool* device_pool_new(DeviceAlloc* a, int32_t number) noexcept {
 static int bin_of(size_t bytes) {
   const uint64_t units = bytes / kUnit;
   if (units < 8) return int(units);
-  const int log = 63 - __builtin_clzll(units);
+  const int log = 63 - leading_zeros(units);
   return (log - 2) * 8 + int((units >> (log - 3)) & 7);
 }
 
@@ -202,7 +198,7 @@ static DeviceBlock* find_free(const DevicePool::Bins& bins, size_t bytes, size_t
       k = (k / 64 + 1) * 64;
       continue;
     }
-    k += __builtin_ctzll(rest);
+    k += trailing_zeros(rest);
     if (DeviceBlock* b = fit_in(bins.bin[k], bytes, at_most)) return b;
     if (at_most == bytes) return nullptr;
     k++;
@@ -441,7 +437,7 @@ void device_alloc_put(DeviceBlock* b, uint32_t users) noexcept {
   uint32_t others = users & ~(uint32_t(1) << b->pool->number);
   if (TT_UNLIKELY(others != 0) && !a->lost) {
     for (; others; others &= others - 1) {
-      void* stream = a->streams[__builtin_ctz(others)];
+      void* stream = a->streams[trailing_zeros(others)];
       if (!wait_for(a, b, stream)) a->backend->stream_sync(a->device, stream);
     }
   }

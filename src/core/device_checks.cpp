@@ -17,7 +17,7 @@ AllChecks& all_of(CudaDevice& d) { return *static_cast<AllChecks*>(d.checks); }
 
 DeviceChecks* DeviceChecks::of(CudaDevice& d) {
   if (!d.backend->pinned_alloc || !d.backend->stream_done) return nullptr;
-  if (DeviceChecks* known = __atomic_load_n(&d.checks, __ATOMIC_ACQUIRE)) return known;
+  if (DeviceChecks* known = atomic_load(&d.checks, kAcquire)) return known;
   Lock lock(d.mutex);
   if (d.checks) return d.checks;
   void* places = nullptr;
@@ -30,7 +30,7 @@ DeviceChecks* DeviceChecks::of(CudaDevice& d) {
   auto* checks = new (memory) AllChecks;
   checks->places_ = static_cast<int64_t*>(places);
   checks->first_ = checks->n_ = 0;
-  __atomic_store_n(&d.checks, checks, __ATOMIC_RELEASE);
+  atomic_store(&d.checks, checks, kRelease);
   return checks;
 }
 
@@ -50,8 +50,8 @@ void DeviceChecks::destroy(CudaDevice& d) noexcept {
 
 static bool has_passed(const DeviceCheck& check, const int64_t* place) noexcept {
   if (check.is_flag)
-    return __atomic_load_n(reinterpret_cast<const unsigned char*>(place), __ATOMIC_ACQUIRE) != 0;
-  return __atomic_load_n(place, __ATOMIC_ACQUIRE) == kCheckPassed;
+    return atomic_load(reinterpret_cast<const unsigned char*>(place), kAcquire) != 0;
+  return atomic_load(place, kAcquire) == kCheckPassed;
 }
 
 // Ends the checks of a stream that passed, in order; stops before one that found something.
@@ -110,7 +110,7 @@ static int64_t take_kept(CudaDevice& d, DeviceCheck* failed) {
         found = *place;
         *failed = kept->checks[i];
       }
-      __atomic_store_n(place, kCheckPassed, __ATOMIC_RELEASE);
+      atomic_store(place, kCheckPassed, kRelease);
     }
   }
   return found;

@@ -10,8 +10,7 @@ void ExtDevice::destroy(ExtDevice* d) noexcept {
 }
 
 ExtDevice* find_ext(Runtime* rt, int32_t index) noexcept {
-  return index >= 0 && index < kMaxExt ? __atomic_load_n(&rt->ext[index], __ATOMIC_ACQUIRE)
-                                       : nullptr;
+  return index >= 0 && index < kMaxExt ? atomic_load(&rt->ext[index], kAcquire) : nullptr;
 }
 
 ExtDevice& ext_device(int32_t index, const char* arg) {
@@ -29,10 +28,9 @@ char* ext_get(ExtDevice& d, int64_t bytes) noexcept {
   } catch (...) {  // an allocator that throws is out of memory
   }
   if (!p) return nullptr;
-  const int64_t now = __atomic_add_fetch(&d.in_use, bytes, __ATOMIC_RELAXED);
-  int64_t peak = __atomic_load_n(&d.peak, __ATOMIC_RELAXED);
-  while (now > peak && !__atomic_compare_exchange_n(&d.peak, &peak, now, true, __ATOMIC_RELAXED,
-                                                    __ATOMIC_RELAXED)) {}
+  const int64_t now = atomic_add_fetch(&d.in_use, bytes, kRelaxed);
+  int64_t peak = atomic_load(&d.peak, kRelaxed);
+  while (now > peak && !atomic_compare_exchange_weak(&d.peak, &peak, now, kRelaxed, kRelaxed)) {}
   return static_cast<char*>(p);
 }
 
@@ -41,7 +39,7 @@ void ext_put(ExtDevice& d, char* p, int64_t bytes) noexcept {
     d.def.free(d.def.user, p, bytes);
   } catch (...) {  // from a C++ application; the process must not end
   }
-  __atomic_sub_fetch(&d.in_use, bytes, __ATOMIC_RELAXED);
+  atomic_sub_fetch(&d.in_use, bytes, kRelaxed);
 }
 
 void ext_copy(ExtDevice& d, void* dst, const void* src, int64_t bytes, int32_t kind) {

@@ -5,8 +5,8 @@
 
 namespace TT_NS {
 
-TT_INLINE float bits_to_float(uint32_t u) { return __builtin_bit_cast(float, u); }
-TT_INLINE uint32_t float_to_bits(float f) { return __builtin_bit_cast(uint32_t, f); }
+TT_INLINE float bits_to_float(uint32_t u) { return bit_cast<float>(u); }
+TT_INLINE uint32_t float_to_bits(float f) { return bit_cast<uint32_t>(f); }
 
 TT_INLINE float bf16_to_float(uint16_t h) { return bits_to_float(uint32_t(h) << 16); }
 TT_INLINE uint16_t float_to_bf16(float f) {

@@ -91,7 +91,7 @@ void store_scalar(void* out, Dtype d, const Scalar& s) noexcept {
 
 static bool fits_between(double v, double low, double high) { return v >= low && v <= high; }
 static bool fits_float(double v, double high) {
-  return v != v || v == __builtin_inf() || v == -__builtin_inf() || fits_between(v, -high, high);
+  return v != v || v == kInf || v == -kInf || fits_between(v, -high, high);
 }
 bool fits(const Scalar& s, Dtype d) noexcept {
   const bool exact = s.category() < 2;  // s.i is the value

@@ -12,10 +12,10 @@ int64_t checked_numel(Ints sizes, Dtype dtype, const char* arg) {
     zero |= s == 0;
   }
   for (int64_t s : sizes)  // zeros are skipped: strides must not overflow either
-    if (__builtin_mul_overflow(n, s ? s : 1, &n))
+    if (mul_overflow(n, s ? s : 1, &n))
       fail_arg(TT_SHAPE, arg, "{} is {}: the number of elements overflows", arg, sizes);
   if (zero) return 0;
-  if (__builtin_mul_overflow(n, item_size(dtype), &bytes) || bytes > (int64_t(1) << 62))
+  if (mul_overflow(n, item_size(dtype), &bytes) || bytes > (int64_t(1) << 62))
     fail_arg(TT_SHAPE, arg, "{} is {}: the number of bytes overflows", arg, sizes);
   return n;
 }
@@ -91,8 +91,8 @@ Shape infer_size(Ints sizes, int64_t numel, const char* arg) {
       hole = d;
     } else if (sizes[d] < 0) {
       fail_arg(TT_SHAPE, arg, "{} is {}: sizes must not be negative", arg, sizes);
-    } else if (__builtin_mul_overflow(known, sizes[d] ? sizes[d] : 1,
-                                      &known)) {  // as in checked_numel
+    } else if (mul_overflow(known, sizes[d] ? sizes[d] : 1,
+                            &known)) {  // as in checked_numel
       fail_arg(TT_SHAPE, arg, "{} is {}: the number of elements overflows", arg, sizes);
     }
     zero |= sizes[d] == 0;
@@ -210,7 +210,7 @@ Shape strides_like(Ints sizes, Span<const Shape> operands) {
   for (int64_t i = 0; i < sizes.n; i++) {
     out[order[i]] = step;
     // Sizes that cannot be counted are refused where memory is allocated for them.
-    (void)__builtin_mul_overflow(step, max<int64_t>(sizes[order[i]], 1), &step);
+    (void)mul_overflow(step, max<int64_t>(sizes[order[i]], 1), &step);
   }
   return out;
 }

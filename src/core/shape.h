@@ -42,7 +42,7 @@ inline bool is_size_of(Ints sizes, int64_t numel) {
   bool zero = false;
   if (sizes.n > kMaxDims) return false;
   for (int64_t size : sizes) {
-    if (size < 0 || __builtin_mul_overflow(n, size ? size : 1, &n)) return false;
+    if (size < 0 || mul_overflow(n, size ? size : 1, &n)) return false;
     zero |= size == 0;
   }
   return (zero ? 0 : n) == numel;

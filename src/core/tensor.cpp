@@ -212,9 +212,9 @@ static int64_t checked_bytes(Ints sizes, Dtype dtype) {
   bool zero = false, wide = false;
   for (int64_t s : sizes) {
     zero |= s == 0;
-    wide |= __builtin_mul_overflow(bytes, s ? s : 1, &bytes);
+    wide |= mul_overflow(bytes, s ? s : 1, &bytes);
   }
-  if (!zero) wide |= __builtin_mul_overflow(bytes, item_size(dtype), &bytes);
+  if (!zero) wide |= mul_overflow(bytes, item_size(dtype), &bytes);
   if (TT_UNLIKELY(wide)) fail_wide(sizes);
   return zero ? 0 : bytes;
 }
@@ -257,7 +257,7 @@ TensorRef new_tensor(Ints sizes, Dtype dtype, Device device) {
 TensorRef new_like(const Tensor& o, Dtype dtype) {
   check_built(dtype);
   int64_t bytes;
-  if (TT_UNLIKELY(__builtin_mul_overflow(o.numel, item_size(dtype), &bytes))) fail_wide(o.sizes());
+  if (TT_UNLIKELY(mul_overflow(o.numel, item_size(dtype), &bytes))) fail_wide(o.sizes());
   if (o.device.type != TT_CPU || o.ndim > kInlineDims || bytes > ctx().embedded_max)
     return new_strided(o.sizes(), o.dense() ? o.strides() : Ints{}, dtype, o.device);
   auto* t = static_cast<Tensor*>(mem_alloc(kHeader + size_t(bytes)));
@@ -303,7 +303,7 @@ TensorRef leave_base(Tensor& t) noexcept {
   }
   t.flags = uint16_t(t.flags & ~kNoInplaceViews);
   TensorRef base = TensorRef::adopt(t.base);
-  __atomic_store_n(&t.base, nullptr, __ATOMIC_RELAXED);
+  atomic_store(&t.base, nullptr, kRelaxed);
   return base;
 }
 
@@ -332,8 +332,8 @@ void check_import(const void* data, Ints sizes, Ints strides, Dtype dtype) {
   for (int64_t i = 0; i < strides.n; i++) {
     if (strides[i] < 0)
       fail_arg(TT_INVALID_ARG, "strides", "strides is {}: must not be negative", strides);
-    if (n && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) ||
-              __builtin_add_overflow(reach, step, &reach) || reach > (int64_t(1) << 58)))
+    if (n && (mul_overflow(sizes[i] - 1, strides[i], &step) || add_overflow(reach, step, &reach) ||
+              reach > (int64_t(1) << 58)))
       fail_arg(TT_INVALID_ARG, "strides", "strides is {}: the span of memory overflows", strides);
   }
 }

@@ -142,9 +142,9 @@ struct alignas(kHeaderAlign) Tensor {
   }
   bool is_cpu() const { return device.type == TT_CPU; }
   template <class T> T* as() const { return reinterpret_cast<T*>(data); }
-  uint32_t version() const { return __atomic_load_n(&storage->version, __ATOMIC_RELAXED); }
-  void set_version(uint32_t v) { __atomic_store_n(&storage->version, v, __ATOMIC_RELAXED); }
-  void bump_version() { __atomic_fetch_add(&storage->version, 1, __ATOMIC_RELAXED); }
+  uint32_t version() const { return atomic_load(&storage->version, kRelaxed); }
+  void set_version(uint32_t v) { atomic_store(&storage->version, v, kRelaxed); }
+  void bump_version() { atomic_fetch_add(&storage->version, 1, kRelaxed); }
   static void destroy(Tensor*) noexcept;
 };
 static_assert(sizeof(Tensor) == 160);
@@ -153,7 +153,7 @@ static_assert(sizeof(Tensor) == 160);
 TT_INLINE void count_handle(const Tensor* t, int change) noexcept {
   count_live(t, sizeof(Tensor), kLiveHandles, change);
   if (TT_CHECKED)
-    __atomic_fetch_add(&const_cast<Tensor*>(t)->external_refs, uint16_t(change), __ATOMIC_RELAXED);
+    atomic_fetch_add(&const_cast<Tensor*>(t)->external_refs, uint16_t(change), kRelaxed);
 }
 
 using TensorRef = Ref<Tensor>;

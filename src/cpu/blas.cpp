@@ -47,10 +47,10 @@ int32_t open_blas() noexcept {
 }
 
 bool is_open() noexcept {
-  int32_t state = __atomic_load_n(&g_state, __ATOMIC_ACQUIRE);
+  int32_t state = atomic_load(&g_state, kAcquire);
   if (state) return state == 1;
   Lock lock(g_mutex);
-  if (!g_state) __atomic_store_n(&g_state, open_blas(), __ATOMIC_RELEASE);
+  if (!g_state) atomic_store(&g_state, open_blas(), kRelease);
   return g_state == 1;
 }
 
@@ -129,7 +129,7 @@ void* blas_symbol(const char* name) noexcept {
 Mutex& blas_calls() noexcept { return g_calls; }
 
 const char* blas_core() noexcept {
-  if (__atomic_load_n(&g_state, __ATOMIC_ACQUIRE) != 1) return nullptr;
+  if (atomic_load(&g_state, kAcquire) != 1) return nullptr;
   return g_blas.core ? g_blas.core() : "unknown";
 }
 

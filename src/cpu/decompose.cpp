@@ -4,6 +4,8 @@
 #include "cpu/product.h"
 #include "plan/panels.h"
 
+#include <string.h>
+
 namespace TT_NS {
 
 #define TT_DECLARE_PANELS(isa, T)                            \
@@ -58,13 +60,13 @@ constexpr int64_t kStrip = 128;       // rows of a triangle that are updated at 
 template <class T> double range_scale(const T* a, int64_t n) {
   constexpr double kFar = sizeof(T) == 4 ? 0x1p40 : 0x1p300;
   T tops[4] = {};
-  for (int64_t i = 0; i < n; i++) tops[i % 4] = max(tops[i % 4], T(__builtin_fabs(double(a[i]))));
+  for (int64_t i = 0; i < n; i++) tops[i % 4] = max(tops[i % 4], T(libm::fabs(double(a[i]))));
   const double top = double(max(max(tops[0], tops[1]), max(tops[2], tops[3])));
   if (top == 0 || (top < kFar && top > 1 / kFar)) return 1;
-  const uint64_t exponent = __builtin_bit_cast(uint64_t, top) >> 52;
+  const uint64_t exponent = bit_cast<uint64_t>(top) >> 52;
   const uint64_t inverse =
       uint64_t(clamp(int64_t(2046) - int64_t(exponent), int64_t(1), int64_t(2046)));
-  return __builtin_bit_cast(double, inverse << 52);
+  return bit_cast<double>(inverse << 52);
 }
 template <class T> TT_NOINLINE void multiply(T* a, int64_t n, double by) {
   for (int64_t i = 0; by != 1 && i < n; i++) a[i] = T(double(a[i]) * by);
@@ -75,7 +77,7 @@ constexpr int64_t kTile = 16;
 template <class T>
 void copy_rows(T* to, int64_t to_row, const T* from, int64_t row, int64_t rows, int64_t columns) {
   for (int64_t i = 0; i < rows; i++)
-    __builtin_memcpy(to + i * to_row, from + i * row, size_t(columns) * sizeof(T));
+    memcpy(to + i * to_row, from + i * row, size_t(columns) * sizeof(T));
 }
 // to (rows, columns) becomes the transpose of from.
 template <class T> void transpose_rows(T* to, int64_t to_row, const T* from, int64_t row,
@@ -250,7 +252,7 @@ void solve_of(int64_t n, int64_t k, const T* a, T* b, bool upper, bool adjoint, 
   rows.put_back();
 }
 template <class T> void inverse_of(int64_t n, const T* lu, const int32_t* pivots, T* x) {
-  __builtin_memset(x, 0, size_t(n * n) * sizeof(T));
+  memset(x, 0, size_t(n * n) * sizeof(T));
   for (int64_t i = 0; i < n; i++) x[i * n + i] = 1;
   const Part factors = {const_cast<T*>(lu), n, n, n, 1};
   const Rows<T> rows(x, n, n);
@@ -269,7 +271,7 @@ template <class T> void inverse_of(int64_t n, const T* lu, const int32_t* pivots
   const Numbers<T> row(n);
   for (int64_t r = 0; r < n; r++) {
     for (int64_t i = 0; i < n; i++) row.get()[i] = x[r * n + from[i]];
-    __builtin_memcpy(x + r * n, row.get(), size_t(n) * sizeof(T));
+    memcpy(x + r * n, row.get(), size_t(n) * sizeof(T));
   }
 }
 
@@ -325,7 +327,7 @@ template <class T> void q_of(int64_t m, int64_t n, int64_t k, const T* a, const 
   const int64_t height = panel_height<T>(m);
   Numbers<T> panel(kPanel * height);
   const Numbers<T> work(reflect_room<T>(n));
-  __builtin_memset(q, 0, size_t(m * n) * sizeof(T));
+  memset(q, 0, size_t(m * n) * sizeof(T));
   for (int64_t i = 0; i < min(m, n); i++) q[i * n + i] = 1;
   for (int64_t at = (k - 1) / kPanel * kPanel; at >= 0; at -= kPanel) {
     const int64_t width = min(kPanel, k - at);
@@ -367,8 +369,7 @@ template <class T> int64_t eigh_of(int64_t n, T* a, T* w, bool upper, bool vecto
     p.tau = tau.get();
     p.x = factors.get();
     kernels<T>().tridiagonal(p);
-    if (vectors)
-      __builtin_memcpy(reflectors.get() + at * row, panels.get(), size_t(width * row) * sizeof(T));
+    if (vectors) memcpy(reflectors.get() + at * row, panels.get(), size_t(width * row) * sizeof(T));
     for (int64_t r = at + width; r < n; r += kStrip) {
       const int64_t rows = min(kStrip, n - r);
       const Part left = {panels.get() + r, rows, 2 * width, 1, row};
@@ -430,9 +431,8 @@ template <class T> void svd_of(int64_t m, int64_t n, const T* a, T* u, T* s, T* 
                            .tau_u = tau_u.get(),
                            .x = factors.get()};
     kernels<T>().bidiagonal(p);
-    __builtin_memcpy(left.get() + at * height, p.left, size_t(width * height) * sizeof(T));
-    __builtin_memcpy(right.get() + at * row, p.right + width * row,
-                     size_t(width * row) * sizeof(T));
+    memcpy(left.get() + at * height, p.left, size_t(width * height) * sizeof(T));
+    memcpy(right.get() + at * row, p.right + width * row, size_t(width * row) * sizeof(T));
     const int64_t from = at + width;
     multiply_parts(kDtype<T>,
                    {matrix.get() + from * row + from, long_side - from, k - from, row, 1},

@@ -2,6 +2,8 @@
 
 #include "cpu/product.h"
 
+#include <string.h>
+
 namespace TT_NS {
 
 namespace {
@@ -24,11 +26,11 @@ struct Range {
 
 constexpr int64_t kExponentBias = 1023;
 double power_of_2(int64_t exponent) {
-  return __builtin_bit_cast(double, uint64_t(exponent + kExponentBias) << 52);
+  return bit_cast<double>(uint64_t(exponent + kExponentBias) << 52);
 }
 // An even exponent that scales x > 0 to [1/2, 2).
 int64_t scale_exponent(double x) {
-  const int64_t exponent = int64_t(__builtin_bit_cast(uint64_t, x) >> 52) - kExponentBias;
+  const int64_t exponent = int64_t(bit_cast<uint64_t>(x) >> 52) - kExponentBias;
   return clamp(-exponent, int64_t(-1022), int64_t(1022)) & -2;
 }
 
@@ -55,8 +57,8 @@ template <class T> class Divide {
         factors_(n * padded<T>(n)),
         rows_(n * (n + 1)) {
     double top = 0;
-    for (int64_t i = 0; i < n; i++) top = max(top, __builtin_fabs(double(d[i])));
-    for (int64_t i = 0; i + 1 < n; i++) top = max(top, __builtin_fabs(double(e[i])));
+    for (int64_t i = 0; i < n; i++) top = max(top, libm::fabs(double(d[i])));
+    for (int64_t i = 0; i + 1 < n; i++) top = max(top, libm::fabs(double(e[i])));
     scale_ = power_of_2(scale_exponent(top));
     for (int64_t i = 0; i < n; i++) {
       d_.get()[i] = scaled(d[i]);
@@ -73,9 +75,9 @@ template <class T> class Divide {
   }
   void sort_rows(const Basis<T>& basis) const {
     for (int64_t i = 0; i < n_; i++)
-      __builtin_memcpy(rows_.get() + i * n_, basis.at(i, 0), size_t(n_) * sizeof(T));
+      memcpy(rows_.get() + i * n_, basis.at(i, 0), size_t(n_) * sizeof(T));
     for (int64_t i = 0; i < n_; i++)
-      __builtin_memcpy(basis.at(i, 0), rows_.get() + source(i) * n_, size_t(n_) * sizeof(T));
+      memcpy(basis.at(i, 0), rows_.get() + source(i) * n_, size_t(n_) * sizeof(T));
   }
 
  private:
@@ -85,7 +87,7 @@ template <class T> class Divide {
   // others are in range.
   double scaled(T x) const {
     const double y = double(x) * scale_;
-    return __builtin_fabs(y) < 0x1p-900 ? 0 : y;
+    return libm::fabs(y) < 0x1p-900 ? 0 : y;
   }
   static int64_t room(int64_t n) { return padded<double>(n); }
 
@@ -101,12 +103,12 @@ template <class T> class Divide {
     }
     const int64_t middle = at + size / 2;
     const double beside = e_.get()[middle - 1];
-    const double weight = __builtin_fabs(beside);
+    const double weight = libm::fabs(beside);
     d_.get()[middle - 1] -= weight;
     d_.get()[middle] -= weight;
     solve_tridiagonal(at, middle - at);
     solve_tridiagonal(middle, at + size - middle);
-    const double root = __builtin_sqrt(weight);
+    const double root = libm::sqrt(weight);
     merge({at, size, middle, at + size}, root, beside < 0 ? -root : root);
   }
   // Two blocks with a column more than rows, but for the end, and the row between them.
@@ -145,7 +147,7 @@ template <class T> class Divide {
     const double z = first * double(*v_.at(r.middle - 1, r.middle - 1));
     if (r.end == r.at + r.size) return z;
     const double other = second * double(*v_.at(r.end - 1, r.middle));
-    const double size = __builtin_sqrt(z * z + other * other);
+    const double size = libm::sqrt(z * z + other * other);
     if (size <= tolerance) return z;
     rotate(v_, r, r.middle - 1 - r.at, r.size, z / size, other / size);
     return size;
@@ -189,7 +191,7 @@ template <class T> class Divide {
     k_ = fixed;
     for (int64_t i = fixed; i < r.size; i++) {
       Pole p = poles_.get()[i];
-      if (!(__builtin_fabs(p.z) > smallest)) {
+      if (!(libm::fabs(p.z) > smallest)) {
         leave(p);
         continue;
       }
@@ -198,14 +200,14 @@ template <class T> class Divide {
       poles_.get()[k_ - 1] = p;
     }
     double& of_between = poles_.get()[0].z;
-    if (squares_ && k_ > 1 && __builtin_fabs(of_between) < tolerance) of_between = tolerance;
+    if (squares_ && k_ > 1 && libm::fabs(of_between) < tolerance) of_between = tolerance;
   }
   // Rotates the vectors of q and p so that q is missed, and leaves it, if they are close.
   bool merge_close(const Range& r, Pole q, Pole& p, double tolerance) {
-    const double size = __builtin_sqrt(p.z * p.z + q.z * q.z);
+    const double size = libm::sqrt(p.z * p.z + q.z * q.z);
     const double c = p.z / size;
     const double s = -q.z / size;
-    if (__builtin_fabs((p.d - q.d) * c * s) > tolerance) return false;
+    if (libm::fabs((p.d - q.d) * c * s) > tolerance) return false;
     rotate(v_, r, q.row, p.row, c, s);
     if (squares_) rotate(u_, r, q.row, p.row, c, s);
     const double d = q.d * c * c + p.d * s * s;
@@ -264,14 +266,14 @@ template <class T> class Divide {
     const double near = near_.get()[i];
     const double shift = shift_.get()[i];
     if (!squares_ || shift == 0) return near + shift;
-    return near + shift / (near + __builtin_sqrt(near * near + shift));
+    return near + shift / (near + libm::sqrt(near * near + shift));
   }
 
   // to (k, columns) = coefficients of poles [from, to) times their rows
   void multiply(T* out, int64_t out_row, int64_t from, int64_t to, T* rows, int64_t columns) {
     const int64_t row = padded<T>(k_);
     for (int64_t i = 0; i < k_ && from == to; i++)
-      __builtin_memset(out + i * out_row, 0, size_t(columns) * sizeof(T));
+      memset(out + i * out_row, 0, size_t(columns) * sizeof(T));
     multiply_parts(kDtype<T>, {out, k_, columns, out_row, 1},
                    {factors_.get() + from, k_, to - from, row, 1},
                    {rows, to - from, columns, columns, 1}, 1, false);
@@ -280,7 +282,7 @@ template <class T> class Divide {
   // gone.
   void update(const Range& r, const Basis<T>& basis, bool left, const int64_t* starts) {
     const auto copy = [](T* to, const T* from, int64_t n) {
-      __builtin_memcpy(to, from, size_t(n) * sizeof(T));
+      memcpy(to, from, size_t(n) * sizeof(T));
     };
     const int64_t columns = (left ? r.at + r.size : r.end) - r.at;
     const int64_t first = r.middle - r.at;
@@ -328,8 +330,8 @@ template <class T> class Divide {
   // the other's first connect: the coefficients of a row, or those of a matrix of rank one.
   void merge(const Range& r, double first, double second) {
     poll_if_watched(r.size >= kLarge);
-    double top = squares_ ? max(__builtin_fabs(first), __builtin_fabs(second)) : first * first;
-    for (int64_t i = r.at; i < r.at + r.size; i++) top = max(top, __builtin_fabs(d_.get()[i]));
+    double top = squares_ ? max(libm::fabs(first), libm::fabs(second)) : first * first;
+    for (int64_t i = r.at; i < r.at + r.size; i++) top = max(top, libm::fabs(d_.get()[i]));
     const int64_t exponent = scale_exponent(top);
     const double scale = power_of_2(exponent);
     const double z_scale = squares_ ? scale : power_of_2(exponent / 2);

@@ -91,10 +91,10 @@ void solve_block(Dtype d, int64_t n, int64_t k, const void* a, int64_t a_row, vo
 }  // namespace
 
 bool lapack_is_open() noexcept {
-  const int32_t state = __atomic_load_n(&g_state, __ATOMIC_ACQUIRE);
+  const int32_t state = atomic_load(&g_state, kAcquire);
   if (state) return state == 1;
   Lock lock(g_opening);
-  if (!g_state) __atomic_store_n(&g_state, find_routines(), __ATOMIC_RELEASE);
+  if (!g_state) atomic_store(&g_state, find_routines(), kRelease);
   return g_state == 1;
 }
 

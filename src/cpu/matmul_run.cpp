@@ -23,7 +23,7 @@ struct Task {
 void run_range(void* ctx, int64_t begin, int64_t end) {
   Task* t = static_cast<Task*>(ctx);
   const int32_t status = t->kernel(t->plan, t->first + begin, t->first + end);
-  if (TT_UNLIKELY(status)) __atomic_store_n(&t->status, status, __ATOMIC_RELAXED);
+  if (TT_UNLIKELY(status)) atomic_store(&t->status, status, kRelaxed);
 }
 
 // Runs units [first, end) in ranges of about kMatmulTaskFlops: more than the overhead of a range,
@@ -179,10 +179,10 @@ int32_t find_bf16_ways() {
 
 Bf16Products bf16_products(const MatmulPlan& p, int32_t factors, Isa isa) {
   if (factors != TT_BF16 || isa < kBf16Isa) return kBf16Widened;
-  int32_t ways = __atomic_load_n(&bf16_ways, __ATOMIC_RELAXED);
+  int32_t ways = atomic_load(&bf16_ways, kRelaxed);
   if (ways < 0) {
     ways = find_bf16_ways();
-    __atomic_store_n(&bf16_ways, ways, __ATOMIC_RELAXED);
+    atomic_store(&bf16_ways, ways, kRelaxed);
   }
   if (ways & kTilesPay && p.m >= kMatmulAmxRows && p.k >= kMatmulAmxDepth) return kBf16Tiles;
   return ways & kGroupsPay ? kBf16Groups : kBf16Widened;
@@ -273,14 +273,13 @@ int32_t run_cut_packed(const void* cut, int64_t begin, int64_t end) noexcept {
   Cut& w = *static_cast<Cut*>(const_cast<void*>(cut));
   const int64_t parts = w.split.pieces * w.split.units;
   const int64_t tasks = w.split.tasks;
-  uint32_t seen = __atomic_load_n(&w.busy, __ATOMIC_RELAXED), bit;
+  uint32_t seen = atomic_load(&w.busy, kRelaxed), bit;
   do bit = ~seen & (seen + 1);
-  while (!__atomic_compare_exchange_n(&w.busy, &seen, seen | bit, true, __ATOMIC_ACQUIRE,
-                                      __ATOMIC_RELAXED));
-  char* panels = w.panels + __builtin_ctz(bit) * w.layout.bytes();
+  while (!atomic_compare_exchange_weak(&w.busy, &seen, seen | bit, kAcquire, kRelaxed));
+  char* panels = w.panels + trailing_zeros(bit) * w.layout.bytes();
   const int32_t status =
       run_parts(w, panels, matmul_piece(parts, tasks, begin), matmul_piece(parts, tasks, end));
-  __atomic_and_fetch(&w.busy, ~bit, __ATOMIC_RELEASE);
+  atomic_and_fetch(&w.busy, ~bit, kRelease);
   return status;
 }
 
@@ -329,7 +328,7 @@ int32_t run_then(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on) {
 
 void assume_bf16_products(int32_t products) noexcept {
   constexpr int32_t kWays[] = {0, kGroupsPay, kTilesPay};
-  __atomic_store_n(&bf16_ways, products < 0 ? -1 : kWays[products], __ATOMIC_RELAXED);
+  atomic_store(&bf16_ways, products < 0 ? -1 : kWays[products], kRelaxed);
 }
 
 void matmul_pick_provider(MatmulPlan* p, Isa isa) noexcept {

@@ -2,6 +2,8 @@
 
 #include "core/half.h"
 
+#include <string.h>
+
 namespace TT_NS {
 
 namespace {
@@ -10,10 +12,10 @@ constexpr int64_t kRun = 128;  // numbers added at a time
 
 template <class T> T load(const char* p) {
   T v;
-  __builtin_memcpy(&v, p, sizeof v);
+  memcpy(&v, p, sizeof v);
   return v;
 }
-template <class T> void store(char* p, T v) { __builtin_memcpy(p, &v, sizeof v); }
+template <class T> void store(char* p, T v) { memcpy(p, &v, sizeof v); }
 
 // total[i] is the sum of the i-th of n numbers over all pieces, which are `step` numbers apart.
 template <class T, class S>

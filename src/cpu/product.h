@@ -5,6 +5,8 @@
 #include "core/ctx.h"
 #include "core/dtype.h"
 
+#include <string.h>
+
 namespace TT_NS {
 
 // Memory of the running call; fails with TT_OOM.
@@ -35,7 +37,7 @@ template <class T> class Numbers {
     clear();
   }
   TT_NOINLINE ~Numbers() {}
-  void clear() { __builtin_memset(p_, 0, size_t(n_) * sizeof(T)); }
+  void clear() { memset(p_, 0, size_t(n_) * sizeof(T)); }
   T* get() const { return p_; }
 
  private:

@@ -62,17 +62,17 @@ constinit const VectorFunction kVectorFunctions[kNumVectorId] = {
 };
 
 bool sleef_open() noexcept {
-  int32_t state = __atomic_load_n(&g_state, __ATOMIC_ACQUIRE);
+  int32_t state = atomic_load(&g_state, kAcquire);
   if (TT_LIKELY(state)) return state == 1;
   Lock lock(g_mutex);
-  if (!g_state) __atomic_store_n(&g_state, open_library(), __ATOMIC_RELEASE);
+  if (!g_state) atomic_store(&g_state, open_library(), kRelease);
   return g_state == 1;
 }
 
 const void* sleef_function(VectorId id, Isa isa) noexcept { return g_function[id][isa]; }
 
 const char* sleef_state() noexcept {
-  const int32_t state = __atomic_load_n(&g_state, __ATOMIC_ACQUIRE);
+  const int32_t state = atomic_load(&g_state, kAcquire);
   if (!TT_SLEEF) return "off";
   if (state == 0) return "not loaded";
   return state == 1 ? "open" : "absent";

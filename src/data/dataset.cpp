@@ -38,7 +38,7 @@ static Ref<Dataset> new_dataset() {
 static void add_source(Dataset& d, Ref<Source> s) {
   const int64_t before = d.total();
   int64_t end;
-  if (__builtin_add_overflow(before, max<int64_t>(0, s->size), &end))
+  if (add_overflow(before, max<int64_t>(0, s->size), &end))
     fail_arg(TT_INVALID_ARG, "datasets", "the number of samples overflows");
   d.sources.reserve(d.sources.size() + 1);
   d.ends.push_back(end);

@@ -22,7 +22,7 @@ class Turn {
     l_.mutex.lock();
   }
   void tell() noexcept {
-    __atomic_fetch_add(&l_.changed, 1, __ATOMIC_RELEASE);
+    atomic_fetch_add(&l_.changed, 1, kRelease);
     os_wake(&l_.changed, INT32_MAX);
   }
 

@@ -5,7 +5,7 @@
 
 namespace TT_NS {
 
-TT_INLINE int top_bit(uint64_t keys) { return 63 - __builtin_clzll(keys | 1); }
+TT_INLINE int top_bit(uint64_t keys) { return 63 - leading_zeros(keys | 1); }
 
 // Keys that an argument contributes.
 TT_INLINE uint64_t keys_of(const Tensor& t) { return t.keys; }
@@ -48,10 +48,10 @@ extern Fallback fallbacks[kNumKeys];  // constinit; a mode sets its entry when i
 // Sets the handler of a mode, which is in use from now on.
 inline void use_mode(Key key, Fallback handler) {
   if constexpr (!kModes) fail_no_modes();
-  __atomic_store_n(&fallbacks[key], handler, __ATOMIC_RELAXED);
+  atomic_store(&fallbacks[key], handler, kRelaxed);
 }
 // Another thread may use the mode first, too, while this one reads.
-inline Fallback fallback_of(int key) { return __atomic_load_n(&fallbacks[key], __ATOMIC_RELAXED); }
+inline Fallback fallback_of(int key) { return atomic_load(&fallbacks[key], kRelaxed); }
 
 [[noreturn]] TT_COLD void fail_missing(Call c);
 

@@ -140,14 +140,14 @@ Ref<Group> split_group(Group& parent, int64_t color, int64_t key) {
   const TensorRef mine = new_tensor({&kFields, 1}, Dtype::kI64, kCpuDevice);
   const TensorRef all = new_tensor({sizes, 2}, Dtype::kI64, kCpuDevice);
   Connection* c = parent.connection.get();
-  *mine->as<Choice>() = {color, key, c ? __atomic_load_n(&c->last_channel, __ATOMIC_RELAXED) : 0};
+  *mine->as<Choice>() = {color, key, c ? atomic_load(&c->last_channel, kRelaxed) : 0};
   run_work(parent, Job{DistCall::kAllGather, ReduceOp::kSum, 0, 0, mine, all});
   const Choice* choices = all->as<Choice>();
   int64_t channel = 0;
   for (int32_t r = 0; r < parent.size; r++) channel = max(channel, choices[r].channel + 1);
   if (channel >= kMaxDistChannels)
     fail(TT_DISTRIBUTED, "a process can make at most {} groups", kMaxDistChannels - 1);
-  if (c) __atomic_store_n(&c->last_channel, int32_t(channel), __ATOMIC_RELAXED);
+  if (c) atomic_store(&c->last_channel, int32_t(channel), kRelaxed);
   if (color < 0) return {};
   Ref<Group> g = make_group(parent.connection, parent.timeout_ns);
   g->channel = int32_t(channel);
@@ -266,7 +266,7 @@ static void report(Work& w) noexcept {
 void wait_end(Work& w, int64_t timeout_ns) {
   const int64_t begin = os_now_ns();
   while (!is_settled(w)) {
-    const uint32_t seen = __atomic_load_n(&w.changed, __ATOMIC_ACQUIRE);
+    const uint32_t seen = atomic_load(&w.changed, kAcquire);
     if (is_settled(w)) break;
     const int64_t past = os_now_ns() - begin;
     if (timeout_ns >= 0 && past >= timeout_ns)
@@ -329,14 +329,14 @@ static void join_lanes(Group* g) noexcept {
 }
 
 static void wake(Lane& l) noexcept {
-  __atomic_fetch_add(&l.changed, 1, __ATOMIC_RELEASE);
+  atomic_fetch_add(&l.changed, 1, kRelease);
   os_wake(&l.changed, INT32_MAX);
 }
 
 // The next work of a lane; NULL: none is left, and the lane ends.
 static Work* next_work(Lane& l) noexcept {
   for (;;) {
-    const uint32_t seen = __atomic_load_n(&l.changed, __ATOMIC_ACQUIRE);
+    const uint32_t seen = atomic_load(&l.changed, kAcquire);
     {
       Lock lock(l.mutex);
       if (l.first && !l.busy) {
@@ -456,7 +456,7 @@ static void check_parts(const Tensor& whole, const char* whole_arg, const Tensor
   if (whole.dtype != part.dtype)
     fail_arg(TT_DTYPE, whole_arg, "{} is {}, {} is {}: must be equal", whole_arg, fmt(whole.dtype),
              part_arg, fmt(part.dtype));
-  if (__builtin_mul_overflow(part.numel, int64_t(size), &want) || whole.numel != want)
+  if (mul_overflow(part.numel, int64_t(size), &want) || whole.numel != want)
     fail_arg(TT_SHAPE, whole_arg,
              "{} is {}, {} is {}: must have {} times its elements, the size of the group",
              whole_arg, whole.sizes(), part_arg, part.sizes(), size);
@@ -532,7 +532,7 @@ static Ref<Work> new_work(Group& g, Job job) {
   w->refs = 1;
   w->job = std::move(job);
   w->source = w->job.root;
-  const bool of_hook = __atomic_load_n(&g.hook_ctx, __ATOMIC_RELAXED) == &ctx();
+  const bool of_hook = atomic_load(&g.hook_ctx, kRelaxed) == &ctx();
   if (of_hook && !w->job.run) w->job.run = g.hook_run;
   for (const Tensor* t : {w->job.input.get(), w->job.output.get()})
     if (t) w->bytes = max(w->bytes, t->numel * t->item_size());

@@ -93,8 +93,8 @@ constexpr int64_t kBlock = 16;  // elements: a fixed number, which the compiler 
 
 template <class Op, class E> void apply(void* into, const void* from, int64_t n) noexcept {
   using Stored = typename E::Stored;
-  auto* __restrict a = static_cast<Stored*>(into);
-  auto* __restrict b = static_cast<const Stored*>(from);
+  auto* TT_RESTRICT a = static_cast<Stored*>(into);
+  auto* TT_RESTRICT b = static_cast<const Stored*>(from);
   int64_t i = 0;
   for (; i + kBlock <= n; i += kBlock)
     for (int64_t k = 0; k < kBlock; k++)
@@ -148,8 +148,8 @@ template <class E> typename E::Value scaled(typename E::Value v, float by) {
 template <class E>
 void mean_elements(void* into, const void* from, int64_t n, int64_t divisor) noexcept {
   using Stored = typename E::Stored;
-  auto* __restrict a = static_cast<Stored*>(into);
-  auto* __restrict b = static_cast<const Stored*>(from);
+  auto* TT_RESTRICT a = static_cast<Stored*>(into);
+  auto* TT_RESTRICT b = static_cast<const Stored*>(from);
   const auto each = [=](auto finish) {
     const auto mean = [=](Stored x, Stored y) {
       return E::store(finish(Sum::of(E::load(x), E::load(y))));

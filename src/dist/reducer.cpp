@@ -212,9 +212,9 @@ struct HookCalls {
   Group& group;
   HookCalls(Reducer& r) : group(*r.group) {
     group.hook_run = r.run;
-    __atomic_store_n(&group.hook_ctx, &ctx(), __ATOMIC_RELAXED);
+    atomic_store(&group.hook_ctx, &ctx(), kRelaxed);
   }
-  ~HookCalls() { __atomic_store_n(&group.hook_ctx, nullptr, __ATOMIC_RELAXED); }
+  ~HookCalls() { atomic_store(&group.hook_ctx, nullptr, kRelaxed); }
 };
 
 tt_tensor* handle(const TensorRef& t) { return reinterpret_cast<tt_tensor*>(t.get()); }
@@ -280,7 +280,7 @@ void reset(Reducer& r) noexcept {
   r.launched = 0;
   for (Reducer::Parameter& p : r.parameters) p.ready = p.unused = false;
   for (Reducer::Bucket& b : r.buckets) b.missing = b.members.size();
-  __atomic_store_n(&r.runner, nullptr, __ATOMIC_RELEASE);
+  atomic_store(&r.runner, nullptr, kRelease);
 }
 
 void launch(Reducer& r, int64_t i) {
@@ -406,18 +406,17 @@ void drop_backward(void* user) noexcept {
 // The first gradient of a backward.
 void begin(Reducer& r) {
   const void* none = nullptr;
-  if (!__atomic_compare_exchange_n(&r.runner, &none, &ctx(), false, __ATOMIC_ACQ_REL,
-                                   __ATOMIC_ACQUIRE)) {
+  if (!atomic_compare_exchange(&r.runner, &none, &ctx(), kAcqRel, kAcquire)) {
     if (none == &ctx()) return;
     fail(TT_AUTOGRAD, "another thread is in a backward through this data-parallel module");
   }
   Ref<Reducer> kept = Ref<Reducer>::share(&r);
   try {
     settle(r);
-    r.run = __atomic_add_fetch(&r.group->last_run, 1, __ATOMIC_RELAXED);
+    r.run = atomic_add_fetch(&r.group->last_run, 1, kRelaxed);
     at_end_of_backward(end_backward, drop_backward, &r);
   } catch (...) {
-    __atomic_store_n(&r.runner, nullptr, __ATOMIC_RELEASE);
+    atomic_store(&r.runner, nullptr, kRelease);
     throw;
   }
   kept.leak();
@@ -550,15 +549,14 @@ void reduce_gradients(Reducer& r) {
   const MaskGuard no_grad(bit(kKeyAutograd));
   if (ctx().graph) fail_in_capture();
   const void* none = nullptr;
-  if (!__atomic_compare_exchange_n(&r.runner, &none, &ctx(), false, __ATOMIC_ACQ_REL,
-                                   __ATOMIC_ACQUIRE))
+  if (!atomic_compare_exchange(&r.runner, &none, &ctx(), kAcqRel, kAcquire))
     fail(TT_AUTOGRAD, "a backward through this data-parallel module is running");
   struct End {
     Ref<Reducer> reducer;
     ~End() { reset(*reducer); }
   } end{Ref<Reducer>::share(&r)};
   settle(r);
-  r.run = __atomic_add_fetch(&r.group->last_run, 1, __ATOMIC_RELAXED);
+  r.run = atomic_add_fetch(&r.group->last_run, 1, kRelaxed);
   for (Reducer::Parameter& p : r.parameters) {
     const TensorRef grad = grad_of(*p.leaf);
     if (!grad) continue;
@@ -574,7 +572,7 @@ void set_reducer_sync(Reducer& r, bool on) noexcept { r.sync = on; }
 
 void set_reducer_hook(Reducer& r, const ReducerHook& hook) {
   const MaskGuard no_grad(bit(kKeyAutograd));
-  if (__atomic_load_n(&r.runner, __ATOMIC_ACQUIRE))
+  if (atomic_load(&r.runner, kAcquire))
     fail(TT_AUTOGRAD, "a backward through this data-parallel module is running");
   const Ref<Reducer> kept = Ref<Reducer>::share(&r);
   settle(r);

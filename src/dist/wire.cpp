@@ -27,7 +27,7 @@ void fail_broken(Group& g, const char* text, bool abort) {
 }
 
 void tick(Work& w) noexcept {
-  __atomic_fetch_add(&w.changed, 1, __ATOMIC_RELEASE);
+  atomic_fetch_add(&w.changed, 1, kRelease);
   os_wake(&w.changed, INT32_MAX);
 }
 

@@ -221,8 +221,8 @@ int32_t register_ext(Runtime* rt, const ExtDef& def) {
   Ref<ExtDevice> ref = Ref<ExtDevice>::adopt(d);
   strncpy(d->name, def.name, kMaxExtName - 1);
   d->def.name = d->name;
-  __atomic_store_n(&ext_elements.copy, &copy_on_ext, __ATOMIC_RELAXED);
-  __atomic_store_n(&ext_elements.fill, &fill_on_ext, __ATOMIC_RELAXED);
+  atomic_store(&ext_elements.copy, &copy_on_ext, kRelaxed);
+  atomic_store(&ext_elements.fill, &fill_on_ext, kRelaxed);
   use_mode(kKeyExt, &ext_slot);
   Lock lock(*rt->mutex);
   if (find_ext_named(rt, def.name) >= 0)
@@ -232,7 +232,7 @@ int32_t register_ext(Runtime* rt, const ExtDef& def) {
   if (i == kMaxExt)
     fail(TT_DEVICE, "the runtime already has {} registered devices: that is the maximum", kMaxExt);
   d->index = i;
-  __atomic_store_n(&rt->ext[i], ref.leak(), __ATOMIC_RELEASE);
+  atomic_store(&rt->ext[i], ref.leak(), kRelease);
   return i;
 }
 

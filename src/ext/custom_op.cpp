@@ -30,7 +30,7 @@ struct CustomOp {
 };
 static CustomOp& op_of(const NodeType* type) {
   return *reinterpret_cast<CustomOp*>(reinterpret_cast<char*>(const_cast<NodeType*>(type)) -
-                                      __builtin_offsetof(CustomOp, node_type));
+                                      offsetof(CustomOp, node_type));
 }
 
 namespace {
@@ -206,7 +206,7 @@ void register_custom_op(Runtime* rt, const CustomOpDef& def,
                         const OpInfo* (*builtin)(const char* name)) {
   CustomOp* const op = make_custom_op(def);
   auto ref = Ref<OwnedOp>::adopt(&op->owned);
-  __atomic_store_n(&destroy_custom_ops, &destroy_list, __ATOMIC_RELAXED);
+  atomic_store(&destroy_custom_ops, &destroy_list, kRelaxed);
   Lock lock(*rt->mutex);
   if (builtin(op->schema.name) || find_locked(rt, op->schema.name))
     fail_arg(TT_INVALID_ARG, "schema", "the operator \"{}\" already exists", op->schema.name);

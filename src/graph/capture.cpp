@@ -44,7 +44,7 @@ Capture* of(const Ctx& c) {
 // position. Marks of other captures, and 0, are of storages from outside.
 int64_t new_mark() {
   static int64_t last = 0;
-  return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+  return atomic_add_fetch(&last, 1, kRelaxed);
 }
 
 // Runs f, a part of the recording. Returns false if that has failed and the capture is lenient.

@@ -136,7 +136,7 @@ void Rebuild::keep(int32_t value, const TensorRef& t) {
 // Numbers that nothing computes with, different for each draw.
 Rng next_numbers(Generator&, uint64_t) {
   static int64_t last = 0;
-  return {uint64_t(__atomic_add_fetch(&last, 1, __ATOMIC_RELAXED)) << 20, 0};
+  return {uint64_t(atomic_add_fetch(&last, 1, kRelaxed)) << 20, 0};
 }
 void Rebuild::add_draws_before(int32_t node) {
   for (; next_draw_ < g_.draws.size() && g_.draws[next_draw_].node <= node; next_draw_++) {

@@ -153,7 +153,7 @@ class Lowering : public GraphHooks {
 
 int64_t new_lowering() {
   static int64_t last = 0;
-  return -__atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);  // marks of captures are positive
+  return -atomic_add_fetch(&last, 1, kRelaxed);  // marks of captures are positive
 }
 
 Lowering::Lowering(const Graph& g, Plan& p, Layouts& layouts, bool final)

@@ -15,10 +15,10 @@ void release_tensor(void* user) { TensorRef::adopt(static_cast<Tensor*>(user)).r
 class Running {
  public:
   explicit Running(Plan& p) : p_(p) {
-    if (__atomic_exchange_n(&p.running, 1, __ATOMIC_ACQUIRE))
+    if (atomic_exchange(&p.running, 1, kAcquire))
       fail(TT_INVALID_ARG, "the plan is running on another thread: a plan runs once at a time");
   }
-  ~Running() { __atomic_store_n(&p_.running, 0, __ATOMIC_RELEASE); }
+  ~Running() { atomic_store(&p_.running, 0, kRelease); }
   Running(const Running&) = delete;
 
  private:
@@ -107,7 +107,7 @@ bool run_plan(Plan& p, int64_t ns) {
     }
   }
   if (TT_UNLIKELY(p.device)) p.device->end(p);
-  for (Storage* s : p.written) __atomic_fetch_add(&s->version, 1, __ATOMIC_RELAXED);
+  for (Storage* s : p.written) atomic_fetch_add(&s->version, 1, kRelaxed);
   return true;
 }
 

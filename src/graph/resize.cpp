@@ -30,7 +30,7 @@ bool DynamicDim::grows(int64_t va, int64_t vb, int64_t* times) const {
   int64_t change;
   *times = 0;
   if (va == vb) return true;
-  if (__builtin_sub_overflow(vb, va, &change) || change % (b - a)) return false;
+  if (sub_overflow(vb, va, &change) || change % (b - a)) return false;
   *times = change / (b - a);
   return true;
 }
@@ -132,9 +132,7 @@ class Resizing {
 void Resizing::add_count(int64_t a, int64_t b) {
   int64_t times, more, now;
   if (a == b || a <= 0 || b <= 0 || !dim_.grows(a, b, &times)) return;
-  if (__builtin_mul_overflow(times, size_ - dim_.a, &more) ||
-      __builtin_add_overflow(a, more, &now) || now <= 0)
-    return;
+  if (mul_overflow(times, size_ - dim_.a, &more) || add_overflow(a, more, &now) || now <= 0) return;
   for (const Count& c : counts_)
     if (c.a == a && c.b == b) return;
   counts_.push_back({a, b, now});
@@ -185,7 +183,7 @@ void Resizing::resize_draw(Graph& g, int64_t i) const {
 void Resizing::resize(int64_t& v, int64_t other) const {
   int64_t times, more;
   if (!dim_.grows(v, other, &times)) refuse("a number does not grow evenly with the size");
-  if (__builtin_mul_overflow(times, size_ - dim_.a, &more) || __builtin_add_overflow(v, more, &v))
+  if (mul_overflow(times, size_ - dim_.a, &more) || add_overflow(v, more, &v))
     refuse("a number is too large for that size");
 }
 void Resizing::resize(int64_t* list, int64_t n, Ints other) const {

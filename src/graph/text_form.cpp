@@ -4,6 +4,8 @@
 #include "core/shape.h"
 #include "graph/arg_check.h"
 
+#include <string.h>
+
 namespace TT_NS {
 
 static constexpr const char* kRoles[] = {"input", "state", "constant", "made"};
@@ -287,8 +289,7 @@ int64_t Reader::integer() {
   int64_t v = 0;
   for (; *p_ >= '0' && *p_ <= '9'; p_++) {
     const int64_t digit = negative ? '0' - *p_ : *p_ - '0';
-    if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, digit, &v))
-      bad("an integer is too large");
+    if (mul_overflow(v, 10, &v) || add_overflow(v, digit, &v)) bad("an integer is too large");
   }
   return v;
 }
@@ -377,7 +378,7 @@ void Reader::value() {
     bad("a value has more than 64 dimensions, or not one stride for each");
   int64_t bytes = item_size(v.dtype);
   for (const int64_t size : v.sizes)
-    if (__builtin_mul_overflow(bytes, max<int64_t>(size, 1), &bytes)) bad("a shape overflows");
+    if (mul_overflow(bytes, max<int64_t>(size, 1), &bytes)) bad("a shape overflows");
   need(' ');
   v.node = int32_t(between(-1, INT32_MAX - 1, "a node is out of range"));
   need(' ');

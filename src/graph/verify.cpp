@@ -42,11 +42,11 @@ void Verifier::check_value(int32_t i) const {
   for (int64_t d = 0; d < v.ndim(); d++) {
     int64_t reach;
     if (v.sizes[d] == 0) return;
-    if (__builtin_mul_overflow(v.sizes[d] - 1, v.strides[d], &reach) ||
-        __builtin_mul_overflow(reach, item_size(v.dtype), &reach))
+    if (mul_overflow(v.sizes[d] - 1, v.strides[d], &reach) ||
+        mul_overflow(reach, item_size(v.dtype), &reach))
       overflows();
     int64_t& bound = reach < 0 ? low : high;
-    if (__builtin_add_overflow(bound, reach, &bound)) overflows();
+    if (add_overflow(bound, reach, &bound)) overflows();
   }
   if (v.offset + low < 0 || v.offset > g_.storages[v.storage].bytes - high)
     fail(code_, "value {}: {} with strides {} at byte {} leaves its storage of {} bytes", i,

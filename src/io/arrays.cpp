@@ -56,7 +56,7 @@ int64_t array_bytes(const Bytes& b, Ints sizes, Dtype dtype, int64_t at) {
   bool fits = true;
   bool empty = false;
   for (int64_t s : sizes) {
-    fits = fits && s >= 0 && !__builtin_mul_overflow(bytes, s ? s : 1, &bytes);
+    fits = fits && s >= 0 && !mul_overflow(bytes, s ? s : 1, &bytes);
     empty |= s == 0;
   }
   if (!fits || bytes > (int64_t(1) << 58)) b.bad(at, "the sizes of the array overflow");
@@ -134,7 +134,7 @@ int64_t NpyHeader::integer() {
   int64_t v = 0;
   if (peek() < '0' || peek() > '9') bad("expected a size");
   for (; at_ < data && b_.data[at_] >= '0' && b_.data[at_] <= '9'; at_++)
-    if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, b_.data[at_] - '0', &v))
+    if (mul_overflow(v, 10, &v) || add_overflow(v, b_.data[at_] - '0', &v))
       bad("the sizes of the array overflow");
   return v;
 }
@@ -300,8 +300,7 @@ int64_t Csv::integer(Span<const char> field) const {
   for (; i < field.n; i++) {
     if (field[i] < '0' || field[i] > '9') bad("it is no integer");
     const int64_t digit = negative ? '0' - field[i] : field[i] - '0';
-    if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, digit, &v))
-      bad("it is no integer of 64 bits");
+    if (mul_overflow(v, 10, &v) || add_overflow(v, digit, &v)) bad("it is no integer of 64 bits");
   }
   const bool wraps = negative && o_.dtype == Dtype::kU8;
   if (wraps || !fits(Scalar(v), o_.dtype)) bad("it does not fit the dtype");

@@ -7,6 +7,8 @@
 #include "io/safetensors.h"
 #include "io/torch/sort.h"
 
+#include <string.h>
+
 namespace TT_NS {
 
 namespace {
@@ -245,7 +247,7 @@ void GgufReader::place(const GgmlType& type, const uint64_t* dims, uint32_t ndim
     const uint64_t blocks = d ? dims[d] : first / uint64_t(type.items);
     empty |= blocks == 0;
     if (blocks > uint64_t(INT64_MAX) ||
-        __builtin_mul_overflow(bytes, int64_t(max<uint64_t>(1, blocks)), &bytes))
+        mul_overflow(bytes, int64_t(max<uint64_t>(1, blocks)), &bytes))
       bad(at, "the sizes of a tensor overflow");
   }
   for (uint32_t d = ndim; d-- > 0;) {
@@ -254,7 +256,7 @@ void GgufReader::place(const GgmlType& type, const uint64_t* dims, uint32_t ndim
     f_.header.sizes.push_back(packed_row ? row : int64_t(dims[d]));
   }
   t.begin = end_;
-  if (__builtin_add_overflow(end_, empty ? 0 : bytes, &t.end)) bad(at, "the tensors overflow");
+  if (add_overflow(end_, empty ? 0 : bytes, &t.end)) bad(at, "the tensors overflow");
   if (t.end > size_) bad(at, "a tensor ends behind the file");
   end_ = round_up(t.end, int64_t(alignment_));
   f_.header.tensors.push_back(t);

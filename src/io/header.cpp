@@ -57,7 +57,7 @@ class Parser : JsonReader {
     const char* at = p_;
     int64_t v = 0;
     for (; p_ < end_ && *p_ >= '0' && *p_ <= '9'; p_++)
-      if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *p_ - '0', &v))
+      if (mul_overflow(v, 10, &v) || add_overflow(v, *p_ - '0', &v))
         bad(at, "the integer is too large");
     if (*at == '0' && p_ - at > 1) bad(at, "integer with a leading 0");
     return v;
@@ -115,7 +115,7 @@ class Parser : JsonReader {
   void check_bytes(const FileTensor& t) {
     int64_t bytes = item_size(t.dtype);
     for (int64_t d = 0; d < t.ndim; d++)
-      if (__builtin_mul_overflow(bytes, out_.sizes[t.shape + d], &bytes))
+      if (mul_overflow(bytes, out_.sizes[t.shape + d], &bytes))
         bad_tensor(t, "its shape overflows");
     if (t.begin > t.end) bad_tensor(t, "data_offsets run backwards");
     if (t.end > data_bytes_) bad_tensor(t, "data_offsets are past the end of the file");

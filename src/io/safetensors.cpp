@@ -199,7 +199,7 @@ Chars header_of(Span<const char* const> names, Span<const Tensor* const> tensors
     put(h, "],\"data_offsets\":[");
     put(h, at);
     h.push_back(',');
-    if (__builtin_add_overflow(at, t.numel * t.item_size(), &at))
+    if (add_overflow(at, t.numel * t.item_size(), &at))
       fail_arg(TT_INVALID_ARG, "tensors", "the tensors exceed the maximum size of a file");
     put(h, at);
     put(h, "]}");

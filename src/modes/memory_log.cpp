@@ -33,7 +33,7 @@ static void release_watched(Storage* s) noexcept {
     log->watched--;
     record(*log, -s->bytes, 0, nullptr);
   }
-  __atomic_load_n(&storage_released, __ATOMIC_RELAXED)(*log, s->bytes);
+  atomic_load(&storage_released, kRelaxed)(*log, s->bytes);
   if (!s->embedded) mem_free(s->data, size_t(s->bytes));
   Ref<MemoryLog>::adopt(log).reset();
 }

@@ -322,7 +322,7 @@ void profiler_start(Ctx& c, const ProfilerOptions& options) {
   p->clock.start();
   if (options.events) p->ring.open(options.capacity);
   if (options.memory) {
-    __atomic_store_n(&storage_released, &released, __ATOMIC_RELAXED);
+    atomic_store(&storage_released, &released, kRelaxed);
     memory_log_open(*p->memory, options.capacity, p->clock);
   }
   p->options = options;

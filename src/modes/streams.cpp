@@ -28,8 +28,7 @@ DeviceStream& stream_of(const Tensor& t) {
 
 // From now on, whoever uses the tensor comes through this mode.
 void mark_tensor(Tensor& t) noexcept {
-  if (__atomic_load_n(&t.storage->users, __ATOMIC_RELAXED) >> kWriterShift)
-    t.keys |= bit(kKeyStream);
+  if (atomic_load(&t.storage->users, kRelaxed) >> kWriterShift) t.keys |= bit(kKeyStream);
 }
 
 // What was started on the memory is noted, also if the call fails.

@@ -225,7 +225,7 @@ struct RunningLevel : VmapLevel {
   RunningLevel(const RunningLevel&) = delete;
   static int64_t new_id() {
     static int64_t last = 0;
-    return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+    return atomic_add_fetch(&last, 1, kRelaxed);
   }
 };
 

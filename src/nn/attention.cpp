@@ -10,7 +10,7 @@ namespace {
 enum Slots { kInWeight, kQueryWeight, kKeyWeight, kValueWeight, kInBias, kBiasK, kBiasV };
 
 double xavier_bound(int64_t fan_in, int64_t fan_out) {
-  return __builtin_sqrt(6.0 / (double(fan_in) + double(fan_out)));
+  return libm::sqrt(6.0 / (double(fan_in) + double(fan_out)));
 }
 
 // Returns rows [which * n, (which + 1) * n) of t.
@@ -61,8 +61,7 @@ TensorRef with_row(const Tensor& t, const Tensor& row) {
 TensorRef additive(const Tensor& mask, Dtype dtype) {
   if (mask.dtype != Dtype::kBool) return op::to(mask, dtype);
   MaskGuard no_grad(bit(kKeyAutograd));
-  return op::masked_fill(*op::zeros(mask.sizes(), dtype, mask.device), mask,
-                         Scalar(-__builtin_inf()));
+  return op::masked_fill(*op::zeros(mask.sizes(), dtype, mask.device), mask, Scalar(-kInf));
 }
 // Appends a column that masks nothing.
 TensorRef with_column(const Tensor& mask) {
@@ -143,7 +142,7 @@ void build(Module& m, const MultiheadAttentionArgs& a) {
     fail_arg(TT_INVALID_ARG, "embed_dim", "embed_dim is {}: must be a multiple of num_heads {}", e,
              a.num_heads);
   int64_t three;
-  if (__builtin_mul_overflow(e, 3, &three))
+  if (mul_overflow(e, 3, &three))
     fail_arg(TT_INVALID_ARG, "embed_dim", "embed_dim is {}: 3 * embed_dim overflows", e);
   const int64_t all[2] = {three, e};
   checked_numel(all, place.dtype, "embed_dim");
@@ -168,7 +167,7 @@ void build(Module& m, const MultiheadAttentionArgs& a) {
   if (!a.add_bias_kv) return;
   const int64_t row[3] = {1, 1, e};
   for (int64_t i : {kBiasK, kBiasV})
-    m.slots[i].tensor = normal_parameter(place, row, __builtin_sqrt(1.0 / double(e)), "embed_dim");
+    m.slots[i].tensor = normal_parameter(place, row, libm::sqrt(1.0 / double(e)), "embed_dim");
 }
 
 bool is_attention(const Module& m) {
@@ -217,7 +216,7 @@ TensorPair attend(Module& m, const AttentionCall& given) {
   TensorRef weights, out;
   if (call.need_weights) {
     TensorRef scores =
-        op::matmul(*op::mul(*qh, Scalar(1 / __builtin_sqrt(double(a.embed_dim / heads)))),
+        op::matmul(*op::mul(*qh, Scalar(1 / libm::sqrt(double(a.embed_dim / heads)))),
                    *op::transpose(*kh, -2, -1));
     if (mask) scores = op::add(*scores, *mask);
     weights = op::softmax(*scores, -1);

@@ -172,7 +172,7 @@ bool fits_but_sizes(const CompiledRecord& r, TensorSpan inputs) {
 // ---- running without a record ----
 
 TensorList run_function(Compiled& f, TensorSpan inputs) {
-  __atomic_fetch_add(&f.n_runs, 1, __ATOMIC_RELAXED);
+  atomic_fetch_add(&f.n_runs, 1, kRelaxed);
   return call_function(f.fn, f.user, inputs);
 }
 TensorList run_unrecorded(Compiled& f, TensorSpan inputs, const char* reason) {
@@ -491,7 +491,7 @@ TensorList replay(Compiled& f, const CompiledRecord& r, TensorSpan inputs, int64
     fail_arg(TT_BUFFER_TOO_SMALL, "outs", "outs has room for {}, there are {}", cap, n);
   }
   const MaskGuard no_grad(bit(kKeyAutograd));
-  __atomic_fetch_add(&f.n_replays, 1, __ATOMIC_RELAXED);
+  atomic_fetch_add(&f.n_replays, 1, kRelaxed);
   TensorList outs;
   outs.reserve(n);
   for (const OutRule& rule : r.outs) outs.push_back(new_out(r, rule, inputs));
@@ -522,9 +522,9 @@ void free_record(CompiledRecord* r) noexcept {
 // The right to use the records.
 class Use {
  public:
-  explicit Use(Compiled& f) : f_(f), mine(!__atomic_exchange_n(&f.busy, 1, __ATOMIC_ACQUIRE)) {}
+  explicit Use(Compiled& f) : f_(f), mine(!atomic_exchange(&f.busy, 1, kAcquire)) {}
   ~Use() {
-    if (mine) __atomic_store_n(&f_.busy, 0, __ATOMIC_RELEASE);
+    if (mine) atomic_store(&f_.busy, 0, kRelease);
   }
   Use(const Use&) = delete;
 

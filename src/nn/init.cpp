@@ -98,7 +98,7 @@ TensorRef normal_parameter(Place p, Ints shape, double std, const char* arg) {
 double fan_in_bound(Ints shape) {
   double fan_in = 1;
   for (int64_t i = 1; i < shape.n; i++) fan_in *= double(shape[i]);
-  return fan_in > 0 ? 1 / __builtin_sqrt(fan_in) : 0;
+  return fan_in > 0 ? 1 / libm::sqrt(fan_in) : 0;
 }
 
 }  // namespace TT_NS

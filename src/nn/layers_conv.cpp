@@ -58,8 +58,8 @@ template <class A> void build_transposed(Module& m, const A& a) {
 template <class A> void padding_of(const A& a, Shape& before, Shape& after) {
   for (int64_t i = 0; i < a.kernel_size.size(); i++) {
     int64_t total = 0;
-    if (a.auto_padding == kSame && (__builtin_sub_overflow(a.kernel_size[i], 1, &total) ||
-                                    __builtin_mul_overflow(total, a.dilation[i], &total)))
+    if (a.auto_padding == kSame &&
+        (sub_overflow(a.kernel_size[i], 1, &total) || mul_overflow(total, a.dilation[i], &total)))
       fail_arg(TT_INVALID_ARG, "dilation", "dilation is {}: the window overflows",
                Ints(a.dilation));
     const bool by_numbers = a.auto_padding == kByNumbers;

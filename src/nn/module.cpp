@@ -2,10 +2,12 @@
 
 #include "base/pointer_map.h"
 
+#include <string.h>
+
 namespace TT_NS {
 
 static void count_parent(Module& child, int32_t change) noexcept {
-  __atomic_fetch_add(&child.parents, change, __ATOMIC_RELAXED);
+  atomic_fetch_add(&child.parents, change, kRelaxed);
 }
 
 Module::Module(const ModuleType* t) noexcept : tag(kTagModule), type(t) {}
@@ -70,7 +72,7 @@ void set_slot(Module& m, const char* name, const Tensor* t, bool is_buffer, bool
 
 bool reaches(Module& from, const Module& to) {
   if (&from == &to) return true;
-  if (!__atomic_load_n(&to.parents, __ATOMIC_RELAXED)) return false;
+  if (!atomic_load(&to.parents, kRelaxed)) return false;
   PointerMap seen;
   SmallVec<Module*, 16> todo;
   for (todo.push_back(&from); !todo.empty();) {

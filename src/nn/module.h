@@ -67,10 +67,10 @@ struct Module {
 class ModuleKeepAlive {
  public:
   explicit ModuleKeepAlive(Module& m) : module_(ModuleRef::share(&m)) {
-    __atomic_fetch_add(&m.kept, 1, __ATOMIC_RELAXED);
+    atomic_fetch_add(&m.kept, 1, kRelaxed);
   }
   ~ModuleKeepAlive() {
-    if (__atomic_sub_fetch(&module_->kept, 1, __ATOMIC_RELAXED)) return;
+    if (atomic_sub_fetch(&module_->kept, 1, kRelaxed)) return;
     if (module_->frozen) return;  // nothing is removed, and other threads may be here
     const TensorList gone =
         std::move(module_->removed_tensors);  // destructors may call the application

@@ -46,8 +46,7 @@ void check_sizes(const NetworkSizes& n) {
     fail_arg(TT_INVALID_ARG, "proj_size", "proj_size is {}: must be in [0, hidden_size {})", n.proj,
              n.hidden);
   int64_t rows, width;
-  if (__builtin_mul_overflow(n.hidden, n.gates, &rows) ||
-      __builtin_mul_overflow(n.state(), n.directions(), &width))
+  if (mul_overflow(n.hidden, n.gates, &rows) || mul_overflow(n.state(), n.directions(), &width))
     fail_arg(TT_INVALID_ARG, "hidden_size", "hidden_size is {}: {} * hidden_size overflows",
              n.hidden, n.gates);
 }
@@ -55,7 +54,7 @@ void check_sizes(const NetworkSizes& n) {
 void build_network(Module& m, const NetworkSizes& n, Dtype dtype, Opt<Device> device) {
   const Place place(dtype, device);
   check_sizes(n);
-  const double bound = 1 / __builtin_sqrt(double(n.hidden));
+  const double bound = 1 / libm::sqrt(double(n.hidden));
   const int64_t rows = n.gates * n.hidden;
   Text name;
   auto add = [&](const char* what, int64_t layer, bool reverse, Ints shape) {
@@ -189,10 +188,10 @@ void build_cell(Module& m, int64_t input, int64_t hidden, int64_t gates, bool bi
   check_size(input, "input_size");
   check_positive(hidden, "hidden_size");
   int64_t rows;
-  if (__builtin_mul_overflow(hidden, gates, &rows))
+  if (mul_overflow(hidden, gates, &rows))
     fail_arg(TT_INVALID_ARG, "hidden_size", "hidden_size is {}: {} * hidden_size overflows", hidden,
              gates);
-  const double bound = 1 / __builtin_sqrt(double(hidden));
+  const double bound = 1 / libm::sqrt(double(hidden));
   const int64_t w_ih[2] = {rows, input};
   const int64_t w_hh[2] = {rows, hidden};
   m.slots[kWeightIh].tensor = uniform_parameter(place, w_ih, bound, "hidden_size");

@@ -73,7 +73,7 @@ template <class A> void check_args(const A& a) {
     fail_arg(TT_INVALID_ARG, "d_model", "d_model is {}: must be a multiple of nhead {}", a.d_model,
              a.nhead);
   int64_t rows;  // of the weight that projects queries, keys and values
-  if (__builtin_mul_overflow(a.d_model, 3, &rows))
+  if (mul_overflow(a.d_model, 3, &rows))
     fail_arg(TT_INVALID_ARG, "d_model", "d_model is {}: 3 * d_model overflows", a.d_model);
   const int64_t projection[2] = {rows, a.d_model};
   checked_numel(projection, place.dtype, "d_model");

@@ -12,7 +12,7 @@ TensorRef view_as_real(Call, const Tensor& self) {
   Shape sizes(self.sizes());
   Shape strides(self.strides());
   for (int64_t& s : strides)  // overflows only in a tensor without elements
-    if (__builtin_mul_overflow(s, 2, &s)) s = kMaxIdleStride;
+    if (mul_overflow(s, 2, &s)) s = kMaxIdleStride;
   sizes.push_back(2);
   strides.push_back(1);
   checked_numel(sizes, real_of(self.dtype), "result");

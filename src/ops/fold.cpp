@@ -35,10 +35,9 @@ struct Windows {
     for (int d = 0; d < 2; d++) {
       int64_t span, border;
       image[d] = size[d];
-      if (__builtin_mul_overflow(pad.v[d], 2, &border) ||
-          __builtin_add_overflow(size[d], border, &padded[d]))
+      if (mul_overflow(pad.v[d], 2, &border) || add_overflow(size[d], border, &padded[d]))
         fail_arg(TT_INVALID_ARG, "padding", "padding is {}: the padded size overflows", pad.v[d]);
-      if (__builtin_mul_overflow(kernel.v[d] - 1, dilation.v[d], &span) || span >= padded[d])
+      if (mul_overflow(kernel.v[d] - 1, dilation.v[d], &span) || span >= padded[d])
         fail_arg(TT_SHAPE, "kernel_size",
                  "a window of {} elements with dilation {} does not fit into {} with padding {}",
                  kernel.v[d], dilation.v[d], size[d], pad.v[d]);
@@ -130,14 +129,13 @@ TensorRef col2im(Call, const Tensor& self, Ints output_size, Ints kernel_size, I
   bool good = self.ndim == 2 || self.ndim == 3;
   for (int64_t d = 1; good && d <= 2; d++) good = self.size(-d) > 0;
   int64_t elements;
-  if (!good || __builtin_mul_overflow(w.kernel.v[0], w.kernel.v[1], &elements) ||
-      self.size(-2) % elements)
+  if (!good || mul_overflow(w.kernel.v[0], w.kernel.v[1], &elements) || self.size(-2) % elements)
     fail_arg(TT_SHAPE, "self",
              "self is {}: must be (C * kernel, L) or (N, C * kernel, L) with kernel {} x {}, and "
              "only N may be 0",
              self.sizes(), w.kernel.v[0], w.kernel.v[1]);
   int64_t windows;
-  if (__builtin_mul_overflow(w.count[0], w.count[1], &windows) || self.size(-1) != windows)
+  if (mul_overflow(w.count[0], w.count[1], &windows) || self.size(-1) != windows)
     fail_arg(TT_SHAPE, "self", "self is {}: the last size must be {} x {}, the number of windows",
              self.sizes(), w.count[0], w.count[1]);
   const int64_t n = self.ndim == 3 ? self.size(0) : 1;

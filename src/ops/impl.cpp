@@ -35,7 +35,7 @@ void check_fits(const Scalar& value, Dtype d, const char* arg) {
 }
 
 bool needs_gradient(const Tensor& t) {
-  return (t.flags & kRequiresGrad) || __atomic_load_n(&t.grad_fn, __ATOMIC_RELAXED);
+  return (t.flags & kRequiresGrad) || atomic_load(&t.grad_fn, kRelaxed);
 }
 bool shares_elements(const Tensor& t) {
   return !t.dense() && may_overlap_self(t.sizes(), t.strides());
@@ -61,7 +61,7 @@ static TT_NOINLINE TensorRef make_untracked(const Tensor& src, Ints sizes, Ints 
                                             Dtype dtype) {
   TensorRef v = new_alias(src, sizes, strides, data, dtype);
   if (!(src.keys & bit(kKeyAutograd))) return v;
-  const Tensor* base = __atomic_load_n(&src.base, __ATOMIC_RELAXED);
+  const Tensor* base = atomic_load(&src.base, kRelaxed);
   if ((src.flags & kUntrackedView) || has_history(&src) || has_history(base)) {
     v->flags |= kUntrackedView;
     v->keys |= bit(kKeyAutograd);
@@ -71,8 +71,8 @@ static TT_NOINLINE TensorRef make_untracked(const Tensor& src, Ints sizes, Ints 
 
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype) {
   if (ctx().exclude & bit(kKeyAutograd)) return make_untracked(src, sizes, strides, data, dtype);
-  if (TT_UNLIKELY(!__atomic_load_n(&op_of_views, __ATOMIC_RELAXED)))
-    __atomic_store_n(&op_of_views, &op_as_strided, __ATOMIC_RELAXED);
+  if (TT_UNLIKELY(!atomic_load(&op_of_views, kRelaxed)))
+    atomic_store(&op_of_views, &op_as_strided, kRelaxed);
   TensorRef v = new_view(src, sizes, strides, data, dtype, src.base ? *src.base : src);
   v->keys |= bit(kKeyAutograd);
   v->view_version = v->version();

@@ -73,7 +73,7 @@ TensorRef upsample2d_backward(Call, const Tensor& grad, Ints image, Ints size, i
 // Keys' kernel with a = -3/4.
 static double cubic(double x) {
   const double a = -0.75;
-  x = __builtin_fabs(x);
+  x = libm::fabs(x);
   if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
   if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
   return 0;
@@ -93,12 +93,12 @@ static TensorRef near_weights(int64_t in, int64_t out, double scale, bool bicubi
   for (int64_t o = 0; o < out; o++) {
     double at = align ? scale * double(o) : scale * (double(o) + 0.5) - 0.5;
     if (!bicubic && at < 0) at = 0;
-    const double low = __builtin_floor(at);
+    const double low = libm::floor(at);
     for (int64_t k = bicubic ? -1 : 0; k < (bicubic ? 3 : 2); k++) {
       const int64_t i = int64_t(low) + k;
       const int64_t inside = clamp<int64_t>(i, 0, in - 1);
       const double distance = at - double(i);
-      w->as<double>()[o * in + inside] += bicubic ? cubic(distance) : 1 - __builtin_fabs(distance);
+      w->as<double>()[o * in + inside] += bicubic ? cubic(distance) : 1 - libm::fabs(distance);
     }
   }
   return w;
@@ -106,7 +106,7 @@ static TensorRef near_weights(int64_t in, int64_t out, double scale, bool bicubi
 // The filters of antialiasing, which are those of PIL: a triangle, and Keys' kernel with a = -1/2.
 static double smooth_filter(double x, bool bicubic) {
   const double a = -0.5;
-  x = __builtin_fabs(x);
+  x = libm::fabs(x);
   if (!bicubic) return x < 1 ? 1 - x : 0;
   if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
   if (x < 2) return ((x - 5) * x + 8) * x * a - 4 * a;
@@ -142,10 +142,9 @@ static void round_weights(const Tensor& w) {
   double largest = 0;
   for (int64_t i = 0; i < w.numel; i++) largest = x[i] > largest ? x[i] : largest;
   double unit = 1;
-  for (int bits = 0; bits < 22 && __builtin_floor(2 * unit * largest + 0.5) < 0x1p15; bits++)
-    unit *= 2;
+  for (int bits = 0; bits < 22 && libm::floor(2 * unit * largest + 0.5) < 0x1p15; bits++) unit *= 2;
   for (int64_t i = 0; i < w.numel; i++)
-    x[i] = double(int64_t(x[i] * unit + __builtin_copysign(0.5, x[i]))) / unit;
+    x[i] = double(int64_t(x[i] * unit + libm::copysign(0.5, x[i]))) / unit;
 }
 struct Filter {
   bool bicubic, antialias, align;
@@ -179,7 +178,7 @@ struct Target {
 };
 
 static int64_t scaled_size(int64_t size, double factor, const char* arg, double min_size) {
-  const double n = __builtin_floor(double(size) * factor);
+  const double n = libm::floor(double(size) * factor);
   if (!(n >= min_size && n < 0x1p31))
     fail_arg(TT_INVALID_ARG, arg, "{} is {}: size {} would become {}: must be in [{}, 2^31 - 1]",
              arg, factor, size, n, min_size);

@@ -247,8 +247,7 @@ int64_t Reader::integer(int64_t low, int64_t high) {
   for (int64_t i = negative; i < digits.n; i++) {
     const char c = digits[i];
     if (c < '0' || c > '9') bad("expected an integer");
-    if (__builtin_mul_overflow(v, 10, &v) ||
-        __builtin_add_overflow(v, negative ? '0' - c : c - '0', &v))
+    if (mul_overflow(v, 10, &v) || add_overflow(v, negative ? '0' - c : c - '0', &v))
       bad("an integer is too large");
   }
   if (v < low || v > high) bad("a position or count is out of range");
@@ -290,7 +289,7 @@ void Reader::optimizer() {
   o->tag = kTagOptimizer;
   o->refs = 1;
   o->cls = cls;
-  o->first_state = __builtin_nan("");
+  o->first_state = kNan;
   optimizers_.push_back(OptimizerRef::adopt(o));
   for (int64_t i = 0; i < cls->values.n; i++) o->standard[i] = cls->values[i].standard;
   o->params.resize(params);

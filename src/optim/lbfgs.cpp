@@ -192,7 +192,7 @@ bool set_part(const Optimizer& o, LbfgsState& s, const char* name, const Tensor*
   const int64_t inverse = index_in(name, "ro.");
   if (inverse >= 0) {
     const double number = value ? number_in(*value, name) : 0;
-    set_item(s.inverses, inverse, value != nullptr, number, __builtin_nan(""));
+    set_item(s.inverses, inverse, value != nullptr, number, kNan);
     return true;
   }
   if (change < 0 && step < 0) return false;

@@ -69,7 +69,7 @@ void add_param_group(Optimizer& o, TensorSpan params) {
   o.items.reserve(o.params.size() + params.n);
   ParamGroup g = {o.params.size(), o.params.size() + params.n, {}, {}};
   for (int k = 0; k < kMaxValues; k++) g.value[k] = o.standard[k];
-  for (double& x : g.extra) x = __builtin_nan("");
+  for (double& x : g.extra) x = kNan;
   o.groups.push_back(g);  // nothing fails after this
   for (ParamSlot& s : fresh) o.params.push_back(std::move(s));
 }
@@ -211,7 +211,7 @@ void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor
   if (is_step(o, name) || n >= 0) {
     if (value && value->numel != 1)
       fail_arg(TT_SHAPE, "value", "{} has shape {}: must have one element", name, value->sizes());
-    const double absent = n < 0 ? -1 : __builtin_nan("");
+    const double absent = n < 0 ? -1 : kNan;
     const double number = value ? read_scalar(*value).real() : absent;
     if (value && n < 0) check_step(number);
     (n < 0 ? o.params[param].step : o.params[param].number[n]) = number;

@@ -23,7 +23,7 @@ struct ParamSlot {
   TensorRef state[kOptimStates];
   double step = -1;    // number of steps taken; -1: none, or the class does not count them
   uint32_t fresh = 0;  // bit k: state k has no values before the next step (a capture made it)
-  double number[kOptimNumbers] = {__builtin_nan(""), __builtin_nan("")};  // nan: absent
+  double number[kOptimNumbers] = {kNan, kNan};  // nan: absent
 };
 struct ParamGroup {
   int64_t begin, end;        // of its parameters

@@ -20,7 +20,7 @@ inline void check_beta(double v, int64_t i) {
 }
 
 template <class Args>
-OptimizerRef make(const OptimClass& cls, const Args& a, double first_state = __builtin_nan("")) {
+OptimizerRef make(const OptimClass& cls, const Args& a, double first_state = kNan) {
   static_assert(sizeof(Optimizer) <= kSmallMax);
   auto* o = new (mem_alloc(sizeof(Optimizer))) Optimizer;
   o->tag = kTagOptimizer;

@@ -16,7 +16,7 @@ SchedulerRef make_chained(Span<Scheduler* const> parts);
 constexpr int64_t kMaxCount = int64_t(1) << 53;
 constexpr double kPi = 3.14159265358979323846;
 
-static Rate only_lr(double lr) { return {lr, __builtin_nan("")}; }
+static Rate only_lr(double lr) { return {lr, kNan}; }
 
 // ---- step, multi-step, exponential ----
 
@@ -141,8 +141,7 @@ static Rate one_cycle_next(Scheduler& s, int64_t e, int64_t group, double, doubl
          s.count[0], s.real[0]);
   const double pct = (at - p.begin) / (p.end - p.begin);
   return {anneal(flags, p.lr[0], p.lr[1], pct),
-          flags & kCycleMomentum ? anneal(flags, p.momentum[0], p.momentum[1], pct)
-                                 : __builtin_nan("")};
+          flags & kCycleMomentum ? anneal(flags, p.momentum[0], p.momentum[1], pct) : kNan};
 }
 static constinit const SchedulerClass kOneCycle = {"OneCycleLR", one_cycle_next, nullptr};
 

@@ -28,10 +28,10 @@ inline int64_t build_int8(Int8Plan* p, int64_t m, int64_t n, int64_t k, bool amx
   const int64_t panels = int8_panels(*p);
   const int64_t blocks = int8_blocks(*p);
   int64_t units, of_a, of_b, bytes;
-  if (__builtin_mul_overflow(panels, blocks, &units) ||
-      __builtin_mul_overflow(int8_packed_rows(*p), p->quads * 4 + 4, &of_a) ||
-      __builtin_mul_overflow(panels * kInt8Panel, p->quads * 4 + 4, &of_b) ||
-      __builtin_add_overflow(of_a, of_b, &bytes))
+  if (mul_overflow(panels, blocks, &units) ||
+      mul_overflow(int8_packed_rows(*p), p->quads * 4 + 4, &of_a) ||
+      mul_overflow(panels * kInt8Panel, p->quads * 4 + 4, &of_b) ||
+      add_overflow(of_a, of_b, &bytes))
     return -1;
   one_stage(&p->run, panels + blocks, 1);
   p->run.n = 2;

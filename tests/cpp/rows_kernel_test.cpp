@@ -23,8 +23,6 @@ using namespace kernel_test;
 
 namespace {
 
-const double kNan = std::numeric_limits<double>::quiet_NaN();
-const double kInf = std::numeric_limits<double>::infinity();
 const int32_t kFloats[] = {TT_F16, TT_BF16, TT_F32, TT_F64};
 
 // Runs a kernel on every ISA and split; out must be bit-equal for every split and near `want`

@@ -10,7 +10,7 @@ using namespace TT_NS::test;
 
 namespace {
 
-enum Kind { kAny, kRankOne, kZero, kNan };
+enum Kind { kAny, kRankOne, kZero, kWithNan };
 struct Case {
   const char* name;
   int64_t batch, m, n;
@@ -24,7 +24,7 @@ constexpr Case kCases[] = {
     {"rank one", 1, 6, 4, false, kRankOne},
     {"complex rank one", 1, 5, 3, true, kRankOne},
     {"zeros", 1, 3, 2, false, kZero},
-    {"nan", 1, 3, 2, false, kNan},
+    {"nan", 1, 3, 2, false, kWithNan},
 };
 
 struct Number {
@@ -61,7 +61,7 @@ void test_case(const Case& t) {
     a[i] = t.kind == kZero ? 0 : numbers.whole(-9, 9) / 4.0;
     if (t.kind == kRankOne && i >= size_t(t.m * parts)) a[i] = a[i % size_t(t.m * parts)] * column;
   }
-  if (t.kind == kNan) a[1] = NAN;
+  if (t.kind == kWithNan) a[1] = NAN;
   std::vector<double> w, v(size_t(t.batch * t.n * t.n * parts)), s(size_t(t.batch * t.n));
   SvdPlan p = {};
   one_stage(&p.run, t.batch, 1);
@@ -76,7 +76,7 @@ void test_case(const Case& t) {
     p.w = w.data();
     run(t.name, cuda::svd, nullptr, &p);
   });
-  if (t.kind == kNan) return check(isnan(s[0]) && isnan(w[0]) && isnan(v[3]), t.name, 0);
+  if (t.kind == kWithNan) return check(isnan(s[0]) && isnan(w[0]) && isnan(v[3]), t.name, 0);
   for (int64_t b = 0; b < t.batch; b++) {
     const double* u = &w[size_t(b * t.n * t.m * parts)];
     const double* x = &v[size_t(b * t.n * t.n * parts)];

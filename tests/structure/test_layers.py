@@ -96,7 +96,7 @@ def test_the_rules_can_fail():
         and not allowed("plan", "dispatch/key.h")
     )
     assert not allowed_in_kernel("cpu", "core/tensor.h") and not allowed_in_kernel(
-        "functors", "kernels/cpu/simd/loop.h"
+        "functors", "kernels/cpu/simd/vec.h"
     )
     assert (
         not allowed("modes", "tt.h")

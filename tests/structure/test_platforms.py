@@ -1,9 +1,9 @@
 """What depends on the platform is in src/base; what depends on the vector unit is in
-kernels/cpu/simd."""
+kernels/cpu/simd; extensions of GNU are in src/base/compiler."""
 import re
 import subprocess
 
-from common import ROOT, per_file, sources
+from common import BUILD, ROOT, per_file, run, sources
 
 SYSTEM = re.compile(
     r"^\s*#\s*(?:el)?if.*\b(__linux__|__APPLE__|_WIN32|_WIN64|__MINGW\w+|__GLIBC__|__ANDROID__"
@@ -18,6 +18,22 @@ PROCESSOR = re.compile(
 INTRINSIC = re.compile(r"\b_mm(?:256|512)?_\w+|\b__m(?:128|256|512)[id]?\b|\bv\w+q_[fsu]\d+\b")
 # More than the bits of an address on 32-bit targets.
 WIDE_SHIFT = re.compile(r"\b(?:size_t|uintptr_t|ptrdiff_t)\(\w+\) *<< *(?:3[2-9]|[4-9]\d)")
+# Extensions of GNU; those without a name of their own are found by clang (cross/pedantic.py).
+GNU = re.compile(
+    r"\b__builtin_\w+|\b__attribute__|\b__u?int128\w*|\b(?:__)?asm(?:__)?\b|\b(?:__)?typeof(?:__)?\b"
+    r"|\b__extension__|\b__restrict(?:__)?\b|\b__(?:atomic|sync)_\w+|\b__ATOMIC_\w+|\b__thread\b"
+    r"|\b__(?:PRETTY_FUNCTION|complex|real|imag|label|alignof|signed|volatile|inline|const)__\b"
+    r"|\[\[\s*(?:gnu|clang)::|\b__is_same\(|\b__has_feature|^\s*#\s*pragma\s+(?:GCC|clang)\b"
+    r"|\b_Pragma\b|\bvector_size\b|##\s*__VA_ARGS__|\bcase\b[^:\n]*\.\.\.|\?:",
+    re.M,
+)
+COMMENT_OR_STRING = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.S)
+# Beside that folder: the vector extension, single instructions and what gcc finds in its own
+# intrinsics; the runtime of GNU's C++, of which src/base/cxx_* replace parts; CUDA's compiler.
+GNU_HOME = re.compile(
+    r"src/base/compiler/|src/base/cxx_\w+\.cpp|kernels/cuda/"
+    r"|kernels/cpu/simd/(?:vector|amx|broadcast|intrinsics|mmla|sve|vec)\.h"
+)
 # Sockets and processes of the communication between machines, which src/base does not wrap yet.
 SYSTEM_CALLERS = "src/dist/engines/"
 HOME = ("src/base/", "kernels/cpu/simd/", "kernels/cuda/")
@@ -51,6 +67,27 @@ def test_vector_unit_is_named_in_the_vector_layer_only(path):
     assert not used, f"{path} uses {used and used.group(0)}"
 
 
+@per_file(p for p in sources("src", "kernels") if not GNU_HOME.match(str(p.relative_to(ROOT))))
+def test_extensions_of_gnu_are_in_one_header(path):
+    found = GNU.search(COMMENT_OR_STRING.sub("", path.read_text()))
+    assert not found, f"{path} has {found and found.group(0)}"
+
+
+def test_extensions_of_gnu_would_be_found():
+    for text in (
+        "x = __builtin_clz(y)",
+        "int a[2] __attribute__((used))",
+        "[[gnu::cold]]",
+        "x ?: y",
+    ):
+        assert GNU.search(text), text
+
+
+def test_a_compiler_with_microsofts_rules_accepts_sources():
+    some = "src/base/pool.cpp,src/capi/tensor.cpp,kernels/cpu/reduce/sum.cpp"
+    run("python3", ROOT / "tests/cross/pedantic.py", BUILD, "--only", some, "msvc clang++")
+
+
 def test_addresses_may_have_32_bits():
     assert not [p for p in sources("src", "kernels") if WIDE_SHIFT.search(p.read_text())]
 
@@ -63,7 +100,8 @@ def test_big_endian_targets_are_refused():
     header = ROOT / "src/base/platform.h"
     for target, refused in (("s390x-linux-gnu", True), ("riscv64-linux-gnu", False)):
         done = subprocess.run(
-            ["clang++", f"--target={target}", "-ffreestanding", "-fsyntax-only", "-xc++", header],
+            ["clang++", f"--target={target}", "-ffreestanding", "-std=c++20", "-fsyntax-only"]
+            + [f"-I{ROOT / 'src'}", "-xc++", header],
             capture_output=True,
             text=True,
         )

@@ -118,8 +118,8 @@ template <class T> TT_INLINE void prepare_queries(const AttentionPlan& p, int64_
     reinterpret_cast<T*>(p.delta)[row + i] = sum;
   }
   if (to > from && p.width)
-    __builtin_memset(reinterpret_cast<T*>(p.dq) + (row + from) * p.width, 0,
-                     size_t((to - from) * p.width) * sizeof(T));
+    memset(reinterpret_cast<T*>(p.dq) + (row + from) * p.width, 0,
+           size_t((to - from) * p.width) * sizeof(T));
 }
 
 template <class T> TT_INLINE void scale_to(T* out, const T* x, T factor, int64_t n) {
@@ -167,8 +167,8 @@ template <class T> TT_NOINLINE void key_block_gradients(const AttentionPlan& p, 
       attention_rows(rows_at(p.k, batch, key_head, key), p.k.row, keys, width, p.dtype, w.k);
   const T* v =
       attention_rows(rows_at(p.v, batch, key_head, key), p.v.row, keys, value_width, p.dtype, w.v);
-  __builtin_memset(w.dk, 0, size_t(keys * width) * sizeof(T));
-  __builtin_memset(w.dv, 0, size_t(keys * value_width) * sizeof(T));
+  memset(w.dk, 0, size_t(keys * width) * sizeof(T));
+  memset(w.dv, 0, size_t(keys * value_width) * sizeof(T));
   const int64_t first = p.causal ? key / kAttentionQueries * kAttentionQueries : 0;
   for (block.head = key_head * group; block.head < (key_head + 1) * group; block.head++)
     for (int64_t query = first; query < p.queries; query += kAttentionQueries) {

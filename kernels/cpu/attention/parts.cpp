@@ -15,10 +15,10 @@ TT_ISA_BEGIN
 TT_INLINE void widen_row(float* out, const char* x, int64_t n, int32_t dtype) {
   if (is_dtype(dtype, TT_F16)) widen_run(reinterpret_cast<const F16*>(x), n, out);
   else if (is_dtype(dtype, TT_BF16)) widen_run(reinterpret_cast<const Bf16*>(x), n, out);
-  else __builtin_memcpy(out, x, size_t(n) * 4);
+  else memcpy(out, x, size_t(n) * 4);
 }
 TT_INLINE void widen_row(double* out, const char* x, int64_t n, int32_t) {
-  __builtin_memcpy(out, x, size_t(n) * 8);
+  memcpy(out, x, size_t(n) * 8);
 }
 
 template <class T> TT_INLINE bool is_native(int32_t dtype) {
@@ -80,7 +80,7 @@ TT_NOINLINE void mask_row(T* out, const char* m, int64_t stride, int64_t n, int3
   alignas(64) char run[kMaskKeys * 8];
   const int64_t item = kItemSize[dtype];
   if (stride != item) {
-    for (int64_t i = 0; i < n; i++) __builtin_memcpy(run + i * item, m + i * stride, size_t(item));
+    for (int64_t i = 0; i < n; i++) memcpy(run + i * item, m + i * stride, size_t(item));
     m = run;
   }
   if (dtype == TT_BOOL) {
@@ -159,7 +159,7 @@ TT_ENTRY_BEGIN
 
 void attention_store(char* out, const float* x, int64_t n, int32_t dtype) noexcept {
   if (dtype == TT_F32) {
-    __builtin_memcpy(out, x, size_t(n) * 4);
+    memcpy(out, x, size_t(n) * 4);
     return;
   }
   uint16_t* to = reinterpret_cast<uint16_t*>(out);
@@ -167,7 +167,7 @@ void attention_store(char* out, const float* x, int64_t n, int32_t dtype) noexce
     to[i] = is_dtype(dtype, TT_F16) ? narrow(x[i], F16{}).bits : narrow(x[i], Bf16{}).bits;
 }
 void attention_store(char* out, const double* x, int64_t n, int32_t) noexcept {
-  __builtin_memcpy(out, x, size_t(n) * 8);
+  memcpy(out, x, size_t(n) * 8);
 }
 
 #define TT_DEFINE_PARTS(T)                                                                        \

@@ -10,10 +10,8 @@
 //   dst          (n, channels, rows, columns), transposed back 16 pixels at a time
 //
 // A window's row is one run of k1 * ci vectors, as columns and channels are contiguous.
-#if defined(__GNUC__) && !defined(__clang__)
-// gcc 12 warns of its own AVX-512 intrinsics (bug 105593).
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
+#include "base/platform.h"
+TT_IGNORE_UNINITIALIZED
 #include "kernels/cpu/matmul/vec.h"
 #include "kernels/cpu/simd/images.h"
 #include "plan/conv_plan.h"

@@ -70,7 +70,7 @@ void pack_tile_columns(const ConvTile<Bf16>& tile, int64_t j, Bf16Pair* out) {
                  out + t * pitch / 2 * kAmxBlock);
   }
   const int64_t room = steps_of(tile) * kPanelStep;
-  __builtin_memset(out + pairs * kAmxBlock, 0, size_t(room - pairs * kAmxBlock) * sizeof(Bf16Pair));
+  memset(out + pairs * kAmxBlock, 0, size_t(room - pairs * kAmxBlock) * sizeof(Bf16Pair));
 }
 
 // Units: [group][panels of 32 columns]; a panel holds all phases.
@@ -135,7 +135,7 @@ struct ConvTileUnit {
 
   void run() {
     if (!tile.next_terms() || tile.n_taps == 0) {
-      __builtin_memset(sums, 0, size_t(tile.n_rows * kConvTilesCols) * sizeof(float));
+      memset(sums, 0, size_t(tile.n_rows * kConvTilesCols) * sizeof(float));
     } else {
       const AmxTiles tiles;
       do add_terms();
@@ -231,8 +231,8 @@ struct WeightTileUnit {
     Bf16Pair* out = of_y;
     for (int64_t j = j0; j < j1; j += kAmxBlock, out += kChunkSteps * kPanelStep) {
       pack_panel(y + m * row + j, 1, row, int(min<int64_t>(j1 - j, kAmxBlock)), kAmxBlock, n, out);
-      __builtin_memset(out + pairs * kAmxBlock, 0,
-                       size_t((room_pairs - pairs) * kAmxBlock) * sizeof(Bf16Pair));
+      memset(out + pairs * kAmxBlock, 0,
+             size_t((room_pairs - pairs) * kAmxBlock) * sizeof(Bf16Pair));
     }
   }
   // Channels [i, i + h) of the current pixels, two of which make a pair.

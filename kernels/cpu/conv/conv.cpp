@@ -16,10 +16,9 @@
 // direct     rows of pixels (direct.h, AVX-512)    packed in stage 0    in place, channels first
 // tiles      a block of pixels, many columns       packed in stage 0    in place, bf16
 //            (bf16_amx.cpp)
-#if defined(__GNUC__) && !defined(__clang__)
-// gcc 12 warns of its own AVX-512 intrinsics (bug 105593).
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
+#include "base/platform.h"
+
+TT_IGNORE_UNINITIALIZED
 #include "kernels/cpu/conv/conv_tile.h"
 #if TT_VEC_BYTES == 64
 #include "kernels/cpu/conv/bf16_amx.h"
@@ -290,9 +289,9 @@ TT_KERNEL(conv_pad)(const void* plan, int64_t begin, int64_t end) noexcept {
   const int64_t inner = min(p.from * p.pixel_bytes, width - left);
   for (int64_t r = begin; r < end; r++) {
     char* to = p.dst + r * width;
-    __builtin_memset(to, 0, size_t(left));
-    __builtin_memcpy(to + left, p.src + r * p.from * p.pixel_bytes, size_t(inner));
-    __builtin_memset(to + left + inner, 0, size_t(width - left - inner));
+    memset(to, 0, size_t(left));
+    memcpy(to + left, p.src + r * p.from * p.pixel_bytes, size_t(inner));
+    memset(to + left + inner, 0, size_t(width - left - inner));
   }
   return TT_OK;
 }

@@ -42,10 +42,10 @@ template <class T, int kMr, int kVecs> TT_NOINLINE void gather_tile(const Gather
       if (k % 4 == 0) {
         TT_UNROLL
         for (int v = 0; v < kVecs * TT_VEC_BYTES; v += 64)
-          __builtin_prefetch(reinterpret_cast<char*>(*fetch) + v, 1);
+          TT_PREFETCH_WRITE(reinterpret_cast<char*>(*fetch) + v);
         fetch += fetch != t.out + kMr - 1;
         TT_UNROLL
-        for (size_t at = 0; at < 4 * kMr * sizeof(T); at += 64) __builtin_prefetch(next + at, 0, 2);
+        for (size_t at = 0; at < 4 * kMr * sizeof(T); at += 64) TT_PREFETCH_L2(next + at);
         next += 4 * kMr * sizeof(T);
       }
       Vec<T> y[kVecs];

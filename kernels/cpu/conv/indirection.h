@@ -58,7 +58,7 @@ template <class T> TT_INLINE void fill_addresses(T** to, T* from, int64_t step, 
   const Address bytes = Address(step) * Address(sizeof(T));
   Vec<Address> at = splat(Address(from)) + load(kRamp) * splat(bytes);
   for (int64_t i = 0; i < n; i += kL) {
-    __builtin_memcpy(to + i, &at, sizeof at);
+    memcpy(to + i, &at, sizeof at);
     at += splat(kL * bytes);
   }
 }

@@ -43,7 +43,7 @@ template <class T> void pack_all_taps(const ConvPlan& p, int64_t group, int64_t 
     const int64_t some = min(kPiece, n - q);
     pack_panel(w + q, p.w_co, 1, width, kNr, some, piece);
     for (int64_t i = 0; i < some; i++) {
-      __builtin_memcpy(out + (tap * terms + term) * kNr, piece + i * kNr, sizeof(T) * kNr);
+      memcpy(out + (tap * terms + term) * kNr, piece + i * kNr, sizeof(T) * kNr);
       if (++tap < taps) continue;
       tap = 0;
       term++;

@@ -42,7 +42,7 @@ template <class T, int kMr, int kVecs> TT_NOINLINE void weight_tile(const Weight
     if (k % 4 == 0) {
       TT_UNROLL
       for (int v = 0; v < kVecs * TT_VEC_BYTES; v += 64)
-        __builtin_prefetch(reinterpret_cast<const char*>(fetch) + v, 1);
+        TT_PREFETCH_WRITE(reinterpret_cast<const char*>(fetch) + v);
       fetch = fetch == last ? last : fetch + t.ld;
     }
     Vec<T> y[kVecs];

@@ -88,7 +88,7 @@ template <class T, bool kGather> void move_rows(const Walk& w, int k, char* bloc
   auto* b = reinterpret_cast<T*>(block);
   char* at = w.at[k];
   // The next n elements of a row, without moving `at`.
-  auto move = [&](int64_t n) TT_INLINE_LAMBDA {
+  auto move = [&](int64_t n) TT_INLINE_BODY {
     for (int64_t i = 0; i < n; i++) {
       if constexpr (kGather) b[i] = *reinterpret_cast<const T*>(at + i * stride[0]);
       else *reinterpret_cast<T*>(at + i * stride[0]) = b[i];

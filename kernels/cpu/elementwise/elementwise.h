@@ -8,7 +8,6 @@
 
 #include "kernels/cpu/simd/convert.h"
 #include "kernels/cpu/simd/lanes.h"
-#include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/stream.h"
 #include "kernels/cpu/simd/vec.h"
 #include "kernels/functors/copy.h"
@@ -68,8 +67,7 @@ template <class T> TT_INLINE void unpad(char* out, const T* whole, int64_t n) {
 }
 
 template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
-  template <int i> static constexpr bool is_bool = (bool_inputs<F>() >> i & 1) ||
-                                                   __is_same(T, bool);
+  template <int i> static constexpr bool is_bool = (bool_inputs<F>() >> i & 1) || kIsSame<T, bool>;
   using Out = typename OutOf<T, kOut>::type;
   static constexpr int64_t kOutSize = sizeof(Out);
   template <int i> static constexpr int64_t kInSize = is_bool<i> ? 1 : sizeof(T);
@@ -97,14 +95,14 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
   // Long bodies are compiled once, as a loop over whole vectors; the rest of an array is padded to
   // one, so that no value depends on its position.
   static constexpr bool kWhole = TT_VEC_BYTES > 16 &&
-                                 ((__is_same(T, float) && requires { F::kLong; }) ||
-                                  (__is_same(T, double) && requires { F::kLongInDouble; }));
+                                 ((kIsSame<T, float> && requires { F::kLong; }) ||
+                                  (kIsSame<T, double> && requires { F::kLongInDouble; }));
 
   template <class G> static TT_INLINE void loop(const Param<T>& p, char* out, const char* a,
                                                 const char* b, const char* c, int64_t n) {
     auto* o = reinterpret_cast<Out*>(out);
     if constexpr (kWhole)
-      if (n <= 0 || n % kLanes<T>) __builtin_unreachable();
+      if (n <= 0 || n % kLanes<T>) TT_UNREACHABLE();
     TT_VECTORIZE for (int64_t i = 0; i < n; i++) {
       if constexpr (sizeof(T) == 16 && (kMoves || kOut == kOut_bool)) TT_SCALAR_LOOP;
       if constexpr (kArity == 0) o[i] = G::template op<T>(p);
@@ -122,13 +120,13 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
     for (int64_t i = 0; i < n; i += math::kLanes)
       math::store_lanes(o + i, F::lanes(math::load_lanes(s + i)));
   }
-  static constexpr bool kHasLanes = __is_same(T, float) && requires { F::lanes(math::F32v{}); };
+  static constexpr bool kHasLanes = kIsSame<T, float> && requires { F::lanes(math::F32v{}); };
 #else
   static TT_INLINE void lanes_loop(char*, const char*, int64_t) {}
   static constexpr bool kHasLanes = false;
 #endif
 
-  static constexpr bool kHasVector = __is_same(T, double) && requires { F::kVector; };
+  static constexpr bool kHasVector = kIsSame<T, double> && requires { F::kVector; };
 
   template <class G> static TT_INLINE void whole_vectors(const Param<T>& p, char* out,
                                                          const char* a, const char* b,
@@ -185,7 +183,7 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
     if constexpr (requires { F::prepare(p); }) F::prepare(p);
     if constexpr (requires { F::is_hard(T{}); }) checked_loop(p, out, a, n);
     else if constexpr (requires { F::pick(p, [](auto) {}); })
-      F::pick(p, [&](auto g) TT_INLINE_LAMBDA { loop<decltype(g)>(p, out, a, b, c, n); });
+      F::pick(p, [&](auto g) TT_INLINE_BODY { loop<decltype(g)>(p, out, a, b, c, n); });
     else run_loop<F>(p, out, a, b, c, n);
   }
 
@@ -225,7 +223,7 @@ TT_INLINE int32_t dispatch(Set<First, Rest...>, const ElementPlan& plan, int64_t
     return Loop<F, First, kArity, kOut, false>::run(plan, begin, end, kUsual);
   Block block = nullptr;
   uint32_t native = 0;
-  const auto pick_if = [&]<class T>(T) TT_INLINE_LAMBDA {
+  const auto pick_if = [&]<class T>(T) TT_INLINE_BODY {
     constexpr int32_t kDtype = Traits<T>::kDtype;
     if (!is_dtype(plan.compute, kDtype)) return false;
     block = Loop<F, T, kArity, kOut, false>::block;
@@ -238,12 +236,12 @@ TT_INLINE int32_t dispatch(Set<First, Rest...>, const ElementPlan& plan, int64_t
 
 template <class F, int kArity, OutKind kOut>
 TT_INLINE int32_t dispatch(SetAll, const ElementPlan& plan, int64_t begin, int64_t end) {
-  if constexpr (__is_same(F, Copy)) return run_copy(plan, begin, end);
+  if constexpr (kIsSame<F, Copy>) return run_copy(plan, begin, end);
   const int32_t dtype = plan.compute;
   const int32_t item = kItemSize[dtype & 15];
   if (item == 4) return Loop<F, uint32_t, kArity, kOut, true>::run(plan, begin, end, dtype);
   Block block = nullptr;
-  const auto pick_if = [&]<class T>(T) TT_INLINE_LAMBDA {
+  const auto pick_if = [&]<class T>(T) TT_INLINE_BODY {
     if (item != int32_t(sizeof(T))) return false;
     block = Loop<F, T, kArity, kOut, true>::block;
     return true;

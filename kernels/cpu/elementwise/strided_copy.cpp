@@ -14,11 +14,11 @@ TT_ISA_BEGIN
 
 void copy_run(char* dst, const char* src, int64_t bytes, bool stream) {
   if (!stream) {
-    __builtin_memcpy(dst, src, size_t(bytes));
+    memcpy(dst, src, size_t(bytes));
     return;
   }
   const int64_t head = min(bytes, -int64_t(reinterpret_cast<uintptr_t>(dst)) & 63);
-  __builtin_memcpy(dst, src, size_t(head));
+  memcpy(dst, src, size_t(head));
   stream_copy(dst + head, src + head, bytes - head);
   stream_fence();
 }
@@ -50,16 +50,19 @@ void copy_row(const ElementPlan& p, char* dst, const char* src, int64_t m) {
 
 // Copies the bytes of one row; short rows without a call of memcpy.
 TT_INLINE void copy_bytes(char* dst, const char* src, int64_t bytes) {
-  typedef int64_t Word __attribute__((vector_size(16), aligned(1), may_alias));
+  using Word = Vector<int64_t, 2>;
   if (bytes > 256 || bytes < 16) {
-    __builtin_memcpy(dst, src, size_t(bytes));
+    memcpy(dst, src, size_t(bytes));
     return;
   }
   int64_t i = 0;
-  for (; i + 16 <= bytes; i += 16)
-    *reinterpret_cast<Word*>(dst + i) = *reinterpret_cast<const Word*>(src + i);
-  if (i < bytes)  // the last 16 bytes, which overlap those copied before
-    *reinterpret_cast<Word*>(dst + bytes - 16) = *reinterpret_cast<const Word*>(src + bytes - 16);
+  const auto copy_word = [&](int64_t at) TT_INLINE_BODY {
+    Word word;
+    memcpy(&word, src + at, sizeof word);
+    memcpy(dst + at, &word, sizeof word);
+  };
+  for (; i + 16 <= bytes; i += 16) copy_word(i);
+  if (i < bytes) copy_word(bytes - 16);  // the last 16 bytes, which overlap those copied before
 }
 
 // Copies rows from w on that have one dtype and unit stride in both operands. Returns the number of

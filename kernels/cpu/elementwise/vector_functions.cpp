@@ -13,7 +13,7 @@ TT_ISA_BEGIN
 
 #if TT_VEC_BYTES > 16
 using V = Vec<double>;
-typedef int64_t Mask __attribute__((vector_size(TT_VEC_BYTES)));
+using Mask = Vec<int64_t>;
 using Function = V (*)(V);
 constexpr Isa kIsa = TT_VEC_BYTES == 64 ? kIsaAvx512 : kIsaAvx2;
 constexpr double kNear = 0.5, kBetween = 100;  // replace elements of the other ranges
@@ -36,7 +36,7 @@ TT_NOINLINE V mixed(const VectorFunction& f, Function fn, V x, V magnitude) {
   V y = fn(select(near, x, splat(kNear)));
   if (bits(between)) y = select(between, fn(select(between, x, splat(kBetween))), y);
   for (uint32_t rest = bits(far); rest; rest &= rest - 1) {
-    const int k = __builtin_ctz(rest);
+    const int k = trailing_zeros(rest);
     y[k] = f.scalar(x[k]);
   }
   return y;
@@ -54,9 +54,9 @@ TT_INLINE void map_registers(const VectorFunction& f, Function fn, double* out, 
   if (i == n) return;
   double tail[kLanes<double>];
   store(tail, splat(kNear));
-  __builtin_memcpy(tail, in + i, size_t(n - i) * sizeof(double));
+  memcpy(tail, in + i, size_t(n - i) * sizeof(double));
   store(tail, apply(f, fn, load(tail)));
-  __builtin_memcpy(out + i, tail, size_t(n - i) * sizeof(double));
+  memcpy(out + i, tail, size_t(n - i) * sizeof(double));
 }
 #endif
 

@@ -7,10 +7,10 @@ TT_ISA_BEGIN
 
 // a in reverse order.
 template <int n, class V> TT_INLINE V reversed(V a) {
-  if constexpr (n == 2) return __builtin_shufflevector(a, a, 1, 0);
-  else if constexpr (n == 4) return __builtin_shufflevector(a, a, 3, 2, 1, 0);
-  else if constexpr (n == 8) return __builtin_shufflevector(a, a, 7, 6, 5, 4, 3, 2, 1, 0);
-  else return __builtin_shufflevector(a, a, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  if constexpr (n == 2) return shuffled<1, 0>(a, a);
+  else if constexpr (n == 4) return shuffled<3, 2, 1, 0>(a, a);
+  else if constexpr (n == 8) return shuffled<7, 6, 5, 4, 3, 2, 1, 0>(a, a);
+  else return shuffled<15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0>(a, a);
 }
 
 template <class T> TT_INLINE Z<T> reversed(Z<T> z) {

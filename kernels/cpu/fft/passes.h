@@ -138,18 +138,16 @@ template <int r, class T> TT_INLINE void butterfly(Z<T>* x) {
 
 // The even or the odd elements of a and b.
 template <int n, class V> TT_INLINE V even_of(V a, V b) {
-  if constexpr (n == 2) return __builtin_shufflevector(a, b, 0, 2);
-  else if constexpr (n == 4) return __builtin_shufflevector(a, b, 0, 2, 4, 6);
-  else if constexpr (n == 8) return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
-  else
-    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  if constexpr (n == 2) return shuffled<0, 2>(a, b);
+  else if constexpr (n == 4) return shuffled<0, 2, 4, 6>(a, b);
+  else if constexpr (n == 8) return shuffled<0, 2, 4, 6, 8, 10, 12, 14>(a, b);
+  else return shuffled<0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30>(a, b);
 }
 template <int n, class V> TT_INLINE V odd_of(V a, V b) {
-  if constexpr (n == 2) return __builtin_shufflevector(a, b, 1, 3);
-  else if constexpr (n == 4) return __builtin_shufflevector(a, b, 1, 3, 5, 7);
-  else if constexpr (n == 8) return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
-  else
-    return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+  if constexpr (n == 2) return shuffled<1, 3>(a, b);
+  else if constexpr (n == 4) return shuffled<1, 3, 5, 7>(a, b);
+  else if constexpr (n == 8) return shuffled<1, 3, 5, 7, 9, 11, 13, 15>(a, b);
+  else return shuffled<1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31>(a, b);
 }
 // kLanes<T> pairs.
 template <class T> TT_INLINE Z<T> load_pairs(const T* p) {
@@ -190,7 +188,7 @@ TT_INLINE void load_elements(Z<T>* x, const T* from, int64_t step, Parts at) {
   const T* re = from + at.re;
   const T* im = from + at.im;
   TT_UNROLL for (int j = 0; j < r; j++) {
-    if (j % 4 == 0) __asm__("" : "+r"(re), "+r"(im));
+    if (j % 4 == 0) TT_KEEP_IN_REGISTERS(re, im);
     x[j] = {load(re + j % 4 * step), load(im + j % 4 * step)};
     if (j % 4 == 3) {
       re += 4 * step;
@@ -203,7 +201,7 @@ TT_INLINE void store_elements(T* to, int64_t step, Parts at, const Z<T>* x) {
   T* re = to + at.re;
   T* im = to + at.im;
   TT_UNROLL for (int j = 0; j < r; j++) {
-    if (j % 4 == 0) __asm__("" : "+r"(re), "+r"(im));
+    if (j % 4 == 0) TT_KEEP_IN_REGISTERS(re, im);
     store(re + j % 4 * step, x[j].re);
     store(im + j % 4 * step, x[j].im);
     if (j % 4 == 3) {

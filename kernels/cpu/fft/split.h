@@ -55,8 +55,7 @@ template <class T> void fill_turns(T* turns, const FftPlan& plan, int64_t tile) 
 // Fetches a block of `middle`, kTile elements, that will be written: the blocks of a tile of
 // columns are far apart, so that the processor does not foresee them.
 template <class T> TT_INLINE void prefetch_block(const T* block) {
-  for (int64_t line = 0; line < 2 * kTile<T>; line++)
-    __builtin_prefetch(block + line * kTile<T>, 1);
+  for (int64_t line = 0; line < 2 * kTile<T>; line++) TT_PREFETCH_WRITE(block + line * kTile<T>);
 }
 TT_INLINE int64_t last_radix(const FftPasses& p) {
   return p.n_passes ? p.radix[p.n_passes - 1] : 1;

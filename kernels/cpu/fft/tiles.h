@@ -174,7 +174,7 @@ template <class T> void multiply_tile(T* tile, const T* factors, int64_t n, Part
   }
 }
 template <class T> void clear_tile(T* tile, int64_t begin, int64_t end) {
-  __builtin_memset(tile + 2 * begin * kTile<T>, 0, size_t((end - begin) * 2 * kFftTileBytes));
+  memset(tile + 2 * begin * kTile<T>, 0, size_t((end - begin) * 2 * kFftTileBytes));
 }
 template <class T> T* chirp_transform(const FftPlan& plan, const T* tables, T* a, T* b, Parts at) {
   const FftTables t = fft_tables(plan);

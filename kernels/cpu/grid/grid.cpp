@@ -40,9 +40,9 @@ template <class T> TT_INLINE Position<T> reflected(Position<T> p, int64_t size, 
     distance = -distance;
     p.slope = -p.slope;
   }
-  const T flips = T(__builtin_floor(double(distance / span)));
+  const T flips = T(libm::floor(double(distance / span)));
   const T rest = distance - flips * span;
-  const bool odd = T(2) * T(__builtin_floor(double(flips / 2))) != flips;
+  const bool odd = T(2) * T(libm::floor(double(flips / 2))) != flips;
   if (!odd) return {rest + low, p.slope};
   return {span - rest + low, -p.slope};
 }
@@ -53,7 +53,7 @@ template <class T> TT_INLINE Position<T> padded(Position<T> p, const GridPlan& p
 }
 // Replaces nan and what an index cannot hold by a position outside.
 template <class T> TT_INLINE Position<T> representable(Position<T> p) {
-  const bool good = __builtin_fabs(double(p.at)) < 0x1p31;
+  const bool good = libm::fabs(double(p.at)) < 0x1p31;
   return good ? p : Position<T>{T(-100), 0};
 }
 // 0, or nan at a position that is not finite: what it adds to the weights of elements.
@@ -96,7 +96,7 @@ template <class T> TT_INLINE int32_t linear_taps(Position<T> p, const GridPlan& 
                                                  int32_t order, AxisTaps<T>* taps) {
   const Position<T> inside = padded(p, plan, size);
   const Position<T> at = representable(inside);
-  const T low = T(__builtin_floor(double(at.at)));
+  const T low = T(libm::floor(double(at.at)));
   const T rest = at.at - low;
   const T slope = order == 1 ? at.slope : T(0);
   const T odd = order ? T(0) : undefined(inside.at);
@@ -108,7 +108,7 @@ template <class T> TT_INLINE int32_t linear_taps(Position<T> p, const GridPlan& 
 template <class T> TT_INLINE int32_t cubic_taps(Position<T> p, const GridPlan& plan, int64_t size,
                                                 int32_t order, AxisTaps<T>* taps) {
   const Position<T> at = representable(p);
-  const T low = T(__builtin_floor(double(at.at)));
+  const T low = T(libm::floor(double(at.at)));
   const T rest = at.at - low;
   const T scale = power(at.slope, order);
   const T mirrored = order % 2 ? -scale : scale;  // distances to later elements decrease

@@ -6,7 +6,6 @@
 // prefetched.
 #include "kernels/cpu/index/index.h"
 #include "kernels/cpu/simd/load.h"
-#include "kernels/cpu/simd/loop.h"
 #include "plan/index_plan.h"
 
 TT_ISA_BEGIN
@@ -19,10 +18,9 @@ template <class T> struct BagRows {
 
   // Another thread may write the indices meanwhile.
   TT_INLINE int64_t row_of(int64_t i) const {
-    const int64_t row =
-        p.index_dtype == TT_I64
-            ? __atomic_load_n(reinterpret_cast<const int64_t*>(p.index) + i, __ATOMIC_RELAXED)
-            : __atomic_load_n(reinterpret_cast<const int32_t*>(p.index) + i, __ATOMIC_RELAXED);
+    const int64_t row = p.index_dtype == TT_I64
+                            ? atomic_load(reinterpret_cast<const int64_t*>(p.index) + i, kRelaxed)
+                            : atomic_load(reinterpret_cast<const int32_t*>(p.index) + i, kRelaxed);
     return uint64_t(row) < uint64_t(p.rows) ? row : 0;
   }
   // n columns of a row, from the one at byte `at`; 16-bit numbers are converted into room.
@@ -42,7 +40,7 @@ template <class T> struct BagRows {
   TT_INLINE void fetch(int64_t i, int64_t end, int64_t at, int64_t bytes) const {
     if (i + kBagAhead >= end) return;
     const char* x = p.table + row_of(i + kBagAhead) * p.row_stride + at;
-    for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(x + b);
+    for (int64_t b = 0; b < bytes; b += 64) TT_PREFETCH(x + b);
   }
 
   // Reduces n columns of the rows [begin, end); kFull: n is kBagBlock.
@@ -82,7 +80,7 @@ template <class T> struct BagRows {
       else reduce<false>(sum, first, last, c * item, n);
       char* out = p.out + (b * p.width + c) * item;
       if constexpr (sizeof(T) == 4) store_f32(out, item, sum, n, p.dtype);
-      else __builtin_memcpy(out, sum, size_t(n * item));
+      else memcpy(out, sum, size_t(n * item));
     }
   }
 };

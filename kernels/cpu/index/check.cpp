@@ -55,9 +55,9 @@ struct IndexWalk {
 
 // Lowers *first_bad to position; other threads do so at the same time.
 inline void report(int64_t* first_bad, int64_t position) {
-  int64_t seen = __atomic_load_n(first_bad, __ATOMIC_RELAXED);
-  while (position < seen && !__atomic_compare_exchange_n(first_bad, &seen, position, false,
-                                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+  int64_t seen = atomic_load(first_bad, kRelaxed);
+  while (position < seen &&
+         !atomic_compare_exchange(first_bad, &seen, position, kRelaxed, kRelaxed)) {}
 }
 
 // Returns whether all v are in [low, size), or `allowed` unless that is kNoSkip.
@@ -110,7 +110,7 @@ TT_KERNEL(index_offsets)(const void* plan, int64_t begin, int64_t end) noexcept 
     if (p.add) {
       for (int64_t k = 0; k < n; k++) out[k] += v[k];
     } else {
-      __builtin_memcpy(out, v, size_t(n) * 8);
+      memcpy(out, v, size_t(n) * 8);
     }
   });
 }

@@ -8,7 +8,6 @@
 // own (Range::find).
 #include "kernels/cpu/index/index.h"
 
-#include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/load.h"
 #include "kernels/cpu/simd/positions.h"
 #include "kernels/cpu/simd/vec.h"
@@ -23,9 +22,7 @@ struct Bits128 {
 };
 
 // Another thread may write the indices meanwhile: each is read once, then checked and used.
-template <class I> TT_INLINE int64_t read_index(const I* at) {
-  return __atomic_load_n(at, __ATOMIC_RELAXED);
-}
+template <class I> TT_INLINE int64_t read_index(const I* at) { return atomic_load(at, kRelaxed); }
 
 // Converts an index i to a byte offset: i * step, i < 0 counting from the end. An index that
 // another thread changed to one out of range counts as 0. size 0: the indices are byte offsets,
@@ -74,13 +71,13 @@ struct Move {
 template <class E> struct Get {
   static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb,
                    int64_t n) noexcept {
-    for_places(a, b, index, place, sb, n, [](char* x, char* y) TT_INLINE_LAMBDA {
+    for_places(a, b, index, place, sb, n, [](char* x, char* y) TT_INLINE_BODY {
       *reinterpret_cast<E*>(y) = *reinterpret_cast<const E*>(x);
     });
   }
   static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) noexcept {
     if (sa == int64_t(sizeof(E)) && sb == sa) {
-      __builtin_memcpy(b, a, size_t(n) * sizeof(E));
+      memcpy(b, a, size_t(n) * sizeof(E));
       return;
     }
     for (int64_t k = 0; k < n; k++) {
@@ -93,7 +90,7 @@ template <class E> struct Get {
 template <class E> struct Put {
   static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb,
                    int64_t n) noexcept {
-    for_places(a, b, index, place, sb, n, [](char* x, char* y) TT_INLINE_LAMBDA {
+    for_places(a, b, index, place, sb, n, [](char* x, char* y) TT_INLINE_BODY {
       *reinterpret_cast<E*>(x) = *reinterpret_cast<const E*>(y);
     });
   }
@@ -166,14 +163,14 @@ template <> constexpr bool kVectorRows<uint64_t> = true;
 template <class E, class Op> struct Combine {
   static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb,
                    int64_t n) noexcept {
-    for_places(a, b, index, place, sb, n, [](char* x, char* y) TT_INLINE_LAMBDA {
+    for_places(a, b, index, place, sb, n, [](char* x, char* y) TT_INLINE_BODY {
       Op::to(reinterpret_cast<E*>(x), *reinterpret_cast<const E*>(y));
     });
   }
   static void run(char* a, int64_t sa, char* b, int64_t sb, int64_t n) noexcept {
     if (kVectorRows<E> && sa == int64_t(sizeof(E)) && sb == sa) {
-      E* __restrict x = reinterpret_cast<E*>(a);
-      const E* __restrict y = reinterpret_cast<const E*>(b);
+      E* TT_RESTRICT x = reinterpret_cast<E*>(a);
+      const E* TT_RESTRICT y = reinterpret_cast<const E*>(b);
       for (int64_t k = 0; k < n; k++) Op::to(x + k, y[k]);
       return;
     }
@@ -207,7 +204,7 @@ struct Range {
       for (; k + 4 <= count; k += 4) {
         const uint32_t held = held_of_four(index + k, low, n, size);
         store_positions(at + found, held, int32_t(k));
-        found += __builtin_popcount(held);
+        found += count_ones(held);
       }
     for (; k < count; k++) {
       at[found] = int32_t(k);

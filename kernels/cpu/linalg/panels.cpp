@@ -101,26 +101,26 @@ template <class T> TT_NOINLINE void symmetric_times(const T* a, int64_t row, con
 
 // A power of two that scales x > 0 to about 1.
 inline double scale_of(double x) {
-  const uint64_t exponent = __builtin_bit_cast(uint64_t, x) >> 52;
-  return __builtin_bit_cast(double, (exponent > 2045 ? 1 : 2046 - exponent) << 52);
+  const uint64_t exponent = bit_cast<uint64_t>(x) >> 52;
+  return bit_cast<double>((exponent > 2045 ? 1 : 2046 - exponent) << 52);
 }
 
 // Replaces x by v of the reflection that leaves beta in x[0] and zeros behind. Returns tau.
 template <class T> TT_NOINLINE T reflect(T* x, int64_t n, T* beta) {
   double top = 0;
-  for (int64_t i = 1; i < n; i++) top = max(top, __builtin_fabs(double(x[i])));
+  for (int64_t i = 1; i < n; i++) top = max(top, libm::fabs(double(x[i])));
   *beta = x[0];
   x[0] = 1;
   if (top == 0) return 0;
   const double alpha = *beta;
-  const double by = scale_of(max(top, __builtin_fabs(alpha)));
+  const double by = scale_of(max(top, libm::fabs(alpha)));
   double sum[8] = {alpha * by * (alpha * by)};
   for (int64_t i = 1; i < n; i++) {
     const double part = double(x[i]) * by;
     sum[i % 8] += part * part;
   }
   for (int i = 1; i < 8; i++) sum[0] += sum[i];
-  const double norm = alpha < 0 ? __builtin_sqrt(sum[0]) : -__builtin_sqrt(sum[0]);
+  const double norm = alpha < 0 ? libm::sqrt(sum[0]) : -libm::sqrt(sum[0]);
   const double factor = 1 / (alpha * by - norm);
   for (int64_t i = 1; i < n; i++) x[i] = T(double(x[i]) * by * factor);
   *beta = T(norm / by);
@@ -161,7 +161,7 @@ template <class T> void tridiagonal_panel(const Condense<T>& p) {
     const int64_t i = p.at + j;
     T* v = v_panel + j * row;
     T* w = w_panel + j * row;
-    __builtin_memcpy(v + i, p.a + i * row + i, size_t(n - i) * sizeof(T));
+    memcpy(v + i, p.a + i * row + i, size_t(n - i) * sizeof(T));
     read_column(v_panel, row, j, i, of_v);
     read_column(w_panel, row, j, i, of_w);
     add_rows<T>(v_panel, row, j, of_w, -1, i, n, v);
@@ -181,7 +181,7 @@ template <class T> void tridiagonal_panel(const Condense<T>& p) {
       const T half = T(-0.5) * p.tau[i] * dot(v, w, i + 1, n);
       add_rows<T>(v, row, 1, &half, 1, i + 1, n, w);
     }
-    __builtin_memcpy(v_again + j * row, v, size_t(row) * sizeof(T));
+    memcpy(v_again + j * row, v, size_t(row) * sizeof(T));
   }
 }
 
@@ -220,7 +220,7 @@ template <class T> void bidiagonal_panel(const Condense<T>& p) {
     clear_to(y, i + 1, i + 1);
     scale(y, i + 1, n, p.tau[i]);
     // row i
-    __builtin_memcpy(u + i + 1, p.a + i * row + i + 1, size_t(n - i - 1) * sizeof(T));
+    memcpy(u + i + 1, p.a + i * row + i + 1, size_t(n - i - 1) * sizeof(T));
     read_column(v_panel, height, j + 1, i, first);
     read_column(x_panel, height, j, i, second);
     add_rows<T>(y_panel, row, j + 1, first, -1, i + 1, n, u);

@@ -169,7 +169,7 @@ template <class T> void make_vectors(const SecularVectors<T>& v) {
     }
     double sum[2];
     fold_lanes<double, L>(squares, sum, [](auto x, auto y) { return x + y; });
-    const F by = splat(1 / __builtin_sqrt(sum[0] + sum[1]));
+    const F by = splat(1 / libm::sqrt(sum[0] + sum[1]));
     for (int64_t i = 0; i < p.k; i += L)
       store_numbers(v.rows + j * v.row + i, load(v.work + i) * by);
   }

@@ -102,13 +102,13 @@ template <bool kComplex> struct Jacobi {
   double scale() const {
     double top = 0, odd = 0;
     for (int64_t i = 0; i < n * length; i++) {
-      const double a = __builtin_fabs(w[i]);
+      const double a = libm::fabs(w[i]);
       top = max(a, top);
       odd += a - a;
     }
     if (odd != 0 || top == 0) return odd;
-    const uint64_t exponent = __builtin_bit_cast(uint64_t, top) >> 52;
-    return __builtin_bit_cast(double, (exponent > 2045 ? 1 : 2046 - exponent) << 52);
+    const uint64_t exponent = bit_cast<uint64_t>(top) >> 52;
+    return bit_cast<double>((exponent > 2045 ? 1 : 2046 - exponent) << 52);
   }
 
   // Rotates columns i and k until they are orthogonal. Returns false if they already are.
@@ -116,16 +116,16 @@ template <bool kComplex> struct Jacobi {
     double* p = w + i * length;
     double* q = w + k * length;
     Dots d = dots<kComplex>(p, q, length);
-    const double size = kComplex ? __builtin_sqrt(d.re * d.re + d.im * d.im) : __builtin_fabs(d.re);
-    if (!(size > close * __builtin_sqrt(d.pp) * __builtin_sqrt(d.qq))) return false;
+    const double size = kComplex ? libm::sqrt(d.re * d.re + d.im * d.im) : libm::fabs(d.re);
+    if (!(size > close * libm::sqrt(d.pp) * libm::sqrt(d.qq))) return false;
     if (kComplex) {
       multiply_complex(q, length, d.re / size, -d.im / size);
       multiply_complex(v + k * width, width, d.re / size, -d.im / size);
       d.re = size;
     }
     const double z = (d.qq - d.pp) / (2 * d.re);
-    const double t = (z < 0 ? -1 : 1) / (__builtin_fabs(z) + __builtin_sqrt(1 + z * z));
-    const double c = 1 / __builtin_sqrt(1 + t * t);
+    const double t = (z < 0 ? -1 : 1) / (libm::fabs(z) + libm::sqrt(1 + z * z));
+    const double c = 1 / libm::sqrt(1 + t * t);
     rotate(p, q, length, c, c * t);
     rotate(v + i * width, v + k * width, width, c, c * t);
     return true;
@@ -161,11 +161,11 @@ template <bool kComplex> struct Jacobi {
       }
       const double size = dots<false>(u, u, length).pp;
       if (size * double(2 * m) < 1) continue;
-      return multiply(u, length, 1 / __builtin_sqrt(size));
+      return multiply(u, length, 1 / libm::sqrt(size));
     }
   }
 
-  double close() const { return 0x1p-50 * __builtin_sqrt(double(m)); }
+  double close() const { return 0x1p-50 * libm::sqrt(double(m)); }
 
   // Makes V the identity and the largest element about 1. Returns the factor.
   double prepare() {
@@ -191,7 +191,7 @@ template <bool kComplex> struct Jacobi {
       return fill(s, n, by);
     }
     for (int64_t i = 0; i < n; i++)
-      s[i] = __builtin_sqrt(dots<false>(w + i * length, w + i * length, length).pp);
+      s[i] = libm::sqrt(dots<false>(w + i * length, w + i * length, length).pp);
     sort();
     for (int64_t i = 0; i < n; i++) {
       if (s[i] > 0x1p-500) {

@@ -24,10 +24,9 @@ template <class T> struct LossRow {
   // The target of row r, -1 if it is ignored. Another thread may write the targets: each is read
   // once and checked by is_class().
   int64_t target(int64_t r) const {
-    const int64_t t =
-        p.target_dtype == TT_I64
-            ? __atomic_load_n(reinterpret_cast<const int64_t*>(p.target) + r, __ATOMIC_RELAXED)
-            : __atomic_load_n(reinterpret_cast<const int32_t*>(p.target) + r, __ATOMIC_RELAXED);
+    const int64_t t = p.target_dtype == TT_I64
+                          ? atomic_load(reinterpret_cast<const int64_t*>(p.target) + r, kRelaxed)
+                          : atomic_load(reinterpret_cast<const int32_t*>(p.target) + r, kRelaxed);
     return t == p.ignore_index ? -1 : t;
   }
   bool is_class(int64_t t) const { return uint64_t(t) < uint64_t(p.classes); }
@@ -126,7 +125,7 @@ template <class T> struct CrossEntropyBackward {
     const int64_t t = l.target(r);
     const int64_t base = (r * p.classes + c) * l.item;
     if (t < 0) {
-      __builtin_memset(p.dx + base, 0, size_t(n * l.item));
+      memset(p.dx + base, 0, size_t(n * l.item));
       return;
     }
     const RowIn<T> x{p.x + base, p.dtype};
@@ -187,7 +186,7 @@ template <class T> struct NllLossBackward {
     const bool whole = p.inner == 1 || n == p.inner;
     const int64_t width = whole ? n * k : n;
     for (int64_t i = 0; i < (whole ? 1 : k); i++)
-      __builtin_memset(p.dx + l.place(r, c + i) * l.item, 0, size_t(width * l.item));
+      memset(p.dx + l.place(r, c + i) * l.item, 0, size_t(width * l.item));
     for (int64_t j = 0; j < n; j++) {
       const int64_t t = l.target(r + j);
       if (t >= c && t < c + k)

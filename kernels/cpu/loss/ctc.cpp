@@ -6,13 +6,12 @@
 //   of_class:  [classes], the probability of each class at time t, given the targets
 // States are computed kCtcBlock at a time, in loops that the compiler vectorises.
 
-#include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/row_primitives.h"
 #include "plan/loss_plan.h"
 
 TT_ISA_BEGIN
 
-constexpr double kNever = -__builtin_inf();
+constexpr double kNever = -kInf;
 
 // log(exp(a) + exp(b)).
 TT_INLINE double log_add(double a, double b) {

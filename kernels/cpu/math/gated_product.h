@@ -8,8 +8,8 @@ namespace math {
 
 // a b - p exactly, where p is a b rounded.
 #if TT_FUSED
-TT_INLINE float product_rest(float a, float b, float p) { return __builtin_fmaf(a, b, -p); }
-TT_INLINE double product_rest(double a, double b, double p) { return __builtin_fma(a, b, -p); }
+TT_INLINE float product_rest(float a, float b, float p) { return libm::fmaf(a, b, -p); }
+TT_INLINE double product_rest(double a, double b, double p) { return libm::fma(a, b, -p); }
 #else
 TT_INLINE float product_rest(float a, float b, float p) { return float(double(a) * b - double(p)); }
 TT_INLINE double product_rest(double a, double b, double p) {  // Dekker; |a|, |b| < 2^990

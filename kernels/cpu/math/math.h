@@ -181,9 +181,9 @@ TT_INLINE float log(float x) {
   q = fma(q, f, 0x1.555548p-2f);
   const float low = fma(f * f2, q, fma(f2, -0.5f, n * kLn2Lo));
   const float y = fma(n, kLn2Hi, f + low);
-  const float negative = x == x ? __builtin_nanf("") : x;
-  const float not_positive = x == 0 ? -__builtin_inff() : negative;
-  const float positive = x < __builtin_inff() ? y : x;
+  const float negative = x == x ? float(kNan) : x;
+  const float not_positive = x == 0 ? -float(kInf) : negative;
+  const float positive = x < float(kInf) ? y : x;
   return x > 0 ? positive : not_positive;
 }
 
@@ -217,45 +217,45 @@ TT_INLINE float sin_or_cos(float x, int32_t quarter) {
   return bits_f32(y ^ uint32_t(k & 2) << 30);
 }
 
-TT_INLINE bool is_hard_angle(float x) { return !(__builtin_fabsf(x) <= kEasyAngle); }
+TT_INLINE bool is_hard_angle(float x) { return !(libm::fabsf(x) <= kEasyAngle); }
 TT_INLINE float sin(float x) { return x == 0 ? x : sin_or_cos(x, 0); }
 TT_INLINE float cos(float x) { return sin_or_cos(x, 1); }
-TT_INLINE float sin_hard(float x) { return float(__builtin_sin(double(x))); }
-TT_INLINE float cos_hard(float x) { return float(__builtin_cos(double(x))); }
+TT_INLINE float sin_hard(float x) { return float(libm::sin(double(x))); }
+TT_INLINE float cos_hard(float x) { return float(libm::cos(double(x))); }
 
 // ---- from the C library, and single instructions ----
 
-TT_INLINE double log(double x) { return __builtin_log(x); }
-TT_INLINE double tanh(double x) { return __builtin_tanh(x); }
+TT_INLINE double log(double x) { return libm::log(x); }
+TT_INLINE double tanh(double x) { return libm::tanh(x); }
 TT_INLINE double sigmoid(double x) {
-  const double e = exp(-__builtin_fabs(x));
+  const double e = exp(-libm::fabs(x));
   return (x < 0 ? e : 1.0) / (1.0 + e);
 }
-TT_INLINE double sin(double x) { return __builtin_sin(x); }
-TT_INLINE double cos(double x) { return __builtin_cos(x); }
+TT_INLINE double sin(double x) { return libm::sin(x); }
+TT_INLINE double cos(double x) { return libm::cos(x); }
 TT_INLINE bool is_hard_angle(double) { return false; }
 TT_INLINE double sin_hard(double x) { return sin(x); }
 TT_INLINE double cos_hard(double x) { return cos(x); }
-TT_INLINE float pow(float a, float b) { return __builtin_powf(a, b); }
-TT_INLINE double pow(double a, double b) { return __builtin_pow(a, b); }
-TT_INLINE float fmod(float a, float b) { return __builtin_fmodf(a, b); }
-TT_INLINE double fmod(double a, double b) { return __builtin_fmod(a, b); }
+TT_INLINE float pow(float a, float b) { return libm::powf(a, b); }
+TT_INLINE double pow(double a, double b) { return libm::pow(a, b); }
+TT_INLINE float fmod(float a, float b) { return libm::fmodf(a, b); }
+TT_INLINE double fmod(double a, double b) { return libm::fmod(a, b); }
 TT_INLINE float hypot(float a, float b) {
-  const double s = __builtin_sqrt(double(a) * a + double(b) * b);  // cannot overflow
-  const float inf = __builtin_inff();
-  return __builtin_fabsf(a) == inf || __builtin_fabsf(b) == inf ? inf : float(s);
+  const double s = libm::sqrt(double(a) * a + double(b) * b);  // cannot overflow
+  const float inf = float(kInf);
+  return libm::fabsf(a) == inf || libm::fabsf(b) == inf ? inf : float(s);
 }
-TT_INLINE double hypot(double a, double b) { return __builtin_hypot(a, b); }
-TT_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
-TT_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
-TT_INLINE float trunc(float x) { return __builtin_truncf(x); }
-TT_INLINE double trunc(double x) { return __builtin_trunc(x); }
-TT_INLINE float floor(float x) { return __builtin_floorf(x); }
-TT_INLINE double floor(double x) { return __builtin_floor(x); }
-TT_INLINE float fabs(float x) { return __builtin_fabsf(x); }
-TT_INLINE double fabs(double x) { return __builtin_fabs(x); }
-TT_INLINE float copysign(float x, float s) { return __builtin_copysignf(x, s); }
-TT_INLINE double copysign(double x, double s) { return __builtin_copysign(x, s); }
+TT_INLINE double hypot(double a, double b) { return libm::hypot(a, b); }
+TT_INLINE float sqrt(float x) { return libm::sqrtf(x); }
+TT_INLINE double sqrt(double x) { return libm::sqrt(x); }
+TT_INLINE float trunc(float x) { return libm::truncf(x); }
+TT_INLINE double trunc(double x) { return libm::trunc(x); }
+TT_INLINE float floor(float x) { return libm::floorf(x); }
+TT_INLINE double floor(double x) { return libm::floor(x); }
+TT_INLINE float fabs(float x) { return libm::fabsf(x); }
+TT_INLINE double fabs(double x) { return libm::fabs(x); }
+TT_INLINE float copysign(float x, float s) { return libm::copysignf(x, s); }
+TT_INLINE double copysign(double x, double s) { return libm::copysign(x, s); }
 
 }  // namespace math
 TT_ISA_END

@@ -120,13 +120,13 @@ TT_INLINE F32v gelu(F32v x) {
   const F32v u = fma(x, 4.0f, splat<F32v>(kRound + 15) - shifted);
   const auto n = bits_of(shifted);  // its low five bits are n + 15
   F32v c[7];
-#pragma GCC unroll 8
+  TT_UNROLL_BY(8)
   for (int i = 0; i < 7; i++) c[i] = look_up(kRow[i], n);
   const F32v u2 = u * u;
   const F32v high = fma(u2, c[6], fma(u, c[5], c[4]));
   F32v y = fma(u2, fma(u2, high, fma(u, c[3], c[2])), fma(u, c[1], c[0]));
   const auto near = less(abs(x - 0.125f), splat<F32v>(4.0f));
-  if (__builtin_expect(near != kAllLanes, 0)) y = select(near, y, gelu_far(x));
+  if (TT_UNLIKELY(near != kAllLanes)) y = select(near, y, gelu_far(x));
   return with_sign(y, x);
 }
 #endif
@@ -141,10 +141,10 @@ TT_INLINE double normal_lost(double t, double a) {
   return (th * kHi - a) + (tl * kHi + t * kLo);
 }
 TT_INLINE double normal_tail(double x, double* bell) {
-  const double t = __builtin_fabs(x) > 40.0 ? 40.0 : __builtin_fabs(x);
+  const double t = libm::fabs(x) > 40.0 ? 40.0 : libm::fabs(x);
   const double a = t * 0x1.6a09e667f3bcdp-1;
   *bell = exp(-0.5 * t * t);
-  return 0.5 * __builtin_erfc(a) - *bell * normal_lost(t, a) * 0x1.20dd750429b6dp-1;
+  return 0.5 * libm::erfc(a) - *bell * normal_lost(t, a) * 0x1.20dd750429b6dp-1;
 }
 
 TT_INLINE float gelu(float x) { return gelu_by_tail(x); }

@@ -15,7 +15,7 @@ constexpr double kPi = 0x1.921fb54442d18p+1;
 constexpr double kHalfPi = 0x1.921fb54442d18p+0;
 
 #if TT_FUSED
-TT_INLINE double mul_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
+TT_INLINE double mul_add(double a, double b, double c) { return libm::fma(a, b, c); }
 #else
 TT_INLINE double mul_add(double a, double b, double c) { return a * b + c; }
 #endif
@@ -41,9 +41,9 @@ TT_INLINE double log_of_part(double x, double* n) {
 }
 // y for finite x > 0, else the special value of a logarithm.
 TT_INLINE float log_or_special(double x, double y) {
-  const double negative = x == x ? __builtin_nan("") : x;
-  const double not_positive = x == 0 ? -__builtin_inf() : negative;
-  const double positive = x < __builtin_inf() ? y : x;
+  const double negative = x == x ? kNan : x;
+  const double not_positive = x == 0 ? -kInf : negative;
+  const double positive = x < kInf ? y : x;
   return float(x > 0 ? positive : not_positive);
 }
 TT_INLINE float log2(float x) {
@@ -61,26 +61,25 @@ TT_INLINE float log1p(float x) {
   double n;
   const double y = log_of_part(1.0 + d, &n);
   const double small = d - d * d * (0.5 - d * (1.0 / 3 - d * 0.25));
-  return log_or_special(1.0 + d, __builtin_fabsf(x) < 0x1p-12f ? small : n * kLn2 + y);
+  return log_or_special(1.0 + d, libm::fabsf(x) < 0x1p-12f ? small : n * kLn2 + y);
 }
 
 // ---- exponentials ----
 
 TT_INLINE float expm1(float x) {
   const double d = x;
-  return float(__builtin_fabsf(x) < 0x1p-12f ? d * (1.0 + d * (0.5 + d * (1.0 / 6)))
-                                             : exp(d) - 1.0);
+  return float(libm::fabsf(x) < 0x1p-12f ? d * (1.0 + d * (0.5 + d * (1.0 / 6))) : exp(d) - 1.0);
 }
 TT_INLINE float sinh(float x) {
   const double d = x;
   const double z = d * d;
-  const double e = exp(__builtin_fabs(d));
+  const double e = exp(libm::fabs(d));
   const double y = (e - 1.0 / e) * 0.5;
-  return float(__builtin_fabsf(x) < 0x1p-6f ? d * (1.0 + z * (1.0 / 6 + z * (1.0 / 120)))
-                                            : __builtin_copysign(y, d));
+  return float(libm::fabsf(x) < 0x1p-6f ? d * (1.0 + z * (1.0 / 6 + z * (1.0 / 120)))
+                                        : libm::copysign(y, d));
 }
 TT_INLINE float cosh(float x) {
-  const double e = exp(__builtin_fabs(double(x)));
+  const double e = exp(libm::fabs(double(x)));
   return float((e + 1.0 / e) * 0.5);
 }
 
@@ -89,16 +88,16 @@ TT_INLINE float cosh(float x) {
 TT_INLINE float asinh(float x) {
   const double d = x;
   const double z = d * d;
-  const double power = __builtin_fabs(d) + __builtin_sqrt(z + 1.0);
+  const double power = libm::fabs(d) + libm::sqrt(z + 1.0);
   double n;
   const double y = log_of_part(power, &n);
   const float large = log_or_special(power, n * kLn2 + y);
   const double small = d * (1.0 - z * (1.0 / 6 - z * (3.0 / 40)));
-  return __builtin_fabsf(x) < 0x1p-7f ? float(small) : __builtin_copysignf(large, x);
+  return libm::fabsf(x) < 0x1p-7f ? float(small) : libm::copysignf(large, x);
 }
 TT_INLINE float acosh(float x) {  // x - 1 is exact in double
   const double t = double(x) - 1.0;
-  const double power = 1.0 + (t + __builtin_sqrt(t * (t + 2.0)));
+  const double power = 1.0 + (t + libm::sqrt(t * (t + 2.0)));
   double n;
   const double y = log_of_part(power, &n);
   return log_or_special(x < 1 ? -1.0 : power, n * kLn2 + y);
@@ -106,13 +105,13 @@ TT_INLINE float acosh(float x) {  // x - 1 is exact in double
 TT_INLINE float atanh(float x) {
   const double d = x;
   const double z = d * d;
-  const double a = __builtin_fabs(d);
+  const double a = libm::fabs(d);
   const double power = (1.0 + a) / (1.0 - a);
   double n;
   const double y = log_of_part(power, &n);
   const float large = log_or_special(power, 0.5 * (n * kLn2 + y));
   const double small = d * (1.0 + z * (1.0 / 3 + z * (1.0 / 5)));
-  return __builtin_fabsf(x) < 0x1p-7f ? float(small) : __builtin_copysignf(large, x);
+  return libm::fabsf(x) < 0x1p-7f ? float(small) : libm::copysignf(large, x);
 }
 
 // ---- tan: for |x| <= kEasyAngle ----
@@ -132,7 +131,7 @@ TT_INLINE float tan(float x) {
   const float y = float(top / bottom);
   return x == 0 ? x : y;
 }
-TT_INLINE float tan_hard(float x) { return float(__builtin_tan(double(x))); }
+TT_INLINE float tan_hard(float x) { return float(libm::tan(double(x))); }
 
 // ---- inverse circular functions ----
 
@@ -146,22 +145,22 @@ TT_INLINE double asin_part(double s, double z) {
 // For 0 <= a <= 1: asin(a), or half of acos(a) if a > 1/2.
 TT_INLINE double asin_or_half_acos(double a) {
   const double z = a > 0.5 ? (1.0 - a) * 0.5 : a * a;
-  return asin_part(a > 0.5 ? __builtin_sqrt(z) : a, z);
+  return asin_part(a > 0.5 ? libm::sqrt(z) : a, z);
 }
 TT_INLINE float asin(float x) {
-  const double a = __builtin_fabs(double(x));
+  const double a = libm::fabs(double(x));
   const double p = asin_or_half_acos(a);
-  return float(__builtin_copysign(a > 0.5 ? kHalfPi - 2.0 * p : p, x));
+  return float(libm::copysign(a > 0.5 ? kHalfPi - 2.0 * p : p, x));
 }
 TT_INLINE float acos(float x) {
-  const double a = __builtin_fabs(double(x));
+  const double a = libm::fabs(double(x));
   const double p = asin_or_half_acos(a);
   const double outer = x < 0 ? kPi - 2.0 * p : 2.0 * p;
-  return float(a > 0.5 ? outer : kHalfPi - __builtin_copysign(p, x));
+  return float(a > 0.5 ? outer : kHalfPi - libm::copysign(p, x));
 }
 // atan(t) = t P(t^2) for t <= 1; P: 2^-33.
 TT_INLINE float atan(float x) {
-  const double a = __builtin_fabs(double(x));
+  const double a = libm::fabs(double(x));
   const double t = a > 1.0 ? 1.0 / a : a;
   const double z = t * t;
   const double y =
@@ -169,7 +168,7 @@ TT_INLINE float atan(float x) {
                      -0x1.2488519fa5a60p-3, 0x1.c6533dfc9a77bp-4, -0x1.6f95036b2d2f5p-4,
                      0x1.2811fdeff7003p-4, -0x1.ba035c4e8d652p-5, 0x1.151ab904c9279p-5,
                      -0x1.0354cc23b8650p-6, 0x1.3625e8d6eefb9p-8, -0x1.5bcf6e5741041p-11);
-  return float(__builtin_copysign(a > 1.0 ? kHalfPi - y : y, x));
+  return float(libm::copysign(a > 1.0 ? kHalfPi - y : y, x));
 }
 
 // ---- erf, erfc ----
@@ -185,15 +184,15 @@ TT_INLINE double erfc_part(double a) {
   return exp(-a * a) * u * p;
 }
 TT_INLINE float erf(float x) {  // x P(x^2) for |x| <= 1/2; P: 2^-36
-  const double a = __builtin_fabs(double(x));
+  const double a = libm::fabs(double(x));
   const double z = a * a;
   const double small =
       a * polynomial(z, 0x1.20dd75041b4eap+0, -0x1.8127466f5b8a1p-2, 0x1.ce2ef239ee029p-4,
                      -0x1.b8203032a45abp-6, 0x1.54d076df271bdp-8, -0x1.936a4a7830bd8p-11);
-  return float(__builtin_copysign(a <= 0.5 ? small : 1.0 - erfc_part(a), x));
+  return float(libm::copysign(a <= 0.5 ? small : 1.0 - erfc_part(a), x));
 }
 TT_INLINE float erfc(float x) {
-  const double y = erfc_part(__builtin_fabs(double(x)));
+  const double y = erfc_part(libm::fabs(double(x)));
   return float(x < 0 ? 2.0 - y : y);
 }
 
@@ -201,14 +200,14 @@ TT_INLINE float erfc(float x) {
 
 // Ties to even. A float (double) from 2^23 (2^52) on has no fraction.
 TT_INLINE float rint(float x) {
-  const float a = __builtin_fabsf(x);
+  const float a = libm::fabsf(x);
   const float y = (a + 0x1p23f) - 0x1p23f;
-  return a < 0x1p23f ? __builtin_copysignf(y, x) : x;
+  return a < 0x1p23f ? libm::copysignf(y, x) : x;
 }
 TT_INLINE double rint(double x) {
-  const double a = __builtin_fabs(x);
+  const double a = libm::fabs(x);
   const double y = (a + 0x1p52) - 0x1p52;
-  return a < 0x1p52 ? __builtin_copysign(y, x) : x;
+  return a < 0x1p52 ? libm::copysign(y, x) : x;
 }
 TT_INLINE float ceil(float x) { return -floor(-x); }
 TT_INLINE double ceil(double x) { return -floor(-x); }

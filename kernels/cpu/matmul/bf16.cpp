@@ -27,7 +27,7 @@ template <class Factor> TT_NOINLINE int64_t ticks_of_fma(Vec<Factor> x) {
     TT_UNROLL
     for (int i = 0; i < kSums; i++) {
       sum[i] = fma(x, x, sum[i]);
-      __asm__ volatile("" : "+v"(sum[i]));
+      TT_KEEP_VECTOR(sum[i]);
     }
   }
   return os_ticks() - start;

@@ -68,7 +68,7 @@ void pack_amx_cols(const MatmulBlock& k, PanelRange cols) {
     const Bf16* x = reinterpret_cast<const Bf16*>(k.b) + k.k0 * p.b_row + (k.j0 + j) * p.b_col;
     Bf16Pair* out = reinterpret_cast<Bf16Pair*>(k.b_pack) + j * pairs;
     pack_panel(x, p.b_col, p.b_row, w, pitch, k.nk, out);
-    __builtin_memset(out + packed * pitch, 0, size_t((pairs - packed) * pitch) * sizeof(Bf16Pair));
+    memset(out + packed * pitch, 0, size_t((pairs - packed) * pitch) * sizeof(Bf16Pair));
   }
 }
 

@@ -53,17 +53,13 @@ TT_ISA_BEGIN
 
 // Four columns of four k positions, a row of neighbours each.
 TT_INLINE void quads_of_rows(const Bf16* x, int64_t k_stride, Bf16Quad* out) {
-  typedef uint16_t Row __attribute__((vector_size(8)));
-  typedef uint16_t Pairs __attribute__((vector_size(16)));
-  Row r[4];
-  for (int q = 0; q < 4; q++) __builtin_memcpy(&r[q], x + q * k_stride, sizeof r[q]);
-  const Vec<Bf16Pair> low =
-      Vec<Bf16Pair>(Pairs(__builtin_shufflevector(r[0], r[1], 0, 4, 1, 5, 2, 6, 3, 7)));
-  const Vec<Bf16Pair> high =
-      Vec<Bf16Pair>(Pairs(__builtin_shufflevector(r[2], r[3], 0, 4, 1, 5, 2, 6, 3, 7)));
+  Vector<uint16_t, 4> r[4];
+  for (int q = 0; q < 4; q++) memcpy(&r[q], x + q * k_stride, sizeof r[q]);
+  const Vec<Bf16Pair> low = Vec<Bf16Pair>(shuffled<0, 4, 1, 5, 2, 6, 3, 7>(r[0], r[1]));
+  const Vec<Bf16Pair> high = Vec<Bf16Pair>(shuffled<0, 4, 1, 5, 2, 6, 3, 7>(r[2], r[3]));
   Vec<Bf16Pair> quads[2];
   zip(low, high, &quads[0], &quads[1]);
-  __builtin_memcpy(out, quads, sizeof quads);
+  memcpy(out, quads, sizeof quads);
 }
 
 // out[p / 4 * pitch + i] = the quad of elements p … p + 3 of vector i, for p a multiple of 4.
@@ -75,7 +71,7 @@ void pack_panel(const Bf16* x, int64_t i_stride, int64_t k_stride, int w, int pi
     const int depth = int(min<int64_t>(4, nk - p));
     int i = 0;
     if (depth == 4 && k_stride == 1) {
-      for (; i < w; i++) __builtin_memcpy(out + i, at + i * i_stride, sizeof *out);
+      for (; i < w; i++) memcpy(out + i, at + i * i_stride, sizeof *out);
     } else if (depth == 4 && i_stride == 1) {
       for (; i + 4 <= w; i += 4) quads_of_rows(at + i, k_stride, out + i);
     }

@@ -15,18 +15,17 @@ template <class R> struct Cplx { R re, im; };
 // The even and odd elements of x and y.
 template <class V> TT_INLINE void unzip(V x, V y, V* even, V* odd) {
   if constexpr (sizeof(V) / sizeof(x[0]) == 16) {
-    *even =
-        __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    *odd = __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    *even = shuffled<0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30>(x, y);
+    *odd = shuffled<1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31>(x, y);
   } else if constexpr (sizeof(V) / sizeof(x[0]) == 8) {
-    *even = __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14);
-    *odd = __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15);
+    *even = shuffled<0, 2, 4, 6, 8, 10, 12, 14>(x, y);
+    *odd = shuffled<1, 3, 5, 7, 9, 11, 13, 15>(x, y);
   } else if constexpr (sizeof(V) / sizeof(x[0]) == 4) {
-    *even = __builtin_shufflevector(x, y, 0, 2, 4, 6);
-    *odd = __builtin_shufflevector(x, y, 1, 3, 5, 7);
+    *even = shuffled<0, 2, 4, 6>(x, y);
+    *odd = shuffled<1, 3, 5, 7>(x, y);
   } else {
-    *even = __builtin_shufflevector(x, y, 0, 2);
-    *odd = __builtin_shufflevector(x, y, 1, 3);
+    *even = shuffled<0, 2>(x, y);
+    *odd = shuffled<1, 3>(x, y);
   }
 }
 
@@ -124,7 +123,7 @@ TT_INLINE void fetch_tile(const MatmulBlock& k, int64_t i0, int64_t j0, int rows
   const int64_t step = k.plan->c_row * kItem;
   const char* c = k.c + i0 * step + j0 * k.plan->c_col * kItem;
   for (int i = 0; i < rows; i++, c += step)
-    for (int64_t at = 0; at < kRun; at += 64) __builtin_prefetch(c + at, 1, 2);
+    for (int64_t at = 0; at < kRun; at += 64) TT_PREFETCH_WRITE_L2(c + at);
 }
 
 template <class R> void complex_pack_units(const MatmulBlock& k, int64_t begin, int64_t end) {

@@ -21,7 +21,7 @@ template <class T, int kStreams> TT_INLINE void dot_runs(const T* a, const T* b,
     TT_UNROLL
     for (int u = 0; u < kChains; u++) acc[s][u] = Vec<T>{};
   }
-  const auto step = [&](int64_t p, int u, auto... part) __attribute__((always_inline)) {
+  const auto step = [&](int64_t p, int u, auto... part) TT_INLINE_BODY {
     const Vec<T> x = load(a + p, part...);
     TT_UNROLL
     for (int s = 0; s < kStreams; s++)
@@ -59,7 +59,7 @@ template <class T, int kRows, int kCols> void dot_columns(const T* a, int64_t a_
     TT_UNROLL
     for (int i = 0; i < kCols; i++) acc[r][i] = Vec<T>{};
   }
-  const auto step = [&](int64_t p, auto... part) __attribute__((always_inline)) {
+  const auto step = [&](int64_t p, auto... part) TT_INLINE_BODY {
     Vec<T> x[kRows];
     TT_UNROLL
     for (int r = 0; r < kRows; r++) x[r] = load(a + r * a_row + p, part...);
@@ -148,7 +148,7 @@ template <class T, int kRows, int kDepth> void axpy_rows(const T* a, int64_t a_r
     TT_UNROLL
     for (int p = 0; p < kDepth; p++) x[r][p] = splat(a[r * a_row + p * a_col]);
   }
-  const auto step = [&](int64_t j, auto... part) __attribute__((always_inline)) {
+  const auto step = [&](int64_t j, auto... part) TT_INLINE_BODY {
     Vec<T> sum[kRows];
     TT_UNROLL
     for (int r = 0; r < kRows; r++) sum[r] = load(y + r * ld + j);
@@ -214,7 +214,7 @@ template <class T> void axpy_unit(const MatmulPlan& p, const BatchWalk& w, int64
   const int64_t ld = matmul_ceil(n, kLanes<T>) * kLanes<T>;
   for (int64_t i = 0; i < p.m * ld; i++) y[i] = T(0);
   const int64_t chain = p.k > 2 * kRowsChain ? kRowsChain : p.k;
-  if (chain < p.k) __builtin_memset(total, 0, size_t(p.m * ld * kSize));
+  if (chain < p.k) memset(total, 0, size_t(p.m * ld * kSize));
   const T* a = reinterpret_cast<const T*>(w.a);
   const T* b = reinterpret_cast<const T*>(w.b) + j;
   // A single block of rows takes all of k at once; several blocks share the rows of b that the
@@ -232,7 +232,7 @@ template <class T> void axpy_unit(const MatmulPlan& p, const BatchWalk& w, int64
     for (int64_t i = 0; i < p.m * ld; i++) {
       total[i] += y[i];
       y[i] = T(0);
-      __asm__ volatile("");  // scalar: it runs once per chain
+      TT_SCALAR_LOOP;  // scalar: it runs once per chain
     }
   }
   finish<T, T>(p, w.c, w.d, 0, j, int(p.m), int(n), chain < p.k ? total : y, ld, true);

@@ -55,7 +55,7 @@ void pack_copy(const T* x, int64_t k_stride, int w, int pitch, int64_t nk, T* ou
 template <class T>
 void pack_transpose(const T* x, int64_t i_stride, int w, int pitch, int64_t nk, T* out) {
   constexpr int kL = kLanes<T>;
-  if (pitch == 1) return void(__builtin_memcpy(out, x, size_t(nk) * sizeof(T)));
+  if (pitch == 1) return void(memcpy(out, x, size_t(nk) * sizeof(T)));
   for (int v = last_vector<T>(pitch); v >= 0; v -= kL) {
     const int rows = clamp(w - v, 0, kL);
     const int lanes = min(pitch - v, kL);
@@ -67,7 +67,7 @@ void pack_transpose(const T* x, int64_t i_stride, int w, int pitch, int64_t nk, 
       const Part<T> in(depth);
       Vec<T> r[kL];
       for (int i = 0; i < rows; i++)
-        __builtin_prefetch(src + (i + w) * i_stride, 0, 2);  // for the next panel
+        TT_PREFETCH_L2(src + (i + w) * i_stride);  // for the next panel
       if (depth == kL &&
           rows == lanes) {  // lanes from `lanes` on are not stored: they may be any row
         TT_UNROLL
@@ -114,12 +114,12 @@ TT_INLINE F16 narrow(float x, F16) { return {f16_bits(x)}; }
 
 // Converts n contiguous values.
 TT_INLINE void widen_run(const Bf16* x, int64_t n, float* out) {
-  using Bits = uint16_t __attribute__((vector_size(TT_VEC_BYTES / 2)));
+  using Bits = Vector<uint16_t, kLanes<float>>;
   int64_t i = 0;
   for (; i + kLanes<float> <= n; i += kLanes<float>) {
     Bits bits;
-    __builtin_memcpy(&bits, x + i, sizeof bits);
-    store(out + i, Vec<float>(__builtin_convertvector(bits, Vec<uint32_t>) << 16));
+    memcpy(&bits, x + i, sizeof bits);
+    store(out + i, Vec<float>(converted<Vec<uint32_t>>(bits) << 16));
   }
   for (; i < n; i++) out[i] = widen(x[i]);
 }
@@ -131,7 +131,7 @@ TT_INLINE void widen_run(const F16* x, int64_t n, float* out) {
 }
 
 TT_INLINE void narrow_run(const float* x, int64_t n, Bf16* out) {
-  using Bits = uint16_t __attribute__((vector_size(TT_VEC_BYTES / 2)));
+  using Bits = Vector<uint16_t, kLanes<float>>;
   using U = Vec<uint32_t>;
   int64_t i = 0;
   for (; i + kLanes<float> <= n; i += kLanes<float>) {
@@ -139,8 +139,8 @@ TT_INLINE void narrow_run(const float* x, int64_t n, Bf16* out) {
     const U nan = u >> 16 | 0x40;
     const U rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
     const U is_nan = U((u & 0x7fffffff) > 0x7f800000);
-    const Bits bits = __builtin_convertvector((nan & is_nan) | (rounded & ~is_nan), Bits);
-    __builtin_memcpy(out + i, &bits, sizeof bits);
+    const Bits bits = converted<Bits>((nan & is_nan) | (rounded & ~is_nan));
+    memcpy(out + i, &bits, sizeof bits);
   }
   for (; i < n; i++) out[i] = narrow(x[i], Bf16{});
 }

@@ -85,14 +85,14 @@ TT_INLINE void micro_quads(const MicroArgs<T, Bf16Quad>& args) {
     TT_UNROLL
     for (int c = 0; c < kColPairs; c++) cols[c] = load(b + 2 * c);
     if (p % kFetchEvery == 0) {
-      __builtin_prefetch(next, 0, 2);
+      TT_PREFETCH_L2(next);
       next += 64;
-      __builtin_prefetch(fetch, 1);
+      TT_PREFETCH_WRITE(fetch);
       fetch = fetch == last ? last : fetch + args.ld;
     }
     TT_UNROLL
     for (int r = 0; r < kRowPairs; r++) {
-      if (r >= 2) __asm__ volatile("" : : : "memory");  // two rows wait in registers, not all
+      if (r >= 2) TT_KEEP_ORDER;  // two rows wait in registers, not all
       const Quads rows = 2 * r + 1 < kMr ? load(a + 2 * r) : Quads{a[2 * r]};
       TT_UNROLL
       for (int c = 0; c < kColPairs; c++) acc[r][c] = fma(rows, cols[c], acc[r][c]);
@@ -103,8 +103,7 @@ TT_INLINE void micro_quads(const MicroArgs<T, Bf16Quad>& args) {
     TT_UNROLL
     for (int v = 0; v < kVecs; v++) {
       const Vec<T> x = acc[i / 2][2 * v], y = acc[i / 2][2 * v + 1];
-      const Vec<T> sums = i % 2 ? __builtin_shufflevector(x, y, 2, 3, 6, 7)
-                                : __builtin_shufflevector(x, y, 0, 1, 4, 5);
+      const Vec<T> sums = i % 2 ? shuffled<2, 3, 6, 7>(x, y) : shuffled<0, 1, 4, 5>(x, y);
       T* to = args.out + i * args.ld + v * kLanes<T>;
       store(to, args.add ? load(to) + sums : sums);
     }
@@ -138,7 +137,7 @@ void micro(const MicroArgs<T, P>& args) {
   for (int i = 0; i < kMr; i++) {
     TT_UNROLL
     for (int v = 0; v < kVecs; v++) {
-      if (few) __builtin_prefetch(out + i * ld + v * kL, 1);
+      if (few) TT_PREFETCH_WRITE(out + i * ld + v * kL);
       acc[i][v] = Vec<T>{};
     }
   }
@@ -148,7 +147,7 @@ void micro(const MicroArgs<T, P>& args) {
     for (int v = 0; v < kVecs; v++) {
       row[v] = load(b + v * kL);
       if (kCopy) {
-        __builtin_prefetch(ahead + v * kL, 0, 2);
+        TT_PREFETCH_L2(ahead + v * kL);
         store(copy + v * kL, row[v]);
       }
     }
@@ -158,12 +157,12 @@ void micro(const MicroArgs<T, P>& args) {
     }
     if (p % kFetchEvery == 0) {
       if (!kCopy) {
-        __builtin_prefetch(next, 0, 2);
-        __builtin_prefetch(next + 64, 0, 2);
+        TT_PREFETCH_L2(next);
+        TT_PREFETCH_L2(next + 64);
         next += next_step;
       }
       TT_UNROLL
-      for (int v = 0; v < kVecs; v++) __builtin_prefetch(fetch + v * kL, 1);
+      for (int v = 0; v < kVecs; v++) TT_PREFETCH_WRITE(fetch + v * kL);
       fetch = fetch == last ? last : fetch + ld;
     }
     const RowFactors<P, kMr> factors(a);

@@ -11,18 +11,17 @@ template <class T> TT_INLINE Vec<T> fnma(Vec<T> x, Vec<T> y, Vec<T> z) { return 
 // lo and hi are the halves of x0 y0 x1 y1 …
 template <class V> TT_INLINE void zip(V x, V y, V* lo, V* hi) {
   if constexpr (sizeof(V) / sizeof(x[0]) == 16) {
-    *lo = __builtin_shufflevector(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-    *hi =
-        __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    *lo = shuffled<0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23>(x, y);
+    *hi = shuffled<8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31>(x, y);
   } else if constexpr (sizeof(V) / sizeof(x[0]) == 8) {
-    *lo = __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
-    *hi = __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
+    *lo = shuffled<0, 8, 1, 9, 2, 10, 3, 11>(x, y);
+    *hi = shuffled<4, 12, 5, 13, 6, 14, 7, 15>(x, y);
   } else if constexpr (sizeof(V) / sizeof(x[0]) == 4) {
-    *lo = __builtin_shufflevector(x, y, 0, 4, 1, 5);
-    *hi = __builtin_shufflevector(x, y, 2, 6, 3, 7);
+    *lo = shuffled<0, 4, 1, 5>(x, y);
+    *hi = shuffled<2, 6, 3, 7>(x, y);
   } else {
-    *lo = __builtin_shufflevector(x, y, 0, 2);
-    *hi = __builtin_shufflevector(x, y, 1, 3);
+    *lo = shuffled<0, 2>(x, y);
+    *hi = shuffled<1, 3>(x, y);
   }
 }
 

@@ -9,7 +9,6 @@
 // else planes of inner elements are (planes).
 #include "kernels/cpu/norm/batch_norm.h"
 
-#include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/row_primitives.h"
 #include "plan/norm_plan.h"
 
@@ -93,12 +92,12 @@ template <class T> struct ColumnSums {
       T* m = mean + c;
       T* s = squares + c;
       for (int64_t j = 0; j < k; j++) m[j] = s[j] = 0;
-      each(c, k, [&](const T* x, const T*) TT_INLINE_LAMBDA {
+      each(c, k, [&](const T* x, const T*) TT_INLINE_BODY {
         TT_VECTORIZE
         for (int64_t j = 0; j < k; j++) m[j] += x[j];
       });
       for (int64_t j = 0; j < k; j++) m[j] /= T(to - from);
-      each(c, k, [&](const T* x, const T*) TT_INLINE_LAMBDA {
+      each(c, k, [&](const T* x, const T*) TT_INLINE_BODY {
         TT_VECTORIZE
         for (int64_t j = 0; j < k; j++) s[j] = vfma(x[j] - m[j], x[j] - m[j], s[j]);
       });
@@ -110,7 +109,7 @@ template <class T> struct ColumnSums {
       T* of_gx = sum_gx + c;
       const T* mean = reinterpret_cast<const T*>(p.mean) + c;
       for (int64_t j = 0; j < k; j++) of_g[j] = of_gx[j] = 0;
-      each(c, k, [&](const T* x, const T* g) TT_INLINE_LAMBDA {
+      each(c, k, [&](const T* x, const T* g) TT_INLINE_BODY {
         TT_VECTORIZE
         for (int64_t j = 0; j < k; j++) {
           of_g[j] += g[j];

@@ -5,7 +5,6 @@
 // are in parts, [2][rows][n_chunks].
 #include "kernels/cpu/norm/layer_norm.h"
 
-#include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/row_primitives.h"
 #include "plan/norm_plan.h"
 
@@ -99,7 +98,7 @@ template <class T, bool kSums> TT_NOINLINE void moments(const T* g, const T* x, 
   b.add(suh->lane);
   int64_t i = 0;
   for (; i + kBlockLanes <= n; i += kBlockLanes) {
-#pragma GCC unroll 32
+    TT_UNROLL_BY(32)
     for (int k = 0; k < a.kN; k++) {
       const int64_t at = i + k * L;
       const Vec<T> gv = load(g + at);

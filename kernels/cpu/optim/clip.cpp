@@ -1,7 +1,6 @@
 // clip_norm and clip_scale: the norm over all gradients, and their scaling by it. clip_unscale:
 // their scaling by max_norm; total: 1 if an element was not finite. items: the gradients, of any
 // sizes; partial: one sum per unit; total: the norm, which stage 1 computes from the partials
-#include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/row_primitives.h"
 #include "plan/optim_plan.h"
 
@@ -16,9 +15,9 @@ template <class T> struct NormRun {
   void add(const T* x, int64_t n) {
     if (p == 2) return row_add_products(&squares, x, x, n);
     for (int64_t i = 0; i < n; i++) {
-      const double a = __builtin_fabs(double(x[i]));
-      if (p == __builtin_inf()) sum = a > sum || a != a ? a : sum;
-      else sum += p == 1 ? a : __builtin_pow(a, p);
+      const double a = libm::fabs(double(x[i]));
+      if (p == kInf) sum = a > sum || a != a ? a : sum;
+      else sum += p == 1 ? a : libm::pow(a, p);
       TT_SCALAR_LOOP;
     }
   }
@@ -71,7 +70,7 @@ TT_NOINLINE bool unscale_part(const ClipItem& item, double factor, int64_t from,
 
 TT_INLINE double norm_of(const ClipPlan& p) {
   double all = 0;
-  const bool largest = p.norm_type == __builtin_inf();
+  const bool largest = p.norm_type == kInf;
   for (int64_t i = 0; i < p.n_partial; i++) {
     const double x = p.partial[i];
     if (!largest) all += x;
@@ -79,7 +78,7 @@ TT_INLINE double norm_of(const ClipPlan& p) {
     TT_SCALAR_LOOP;
   }
   if (largest || p.norm_type == 1) return all;
-  return p.norm_type == 2 ? __builtin_sqrt(all) : __builtin_pow(all, 1 / p.norm_type);
+  return p.norm_type == 2 ? libm::sqrt(all) : libm::pow(all, 1 / p.norm_type);
 }
 
 TT_ISA_END

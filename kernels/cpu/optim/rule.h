@@ -2,7 +2,6 @@
 // all of n elements; a rule (kernels/functors/optim.h) updates them one vector at a time.
 #pragma once
 
-#include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/row_primitives.h"
 #include "kernels/functors/optim.h"
 

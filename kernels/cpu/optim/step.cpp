@@ -17,7 +17,7 @@ template <template <class> class R>
 TT_INLINE int32_t run_one_rule(const void* plan, int64_t begin, int64_t end) {
   return run_plan(plan, begin, end,
                   [](int32_t, const OptimItem& item, int64_t from, int64_t to)
-                      TT_INLINE_LAMBDA { run_item<R>(item, from, to); });
+                      TT_INLINE_BODY { run_item<R>(item, from, to); });
 }
 
 TT_ISA_END
@@ -41,15 +41,14 @@ int32_t optim_adagrad(const void* plan, int64_t begin, int64_t end) noexcept {
 
 TT_KERNEL(optim_step)(const void* plan, int64_t begin, int64_t end) noexcept {
   return run_plan(plan, begin, end,
-                  [](int32_t rule, const OptimItem& item, int64_t from, int64_t to)
-                      TT_INLINE_LAMBDA {
-                        switch (rule) {
-                          case kOptimSgd: return run_item<Sgd>(item, from, to);
-                          case kOptimAdam: return run_item<Adam>(item, from, to);
-                          case kOptimRmsprop: return run_item<Rmsprop>(item, from, to);
-                          default: return run_item<Adagrad>(item, from, to);
-                        }
-                      });
+                  [](int32_t rule, const OptimItem& item, int64_t from, int64_t to) TT_INLINE_BODY {
+                    switch (rule) {
+                      case kOptimSgd: return run_item<Sgd>(item, from, to);
+                      case kOptimAdam: return run_item<Adam>(item, from, to);
+                      case kOptimRmsprop: return run_item<Rmsprop>(item, from, to);
+                      default: return run_item<Adagrad>(item, from, to);
+                    }
+                  });
 }
 
 TT_ENTRY_END

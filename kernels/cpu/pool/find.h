@@ -14,7 +14,6 @@
 // At most kRows rows are folded at a time, so that row numbers fit in 32 bits.
 #pragma once
 
-#include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/pool/pool.h"
 
 TT_ISA_BEGIN
@@ -23,7 +22,7 @@ template <class T> TT_INLINE bool beats(T v, T best) { return (v > best) | (v !=
 
 template <class T> TT_INLINE T lowest() {
   if constexpr (T(0.5) == T(0)) return INT64_MIN;
-  else return -T(__builtin_inf());
+  else return -T(kInf);
 }
 
 // Whether all elements are padding, as a large dilation can make them.
@@ -45,8 +44,8 @@ template <class T> TT_INLINE void join_position(T v, int64_t at, T* best, int64_
 
 template <class T>
 TT_NOINLINE void join_parts(const PoolPlan& p, int64_t r, int64_t n, T* best, int64_t* at) {
-  __builtin_memcpy(best, part_values<T>(p, 0) + r, size_t(n) * sizeof(T));
-  __builtin_memcpy(at, part_places(p, 0) + r, size_t(n) * sizeof(int64_t));
+  memcpy(best, part_values<T>(p, 0) + r, size_t(n) * sizeof(T));
+  memcpy(at, part_places(p, 0) + r, size_t(n) * sizeof(int64_t));
   for (int64_t k = 1; k < p.n_parts; k++)
     for (int64_t j = 0; j < n; j++)
       join_position(part_values<T>(p, k)[r + j], part_places(p, k)[r + j], best + j, at + j);
@@ -147,7 +146,7 @@ template <class T> struct Finder {
   // Finds the largest elements of n columns in rows h, which are `pitch` elements apart.
   TT_NOINLINE void fold(const T* x, const Window& h, int64_t pitch, int64_t n, int64_t to) {
     const T* line = x + h.begin * pitch;
-    __builtin_memcpy(best + to, line, size_t(n) * sizeof(T));
+    memcpy(best + to, line, size_t(n) * sizeof(T));
     for (int64_t i = 0; i < n; i++) row[to + i] = 0;
     Position r = 1;
     for (int64_t i = h.begin + h.step; i < h.end; i += h.step, r++) {

@@ -81,14 +81,14 @@ void store_maxima(const PoolPlan& p, int64_t part, int64_t r, int64_t n, const v
                   int64_t item, const int64_t* at) noexcept {
   int64_t* index = p.index + r;
   if (leaves_parts(p)) {
-    __builtin_memcpy(p.parts + (part * p.results + r) * item, best, size_t(n * item));
+    memcpy(p.parts + (part * p.results + r) * item, best, size_t(n * item));
     index = part_places(p, part) + r;
   } else if (!p.g) {
-    __builtin_memcpy(p.y + r * item, best, size_t(n * item));
+    memcpy(p.y + r * item, best, size_t(n * item));
     for (int64_t j = 0; p.index && j < n; j++) index[j] = max<int64_t>(at[j], 0);
     return;
   }
-  __builtin_memcpy(index, at, size_t(n) * sizeof(int64_t));
+  memcpy(index, at, size_t(n) * sizeof(int64_t));
 }
 
 void clear_tile(char* image, const PoolTile& t, int64_t width, int64_t pixel_bytes,
@@ -97,7 +97,7 @@ void clear_tile(char* image, const PoolTile& t, int64_t width, int64_t pixel_byt
   const size_t bytes = size_t(run > 1 ? run * pixel_bytes : n);
   for (int64_t i = t.from; i < t.to; i++)
     for (int64_t j = t.left; j < t.right; j += run)
-      __builtin_memset(image + (i * width + j) * pixel_bytes, 0, bytes);
+      memset(image + (i * width + j) * pixel_bytes, 0, bytes);
 }
 
 TT_ENTRY_END

@@ -86,7 +86,7 @@ struct Windows {
       }
       transpose_block(images, kImages, tile, kImages);
       for (int64_t k = 0; k < kImages; k++)
-        __builtin_memcpy(y + k * p.c * plane + i, images + k * kImages, size_t(n) * 4);
+        memcpy(y + k * p.c * plane + i, images + k * kImages, size_t(n) * 4);
     }
   }
 
@@ -121,7 +121,7 @@ struct Windows {
         transpose_block(tile, kImages, g + i, p.c * plane);
       } else {
         for (int64_t k = 0; k < kImages; k++)
-          __builtin_memcpy(images + k * kImages, g + k * p.c * plane + i, size_t(n) * 4);
+          memcpy(images + k * kImages, g + k * p.c * plane + i, size_t(n) * 4);
         transpose_block(tile, kImages, images, kImages);
       }
       for (int64_t k = 0; k < n; k++) {

@@ -9,25 +9,24 @@
 // With channels last, each window is joined pixel by pixel, as vectors of channels.
 #include "kernels/cpu/pool/pool.h"
 
-#include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/row_primitives.h"
 
 TT_ISA_BEGIN
 
 // Integers wrap around. The divisor b is not 0.
 template <class T> TT_INLINE T total(T a, T b) {
-  if constexpr (__is_same(T, int64_t)) return int64_t(uint64_t(a) + uint64_t(b));
+  if constexpr (kIsSame<T, int64_t>) return int64_t(uint64_t(a) + uint64_t(b));
   else return a + b;
 }
 template <class T> TT_INLINE T quotient(T a, T b) {
-  if constexpr (__is_same(T, int64_t)) return b == -1 ? int64_t(0 - uint64_t(a)) : a / b;
+  if constexpr (kIsSame<T, int64_t>) return b == -1 ? int64_t(0 - uint64_t(a)) : a / b;
   else return a / b;
 }
 
 struct Max {
   static constexpr bool kMean = false;
   template <class T> static TT_INLINE T join(T m, T v) { return ((v > m) | (v != v)) ? v : m; }
-  template <class T> static TT_INLINE T identity() { return -T(__builtin_inf()); }
+  template <class T> static TT_INLINE T identity() { return -T(kInf); }
 };
 struct Sum {
   static constexpr bool kMean = true;
@@ -44,7 +43,7 @@ TT_INLINE void store_out(char* p, const double* x, int64_t n, int32_t dtype) {
   store_run(p, x, n, dtype);
 }
 TT_INLINE void store_out(char* p, const int64_t* x, int64_t n, int32_t) {
-  __builtin_memcpy(p, x, size_t(n) * 8);
+  memcpy(p, x, size_t(n) * 8);
 }
 
 template <class T, class Op> TT_NOINLINE void join_rows(T* TT_RESTRICT d, const T* TT_RESTRICT a,
@@ -75,14 +74,14 @@ TT_INLINE void join_source(T* d, const char* src, int64_t n, int32_t dtype, T* b
     load_run(buffer, src, kItemSize[dtype], n, dtype);
     return join_onto<T, Op>(d, buffer, n);
   }
-  if (first) __builtin_memcpy(d, src, size_t(n) * sizeof(T));
+  if (first) memcpy(d, src, size_t(n) * sizeof(T));
   else join_onto<T, Op>(d, reinterpret_cast<const T*>(src), n);
 }
 
 // d = results [r, r + n), joined from the parts of their windows.
 template <class T, class Op>
 TT_NOINLINE void join_values(const PoolPlan& p, int64_t r, int64_t n, T* d) {
-  __builtin_memcpy(d, part_values<T>(p, 0) + r, size_t(n) * sizeof(T));
+  memcpy(d, part_values<T>(p, 0) + r, size_t(n) * sizeof(T));
   for (int64_t k = 1; k < p.n_parts; k++) join_onto<T, Op>(d, part_values<T>(p, k) + r, n);
 }
 
@@ -109,7 +108,7 @@ template <class T, class Op> TT_NOINLINE void join_columns(T* TT_RESTRICT y, con
   } else if (stride == 1) {
     int64_t k = 3;
     if (kernel < 3) {
-      __builtin_memcpy(y, t, size_t(n) * sizeof(T));
+      memcpy(y, t, size_t(n) * sizeof(T));
       k = 1;
     } else {
       TT_VECTORIZE
@@ -133,12 +132,12 @@ template <class T, class Op> TT_NOINLINE void join_columns(T* TT_RESTRICT y, con
 // if N does not divide n.
 template <class T, int N> TT_INLINE void halve_by(T* y, const T* a, const T* b, int64_t n) {
   using V = typename Halves<T, N>::Whole;
-  auto get = [](const T* p) TT_INLINE_LAMBDA {
+  auto get = [](const T* p) TT_INLINE_BODY {
     V v;
-    __builtin_memcpy(&v, p, sizeof v);
+    memcpy(&v, p, sizeof v);
     return v;
   };
-  auto join = [](V m, V v) TT_INLINE_LAMBDA {
+  auto join = [](V m, V v) TT_INLINE_BODY {
     const V top = v > m ? v : m;
     return V(v != v ? v : top);
   };
@@ -146,7 +145,7 @@ template <class T, int N> TT_INLINE void halve_by(T* y, const T* a, const T* b, 
     const V low = join(get(a + 2 * j), get(b + 2 * j));
     const V high = join(get(a + 2 * j + N), get(b + 2 * j + N));
     const V r = join(every_second<0, T, N>(low, high), every_second<1, T, N>(low, high));
-    __builtin_memcpy(y + j, &r, sizeof r);
+    memcpy(y + j, &r, sizeof r);
     if (j + N >= n) return;
   }
 }
@@ -204,7 +203,7 @@ template <class T, class Op> struct Planes {
   TT_NOINLINE void finish(const PoolTile& t, int64_t o, int64_t o1, int64_t n, const Window& h) {
     const int64_t at = (t.image * p.out[0] + o) * p.out[1] + o1;
     if (leaves_parts(p)) {
-      __builtin_memcpy(part_values<T>(p, t.part) + at, y, size_t(n) * sizeof(T));
+      memcpy(part_values<T>(p, t.part) + at, y, size_t(n) * sizeof(T));
       return;
     }
     if constexpr (Op::kMean) {
@@ -355,7 +354,7 @@ template <class T, class Op> struct Pixels {
   }
   TT_INLINE void finish(const PoolTile& t, int64_t o, int64_t o1, int64_t at, int64_t n) {
     if (leaves_parts(p)) {
-      __builtin_memcpy(part_values<T>(p, t.part) + at, sum, size_t(n) * sizeof(T));
+      memcpy(part_values<T>(p, t.part) + at, sum, size_t(n) * sizeof(T));
       return;
     }
     if constexpr (Op::kMean) {

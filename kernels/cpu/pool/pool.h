@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/arith.h"
-#include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/vec.h"
 #include "plan/pool_plan.h"
 
@@ -105,11 +104,11 @@ TT_INLINE typename Halves<T, N>::Whole every_second(typename Halves<T, N>::Whole
                                                     typename Halves<T, N>::Whole b) {
   constexpr int o = kOdd;
   if constexpr (N == 16)
-    return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14,
-                                   o + 16, o + 18, o + 20, o + 22, o + 24, o + 26, o + 28, o + 30);
+    return shuffled<o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14, o + 16, o + 18, o + 20,
+                    o + 22, o + 24, o + 26, o + 28, o + 30>(a, b);
   else if constexpr (N == 8)
-    return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14);
-  else return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6);
+    return shuffled<o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14>(a, b);
+  else return shuffled<o, o + 2, o + 4, o + 6>(a, b);
 }
 
 TT_ISA_END

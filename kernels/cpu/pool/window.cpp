@@ -8,7 +8,7 @@ TT_ISA_BEGIN
 template <class T>
 TT_NOINLINE void index_planes(const PoolPlan& p, const PoolTile& t, Finder<T>& f) {
   f.each(reinterpret_cast<const T*>(p.x) + t.image * p.in[0] * p.in[1], t,
-         [&](int64_t o, int64_t o1, int64_t n) TT_INLINE_LAMBDA {
+         [&](int64_t o, int64_t o1, int64_t n) TT_INLINE_BODY {
            const int64_t r = (t.image * p.out[0] + o) * p.out[1] + o1;
            store_maxima(p, t.part, r, n, f.top, sizeof(T), f.at);
          });
@@ -20,12 +20,11 @@ TT_INLINE typename Halves<T, N>::Whole interleave(typename Halves<T, N>::Whole e
                                                   typename Halves<T, N>::Whole odd) {
   constexpr int o = kSecond * N / 2;
   if constexpr (N == 16)
-    return __builtin_shufflevector(even, odd, o, o + 16, o + 1, o + 17, o + 2, o + 18, o + 3,
-                                   o + 19, o + 4, o + 20, o + 5, o + 21, o + 6, o + 22, o + 7,
-                                   o + 23);
+    return shuffled<o, o + 16, o + 1, o + 17, o + 2, o + 18, o + 3, o + 19, o + 4, o + 20, o + 5,
+                    o + 21, o + 6, o + 22, o + 7, o + 23>(even, odd);
   else if constexpr (N == 8)
-    return __builtin_shufflevector(even, odd, o, o + 8, o + 1, o + 9, o + 2, o + 10, o + 3, o + 11);
-  else return __builtin_shufflevector(even, odd, o, o + 4, o + 1, o + 5);
+    return shuffled<o, o + 8, o + 1, o + 9, o + 2, o + 10, o + 3, o + 11>(even, odd);
+  else return shuffled<o, o + 4, o + 1, o + 5>(even, odd);
 }
 
 // Adjacent windows of 2 x 2 over rows a and b of x: da and db get g at the largest element of each
@@ -33,12 +32,12 @@ TT_INLINE typename Halves<T, N>::Whole interleave(typename Halves<T, N>::Whole e
 template <class T, int N>
 TT_INLINE void halve_backward_by(T* da, T* db, const T* a, const T* b, const T* g, int64_t n) {
   using V = typename Halves<T, N>::Whole;
-  auto get = [](const T* p) TT_INLINE_LAMBDA {
+  auto get = [](const T* p) TT_INLINE_BODY {
     V v;
-    __builtin_memcpy(&v, p, sizeof v);
+    memcpy(&v, p, sizeof v);
     return v;
   };
-  auto put = [](T* p, V v) TT_INLINE_LAMBDA { __builtin_memcpy(p, &v, sizeof v); };
+  auto put = [](T* p, V v) TT_INLINE_BODY { memcpy(p, &v, sizeof v); };
   const V none = {};
   for (int64_t j = 0;; j = min(j + N, n - N)) {
     const V a0 = get(a + 2 * j);
@@ -74,7 +73,7 @@ TT_INLINE PoolRange windows_of_tile(const PoolPlan& p, int d, int64_t from, int6
   return whole(p.dx_tiles) ? PoolRange{0, p.out[d]} : windows_over(p, d, from, to);
 }
 template <class T> TT_INLINE void clear_plane(const PoolPlan& p, T* dx, const PoolTile& t) {
-  if (whole(p.dx_tiles)) __builtin_memset(dx, 0, size_t(p.in[0] * p.in[1]) * sizeof(T));
+  if (whole(p.dx_tiles)) memset(dx, 0, size_t(p.in[0] * p.in[1]) * sizeof(T));
   else clear_tile(reinterpret_cast<char*>(dx), t, p.in[1], sizeof(T), sizeof(T));
 }
 
@@ -169,7 +168,7 @@ TT_NOINLINE void max_backward_plane(const PoolPlan& p, const PoolTile& t, Finder
         .part = 0,
     };
     return f.each(reinterpret_cast<const T*>(p.x) + t.image * size, windows,
-                  [&](int64_t o, int64_t o1, int64_t n) TT_INLINE_LAMBDA {
+                  [&](int64_t o, int64_t o1, int64_t n) TT_INLINE_BODY {
                     add_to_maxima(p, t, o, dx, f.at, g + o * p.out[1] + o1, n);
                   });
   }

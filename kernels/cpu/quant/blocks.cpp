@@ -24,7 +24,7 @@ constexpr int64_t kFar = 64 << 10;             // most bytes that are fetched ah
 struct Q8Block {
   static constexpr int64_t kBytes = kQ8Bytes;
   static TT_INLINE Floats whole(const char* block, int v) {
-    return __builtin_convertvector(load_i8(block + 2 + v * kL), Floats);
+    return converted<Floats>(load_i8(block + 2 + v * kL));
   }
   static TT_INLINE Floats part(const char* block, int v, Floats scale) {
     return whole(block, v) * scale;
@@ -55,7 +55,7 @@ TT_INLINE void widen_scales(const F16* halves, float* out) {
 // The scales of n <= kRun blocks of some size.
 TT_NOINLINE void load_scales(const char* blocks, int64_t block_bytes, int64_t n, float* out) {
   alignas(32) F16 halves[kRun];
-  for (int64_t b = 0; b < n; b++) __builtin_memcpy(&halves[b], blocks + b * block_bytes, 2);
+  for (int64_t b = 0; b < n; b++) memcpy(&halves[b], blocks + b * block_bytes, 2);
   for (int64_t b = n; b < kRun; b++) halves[b] = {};
   widen_scales(halves, out);
 }
@@ -82,7 +82,7 @@ template <class Block, int kRows, int kCols> struct BlockDots {
     const char* bytes = packed + block * Block::kBytes;
     TT_UNROLL
     for (int c = 0; c < kCols; c++, bytes += row) {
-      __builtin_prefetch(bytes + ahead, 0, 2);
+      TT_PREFETCH_L2(bytes + ahead);
       const Floats scale = splat(scales[c][of_run]);
       if constexpr (kRows == 1) {  // the sum of a block times its scale: fewer products
         Floats sum = load(at) * Block::whole(bytes, 0);
@@ -121,7 +121,7 @@ void block_dots(const BlockPlan& p, int64_t i, int64_t j) {
   const char* const last = next + row - Block::kBytes;
   const auto fetch = [&](F16(*to)[kRun], int64_t b) {
     TT_UNROLL
-    for (int c = 0; c < kCols; c++) __builtin_memcpy(&to[c][b], next + c * row, 2);
+    for (int c = 0; c < kCols; c++) memcpy(&to[c][b], next + c * row, 2);
     next = next == last ? last : next + Block::kBytes;
   };
   for (int b = 0; b < kRun && blocks; b++) fetch(halves[0], b);
@@ -196,7 +196,7 @@ TT_INLINE int32_t nearest(float x) {
 // Stores a scale; returns its inverse, or 0 if it has none.
 TT_INLINE float put_scale(float scale, char* out) {
   const F16 half = narrow_f16(scale);
-  __builtin_memcpy(out, &half, sizeof half);
+  memcpy(out, &half, sizeof half);
   const float inverse = 1 / scale;
   return is_finite(scale) && is_finite(inverse) ? inverse : 0;
 }

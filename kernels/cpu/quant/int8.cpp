@@ -24,27 +24,25 @@ void pack_panel(const Int8Plan& p, int64_t panel) {
   for (int64_t c = 0; c < kInt8Panel; c++) p.b_sum[j0 + c] = int32_t(sum[c]);
 }
 
-typedef uint8_t Bytes __attribute__((vector_size(16)));
-typedef uint16_t Words __attribute__((vector_size(16)));
+using Bytes = Vector<uint8_t, 16>;
+using Words = Vector<uint16_t, 8>;
 
 TT_INLINE Bytes load_bytes(const char* p, Bytes flip) {
   Bytes v;
-  __builtin_memcpy(&v, p, sizeof v);
+  memcpy(&v, p, sizeof v);
   return v ^ flip;
 }
 TT_INLINE Words zip_low(Bytes a, Bytes b) {
-  return Words(
-      __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23));
+  return Words(shuffled<0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23>(a, b));
 }
 TT_INLINE Words zip_high(Bytes a, Bytes b) {
-  return Words(
-      __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31));
+  return Words(shuffled<8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31>(a, b));
 }
 TT_INLINE void zip_store(Words even, Words odd, uint8_t* out) {
-  const Words low = __builtin_shufflevector(even, odd, 0, 8, 1, 9, 2, 10, 3, 11);
-  const Words high = __builtin_shufflevector(even, odd, 4, 12, 5, 13, 6, 14, 7, 15);
-  __builtin_memcpy(out, &low, sizeof low);
-  __builtin_memcpy(out + 16, &high, sizeof high);
+  const Words low = shuffled<0, 8, 1, 9, 2, 10, 3, 11>(even, odd);
+  const Words high = shuffled<4, 12, 5, 13, 6, 14, 7, 15>(even, odd);
+  memcpy(out, &low, sizeof low);
+  memcpy(out + 16, &high, sizeof high);
 }
 
 // The same for a whole panel whose rows are dense: quads of 16 columns are zipped from four rows.
@@ -92,14 +90,14 @@ void pack_columns(const Int8Plan& p, int64_t panel) {
       uint32_t quad = 0;
       const int64_t left = min<int64_t>(4, p.k - q * 4);
       if (inside && left == 4) {
-        __builtin_memcpy(&quad, from + q * 4, 4);
+        memcpy(&quad, from + q * 4, 4);
         quad ^= flip;
       } else {
         for (int64_t e = 0; inside && e < left; e++)
           quad |= uint32_t(uint8_t(from[q * 4 + e]) ^ (flip & 255)) << 8 * e;
       }
       sum += (quad & 255) + (quad >> 8 & 255) + (quad >> 16 & 255) + (quad >> 24);
-      __builtin_memcpy(out + (q * kInt8Panel + c) * 4, &quad, 4);
+      memcpy(out + (q * kInt8Panel + c) * 4, &quad, 4);
     }
     p.b_sum[j0 + c] = int32_t(sum);
   }
@@ -115,13 +113,13 @@ void pack_row_of_pair(const Int8Plan& p, int64_t i, uint8_t flip) {
     const int64_t left = clamp<int64_t>(p.k - k, 0, 8);
     uint64_t group = 0;
     if (p.a_k == 1 && left == 8) {
-      __builtin_memcpy(&group, from + k, 8);
+      memcpy(&group, from + k, 8);
       group ^= flip * 0x0101010101010101u;
     } else {
       for (int64_t e = 0; e < left; e++)
         group |= uint64_t(uint8_t(from[(k + e) * p.a_k]) ^ flip) << 8 * e;
     }
-    __builtin_memcpy(to, &group, 8);
+    memcpy(to, &group, 8);
     for (int e = 0; e < 8; e++) sum += uint32_t(int32_t(to[e]));
   }
   p.a_sum[i] = int32_t(sum);

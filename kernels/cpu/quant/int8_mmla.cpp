@@ -21,7 +21,7 @@ template <int kPairs> TT_INLINE void mmla_tile(const int8_t* a, int64_t a_pair, 
     for (int c = 0; c < kColumnPairs; c++) columns[c] = mmla_load(b + 16 * c);
     TT_UNROLL
     for (int r = 0; r < kPairs; r++) {
-      if (r >= 2) __asm__ volatile("" : : : "memory");  // two rows wait in registers, not all
+      if (r >= 2) TT_KEEP_ORDER;  // two rows wait in registers, not all
       const MmlaInts rows = mmla_load(a + r * a_pair);
       TT_UNROLL
       for (int c = 0; c < kColumnPairs; c++) acc[r][c] = mmla_bytes(acc[r][c], columns[c], rows);
@@ -32,8 +32,8 @@ template <int kPairs> TT_INLINE void mmla_tile(const int8_t* a, int64_t a_pair, 
     for (int c = 0; c < kColumnPairs; c += 2) {
       const MmlaInts first = mmla_first_row(acc[r][c], acc[r][c + 1]);
       const MmlaInts second = mmla_second_row(acc[r][c], acc[r][c + 1]);
-      __builtin_memcpy(sums + 2 * c, &first, sizeof first);
-      __builtin_memcpy(sums + kInt8Panel + 2 * c, &second, sizeof second);
+      memcpy(sums + 2 * c, &first, sizeof first);
+      memcpy(sums + kInt8Panel + 2 * c, &second, sizeof second);
     }
 }
 

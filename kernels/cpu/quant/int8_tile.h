@@ -14,7 +14,7 @@ constexpr int kInt8Vectors = int(kInt8Panel) / kInt8Lanes;
 
 TT_INLINE int32_t quad_at(const int8_t* a) {
   int32_t quad;
-  __builtin_memcpy(&quad, a, sizeof quad);
+  memcpy(&quad, a, sizeof quad);
   return quad;
 }
 
@@ -32,12 +32,12 @@ struct DotByWords {
     odd = shift_words(splat(int32_t(uint32_t(quad) & words)));
   }
   static TT_INLINE Ints32 shift_words(Ints32 v) {
-    typedef int16_t Words __attribute__((vector_size(TT_VEC_BYTES)));
+    using Words = Vec<int16_t>;
     return Ints32(Words(v) >> 8);
   }
   TT_INLINE Ints32 add(Ints32 sum, Ints32 u) const {
     const Ints32 mask = splat(int32_t(0x00ff00ff));
-    typedef uint32_t Unsigned __attribute__((vector_size(TT_VEC_BYTES)));
+    using Unsigned = Vec<uint32_t>;
     const Ints32 high = Ints32(Unsigned(u) >> 8) & mask;
     return sum + dot_words(u & mask, even) + dot_words(high, odd);
   }
@@ -96,7 +96,7 @@ TT_INLINE void int8_store(const Int8Plan& p, const Int8Columns& b, int64_t i, in
     whole[c] = int32_t(uint32_t(sums[c]) - b.offset[c] * row + offset * b.sum[c]);
   char* out = p.out + (i * p.n + j0) * 4;
   if (!p.a_scale) {
-    __builtin_memcpy(out, whole, size_t(width) * 4);
+    memcpy(out, whole, size_t(width) * 4);
     return;
   }
   const float scale = p.a_scale[i * p.a_scale_step];
@@ -104,7 +104,7 @@ TT_INLINE void int8_store(const Int8Plan& p, const Int8Columns& b, int64_t i, in
   alignas(64) float y[kInt8Panel];
   for (int64_t c = 0; c < kInt8Panel; c++)
     y[c] = float(whole[c]) * (scale * b.scale[c]) + (b.bias[c] + bias);
-  __builtin_memcpy(out, y, size_t(width) * 4);
+  memcpy(out, y, size_t(width) * 4);
 }
 
 template <class Dot, int kRows>

@@ -90,7 +90,7 @@ TT_INLINE float log_of_normal(float x) {
 // circle it is exactly k + f, |f| <= 1/2. The polynomials of sin and cos are those of math.h.
 TT_INLINE Pair box_muller(uint32_t w0, uint32_t w1) {
   const float u = float(int32_t(w0 >> 8) + 1) * 0x1p-24f;  // (0, 1]
-  const float radius = __builtin_sqrtf(-2.0f * log_of_normal(u));
+  const float radius = libm::sqrtf(-2.0f * log_of_normal(u));
   const int32_t u24 = int32_t(w1 >> 8);
   const int32_t k = (u24 + (1 << 21)) >> 22;
   const float x = float(u24 - (k << 22)) * (0x1p-22f * 0x1.921fb6p+0f);
@@ -129,7 +129,7 @@ TT_NOINLINE void normals(double* out, const uint32_t* words, int64_t groups) {
     for (int l = 0; l < 16; l++) {
       const double u = uniform_f64(words[l], words[16 + l]) + 0x1p-53;
       const double angle = uniform_f64(words[32 + l], words[48 + l]) * 0x1.921fb54442d18p+2;
-      const double radius = __builtin_sqrt(-2.0 * math::log(u));
+      const double radius = libm::sqrt(-2.0 * math::log(u));
       out[l] = radius * math::cos(angle);
       out[16 + l] = radius * math::sin(angle);
     }
@@ -168,8 +168,8 @@ TT_NOINLINE void store_values(const RandomPlan& p, int64_t i, const int64_t* v, 
 // ---- dropout ----
 
 // out, mask, x, words: [n]. The mask is that of the elements that are kept.
-template <class T> inline void drop(T* __restrict out, uint8_t* __restrict mask,
-                                    const T* __restrict x, const uint32_t* __restrict words,
+template <class T> inline void drop(T* TT_RESTRICT out, uint8_t* TT_RESTRICT mask,
+                                    const T* TT_RESTRICT x, const uint32_t* TT_RESTRICT words,
                                     int64_t n, int32_t threshold, T scale) {
   for (int64_t i = 0; i < n; i++) {
     const bool keep = int32_t(words[i] >> 8) < threshold;
@@ -218,7 +218,7 @@ TT_KERNEL(random_normal)(const void* plan, int64_t begin, int64_t end) noexcept 
       alignas(64) double v[kWords / 2];
       normals(v, words, ceil_div(n, 32));
       transform(p, v, n);
-      __builtin_memcpy(element(p, i), v, size_t(n) * 8);
+      memcpy(element(p, i), v, size_t(n) * 8);
     });
   }
   return for_words<1>(p, begin, end, [&](const uint32_t* words, int64_t i, int64_t n) {

@@ -20,7 +20,7 @@ TT_INLINE void philox_groups(uint32_t* out, uint64_t counter, const U64v* first,
   const U64v m1 = splat(uint64_t(kPhiloxM1));
   const U64v low = splat(uint64_t(0xffffffffu));
   U64v c0[kAll], c1[kAll], c2[kAll], c3[kAll];
-#pragma GCC unroll 16
+  TT_UNROLL_BY(16)
   for (int v = 0; v < kAll; v++) {  // the first round: words 2 and 3 are zero
     const U64v c = first[v % N] + splat(counter + uint64_t(v / N * kPhiloxGroup));
     const U64v p0 = mul_low(c, m0);
@@ -29,9 +29,9 @@ TT_INLINE void philox_groups(uint32_t* out, uint64_t counter, const U64v* first,
     c2[v] = (p0 >> 32) ^ keys[1];
     c3[v] = p0;
   }
-#pragma GCC unroll 10
+  TT_UNROLL_BY(10)
   for (int r = 1; r < kPhiloxRounds; r++) {
-#pragma GCC unroll 16
+    TT_UNROLL_BY(16)
     for (int v = 0; v < kAll; v++) {
       const U64v p0 = mul_low(c0[v], m0);
       const U64v p1 = mul_low(c2[v], m1);
@@ -42,14 +42,13 @@ TT_INLINE void philox_groups(uint32_t* out, uint64_t counter, const U64v* first,
     }
   }
   const U64v* words[4] = {c0, c1, c2, c3};
-#pragma GCC unroll 4
+  TT_UNROLL_BY(4)
   for (int w = 0; w < 4; w++) {
-#pragma GCC unroll 16
+    TT_UNROLL_BY(16)
     for (int v = 0; v < kAll; v++) {
       if (v % N >= kHalf) continue;
       const U64v both = (words[w][v] & low) | (words[w][v + kHalf] << 32);
-      __builtin_memcpy(out + v / N * 64 + 16 * w + 2 * kLanes<uint64_t> * (v % N), &both,
-                       sizeof both);
+      memcpy(out + v / N * 64 + 16 * w + 2 * kLanes<uint64_t> * (v % N), &both, sizeof both);
     }
   }
 }

@@ -9,7 +9,6 @@
 #pragma once
 
 #include "kernels/cpu/math/math.h"
-#include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/vec.h"
 #include "plan/matmul_plan.h"
 #include "plan/recurrent_plan.h"

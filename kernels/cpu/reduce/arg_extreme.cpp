@@ -66,14 +66,14 @@ template <class E> struct Extreme {
     void start(const ReduceOps& ops, int64_t, int64_t position) {
       first = position;
       flip = ops.flip;
-      __builtin_memset(at, 0, sizeof at);
+      memset(at, 0, sizeof at);
     }
     void rows(const T* const* row, int k, int64_t n, int64_t position) {
       if (position == first) {
         for (int64_t i = 0; i < n; i++) best[i] = flipped(row[0][i], flip);
       }
       for (int j = 0; j < k; j++) {
-        const T* __restrict x = row[j];
+        const T* TT_RESTRICT x = row[j];
         const int32_t here = int32_t(position - first) + j;
         for (int64_t i = 0; i < n; i++) {
           const T v = flipped(x[i], flip);

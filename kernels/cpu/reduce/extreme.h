@@ -12,10 +12,11 @@ template <bool kMax> TT_INLINE F32v pick(F32v x, F32v m) {
   else return vmin(x, m);
 }
 
-// The largest (smallest) of x[0 … n) and start. kNan: NaN if any x is NaN; else NaNs are skipped.
+// The largest (smallest) of x[0 … n) and start. kWithNan: NaN if any is; else NaNs are skipped.
 // Between +0 and -0 the result depends on their positions, but not on the ISA: the fold has 64
 // lanes everywhere.
-template <bool kMax, bool kNan> TT_NOINLINE float extreme(const float* x, int64_t n, float start) {
+template <bool kMax, bool kWithNan>
+TT_NOINLINE float extreme(const float* x, int64_t n, float start) {
   constexpr int L = kLanes<float>;
   constexpr int N = kBlockLanes / L;
   NanMask nan = unordered(F32v{}, F32v{});
@@ -30,7 +31,7 @@ template <bool kMax, bool kNan> TT_NOINLINE float extreme(const float* x, int64_
       const F32v b = load(x + i + (k + 1) * L);
       m[k] = pick<kMax>(a, m[k]);
       m[k + 1] = pick<kMax>(b, m[k + 1]);
-      if constexpr (kNan) nan |= unordered(a, b);
+      if constexpr (kWithNan) nan |= unordered(a, b);
     }
   }
   if (i < n) {
@@ -39,10 +40,10 @@ template <bool kMax, bool kNan> TT_NOINLINE float extreme(const float* x, int64_
     for (int k = 0; k < N; k++) {
       const F32v a = last.get(k);
       m[k] = pick<kMax>(a, m[k]);
-      if constexpr (kNan) nan |= unordered(a, a);
+      if constexpr (kWithNan) nan |= unordered(a, a);
     }
   }
-#pragma GCC unroll 8
+  TT_UNROLL_BY(8)
   for (int h = N / 2; h; h /= 2) {
     TT_UNROLL_LANES
     for (int k = 0; k < h; k++) m[k] = pick<kMax>(m[k + h], m[k]);
@@ -54,7 +55,7 @@ template <bool kMax, bool kNan> TT_NOINLINE float extreme(const float* x, int64_
   };
   fold_lanes<float, L>(m[0], two, better);
   const float r = better(two[0], two[1]);
-  return kNan && any(nan) ? __builtin_nanf("") : r;
+  return kWithNan && any(nan) ? float(kNan) : r;
 }
 
 template <int kSize> struct BitsOf;
@@ -70,8 +71,8 @@ template <class T> TT_INLINE T flipped(T x, uint64_t flip) {
 }
 
 template <class T> constexpr T kLowest = T(T(1) << (8 * sizeof(T) - 1));
-template <> constexpr float kLowest<float> = -__builtin_inff();
-template <> constexpr double kLowest<double> = -__builtin_inf();
+template <> constexpr float kLowest<float> = -float(kInf);
+template <> constexpr double kLowest<double> = -kInf;
 
 // A step of a fold: T identity(), T step(T accumulated, T x), and kFlips: whether x is flipped. Max
 // returns NaN once it has met one: NaN is taken, and nothing compares greater.
@@ -90,7 +91,7 @@ TT_INLINE typename S::T step_flipped(typename S::T a, typename S::T x, uint64_t 
 
 constexpr int kSome = 16;
 // Folds element i into lane[i % kWidth].
-template <class S, int kWidth> TT_NOINLINE void step_lanes(typename S::T* __restrict lane,
+template <class S, int kWidth> TT_NOINLINE void step_lanes(typename S::T* TT_RESTRICT lane,
                                                            const typename S::T* x, int64_t n,
                                                            uint64_t flip) {
   int64_t i = 0;

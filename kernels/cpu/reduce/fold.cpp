@@ -55,7 +55,7 @@ template <class S> struct Fold {
     }
     void rows(const T* const* row, int k, int64_t n, int64_t) {
       for (int j = 0; j < k; j++) {
-        const T* __restrict r = row[j];
+        const T* TT_RESTRICT r = row[j];
         for (int64_t i = 0; i < n; i++) acc[i] = step_flipped<S>(acc[i], r[i], flip);
       }
     }

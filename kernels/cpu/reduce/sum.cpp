@@ -69,25 +69,25 @@ template <class Elem, class Real> struct Sum {
       T r;
       Real part[kParts];
       for (int j = 0; j < kParts; j++) part[j] = high[i * kParts + j] + low[i * kParts + j];
-      __builtin_memcpy(&r, part, sizeof r);
+      memcpy(&r, part, sizeof r);
       return r;
     }
   };
 
   static TT_INLINE P combine(P a, P b) {
     Real x[kParts], y[kParts];
-    __builtin_memcpy(x, &a, sizeof a);
-    __builtin_memcpy(y, &b, sizeof b);
+    memcpy(x, &a, sizeof a);
+    memcpy(y, &b, sizeof b);
     for (int j = 0; j < kParts; j++) x[j] += y[j];
-    __builtin_memcpy(&a, x, sizeof a);
+    memcpy(&a, x, sizeof a);
     return a;
   }
   static TT_INLINE void finish(const ReducePlan& p, const ReduceOps&, P r, char* out, char*) {
     Real x[kParts];
-    __builtin_memcpy(x, &r, sizeof r);
+    memcpy(x, &r, sizeof r);
     if constexpr (Real(0.5) != 0)
       for (int j = 0; j < kParts; j++) x[j] /= Real(p.divisor);
-    __builtin_memcpy(&r, x, sizeof r);
+    memcpy(&r, x, sizeof r);
     store_one(out, r, p.out_dtype);
   }
 };
@@ -104,7 +104,7 @@ TT_NOINLINE void sum_short(const ReducePlan& p, int64_t begin, int64_t end) {
   const int64_t n = p.length;
   for (int64_t o = begin; o < end; o++) {
     const float r = sum_few(reinterpret_cast<const float*>(p.in + o * step), n) / float(p.divisor);
-    __builtin_memcpy(p.out + o * out_step, &r, 4);
+    memcpy(p.out + o * out_step, &r, 4);
   }
 }
 
@@ -147,8 +147,7 @@ TT_NOINLINE int32_t sum_centred(const ReducePlan& p, int64_t begin, int64_t end)
     const char* in = p.in + at.offset(p.kept_stride);
     const double mean = Centred::total(p, in, 0, false) / double(p.length);
     const double spread = Centred::total(p, in, mean, true) / p.divisor;
-    store_one(p.out + at.offset(p.out_stride), p.root ? __builtin_sqrt(spread) : spread,
-              p.out_dtype);
+    store_one(p.out + at.offset(p.out_stride), p.root ? libm::sqrt(spread) : spread, p.out_dtype);
     if (p.index) store_one(p.index + at.offset(p.index_stride), mean, p.out_dtype);
     int64_t unused = 0;
     at.step(p.kept_stride, &unused);

@@ -131,8 +131,8 @@ inline void run_rows(const ReduceOps& ops, const ReducePlan& p, int64_t begin, i
     alignas(16) char partial[16];
     ops.row(stream, piece.from, partial);
     if (p.splits > 1)
-      __builtin_memcpy(static_cast<char*>(p.workspace) + (s * p.n_out + o) * ops.partial, partial,
-                       size_t(ops.partial));
+      memcpy(static_cast<char*>(p.workspace) + (s * p.n_out + o) * ops.partial, partial,
+             size_t(ops.partial));
     else ops.finish(p, ops, partial, 1, place(p.out, kept.out), place(p.index, kept.index));
     if (++s < p.splits) continue;
     s = 0;

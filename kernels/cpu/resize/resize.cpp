@@ -11,7 +11,6 @@
 #include "kernels/cpu/resize/resize.h"
 
 #include "base/arith.h"
-#include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/row_primitives.h"
 #include "kernels/cpu/simd/stream.h"
 
@@ -210,9 +209,9 @@ template <class T> struct Rows {
     picked_row[row & 1] = row;
     const int64_t at = (plane * p.in[0] + row) * p.in[1] + columns.origin;
     const T* from = RowIn<T>{p.x, p.dtype}.get(at, width, x);
-    for (int64_t i = 0; i < width * item; i += 64) __builtin_prefetch(p.x + at * item + i + kAhead);
+    for (int64_t i = 0; i < width * item; i += 64) TT_PREFETCH(p.x + at * item + i + kAhead);
     if (from != x && at + width + kRoom > p.n * p.c * p.in[0] * p.in[1]) {
-      __builtin_memcpy(x, from, size_t(width) * sizeof(T));
+      memcpy(x, from, size_t(width) * sizeof(T));
       from = x;
     }
     pick(to, from, columns);
@@ -233,7 +232,7 @@ template <class T> struct Rows {
       if (linear[0]) join_row(to, low, high, rows.weight[o + r], n);
       else if (lines)
         stream_copy(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(low), n * item);
-      else __builtin_memcpy(to, low, size_t(n) * sizeof(T));
+      else memcpy(to, low, size_t(n) * sizeof(T));
       out.put(at, n, to);
     }
   }
@@ -304,7 +303,7 @@ template <class T> struct Pixels {
     if (linear[0] && linear[1]) join_four(d, from, rows.weight[o], columns.weight[o1], n);
     else if (linear[0]) join_row(d, from[0], from[2], rows.weight[o], n);
     else if (linear[1]) join_row(d, from[0], from[1], columns.weight[o1], n);
-    else __builtin_memcpy(d, from[0], size_t(n) * sizeof(T));
+    else memcpy(d, from[0], size_t(n) * sizeof(T));
     out.put(at, n, d);
   }
   void unit(int64_t u) {

@@ -54,7 +54,7 @@ template <class V> TT_NOINLINE int32_t log_sums(const LogSumPlan& p, int64_t beg
     double top[kRowTile];
     double sum[kRowTile];
     for (int64_t j = 0; j < n; j++) {
-      top[j] = -__builtin_inf();
+      top[j] = -kInf;
       sum[j] = 0;
     }
     for (int64_t i = 0; i < p.dim; i++, in += p.inner, out += p.inner)
@@ -80,15 +80,13 @@ template <class V> TT_NOINLINE int32_t log_sums(const LogSumPlan& p, int64_t beg
 TT_INLINE C128 log_add(C128 x, C128 y) {
   const C128 low = x.re < y.re ? x : y;
   const C128 high = x.re < y.re ? y : x;
-  if (x.re != x.re || x.im != x.im || y.re != y.re || y.im != y.im)
-    return {__builtin_nan(""), __builtin_nan("")};
-  const bool infinite = low.re == high.re && __builtin_isinf(high.re);
+  if (x.re != x.re || x.im != x.im || y.re != y.re || y.im != y.im) return {kNan, kNan};
+  const bool infinite = low.re == high.re && libm::is_infinite(high.re);
   if (infinite && high.re < 0) return low;
-  const double size = infinite ? 1.0 : __builtin_exp(low.re - high.re);
-  const double a = size * __builtin_cos(low.im - high.im);
-  const double b = size * __builtin_sin(low.im - high.im);
-  return {0.5 * __builtin_log1p(a * (2.0 + a) + b * b) + high.re,
-          __builtin_atan2(b, 1.0 + a) + high.im};
+  const double size = infinite ? 1.0 : libm::exp(low.re - high.re);
+  const double a = size * libm::cos(low.im - high.im);
+  const double b = size * libm::sin(low.im - high.im);
+  return {0.5 * libm::log1p(a * (2.0 + a) + b * b) + high.re, libm::atan2(b, 1.0 + a) + high.im};
 }
 template <class C> TT_NOINLINE int32_t log_sums_complex(const LogSumPlan& p, int64_t u) {
   const int64_t column = u % p.n_tiles * kRowTile;

@@ -13,7 +13,7 @@ TT_ISA_BEGIN
 
 template <class V> TT_INLINE void store_values(char* p, const V* v, int64_t n, int32_t dtype) {
   if constexpr (sizeof(V) == 4) store_f32(p, kItemSize[dtype], v, n, dtype);
-  else __builtin_memcpy(p, v, size_t(n) * sizeof(V));
+  else memcpy(p, v, size_t(n) * sizeof(V));
 }
 
 // ---- chunks ----
@@ -47,8 +47,8 @@ TT_INLINE double smaller(double a, double b) { return a < b ? a : b; }
 TT_INLINE double larger(double a, double b) { return a > b ? a : b; }
 TT_INLINE bool within(double low, double high) { return low >= kSmall && high <= kLarge; }
 // Bounds of |z|, within a factor of 2 of each other.
-TT_INLINE double lower(C128 z) { return larger(__builtin_fabs(z.re), __builtin_fabs(z.im)); }
-TT_INLINE double upper(C128 z) { return __builtin_fabs(z.re) + __builtin_fabs(z.im); }
+TT_INLINE double lower(C128 z) { return larger(libm::fabs(z.re), libm::fabs(z.im)); }
+TT_INLINE double upper(C128 z) { return libm::fabs(z.re) + libm::fabs(z.im); }
 
 // A block is kDeep x kWays rows.
 constexpr int64_t kWays = 16;
@@ -66,7 +66,7 @@ template <class V> TT_INLINE void multiply(Group* g, const V* v, int64_t step) {
     Vec<double> product = doubles(v + l);
     Vec<double> smallest = sizes(product);
     Vec<double> largest = smallest;
-#pragma GCC unroll 8
+    TT_UNROLL_BY(8)
     for (int64_t i = 1; i < kDeep; i++) {
       const Vec<double> x = doubles(v + i * step + l);
       const Vec<double> size = sizes(x);
@@ -90,7 +90,7 @@ TT_INLINE void halve(Group* g, int64_t n) {
 // Adds a block to a part: `by` is the product of its factors, whose sizes are in [smallest,
 // largest].
 TT_INLINE void add_block(ProductPart<double>* p, double by, double smallest, double largest) {
-  const double before = __builtin_fabs(p->product);
+  const double before = libm::fabs(p->product);
   p->smallest = smaller(p->smallest, smallest);
   p->largest = max(largest, p->largest);
   double low = smaller(smallest, 1);
@@ -103,10 +103,10 @@ TT_INLINE void add_block(ProductPart<double>* p, double by, double smallest, dou
   p->high = larger(p->high, larger(high, before * high));
   p->product *= by;
   if (by != by) p->largest = by;
-  const double size = __builtin_fabs(p->product);
+  const double size = libm::fabs(p->product);
   if (!(size >= kSmall && size <= kLarge)) {
     p->low = 0;
-    p->product = __builtin_copysign(1.0, p->product);
+    p->product = libm::copysign(1.0, p->product);
   }
 }
 
@@ -153,7 +153,7 @@ TT_INLINE Group4 operator*(const Group4& a, const Group4& b) {
 }
 template <class R> TT_INLINE Group4 multiply(const Complex<R>* v, int64_t step) {
   Group4 g = {{all(1), all(0)}, all(1), all(1)};
-#pragma GCC unroll 8
+  TT_UNROLL_BY(8)
   for (int64_t i = 0; i < kDeep; i++) {
     const Z4 x = four(v + i * step);
     const D4 re = positive(x.re);
@@ -213,14 +213,14 @@ TT_INLINE How pass(const ProductPart<uint64_t>& p, uint64_t* product) {
   return kNormal;
 }
 TT_INLINE How pass(const ProductPart<double>& p, double* product) {
-  const double size = __builtin_fabs(*product);
+  const double size = libm::fabs(*product);
   if (size * p.low >= kSmall && size * p.high <= kLarge) {
     *product *= p.product;
     return kNormal;
   }
   if (size != size) return kStuck;
   if (size * p.smallest != size || size * p.largest != size) return kDone;
-  if (__builtin_signbit(p.product)) *product = -*product;
+  if (libm::has_sign(p.product)) *product = -*product;
   return kStuck;
 }
 TT_INLINE How pass(const ProductPart<C128>& p, C128* product) {
@@ -239,12 +239,12 @@ template <class V, class A> TT_INLINE A go_on_in_runs(A product, V* v, int64_t s
   int64_t i = 0;
   for (; i + kWays <= n; i += kWays) {
     A run[kWays], part = kOne<A>;
-#pragma GCC unroll 16
+    TT_UNROLL_BY(16)
     for (int64_t k = 0; k < kWays; k++) {
       part = times(part, v[(i + k) * step]);
       run[k] = part;
     }
-#pragma GCC unroll 16
+    TT_UNROLL_BY(16)
     for (int64_t k = 0; k < kWays; k++) v[(i + k) * step] = rounded<V>(product * run[k]);
     product *= part;
   }
@@ -265,18 +265,18 @@ template <class V> TT_INLINE double go_on_in_fours(double product, V* v, int64_t
 }
 // go_on() if the absolute value does not change: only signs are computed.
 template <class V> TT_INLINE double go_on_stuck(double product, V* v, int64_t step, int64_t n) {
-  const V size = V(__builtin_fabs(product));
+  const V size = V(libm::fabs(product));
   const auto sign = decltype(bits_of(size))(size == size ? bits_of(V(-0.0)) : 0);
   auto minus = bits_of(V(product)) & bits_of(V(-0.0));
   for (int64_t i = 0; i < n; i++) {
     minus ^= bits_of(v[i * step]) & sign;
     v[i * step] = bit_cast<V>(bits_of(size) | minus);
   }
-  return minus ? -__builtin_fabs(product) : __builtin_fabs(product);
+  return minus ? -libm::fabs(product) : libm::fabs(product);
 }
 
 template <class V, class A> struct Cumprod {
-  static constexpr bool kInteger = __is_same(A, uint64_t), kComplex = __is_same(A, C128);
+  static constexpr bool kInteger = kIsSame<A, uint64_t>, kComplex = kIsSame<A, C128>;
   const CumprodPlan& p;
   const int64_t item, narrow;  // narrow: the number of columns if they are few, else 0
   int64_t tile, chunk, at, steps, n;

@@ -16,12 +16,12 @@ template <class V>
 TT_INLINE void scan_run(RunningSum<V>* sum, const V* in, V* out, int64_t step, int64_t n) {
   using Part = typename RunningSum<V>::Part;
   Part part = 0, run[kScanRun];
-#pragma GCC unroll 16
+  TT_UNROLL_BY(16)
   for (int64_t j = 0; j < n; j++) {
     part += Part(in[j * step]);
     run[j] = part;
   }
-#pragma GCC unroll 16
+  TT_UNROLL_BY(16)
   for (int64_t j = 0; j < n; j++) out[j * step] = sum->with(run[j]);
   sum->add(part);
 }

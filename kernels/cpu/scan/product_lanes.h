@@ -44,8 +44,7 @@ TT_INLINE Z4 four(const C128* p) {
 TT_INLINE Z4 four(const C64* p) {
   const S4 a = loaded<S4>(p);
   const S4 b = loaded<S4>(p + 2);
-  return {widened(__builtin_shufflevector(a, b, 0, 2, 4, 6)),
-          widened(__builtin_shufflevector(a, b, 1, 3, 5, 7))};
+  return {widened(shuffled<0, 2, 4, 6>(a, b)), widened(shuffled<1, 3, 5, 7>(a, b))};
 }
 TT_INLINE void put_four(double* p, D4 v) { put(p, v); }
 TT_INLINE void put_four(float* p, D4 v) { put(p, narrowed(v)); }
@@ -58,8 +57,8 @@ TT_INLINE void put_four(C128* p, Z4 v) {
 TT_INLINE void put_four(C64* p, Z4 v) {
   const S4 re = narrowed(v.re);
   const S4 im = narrowed(v.im);
-  put(p, __builtin_shufflevector(re, im, 0, 4, 1, 5));
-  put(p + 2, __builtin_shufflevector(re, im, 2, 6, 3, 7));
+  put(p, shuffled<0, 4, 1, 5>(re, im));
+  put(p + 2, shuffled<2, 6, 3, 7>(re, im));
 }
 
 // For cumulative products of a vector: lanes moved up, filled with 1; the last lane in all lanes.
@@ -120,7 +119,7 @@ TT_INLINE uint64_t bits_of(double x) { return bit_cast<uint64_t>(x); }
 template <class R>
 TT_INLINE int64_t go_on_zero(C128* product, Complex<R>* v, int64_t step, int64_t n) {
   const auto minus = bits_of(R(-0.0));
-  const auto infinity = bits_of(R(__builtin_inf()));
+  const auto infinity = bits_of(R(kInf));
   auto re = bits_of(R(product->re));
   auto im = bits_of(R(product->im));
   int64_t i = 0;
@@ -151,7 +150,7 @@ TT_INLINE void go_on_strip(A* product, const V* in, V* out, int64_t pitch, int64
   decltype(four(product)) group[kGroups];
   for (int g = 0; g < kGroups; g++) group[g] = four(product + 4 * g);
   for (int64_t i = 0; i < rows; i++) {
-#pragma GCC unroll 4
+    TT_UNROLL_BY(4)
     for (int g = 0; g < kGroups; g++) {
       group[g] = group[g] * four(in + i * pitch + 4 * g);
       put_four(out + i * pitch + 4 * g, group[g]);
@@ -224,12 +223,12 @@ TT_NOINLINE void go_on_blocks(const C128* before, const V* in, V* out, int64_t n
     }
   for (int64_t i = 0, j = 0; i < apart; i += 4) {
     int64_t column = 0;
-#pragma GCC unroll 2
+    TT_UNROLL_BY(2)
     for (int q = 0; q < kQuads; q++) {
       Z4 x[4];
       take_across(x, in + 4 * q * apart + i, apart);
       column = j;
-#pragma GCC unroll 4
+      TT_UNROLL_BY(4)
       for (int k = 0; k < 4; k++) {
         const int64_t c = kN == 1 ? 0 : column;
         x[k] = product[q].get(c) * x[k];

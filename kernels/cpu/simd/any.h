@@ -21,11 +21,11 @@ TT_INLINE Vec<double> vmax(Vec<double> x, Vec<double> m) { return x > m ? x : m;
 TT_INLINE Vec<double> vmin(Vec<double> x, Vec<double> m) { return x < m ? x : m; }
 
 TT_INLINE Vec<float> vsqrt(Vec<float> x) {
-  for (int l = 0; l < kLanes<float>; l++) x[l] = __builtin_sqrtf(x[l]);
+  for (int l = 0; l < kLanes<float>; l++) x[l] = libm::sqrtf(x[l]);
   return x;
 }
 TT_INLINE Vec<double> vsqrt(Vec<double> x) {
-  for (int l = 0; l < kLanes<double>; l++) x[l] = __builtin_sqrt(x[l]);
+  for (int l = 0; l < kLanes<double>; l++) x[l] = libm::sqrt(x[l]);
   return x;
 }
 
@@ -35,7 +35,7 @@ TT_INLINE uint16_t f16_bits(float x) { return float_to_f16(x); }
 TT_INLINE Vec<float> load_f16(const void*) { return Vec<float>{}; }
 TT_INLINE void store_f16(void*, Vec<float>) {}
 
-TT_INLINE void stream_vector(char* p, const char* from) { __builtin_memcpy(p, from, TT_VEC_BYTES); }
+TT_INLINE void stream_vector(char* p, const char* from) { memcpy(p, from, TT_VEC_BYTES); }
 TT_INLINE void stream_fence() {}
 
 TT_INLINE Vec<int32_t> dot_words(Vec<int32_t> x, Vec<int32_t> y) {

@@ -47,10 +47,7 @@ TT_INLINE Vec<double> fma(Vec<double> x, Vec<double> y, Vec<double> z) {
 }
 
 // Half a vector, for operands that fill no more.
-template <class T> struct HalfVecOf {
-  typedef T type __attribute__((vector_size(TT_VEC_BYTES / 2)));
-};
-template <class T> using HalfVec = typename HalfVecOf<T>::type;
+template <class T> using HalfVec = Vector<T, TT_VEC_BYTES / 2 / int(sizeof(T))>;
 TT_INLINE HalfVec<float> load_half(const float* p, Part<float> m) {
   return HalfVec<float>(_mm256_maskz_loadu_ps(__mmask8(m.bits), p));
 }
@@ -158,10 +155,9 @@ TT_INLINE Vec<uint64_t> mul_low(Vec<uint64_t> a, Vec<uint64_t> b) {
 }
 
 TT_INLINE Vec<double> load_as_double(const float* p) {
-  typedef float Half __attribute__((vector_size(32)));
-  Half v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return __builtin_convertvector(v, Vec<double>);
+  Vector<float, 8> v;
+  memcpy(&v, p, sizeof v);
+  return converted<Vec<double>>(v);
 }
 TT_INLINE void store_as_float(float* p, Vec<double> v) {
   _mm256_storeu_ps(p, _mm512_cvtpd_ps(__m512d(v)));

@@ -33,11 +33,11 @@ TT_INLINE Vec<int32_t> load_u8(const char* p) {
   return Vec<int32_t>(_mm256_cvtepu8_epi32(bytes));
 }
 
-#elif defined(__SSE2__)
+#elif TT_SSE2
 
 TT_INLINE __m128i four_bytes(const char* p) {
   int32_t bytes;
-  __builtin_memcpy(&bytes, p, sizeof bytes);
+  memcpy(&bytes, p, sizeof bytes);
   return _mm_cvtsi32_si128(bytes);
 }
 TT_INLINE Vec<int32_t> load_i8(const char* p) {
@@ -63,13 +63,13 @@ TT_INLINE Vec<int32_t> load_u8(const char* p) {
 
 TT_INLINE Vec<int32_t> load_i8(const char* p) {
   uint32_t bytes;
-  __builtin_memcpy(&bytes, p, sizeof bytes);
+  memcpy(&bytes, p, sizeof bytes);
   const int16x8_t words = vmovl_s8(vreinterpret_s8_u32(vdup_n_u32(bytes)));
   return Vec<int32_t>(vmovl_s16(vget_low_s16(words)));
 }
 TT_INLINE Vec<int32_t> load_u8(const char* p) {
   uint32_t bytes;
-  __builtin_memcpy(&bytes, p, sizeof bytes);
+  memcpy(&bytes, p, sizeof bytes);
   const uint16x8_t words = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(bytes)));
   return Vec<int32_t>(vmovl_u16(vget_low_u16(words)));
 }
@@ -91,7 +91,7 @@ TT_INLINE Vec<int32_t> load_u8(const char* p) {
 
 #if !defined(__AVX512F__)
 TT_INLINE Vec<float> low_nibbles(Vec<int32_t> v, Vec<float> scale) {
-  return __builtin_convertvector((v & 15) - 8, Vec<float>) * scale;
+  return converted<Vec<float>>((v & 15) - 8) * scale;
 }
 #endif
 

@@ -6,7 +6,6 @@
 //   one of these six    --narrowing-->  destination dtype
 #include "kernels/cpu/simd/convert.h"
 
-#include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/vec.h"
 #include "kernels/functors/functor.h"
 
@@ -76,19 +75,18 @@ TT_INLINE float f16_to_f32(uint16_t h) {
   const float sub = float(int32_t(em)) * 0x1p-24f;
   const uint32_t special = shifted | 0x7f800000u | (em > 0x7c00u ? 0x400000u : 0u);
   const uint32_t normal = shifted + (112u << 23);
-  const uint32_t finite = em >= 0x400u ? normal : __builtin_bit_cast(uint32_t, sub);
+  const uint32_t finite = em >= 0x400u ? normal : bit_cast<uint32_t>(sub);
   const uint32_t bits = em >= 0x7c00u ? special : finite;
-  return __builtin_bit_cast(float, bits | uint32_t(h & 0x8000u) << 16);
+  return bit_cast<float>(bits | uint32_t(h & 0x8000u) << 16);
 }
 
 TT_INLINE uint16_t f32_to_f16(float f) {
-  const uint32_t u = __builtin_bit_cast(uint32_t, f);
+  const uint32_t u = bit_cast<uint32_t>(f);
   const uint32_t sign = u >> 16 & 0x8000u;
   const uint32_t a = u & 0x7fffffffu;
   const uint32_t nan = 0x7e00u | (a >> 13 & 0x3ffu);
-  const float pos = __builtin_bit_cast(float, a > 0x38800000u ? 0x38800000u : a);
-  const uint32_t sub =
-      __builtin_bit_cast(uint32_t, pos + 0.5f) - 0x3f000000u;  // the addition rounds
+  const float pos = bit_cast<float>(a > 0x38800000u ? 0x38800000u : a);
+  const uint32_t sub = bit_cast<uint32_t>(pos + 0.5f) - 0x3f000000u;  // the addition rounds
   const uint32_t normal = (a + 0xfffu + (a >> 13 & 1u) - (112u << 23)) >> 13;
   const uint32_t finite = a < 0x38800000u ? sub : normal;
   const uint32_t not_nan = a >= 0x477ff000u ? 0x7c00u : finite;
@@ -97,7 +95,7 @@ TT_INLINE uint16_t f32_to_f16(float f) {
 }
 
 TT_INLINE uint16_t f32_to_bf16(float f) {
-  const uint32_t u = __builtin_bit_cast(uint32_t, f);
+  const uint32_t u = bit_cast<uint32_t>(f);
   const uint32_t nan = u >> 16 | 0x40u;
   const uint32_t rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
   return uint16_t((u & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
@@ -106,8 +104,7 @@ TT_INLINE uint16_t f32_to_bf16(float f) {
 void from_bf16_pass(void* dst, const void* src, int64_t n) {
   auto* TT_RESTRICT d = static_cast<float*>(dst);
   const auto* TT_RESTRICT s = static_cast<const uint16_t*>(src);
-  TT_VECTORIZE for (int64_t i = 0; i < n; i++) d[i] =
-      __builtin_bit_cast(float, uint32_t(s[i]) << 16);
+  TT_VECTORIZE for (int64_t i = 0; i < n; i++) d[i] = bit_cast<float>(uint32_t(s[i]) << 16);
 }
 void to_bf16_pass(void* dst, const void* src, int64_t n) {
   auto* TT_RESTRICT d = static_cast<uint16_t*>(dst);
@@ -229,12 +226,12 @@ int32_t float_of_uint64(void* out, int32_t dst_dtype, const void* src, int64_t n
 void widen_unsigned(int64_t* out, int32_t src_dtype, const void* src, int64_t n) {
   if (src_dtype == TT_U16) scalar_pass<int64_t, uint16_t>(out, src, n);
   else if (src_dtype == TT_U32) scalar_pass<int64_t, uint32_t>(out, src, n);
-  else __builtin_memcpy(out, src, size_t(n) * 8);
+  else memcpy(out, src, size_t(n) * 8);
 }
 void narrow_to_unsigned(void* dst, int32_t dst_dtype, const int64_t* src, int64_t n) {
   if (dst_dtype == TT_U16) scalar_pass<uint16_t, int64_t>(dst, src, n);
   else if (dst_dtype == TT_U32) scalar_pass<uint32_t, int64_t>(dst, src, n);
-  else __builtin_memcpy(dst, src, size_t(n) * 8);
+  else memcpy(dst, src, size_t(n) * 8);
 }
 
 template <class T> void gather_as(char* dst, const char* src, int64_t stride, int64_t n) {
@@ -280,7 +277,7 @@ void convert_block(void* dst, int32_t dst_dtype, const void* src, int32_t src_dt
                    int64_t n) noexcept {
   alignas(64) char tmp[2][kBlockBytes];
   if (dst_dtype == src_dtype) {
-    __builtin_memcpy(dst, src, size_t(n * kItemSize[dst_dtype]));
+    memcpy(dst, src, size_t(n * kItemSize[dst_dtype]));
     return;
   }
   if (is_wide_unsigned(src_dtype) || is_wide_unsigned(dst_dtype))
@@ -305,7 +302,7 @@ void convert_block(void* dst, int32_t dst_dtype, const void* src, int32_t src_dt
 
 void gather(char* dst, const char* src, int64_t stride, int64_t n, int64_t itemsize) noexcept {
   if (stride == itemsize) {
-    __builtin_memcpy(dst, src, size_t(n * itemsize));
+    memcpy(dst, src, size_t(n * itemsize));
     return;
   }
   switch (itemsize) {
@@ -319,7 +316,7 @@ void gather(char* dst, const char* src, int64_t stride, int64_t n, int64_t items
 
 void scatter(char* dst, int64_t stride, const char* src, int64_t n, int64_t itemsize) noexcept {
   if (stride == itemsize) {
-    __builtin_memcpy(dst, src, size_t(n * itemsize));
+    memcpy(dst, src, size_t(n * itemsize));
     return;
   }
   switch (itemsize) {

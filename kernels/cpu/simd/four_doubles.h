@@ -8,21 +8,21 @@
 
 TT_ISA_BEGIN
 
-typedef float S4 __attribute__((vector_size(16)));
-typedef uint64_t U4 __attribute__((vector_size(32)));
+using S4 = Vector<float, 4>;
+using U4 = Vector<uint64_t, 4>;
 template <class T> TT_INLINE T loaded(const void* p) {
   T v;
-  __builtin_memcpy(&v, p, sizeof v);
+  memcpy(&v, p, sizeof v);
   return v;
 }
-template <class T> TT_INLINE void put(void* p, T v) { __builtin_memcpy(p, &v, sizeof v); }
+template <class T> TT_INLINE void put(void* p, T v) { memcpy(p, &v, sizeof v); }
 
 #if TT_VEC_BYTES > 16
-typedef double D4 __attribute__((vector_size(32)));
+using D4 = Vector<double, 4>;
 TT_INLINE D4 all(double x) { return D4{x, x, x, x}; }
 TT_INLINE D4 combined(double a, double b, double c, double d) { return D4{a, b, c, d}; }
 template <int i, int j, int k, int l> TT_INLINE D4 pick(D4 a, D4 b) {
-  return __builtin_shufflevector(a, b, i, j, k, l);
+  return shuffled<i, j, k, l>(a, b);
 }
 TT_INLINE D4 positive(D4 x) { return (D4)((U4)x & uint64_t(INT64_MAX)); }
 #if TT_SVE
@@ -41,7 +41,7 @@ TT_INLINE D4 widened(S4 v) { return D4(_mm256_cvtps_pd(__m128(v))); }
 TT_INLINE S4 narrowed(D4 v) { return S4(_mm256_cvtpd_ps(__m256d(v))); }
 #endif
 #else
-typedef double D2 __attribute__((vector_size(16)));
+using D2 = Vector<double, 2>;
 struct D4 {  // gcc 12 splits a vector of 32 bytes through memory
   D2 lo, hi;
   TT_INLINE double operator[](int64_t k) const { return k < 2 ? lo[k] : hi[k - 2]; }
@@ -60,7 +60,7 @@ TT_INLINE D2 positive(D2 x) { return (D2)((Vec<int64_t>)x & INT64_MAX); }
 TT_INLINE D4 positive(D4 x) { return {positive(x.lo), positive(x.hi)}; }
 TT_INLINE D4 smaller(D4 a, D4 b) { return {vmin(a.lo, b.lo), vmin(a.hi, b.hi)}; }
 TT_INLINE D4 larger(D4 a, D4 b) { return {vmax(a.lo, b.lo), vmax(a.hi, b.hi)}; }
-#if defined(__SSE2__)
+#if TT_SSE2
 TT_INLINE D4 widened(S4 v) {
   return {D2(_mm_cvtps_pd(__m128(v))), D2(_mm_cvtps_pd(_mm_movehl_ps(__m128(v), __m128(v))))};
 }

@@ -1,5 +1,6 @@
 // The compiler's header of intrinsics, and which vector unit this build is for:
 //   TT_VEC_BYTES        bytes of a vector
+//   TT_VECTOR_EXTENSION 1: the compiler has vectors of any type
 //   TT_FUSED            1: multiplication and addition are rounded once
 //   TT_LANE_FACTORS     1: a multiplication takes a lane of a register as a factor
 //   TT_VECTOR_MATH      1: math/ has functions of vectors of 16 floats, math::F32v
@@ -7,7 +8,18 @@
 //   TT_BYTE_DOT         1: dot_bytes sums four products of bytes at a time
 #pragma once
 
-#if defined(__x86_64__) || defined(__SSE2__)
+#if defined(_MSC_VER) || defined(TT_NO_VECTOR_EXTENSION)
+#define TT_VECTOR_EXTENSION 0
+#else
+#define TT_VECTOR_EXTENSION 1
+#endif
+
+#if defined(__SSE2__) || defined(_M_X64)
+#define TT_SSE2 1
+#else
+#define TT_SSE2 0
+#endif
+#if TT_SSE2
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // gcc 12's own headers: GCC bug 105593
@@ -39,7 +51,7 @@
 #define TT_VEC_BYTES 16
 #endif
 
-#if defined(__FMA__) || defined(__aarch64__)
+#if defined(__FMA__) || (defined(_MSC_VER) && defined(__AVX2__)) || defined(__aarch64__)
 #define TT_FUSED 1
 #else
 #define TT_FUSED 0
@@ -51,7 +63,7 @@
 #define TT_LANE_FACTORS 0
 #endif
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && TT_VECTOR_EXTENSION
 #define TT_VECTOR_MATH 1
 #else
 #define TT_VECTOR_MATH 0

@@ -7,6 +7,8 @@
 
 #include "plan/kernel.h"
 
+#include <string.h>
+
 #ifndef TT_ISA
 #error "TT_ISA is set by the build"
 #endif

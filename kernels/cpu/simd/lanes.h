@@ -10,15 +10,15 @@ TT_ISA_BEGIN
 namespace math {
 
 #if TT_FUSED
-TT_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+TT_INLINE float fma(float a, float b, float c) { return libm::fmaf(a, b, c); }
 #else
 TT_INLINE float fma(float a, float b, float c) { return a * b + c; }
 #endif
 
-TT_INLINE float bits_f32(uint32_t u) { return __builtin_bit_cast(float, u); }
-TT_INLINE uint32_t f32_bits(float f) { return __builtin_bit_cast(uint32_t, f); }
-TT_INLINE double bits_f64(uint64_t u) { return __builtin_bit_cast(double, u); }
-TT_INLINE uint64_t f64_bits(double f) { return __builtin_bit_cast(uint64_t, f); }
+TT_INLINE float bits_f32(uint32_t u) { return bit_cast<float>(u); }
+TT_INLINE uint32_t f32_bits(float f) { return bit_cast<uint32_t>(f); }
+TT_INLINE double bits_f64(uint64_t u) { return bit_cast<double>(u); }
+TT_INLINE uint64_t f64_bits(double f) { return bit_cast<uint64_t>(f); }
 
 // Adding kRound rounds to an integer, which is then in the low bits.
 constexpr float kRound = 0x1.8p23f;
@@ -51,8 +51,8 @@ TT_INLINE float exp2_rounded(float shifted, int32_t low) {
 }
 // 1 / d with a relative error of at most 2^-14.
 TT_INLINE float rough_reciprocal(float d) { return 1.0f / d; }
-TT_INLINE float abs(float x) { return __builtin_fabsf(x); }
-TT_INLINE float with_sign(float x, float s) { return __builtin_copysignf(x, s); }
+TT_INLINE float abs(float x) { return libm::fabsf(x); }
+TT_INLINE float with_sign(float x, float s) { return libm::copysignf(x, s); }
 TT_INLINE float if_negative(float x, float a, float b) { return x < 0 ? a : b; }
 
 #if TT_VECTOR_MATH

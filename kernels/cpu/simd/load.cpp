@@ -5,7 +5,7 @@ TT_ISA_BEGIN
 
 template <class D, class S>
 inline void load_as(void* to, const char* src, int64_t stride, int64_t n) {
-  D* __restrict dst = static_cast<D*>(to);
+  D* TT_RESTRICT dst = static_cast<D*>(to);
   if (stride == int64_t(sizeof(S))) {
     const S* s = reinterpret_cast<const S*>(src);
     for (int64_t i = 0; i < n; i++) dst[i] = To<D>::from(s[i]);
@@ -32,16 +32,16 @@ inline void load_integer(void* dst, const char* src, int64_t stride, int64_t n, 
 template <class S> inline void copy_run(void* dst, const char* src, int64_t stride, int64_t n) {
   S* d = static_cast<S*>(dst);
   if (stride == int64_t(sizeof(S))) {
-    __builtin_memcpy(dst, src, size_t(n) * sizeof(S));
+    memcpy(dst, src, size_t(n) * sizeof(S));
     return;
   }
-  for (int64_t i = 0; i < n; i++, src += stride) __builtin_memcpy(d + i, src, sizeof(S));
+  for (int64_t i = 0; i < n; i++, src += stride) memcpy(d + i, src, sizeof(S));
 }
 
 template <class S, S (*narrow)(float)>
-inline void store_as(char* dst, int64_t stride, const float* __restrict src, int64_t n) {
+inline void store_as(char* dst, int64_t stride, const float* TT_RESTRICT src, int64_t n) {
   if (stride == int64_t(sizeof(S))) {
-    S* __restrict d = reinterpret_cast<S*>(dst);
+    S* TT_RESTRICT d = reinterpret_cast<S*>(dst);
     for (int64_t i = 0; i < n; i++) d[i] = narrow(src[i]);
   } else {
     for (int64_t i = 0; i < n; i++, dst += stride) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
-#include "kernels/cpu/simd/loop.h"
 
 TT_ISA_BEGIN
 
@@ -18,13 +17,6 @@ struct Bool {
 template <class R> struct Complex { R re, im; };
 using C64 = Complex<float>;
 using C128 = Complex<double>;
-
-template <class To, class From> TT_INLINE To bit_cast(From x) {
-  static_assert(sizeof(To) == sizeof(From));
-  To y;
-  __builtin_memcpy(&y, &x, sizeof y);
-  return y;
-}
 
 // A multiplication moves the exponent and normalises subnormals.
 TT_INLINE float widen(F16 h) {
@@ -132,7 +124,7 @@ TT_INLINE void load_run(D* d, const char* s, int64_t stride, int64_t n, int32_t 
   Loads<D>::run(d, s, stride, n, dtype);
 }
 
-template <class D> TT_INLINE void put(char* p, D v) { __builtin_memcpy(p, &v, sizeof v); }
+template <class D> TT_INLINE void put(char* p, D v) { memcpy(p, &v, sizeof v); }
 TT_INLINE void store_one(char* p, float v, int32_t dtype) {
   if (dtype == TT_F32) put(p, v);
   else if (is_dtype(dtype, TT_BF16)) put(p, narrow_bf16(v));

@@ -33,12 +33,12 @@
 
 TT_ISA_BEGIN
 
-typedef int32_t MmlaInts __attribute__((vector_size(16)));
+using MmlaInts = Vector<int32_t, 4>;
 
 // In a register, which the compiler does not load again.
 TT_INLINE MmlaInts mmla_load(const void* p) {
   MmlaInts v;
-  __builtin_memcpy(&v, p, sizeof v);
+  memcpy(&v, p, sizeof v);
   __asm__("" : "+w"(v));
   return v;
 }
@@ -46,12 +46,12 @@ TT_INLINE MmlaInts mmla_load(const void* p) {
 // Of quads of two neighbours along k, one after the other: [2][n] to [n][2]; n is a multiple of 4.
 template <int kN> TT_INLINE void pair_quads(char* quads) {
   int32x4_t x[2][kN / 4];
-  __builtin_memcpy(x, quads, sizeof x);
+  memcpy(x, quads, sizeof x);
   for (int i = 0; i < kN / 4; i++) {
     const int32x4_t low = vzip1q_s32(x[0][i], x[1][i]);
     const int32x4_t high = vzip2q_s32(x[0][i], x[1][i]);
-    __builtin_memcpy(quads + i * 32, &low, sizeof low);
-    __builtin_memcpy(quads + i * 32 + 16, &high, sizeof high);
+    memcpy(quads + i * 32, &low, sizeof low);
+    memcpy(quads + i * 32 + 16, &high, sizeof high);
   }
 }
 

@@ -39,7 +39,7 @@ TT_INLINE void store_f16(void* p, Vec<float> v) {
 }
 
 // STNP is a hint that compilers emit for none of their intrinsics.
-TT_INLINE void stream_vector(char* p, const char* from) { __builtin_memcpy(p, from, 16); }
+TT_INLINE void stream_vector(char* p, const char* from) { memcpy(p, from, 16); }
 TT_INLINE void stream_fence() {}
 
 TT_INLINE Vec<int32_t> dot_words(Vec<int32_t> x, Vec<int32_t> y) {

@@ -13,7 +13,7 @@ class Room {
   explicit Room(const Rooms& rooms) : rooms_(const_cast<Rooms&>(rooms)) {
     while (!take()) cpu_pause();
   }
-  ~Room() { __atomic_fetch_and(word(), ~bit(), __ATOMIC_RELEASE); }
+  ~Room() { atomic_fetch_and(word(), ~bit(), kRelease); }
   Room(const Room&) = delete;
 
   template <class T> T* as() const {
@@ -25,8 +25,8 @@ class Room {
   uint64_t bit() const { return uint64_t(1) << number_ % 64; }
   bool take() {
     for (number_ = 0; number_ < rooms_.n; number_++) {
-      if (__atomic_load_n(word(), __ATOMIC_RELAXED) & bit()) continue;
-      if (!(__atomic_fetch_or(word(), bit(), __ATOMIC_ACQUIRE) & bit())) return true;
+      if (atomic_load(word(), kRelaxed) & bit()) continue;
+      if (!(atomic_fetch_or(word(), bit(), kAcquire) & bit())) return true;
     }
     return false;
   }

@@ -1,7 +1,6 @@
 // The primitives of row_primitives.h, compiled once for all kernels over rows.
 #include "kernels/cpu/simd/row_primitives.h"
 
-#include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/reduce/extreme.h"
 
 TT_ISA_BEGIN
@@ -34,27 +33,27 @@ TT_INLINE void add_to(RowSum<T>* sum, int64_t n, const F& f, const Rest& rest) {
 
 template <class T> TT_INLINE void add_values(RowSum<T>* sum, const T* x, int64_t n) {
   add_to(
-      sum, n, [x](int64_t i, Vec<T> s) TT_INLINE_LAMBDA { return s + load(x + i); },
-      [x, n](int64_t i, Lanes<T>* low) TT_INLINE_LAMBDA { add_some(low, x + i, n - i); });
+      sum, n, [x](int64_t i, Vec<T> s) TT_INLINE_BODY { return s + load(x + i); },
+      [x, n](int64_t i, Lanes<T>* low) TT_INLINE_BODY { add_some(low, x + i, n - i); });
 }
 template <class T> TT_INLINE void add_products(RowSum<T>* sum, const T* a, const T* b, int64_t n) {
   add_to(
       sum, n,
-      [a, b](int64_t i, Vec<T> s) TT_INLINE_LAMBDA { return vfma(load(a + i), load(b + i), s); },
-      [a, b, n](int64_t i, Lanes<T>* low) TT_INLINE_LAMBDA {
+      [a, b](int64_t i, Vec<T> s) TT_INLINE_BODY { return vfma(load(a + i), load(b + i), s); },
+      [a, b, n](int64_t i, Lanes<T>* low) TT_INLINE_BODY {
         const LastLanes<T> c(a + i, n - i, 0), d(b + i, n - i, 0);
         TT_UNROLL_LANES
         for (int k = 0; k < low->kN; k++) low->v[k] = vfma(c.get(k), d.get(k), low->v[k]);
       });
 }
 template <class T> TT_INLINE void add_squares(RowSum<T>* sum, const T* x, T center, int64_t n) {
-  const auto add = [center](Vec<T> v, Vec<T> s) TT_INLINE_LAMBDA {
+  const auto add = [center](Vec<T> v, Vec<T> s) TT_INLINE_BODY {
     const Vec<T> d = v - splat(center);
     return vfma(d, d, s);
   };
   add_to(
-      sum, n, [x, &add](int64_t i, Vec<T> s) TT_INLINE_LAMBDA { return add(load(x + i), s); },
-      [x, n, center, &add](int64_t i, Lanes<T>* low) TT_INLINE_LAMBDA {
+      sum, n, [x, &add](int64_t i, Vec<T> s) TT_INLINE_BODY { return add(load(x + i), s); },
+      [x, n, center, &add](int64_t i, Lanes<T>* low) TT_INLINE_BODY {
         const LastLanes<T> last(x + i, n - i, center);
         TT_UNROLL_LANES
         for (int k = 0; k < low->kN; k++) low->v[k] = add(last.get(k), low->v[k]);
@@ -202,15 +201,15 @@ template <bool kKept, bool kAhead> TT_INLINE void exp_sum(float* y, const float*
   low.fill(0);
   int64_t i = 0;
   for (; i + kBlockLanes <= n; i += kBlockLanes) {
-#pragma GCC unroll 4
+    TT_UNROLL_BY(4)
     for (int k = 0; k < 4; k++) {
       const F32v e = exp_of(load(x + i + k * 16), s);
       if constexpr (kKept) store(y + i + k * 16, e);
-      if constexpr (kAhead) __builtin_prefetch(ahead + (i + k * 16) * 4);
+      if constexpr (kAhead) TT_PREFETCH(ahead + (i + k * 16) * 4);
       low.v[k] += e;
     }
   }
-#pragma GCC unroll 4
+  TT_UNROLL_BY(4)
   for (int k = 0; k < 4; k++) {  // unrolled, so that the lanes stay in registers
     if (i >= n) break;
     const __mmask16 rest = rest_of(n - i);

@@ -98,7 +98,7 @@ TT_INLINE void store_run(char* p, const float* x, int64_t n, int32_t dtype) {
   store_f32(p, kItemSize[dtype], x, n, dtype);
 }
 TT_INLINE void store_run(char* p, const double* x, int64_t n, int32_t) {
-  __builtin_memcpy(p, x, size_t(n) * 8);
+  memcpy(p, x, size_t(n) * 8);
 }
 
 template <class T> struct RowOut {
@@ -158,7 +158,7 @@ template <class F> TT_INLINE void for_columns(const Columns& c, const F& f) {
 // Loads one value as T.
 template <class T> TT_INLINE T load_one(const char* p, int32_t dtype) {
   T v;
-  if (dtype == Loads<T>::native) __builtin_memcpy(&v, p, sizeof v);
+  if (dtype == Loads<T>::native) memcpy(&v, p, sizeof v);
   else load_run(&v, p, kItemSize[dtype], 1, dtype);
   return v;
 }

@@ -59,10 +59,9 @@ TT_INLINE Vec<uint64_t> mul_low(Vec<uint64_t> a, Vec<uint64_t> b) {
 }
 
 TT_INLINE Vec<double> load_as_double(const float* p) {
-  typedef float Half __attribute__((vector_size(8)));
-  Half v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return __builtin_convertvector(v, Vec<double>);
+  Vector<float, 2> v;
+  memcpy(&v, p, sizeof v);
+  return converted<Vec<double>>(v);
 }
 TT_INLINE void store_as_float(float* p, Vec<double> v) {
   for (int l = 0; l < kLanes<double>; l++) p[l] = float(v[l]);

@@ -22,7 +22,7 @@ TT_INLINE void stream_copy(char* dst, const char* src, int64_t bytes) {
   int64_t i = 0;
   if constexpr (kStreams)
     for (; i + TT_VEC_BYTES <= bytes; i += TT_VEC_BYTES) stream_vector(dst + i, src + i);
-  if (i < bytes) __builtin_memcpy(dst + i, src + i, size_t(bytes - i));
+  if (i < bytes) memcpy(dst + i, src + i, size_t(bytes - i));
 }
 
 TT_ISA_END

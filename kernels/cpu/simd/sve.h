@@ -66,7 +66,7 @@ TT_INLINE void store_f16(void* p, Vec<float> v) {
   svst1h_u32(svptrue_b32(), static_cast<uint16_t*>(p), svreinterpret_u32_f16(halves));
 }
 
-TT_INLINE void stream_vector(char* p, const char* from) { __builtin_memcpy(p, from, 32); }
+TT_INLINE void stream_vector(char* p, const char* from) { memcpy(p, from, 32); }
 TT_INLINE void stream_fence() {}
 TT_INLINE void clear_upper_halves() {}
 
@@ -86,7 +86,7 @@ TT_INLINE Vec<int32_t> dot_words(Vec<int32_t> x, Vec<int32_t> y) {
 // Both operands of the instruction are signed: u ^ 128 is u - 128.
 constexpr bool kDotLowersU = true;
 TT_INLINE Vec<int32_t> dot_bytes(Vec<int32_t> sum, Vec<int32_t> u, Vec<int32_t> s) {
-  typedef int8_t Bytes __attribute__((vector_size(TT_VEC_BYTES)));
+  using Bytes = Vec<int8_t>;
   return svdot_s32(sum, Bytes(u) ^ int8_t(-128), Bytes(s));
 }
 #endif

@@ -1,6 +1,5 @@
-// Vec<T>: the vector of this instruction set, as gcc's and clang's vector extension, which has its
-// arithmetic, comparisons and shuffles. Everything else has one name on every instruction set, and
-// one header per vector unit has its bodies (avx512.h, avx2.h, sse2.h, sve.h, neon.h, any.h):
+// Vec<T>: the vector of this instruction set (vector.h). Everything else has one name on every
+// instruction set; one header per vector unit has its bodies (avx512, avx2, sse2, sve, neon, any):
 //
 //   Part<T>(n)            the first n lanes, 0 <= n <= kLanes<T>, of a load, whose other lanes are
 //                         0, or of a store
@@ -34,30 +33,24 @@
 #include "core/half.h"
 #include "kernels/cpu/simd/intrinsics.h"
 #include "kernels/cpu/simd/isa.h"
-
-#if defined(__clang__)
-#define TT_UNROLL _Pragma("unroll")
-#else
-#define TT_UNROLL _Pragma("GCC unroll 32")
-#endif
+#include "kernels/cpu/simd/vector.h"
 
 TT_ISA_BEGIN
 
-template <class T> struct VecOf { typedef T type __attribute__((vector_size(TT_VEC_BYTES))); };
-template <class T> using Vec = typename VecOf<T>::type;
+template <class T> using Vec = Vector<T, TT_VEC_BYTES / int(sizeof(T))>;
 
 template <class T> constexpr int kLanes = TT_VEC_BYTES / int(sizeof(T));
 
 using Bf16Pair = uint32_t;  // two bf16, the first in the low half
 
-template <class T> constexpr T kMinusInfinity = T(-__builtin_inf());
+template <class T> constexpr T kMinusInfinity = T(-kInf);
 
 template <class T> TT_INLINE Vec<T> load(const T* p) {
   Vec<T> v;
-  __builtin_memcpy(&v, p, sizeof v);
+  memcpy(&v, p, sizeof v);
   return v;
 }
-template <class T> TT_INLINE void store(T* p, Vec<T> v) { __builtin_memcpy(p, &v, sizeof v); }
+template <class T> TT_INLINE void store(T* p, Vec<T> v) { memcpy(p, &v, sizeof v); }
 
 template <class T> TT_INLINE Vec<T> splat(T x) { return x - Vec<T>{}; }
 TT_INLINE Vec<float> splat(float x) {
@@ -81,7 +74,7 @@ TT_ISA_END
 #include "kernels/cpu/simd/avx512.h"
 #elif defined(__AVX2__)
 #include "kernels/cpu/simd/avx2.h"
-#elif defined(__SSE2__)
+#elif TT_SSE2
 #include "kernels/cpu/simd/sse2.h"
 #elif defined(__aarch64__)
 #include "kernels/cpu/simd/arm.h"
@@ -110,17 +103,17 @@ template <class V> TT_INLINE V kept_whole(V v) {
 
 // The halves of a vector.
 template <class T, int N> struct Halves {
-  typedef T Whole __attribute__((vector_size(N * sizeof(T))));
-  typedef T Half __attribute__((vector_size(N / 2 * sizeof(T))));
+  using Whole = Vector<T, N>;
+  using Half = Vector<T, N / 2>;
   static TT_INLINE Half low(Whole v) {
-    if constexpr (N == 16) return __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7);
-    else if constexpr (N == 8) return __builtin_shufflevector(v, v, 0, 1, 2, 3);
-    else return __builtin_shufflevector(v, v, 0, 1);
+    if constexpr (N == 16) return shuffled<0, 1, 2, 3, 4, 5, 6, 7>(v, v);
+    else if constexpr (N == 8) return shuffled<0, 1, 2, 3>(v, v);
+    else return shuffled<0, 1>(v, v);
   }
   static TT_INLINE Half high(Whole v) {
-    if constexpr (N == 16) return __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
-    else if constexpr (N == 8) return __builtin_shufflevector(v, v, 4, 5, 6, 7);
-    else return __builtin_shufflevector(v, v, 2, 3);
+    if constexpr (N == 16) return shuffled<8, 9, 10, 11, 12, 13, 14, 15>(v, v);
+    else if constexpr (N == 8) return shuffled<4, 5, 6, 7>(v, v);
+    else return shuffled<2, 3>(v, v);
   }
 };
 

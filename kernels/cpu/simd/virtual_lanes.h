@@ -14,16 +14,16 @@ TT_INLINE F32v vfma(F32v a, F32v b, F32v c) { return fma(a, b, c); }
 TT_INLINE Vec<double> vfma(Vec<double> a, Vec<double> b, Vec<double> c) { return a * b + c; }
 TT_INLINE double vfma(double a, double b, double c) { return a * b + c; }
 #if TT_FUSED
-TT_INLINE float vfma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+TT_INLINE float vfma(float a, float b, float c) { return libm::fmaf(a, b, c); }
 #else
 TT_INLINE float vfma(float a, float b, float c) { return a * b + c; }
 #endif
 
 // A microcontroller has no vectors, and code is dear there.
 #if TT_MINIMAL
-#define TT_UNROLL_LANES _Pragma("GCC unroll 1")
+#define TT_UNROLL_LANES TT_UNROLL_BY(1)
 #else
-#define TT_UNROLL_LANES _Pragma("GCC unroll 32")
+#define TT_UNROLL_LANES TT_UNROLL_BY(32)
 #endif
 
 // 64 lanes of T, in which every sum is kept, whatever the ISA's width.
@@ -50,9 +50,9 @@ template <class T> struct Lanes {
     Vec<T> a[kN];
     TT_UNROLL_LANES
     for (int i = 0; i < kN; i++) a[i] = v[i];
-#pragma GCC unroll 8
+    TT_UNROLL_BY(8)
     for (int n = kN / 2; n; n /= 2) {
-#pragma GCC unroll 16
+      TT_UNROLL_BY(16)
       for (int i = 0; i < n; i++) a[i] += a[i + n];
     }
     T two[2];
@@ -74,10 +74,10 @@ template <class T> struct LastLanes {
     constexpr int64_t kPiece = 16 / sizeof(T);
     for (int k = 0; k < kBlockLanes; k += kLanes<T>) store(lane + k, splat(fill));
     int64_t i = 0;
-    for (; i + kPiece <= n; i += kPiece) __builtin_memcpy(lane + i, p + i, 16);
+    for (; i + kPiece <= n; i += kPiece) memcpy(lane + i, p + i, 16);
     for (; i < n; i++) {
       lane[i] = p[i];
-      __asm__ volatile("");
+      TT_SCALAR_LOOP;
     }
   }
   TT_INLINE Vec<T> get(int k) const { return load(lane + k * kLanes<T>); }

@@ -7,7 +7,6 @@
 // computes the results.
 #include "kernels/cpu/softmax/softmax.h"
 
-#include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/row_primitives.h"
 #include "plan/softmax_plan.h"
 

@@ -57,7 +57,7 @@ TT_NOINLINE void radix_pass(const SortItem* a, SortItem* b, int64_t n, int32_t s
                             int32_t bits) {
   int64_t count[1 << kMaxDigitBits], at = 0;
   const int64_t digits = int64_t(1) << bits;
-  __builtin_memset(count, 0, size_t(digits) * sizeof *count);
+  memset(count, 0, size_t(digits) * sizeof *count);
   for (int64_t i = 0; i < n; i++) count[a[i].key >> shift & uint64_t(digits - 1)]++;
   for (int64_t v = 0; v < digits; v++) {
     const int64_t here = count[v];
@@ -73,8 +73,8 @@ TT_NOINLINE const SortItem* radix_sort(SortItem* a, SortItem* b, int64_t n) {
   uint64_t varies = 0;
   for (int64_t i = 1; i < n; i++) varies |= a[i].key ^ a[0].key;
   if (!varies) return a;
-  int32_t shift = __builtin_ctzll(varies);
-  int32_t width = 64 - __builtin_clzll(varies) - shift;
+  int32_t shift = trailing_zeros(varies);
+  int32_t width = 64 - leading_zeros(varies) - shift;
   const int32_t max_bits = n < 1024 ? 8 : kMaxDigitBits;
   const int32_t passes = ceil_div(width, max_bits);
   for (int32_t left = passes; left > 0; left--) {

@@ -22,7 +22,7 @@ template <class T> TT_INLINE int64_t insertion_point(const T* sorted, const int6
     const int64_t half = n / 2;
     int64_t at = start + half;
     if (sorter) {
-      at = __atomic_load_n(sorter + at, __ATOMIC_RELAXED);
+      at = atomic_load(sorter + at, kRelaxed);
       at = uint64_t(at) < uint64_t(size) ? at : 0;
     }
     const bool behind = precedes(sorted[at], value, right);

@@ -110,7 +110,7 @@ TT_NOINLINE Place find_rank(const uint64_t* key, uint64_t* room, int64_t n, int6
     n_left = keep_between(key, room, n, low, high, &less);
   }
   uint64_t few[kSortFew];
-  __builtin_memcpy(few, left, size_t(n_left) * sizeof *few);
+  memcpy(few, left, size_t(n_left) * sizeof *few);
   insert_sort(few, n_left);
   int64_t first = k;
   while (first > 0 && few[first - 1] == few[k]) first--;
@@ -177,7 +177,7 @@ struct SelectRow {
     const int64_t at = (row / p.inner * p.m + j) * p.inner + row % p.inner;
     const int64_t size = kItemSize[p.dtype];
     p.indices[at] = i;
-    __builtin_memcpy(p.values + at * size, in() + i * stride(), size_t(size));
+    memcpy(p.values + at * size, in() + i * stride(), size_t(size));
   }
 
   TT_NOINLINE void ranks(const uint64_t* key, uint64_t* room) const {

@@ -39,9 +39,9 @@ TT_NOINLINE void write_results(const SortPlan& p, int64_t row, const SortItem* i
     const char* from = x + item[i].index * stride;
     switch (size) {
       case 1: *to = *from; break;
-      case 2: __builtin_memcpy(to, from, 2); break;
-      case 4: __builtin_memcpy(to, from, 4); break;
-      default: __builtin_memcpy(to, from, 8);
+      case 2: memcpy(to, from, 2); break;
+      case 4: memcpy(to, from, 4); break;
+      default: memcpy(to, from, 8);
     }
   }
 }
@@ -88,8 +88,8 @@ TT_INLINE int64_t chunk_end(const SortPlan& p, int64_t c) {
 TT_NOINLINE void first_of_chunk(const SortPlan& p, int64_t c) {
   Insertion few;
   take_first(p, p.row, c * p.chunk, chunk_end(p, c), &few);
-  __builtin_memcpy(p.workspace + size_t(c * p.k) * sizeof(SortItem), few.item,
-                   size_t(few.n) * sizeof(SortItem));
+  memcpy(p.workspace + size_t(c * p.k) * sizeof(SortItem), few.item,
+         size_t(few.n) * sizeof(SortItem));
 }
 
 TT_NOINLINE void merge_first(const SortPlan& p) {
@@ -121,7 +121,7 @@ TT_NOINLINE void sample_splitters(const SortPlan& p, const SortRoom& room) {
     const uint64_t key = sorted[b * kSortSample].key;
     const uint64_t next = before + (before != ~uint64_t(0));
     before = max(next, key);
-    const int32_t depth = __builtin_ctzll(uint64_t(b));  // levels above the leaves
+    const int32_t depth = trailing_zeros(uint64_t(b));  // levels above the leaves
     room.splitter[(p.buckets + b) >> (depth + 1)] = before;
   }
 }
@@ -145,7 +145,7 @@ TT_NOINLINE void count_chunk(const SortPlan& p, const SortRoom& room, int64_t c)
     find_buckets(p, room.splitter, key, bucket, n);
     for (int64_t j = 0; j < n; j++) count[bucket[j] &= mask]++;
   });
-  __builtin_memcpy(room.counts + c * p.buckets, count, size_t(p.buckets) * sizeof *count);
+  memcpy(room.counts + c * p.buckets, count, size_t(p.buckets) * sizeof *count);
 }
 
 // Stage 2: moves a chunk's items to their buckets. Buckets that start behind the first k results

@@ -30,7 +30,7 @@ template <class T> TT_TEAM TT_INLINE T from_real(double x) {
 template <class T> constexpr int64_t kParts = kIsComplex<T> ? 2 : 1;
 
 // y -= a * x
-template <class T> TT_TEAM TT_INLINE void subtract_row(T* __restrict y, const T* __restrict x,
+template <class T> TT_TEAM TT_INLINE void subtract_row(T* TT_RESTRICT y, const T* TT_RESTRICT x,
                                                        int64_t n, T a, Along along) {
   for (int64_t i = along.from(); i < n; i += along.step()) y[i] = y[i] - a * x[i];
 }
@@ -78,8 +78,8 @@ TT_TEAM TT_INLINE double scale_of(Team t, const double* a, int64_t n) {
   top = t.largest(top);
   odd = t.sum(odd);
   if (odd != 0 || top == 0) return odd;
-  const uint64_t exponent = __builtin_bit_cast(uint64_t, top) >> 52;
-  return __builtin_bit_cast(double, (exponent > 2045 ? 1 : 2046 - exponent) << 52);
+  const uint64_t exponent = bit_cast<uint64_t>(top) >> 52;
+  return bit_cast<double>((exponent > 2045 ? 1 : 2046 - exponent) << 52);
 }
 
 // Finds H = I - tau v v^H, v[0] = 1, with H^H x = beta e_0 for real beta, as LAPACK's larfg does.

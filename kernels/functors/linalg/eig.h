@@ -297,7 +297,7 @@ struct Eig {
     const bool found = by >= 0 && schur.run(p.real);
     t.sync();
     if (t.is_leader()) p.info[at] = found ? 0 : 1;
-    const c128 none = {__builtin_nan(""), 0};
+    const c128 none = {kNan, 0};
     if (!found) {
       fill_row(w, n, none, t.all());
       if (b) fill_row(b, n * n, none, t.all());

@@ -221,8 +221,8 @@ struct Eigh {
     if (t.is_leader()) p.info[at] = found ? 0 : 1;
     if (!found) {
       t.sync();
-      fill_row(h.d, n, __builtin_nan(""), t.all());
-      if (z) fill_row(z, n * n, from_real<T>(__builtin_nan("")), t.all());
+      fill_row(h.d, n, kNan, t.all());
+      if (z) fill_row(z, n * n, from_real<T>(kNan), t.all());
       return;
     }
     h.sort();

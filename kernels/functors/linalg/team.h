@@ -125,9 +125,9 @@ class Team {
 
 #else
 
-TT_INLINE double square_root_of(double x) { return __builtin_sqrt(x); }
-TT_INLINE double log_of(double x) { return __builtin_log(x); }
-TT_INLINE double magnitude(double x) { return __builtin_fabs(x); }
+TT_INLINE double square_root_of(double x) { return libm::sqrt(x); }
+TT_INLINE double log_of(double x) { return libm::log(x); }
+TT_INLINE double magnitude(double x) { return libm::fabs(x); }
 
 struct Along {
   static constexpr int64_t from() { return 0; }

@@ -39,7 +39,7 @@ struct Attention {
     k = repeat_heads(widened(key));
     v = repeat_heads(widened(value));
     g = widened(grad);
-    const Scalar minus_inf(-__builtin_inf());
+    const Scalar minus_inf(-kInf);
     const int64_t last[1] = {3};
     const int64_t square[2] = {query.size(2), key.size(2)};
     TensorRef s = op::matmul_stack(q * scale, transposed(k));

@@ -94,7 +94,7 @@ TensorRef norm_backward(const Tensor& g, const Tensor& self, const Tensor& y, do
   if (p == 1) return op::sgn(x) * gk;
   if (p == 2) return gk * op::masked_fill(x / yk, op::eq(yk, 0), 0);
   TensorRef size = op::abs(x);
-  if (p == __builtin_inf() || p == -__builtin_inf()) {
+  if (p == kInf || p == -kInf) {
     TensorRef hit = op::to_dtype(op::logical_or(op::eq(size, yk), op::isnan(size)), y.dtype);
     return op::sgn(x) * (gk / op::sum_dim(hit, dim, true) * hit);
   }

@@ -52,8 +52,7 @@ TensorRef logcumsumexp_backward(const Tensor& g, const Tensor& self, const Tenso
   TensorRef real = op::detach(complex ? op::real(sums) : TensorRef::share(sums.get()));
   const int64_t along[1] = {dim};
   TensorRef top = self.ndim ? op::amax(real, along, true) : real;
-  for (double end : {__builtin_inf(), -__builtin_inf()})
-    top = op::masked_fill(top, op::eq(top, end), 0);
+  for (double end : {kInf, -kInf}) top = op::masked_fill(top, op::eq(top, end), 0);
   TensorRef below = top - sums;
   const Scalar most = 700;
   if (!complex) below = op::clamp(below, nullptr, &most);

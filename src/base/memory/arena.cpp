@@ -15,25 +15,21 @@ constexpr int64_t kLargeBatch = kHuge / kSlabBytes;  // the same above kManySlab
 constexpr int64_t kManySlabs = 64;
 
 bool reserve(Arena* a, int64_t bytes) {
-  const int64_t limit = __atomic_load_n(&a->limit, __ATOMIC_RELAXED);
-  int64_t old = __atomic_load_n(&a->reserved, __ATOMIC_RELAXED);
+  const int64_t limit = atomic_load(&a->limit, kRelaxed);
+  int64_t old = atomic_load(&a->reserved, kRelaxed);
   do {
     if (limit && bytes > limit - old) return false;
-  } while (!__atomic_compare_exchange_n(&a->reserved, &old, old + bytes, true, __ATOMIC_RELAXED,
-                                        __ATOMIC_RELAXED));
+  } while (!atomic_compare_exchange_weak(&a->reserved, &old, old + bytes, kRelaxed, kRelaxed));
   return true;
 }
 
 void note_peak(Arena* a) {
-  const int64_t now = __atomic_load_n(&a->reserved, __ATOMIC_RELAXED);
-  int64_t peak = __atomic_load_n(&a->peak, __ATOMIC_RELAXED);
-  while (now > peak && !__atomic_compare_exchange_n(&a->peak, &peak, now, true, __ATOMIC_RELAXED,
-                                                    __ATOMIC_RELAXED)) {}
+  const int64_t now = atomic_load(&a->reserved, kRelaxed);
+  int64_t peak = atomic_load(&a->peak, kRelaxed);
+  while (now > peak && !atomic_compare_exchange_weak(&a->peak, &peak, now, kRelaxed, kRelaxed)) {}
 }
 
-void unreserve(Arena* a, int64_t bytes) {
-  __atomic_fetch_sub(&a->reserved, bytes, __ATOMIC_RELAXED);
-}
+void unreserve(Arena* a, int64_t bytes) { atomic_fetch_sub(&a->reserved, bytes, kRelaxed); }
 
 // Large blocks of the C allocator are mapped: no fragmentation, and huge pages where the system has
 // them.
@@ -215,10 +211,10 @@ Arena* arena_new(const tt_allocator* allocator) noexcept {
   return a;
 }
 
-void arena_retain(Arena* a) noexcept { __atomic_fetch_add(&a->refs, 1, __ATOMIC_RELAXED); }
+void arena_retain(Arena* a) noexcept { atomic_fetch_add(&a->refs, 1, kRelaxed); }
 
 void arena_release(Arena* a) noexcept {
-  if (!a || __atomic_fetch_sub(&a->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
+  if (!a || atomic_fetch_sub(&a->refs, 1, kAcqRel) != 1) return;
   {
     Lock l(a->lock);
     a->dying = true;
@@ -231,14 +227,12 @@ void arena_release(Arena* a) noexcept {
 }
 
 void arena_drop_life(Arena* a) noexcept {
-  if (__atomic_fetch_sub(&a->life, 1, __ATOMIC_ACQ_REL) != 1) return;
+  if (atomic_fetch_sub(&a->life, 1, kAcqRel) != 1) return;
   const tt_allocator allocator = a->allocator;
   call_free(allocator, a, sizeof(Arena), 64);
 }
 
-void arena_set_limit(Arena* a, int64_t bytes) noexcept {
-  __atomic_store_n(&a->limit, bytes, __ATOMIC_RELAXED);
-}
+void arena_set_limit(Arena* a, int64_t bytes) noexcept { atomic_store(&a->limit, bytes, kRelaxed); }
 
 #if TT_CHECKED
 void mem_retire_checked(void* p, size_t bytes) noexcept {
@@ -286,21 +280,19 @@ void arena_stats(Arena* a, tt_memory_stats* out) noexcept {
   int64_t in_use = a->large.live;
   int64_t live[3];
   for (int k = 0; k < 3; k++) {
-    live[k] = __atomic_load_n(&a->live[k], __ATOMIC_RELAXED);
-    for (Heap* h = a->heaps; h; h = h->next_of_arena)
-      live[k] += __atomic_load_n(&h->live[k], __ATOMIC_RELAXED);
+    live[k] = atomic_load(&a->live[k], kRelaxed);
+    for (Heap* h = a->heaps; h; h = h->next_of_arena) live[k] += atomic_load(&h->live[k], kRelaxed);
   }
   out->live_tensors = live[kLiveTensors];
   out->live_nodes = live[kLiveNodes];
   out->live_handles = live[kLiveHandles];
   for (Heap* h = a->heaps; h; h = h->next_of_arena)
-    in_use += __atomic_load_n(&h->taken, __ATOMIC_RELAXED) -
-              __atomic_load_n(&h->returned, __ATOMIC_RELAXED) -
-              (__atomic_load_n(&h->remote_freed, __ATOMIC_RELAXED) + kHeapAlive);
+    in_use += atomic_load(&h->taken, kRelaxed) - atomic_load(&h->returned, kRelaxed) -
+              (atomic_load(&h->remote_freed, kRelaxed) + kHeapAlive);
   out->in_use = in_use;
-  out->reserved = __atomic_load_n(&a->reserved, __ATOMIC_RELAXED);
-  out->peak = __atomic_load_n(&a->peak, __ATOMIC_RELAXED);
-  out->limit = __atomic_load_n(&a->limit, __ATOMIC_RELAXED);
+  out->reserved = atomic_load(&a->reserved, kRelaxed);
+  out->peak = atomic_load(&a->peak, kRelaxed);
+  out->limit = atomic_load(&a->limit, kRelaxed);
 }
 
 }  // namespace TT_NS

@@ -28,8 +28,8 @@ FreeBlock* block_at(Slab* s, int32_t i) {
 
 // Moves blocks that other threads have freed to the free lists.
 void drain(Heap* h) {
-  if (!__atomic_load_n(&h->remote, __ATOMIC_RELAXED)) return;
-  FreeBlock* b = __atomic_exchange_n(&h->remote, nullptr, __ATOMIC_ACQUIRE);
+  if (!atomic_load(&h->remote, kRelaxed)) return;
+  FreeBlock* b = atomic_exchange(&h->remote, nullptr, kAcquire);
   while (b) {
     FreeBlock* next = b->next;
     FreeBlock** list = &h->free[slab_of(b)->cls];
@@ -114,12 +114,11 @@ void destroy(Heap* h) {
 }
 
 void remote_free(Heap* h, FreeBlock* b, int64_t bytes) {
-  FreeBlock* head = __atomic_load_n(&h->remote, __ATOMIC_RELAXED);
+  FreeBlock* head = atomic_load(&h->remote, kRelaxed);
   do b->next = head;
-  while (
-      !__atomic_compare_exchange_n(&h->remote, &head, b, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+  while (!atomic_compare_exchange_weak(&h->remote, &head, b, kRelease, kRelaxed));
   // The last access to h, unless the count becomes 0.
-  if (__atomic_add_fetch(&h->remote_freed, bytes, __ATOMIC_ACQ_REL) == 0) destroy(h);
+  if (atomic_add_fetch(&h->remote_freed, bytes, kAcqRel) == 0) destroy(h);
 }
 
 Heap* make_heap(Arena* a) {
@@ -129,7 +128,7 @@ Heap* make_heap(Arena* a) {
   h->arena = a;
   h->collect_at = kCollectFrom;
   h->remote_freed = -kHeapAlive;
-  __atomic_fetch_add(&a->life, 1, __ATOMIC_RELAXED);
+  atomic_fetch_add(&a->life, 1, kRelaxed);
   Lock l(a->lock);
   h->next_of_arena = a->heaps;
   a->heaps = h;
@@ -145,7 +144,7 @@ Heap* adopt(Arena* a) {
 
 void abandon(Heap* h) {
   Lock l(h->arena->lock);
-  __atomic_store_n(&h->owner, nullptr, __ATOMIC_RELAXED);
+  atomic_store(&h->owner, nullptr, kRelaxed);
   h->next_abandoned = h->arena->abandoned;
   h->arena->abandoned = h;
 }
@@ -159,11 +158,9 @@ Heap* find_heap(Tls* t, const Arena* a) {
 
 // Adds a reference to the arena of a heap, unless the last one is already gone.
 bool try_retain(Arena* a) {
-  int32_t refs = __atomic_load_n(&a->refs, __ATOMIC_RELAXED);
+  int32_t refs = atomic_load(&a->refs, kRelaxed);
   while (refs > 0)
-    if (__atomic_compare_exchange_n(&a->refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE,
-                                    __ATOMIC_RELAXED))
-      return true;
+    if (atomic_compare_exchange_weak(&a->refs, &refs, refs + 1, kAcquire, kRelaxed)) return true;
   return false;
 }
 
@@ -178,7 +175,7 @@ void thread_exit(void* p) {
       if (!h) return;
       t->heaps = h->next_of_thread;
       if (!try_retain(h->arena)) {
-        __atomic_store_n(&h->owner, nullptr, __ATOMIC_RELAXED);  // heaps_revoke waits for the lock
+        atomic_store(&h->owner, nullptr, kRelaxed);  // heaps_revoke waits for the lock
         continue;
       }
     }
@@ -191,18 +188,18 @@ void thread_exit(void* p) {
 
 // Removes the heap from its thread's list; the caller holds threads_lock.
 void revoke(Heap* h) {
-  Tls* t = __atomic_load_n(&h->owner, __ATOMIC_RELAXED);
+  Tls* t = atomic_load(&h->owner, kRelaxed);
   h->revoked_from = t;
   if (!t) return;
   Heap** at = &t->heaps;
   while (*at && *at != h) at = &(*at)->next_of_thread;
   if (*at) *at = h->next_of_thread;
-  __atomic_store_n(&h->owner, nullptr, __ATOMIC_RELAXED);
+  atomic_store(&h->owner, nullptr, kRelaxed);
 }
 
 // The parent's threads do not run in a forked child: never wait for their unfinished operations.
 void wait_outside_free(const Tls* t, int32_t pid) {
-  while (t && __atomic_load_n(&t->in_free, __ATOMIC_ACQUIRE) && os_pid() == pid) os_yield();
+  while (t && atomic_load(&t->in_free, kAcquire) && os_pid() == pid) os_yield();
 }
 
 }  // namespace
@@ -220,7 +217,7 @@ Heap* arena_heap(Arena* a) noexcept {
     return nullptr;
   }
   Lock l(threads_lock);
-  __atomic_store_n(&h->owner, t, __ATOMIC_RELAXED);
+  atomic_store(&h->owner, t, kRelaxed);
   h->next_of_thread = t->heaps;
   t->heaps = h;
   return h;
@@ -232,7 +229,7 @@ void* heap_alloc_slow(Heap* h, size_t bytes) noexcept {
   if (!refill(h, cls)) return nullptr;
   FreeBlock* b = h->free[cls];
   h->free[cls] = b->next;
-  __atomic_store_n(&h->taken, h->taken + counted_bytes(bytes), __ATOMIC_RELAXED);
+  atomic_store(&h->taken, h->taken + counted_bytes(bytes), kRelaxed);
   return b;
 }
 
@@ -242,7 +239,7 @@ void mem_free_slow(void* p, size_t bytes) noexcept {
 }
 
 void count_live_slow(const void* p, size_t bytes, LiveKind kind, int64_t change) noexcept {
-  __atomic_fetch_add(&block_arena(p, bytes)->live[kind], change, __ATOMIC_RELAXED);
+  atomic_fetch_add(&block_arena(p, bytes)->live[kind], change, kRelaxed);
 }
 
 void heap_collect(Heap* h) noexcept {
@@ -297,7 +294,7 @@ void heaps_revoke(Arena* a) noexcept {
   for (Heap* h = a->heaps; h; h = next) {
     next = h->next_of_arena;
     const int64_t live = h->taken - h->returned;
-    if (__atomic_add_fetch(&h->remote_freed, kHeapAlive - live, __ATOMIC_ACQ_REL) == 0) destroy(h);
+    if (atomic_add_fetch(&h->remote_freed, kHeapAlive - live, kAcqRel) == 0) destroy(h);
   }
 }
 

@@ -6,15 +6,10 @@
 #include "base/error.h"
 #include "base/tls.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TT_HEAP_DIRECT 1
-#endif
-#endif
-#if TT_CHECKED || TT_MINIMAL || defined(__SANITIZE_ADDRESS__)
+#if TT_CHECKED || TT_MINIMAL || TT_ADDRESS_SANITIZER
 // every block comes from the application's allocator, which sees each allocation and each misuse
 #define TT_HEAP_DIRECT 1
-#elif !defined(TT_HEAP_DIRECT)
+#else
 #define TT_HEAP_DIRECT 0
 #endif
 
@@ -48,7 +43,7 @@ constexpr size_t kSlabBytes =
 constexpr int kSmallClasses =
     24;  // multiples of 64 to 512, then four steps per doubling to kSmallMax
 
-struct __attribute__((may_alias)) FreeBlock {
+struct TT_MAY_ALIAS FreeBlock {
   FreeBlock* next;
 };
 
@@ -115,9 +110,7 @@ static_assert(kSmallClass.block_bytes[kSmallClasses - 1] == kSmallMax);
 
 constexpr int64_t counted_bytes(size_t bytes) { return int64_t((bytes + 63) & ~size_t(63)); }
 
-TT_INLINE bool heap_is_mine(const Heap* h) {
-  return __atomic_load_n(&h->owner, __ATOMIC_RELAXED) == &tls;
-}
+TT_INLINE bool heap_is_mine(const Heap* h) { return atomic_load(&h->owner, kRelaxed) == &tls; }
 
 void* heap_alloc_slow(Heap* heap, size_t bytes) noexcept;
 void mem_free_slow(void* p, size_t bytes) noexcept;
@@ -130,7 +123,7 @@ TT_INLINE void* heap_alloc(Heap* heap, size_t bytes) noexcept {
     FreeBlock* b = *list;
     if (TT_LIKELY(b != nullptr)) {
       *list = b->next;
-      __atomic_store_n(&heap->taken, heap->taken + counted_bytes(bytes), __ATOMIC_RELAXED);
+      atomic_store(&heap->taken, heap->taken + counted_bytes(bytes), kRelaxed);
       return b;
     }
   }
@@ -144,18 +137,18 @@ TT_INLINE void mem_free(void* p, size_t bytes) noexcept {
     // in_free is set before the owner is read and cleared after the last access to the heap;
     // arena_release relies on this order to take heaps away from other threads.
     Tls* self = &tls;
-    __atomic_store_n(&self->in_free, 1, __ATOMIC_RELAXED);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (TT_LIKELY(__atomic_load_n(&h->owner, __ATOMIC_RELAXED) == self)) {
+    atomic_store(&self->in_free, 1, kRelaxed);
+    signal_fence();
+    if (TT_LIKELY(atomic_load(&h->owner, kRelaxed) == self)) {
       FreeBlock* b = static_cast<FreeBlock*>(p);
       FreeBlock** list = &h->free[kSmallClass.of[(bytes + 63) / 64]];
       b->next = *list;
       *list = b;
-      __atomic_store_n(&h->returned, h->returned + counted_bytes(bytes), __ATOMIC_RELAXED);
-      __atomic_store_n(&self->in_free, 0, __ATOMIC_RELEASE);
+      atomic_store(&h->returned, h->returned + counted_bytes(bytes), kRelaxed);
+      atomic_store(&self->in_free, 0, kRelease);
       return;
     }
-    __atomic_store_n(&self->in_free, 0, __ATOMIC_RELEASE);
+    atomic_store(&self->in_free, 0, kRelease);
   }
   mem_free_slow(p, bytes);
 }
@@ -181,7 +174,7 @@ TT_INLINE void count_live(const void* p, size_t bytes, LiveKind kind, int64_t ch
   if (!TT_HEAP_DIRECT && TT_LIKELY(bytes <= kSmallMax)) {
     Heap* h = slab_of(p)->heap;
     if (TT_LIKELY(heap_is_mine(h)))
-      return __atomic_store_n(&h->live[kind], h->live[kind] + change, __ATOMIC_RELAXED);
+      return atomic_store(&h->live[kind], h->live[kind] + change, kRelaxed);
   }
   count_live_slow(p, bytes, kind, change);
 }

@@ -15,7 +15,7 @@ constexpr int64_t bin_bytes(int b) { return (int64_t(16 + b % 16)) << (9 + b / 1
 
 int bin_for(int64_t bytes) {
   if (bytes <= bin_bytes(0)) return 0;
-  const int top = 63 - __builtin_clzll(uint64_t(bytes));  // bytes in [2^top, 2^(top+1))
+  const int top = 63 - leading_zeros(uint64_t(bytes));  // bytes in [2^top, 2^(top+1))
   const int b = (top - 13) * 16 + int((bytes >> (top - 4)) & 15);
   return bin_bytes(b) < bytes ? b + 1 : b;
 }
@@ -90,7 +90,7 @@ void count_in(Arena* a, int64_t bytes) {
   LargeCache* c = &a->large;
   c->live += bytes;
   if (c->live > c->peak_live) c->peak_live = c->live;
-  if (c->count++ == 0) __atomic_fetch_add(&a->life, 1, __ATOMIC_RELAXED);
+  if (c->count++ == 0) atomic_fetch_add(&a->life, 1, kRelaxed);
 }
 
 // Returns true if no large block is left; the caller then drops their share of arena.life.

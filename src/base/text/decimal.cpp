@@ -126,7 +126,7 @@ Binary decode(double v, bool as_f32) {
 
 // Returns k with 10^(k-1) <= v < 10^k, or one less.
 int estimate_k(const Binary& b) {
-  const int top = b.e + 63 - __builtin_clzll(b.f);  // 2^top <= v
+  const int top = b.e + 63 - leading_zeros(b.f);  // 2^top <= v
   const double x = double(top) * 0.30102999566398120 - 1e-10;
   const int k = int(x);
   return double(k) < x ? k + 1 : k;

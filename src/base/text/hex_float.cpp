@@ -37,8 +37,8 @@ bool parse_hex(Span<const char> t, double* out) noexcept {
   const auto is = [&](const char* word) {
     return size_t(end - p) == strlen(word) && memcmp(p, word, size_t(end - p)) == 0;
   };
-  double v = is("inf") ? __builtin_inf() : 0;
-  if (is("nan")) v = __builtin_nan("");
+  double v = is("inf") ? kInf : 0;
+  if (is("nan")) v = kNan;
   if (v == 0) {
     uint64_t m = 0;
     int64_t e = 0, power = 0;
@@ -71,7 +71,7 @@ bool parse_hex(Span<const char> t, double* out) noexcept {
     }
     e += down ? -power : power;
     for (; m && !(m & 1); e++) m >>= 1;
-    for (v = double(m); v != 0 && e > 0 && v < __builtin_inf(); e--) v *= 2;
+    for (v = double(m); v != 0 && e > 0 && v < kInf; e--) v *= 2;
     for (; v != 0 && e < 0; e++) v /= 2;
   }
   *out = negative ? -v : v;

@@ -12,7 +12,7 @@ using namespace TT_NS;
 // The caller has checked the handle.
 static Graph& editable(tt_graph* h) {
   Graph& g = *graph_of(h);
-  if (__atomic_load_n(&g.refs, __ATOMIC_ACQUIRE) != 1)
+  if (atomic_load(&g.refs, kAcquire) != 1)
     fail_arg(TT_INVALID_ARG, "g", "something else holds the graph, such as a plan: edit a copy");
   return g;
 }

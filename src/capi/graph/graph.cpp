@@ -4,6 +4,8 @@
 #include "graph/passes/passes.h"
 #include "graph/plan.h"
 
+#include <string.h>
+
 using namespace TT_NS;
 
 static_assert(TT_GRAPH_INPUT == int32_t(IrRole::kInput));
@@ -154,7 +156,7 @@ static void give_text(const Text& text, char* buffer, int64_t cap, int64_t* n) {
     fail_arg(TT_BUFFER_TOO_SMALL, "buffer",
              "buffer has room for {} bytes, the text with its terminating zero needs {}", room,
              *n + 1);
-  __builtin_memcpy(buffer, text.c_str(), size_t(*n) + 1);
+  memcpy(buffer, text.c_str(), size_t(*n) + 1);
 }
 static tt_status write_text(tt_ctx* h, const char* call, const tt_graph* handle, char* buffer,
                             int64_t cap, int64_t* n, void (*print)(const Graph&, Text&)) {

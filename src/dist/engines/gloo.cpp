@@ -5,6 +5,7 @@
 // as many processes as cores, this costs more than the transfers. Here a thread that waits reads
 // the sockets itself, one thread at a time (Connection::driven), by Gloo's own code. The device's
 // thread connects the processes and finishes what a socket could not take at once.
+#include "base/platform.h"
 #include "dist/engine.h"
 #include "dist/engines/store.h"
 
@@ -361,8 +362,7 @@ const DistEngine kEngine = {
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) int32_t tt_dist_engine(uint64_t build_id,
-                                                                         const DistEngine** out) {
+extern "C" TT_EXPORTED int32_t tt_dist_engine(uint64_t build_id, const DistEngine** out) {
   *out = &kEngine;
   return build_id == kDistBuildId ? TT_OK : TT_ABI;
 }

@@ -1,5 +1,6 @@
 // libtt_mpi: MPI as an engine. Every call of MPI is made under one lock, and none of them blocks:
 // waiting is polling, so that each wait has a timeout.
+#include "base/platform.h"
 #include "dist/engine.h"
 
 #include <dlfcn.h>
@@ -217,8 +218,7 @@ const DistEngine kEngine = {
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) int32_t tt_dist_engine(uint64_t build_id,
-                                                                         const DistEngine** out) {
+extern "C" TT_EXPORTED int32_t tt_dist_engine(uint64_t build_id, const DistEngine** out) {
   *out = &kEngine;
   return build_id == kDistBuildId ? TT_OK : TT_ABI;
 }

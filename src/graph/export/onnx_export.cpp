@@ -9,6 +9,8 @@
 #include "graph/resize.h"
 #include "plan/recurrent_plan.h"
 
+#include <string.h>
+
 namespace TT_NS {
 
 namespace {
@@ -961,8 +963,7 @@ bool OnnxExporter::emit_attention() {
   scores = node("Mul", {scores, number(real("scale"), d)}, d);
   if (has("mask")) {
     Operand mask = tensor("mask");
-    if (mask.dtype == Dtype::kBool)
-      mask = node("Where", {mask, number(0, d), number(-__builtin_inf(), d)}, d);
+    if (mask.dtype == Dtype::kBool) mask = node("Where", {mask, number(0, d), number(-kInf, d)}, d);
     scores = node("Add", {scores, cast(mask, d)}, d);
   }
   if (integer("causal")) {
@@ -971,7 +972,7 @@ bool OnnxExporter::emit_attention() {
     for (int64_t i = 0; i < m; i++)
       for (int64_t j = 0; j < l; j++) table.push_back(j <= i);
     const Operand seen = initializer(Dtype::kBool, Ints(sizes), table.data(), table.size());
-    scores = node("Where", {seen, scores, number(-__builtin_inf(), d)}, d);
+    scores = node("Where", {seen, scores, number(-kInf, d)}, d);
   }
   const Operand weights = node("Softmax", {scores}, d, Attrs().integer("axis", -1));
   give(node("MatMul", {weights, tensor("value")}, d));

@@ -29,7 +29,7 @@ void Pickler::real(double v) {
   uint64_t bits;
   memcpy(&bits, &v, 8);
   op(PickleOp::kDouble);
-  bytes(__builtin_bswap64(bits), 8);
+  bytes(swap_bytes(bits), 8);
 }
 
 void Pickler::integer(const uint8_t* b, int n) {

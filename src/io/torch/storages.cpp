@@ -55,12 +55,10 @@ void TorchStorages::check_view(int64_t at, const Tensor& flat, int64_t offset, I
   }
   for (int64_t d = 0; fits && d < sizes.n;
        d++)  // for checked_numel, also of tensors without elements
-    fits = !__builtin_mul_overflow(numel, sizes[d] ? sizes[d] : 1, &numel) &&
-           numel <= (int64_t(1) << 58);
+    fits = !mul_overflow(numel, sizes[d] ? sizes[d] : 1, &numel) && numel <= (int64_t(1) << 58);
   if (!fits) archive_.bad(at, "invalid sizes, strides or offset of a tensor");
   for (int64_t d = 0; fits && !empty && d < sizes.n; d++)
-    fits = !__builtin_mul_overflow(sizes[d] - 1, strides[d], &step) &&
-           !__builtin_add_overflow(reach, step, &reach);
+    fits = !mul_overflow(sizes[d] - 1, strides[d], &step) && !add_overflow(reach, step, &reach);
   if (!fits || reach > flat.numel - (empty ? 0 : 1))
     archive_.bad(at, "a tensor is larger than its storage");
 }

@@ -68,7 +68,7 @@ bool Unpickler::number(PickleValue v, int64_t* out) const {
 }
 
 double Unpickler::real(PickleValue v) const {
-  const uint64_t bits = __builtin_bswap64(get<uint64_t>(data_ + v + 1));
+  const uint64_t bits = swap_bytes(get<uint64_t>(data_ + v + 1));
   double d;
   memcpy(&d, &bits, 8);
   return d;

@@ -94,7 +94,7 @@ TensorRef repeat(Call, const Tensor& self, Ints repeats) {
     if (r < 0)
       fail_arg(TT_SHAPE, "repeats", "repeats is {}: entries must not be negative", repeats);
     int64_t total;
-    if (__builtin_mul_overflow(r, n, &total))
+    if (mul_overflow(r, n, &total))
       fail_arg(TT_SHAPE, "repeats", "repeats is {}, self is {}: the size of the result overflows",
                repeats, self.sizes());
     if (r != 1 && n != 1) {

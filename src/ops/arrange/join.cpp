@@ -40,7 +40,7 @@ static Joined joined(TensorSpan tensors, int64_t dim) {
       fail_arg(TT_SHAPE, "tensors",
                "tensors have shapes {} and {}: all sizes except that of dim {} must be equal",
                first->sizes(), t->sizes(), j.dim);
-    if (__builtin_add_overflow(j.shape[j.dim], t->size(j.dim), &j.shape[j.dim]))
+    if (add_overflow(j.shape[j.dim], t->size(j.dim), &j.shape[j.dim]))
       fail_arg(TT_SHAPE, "tensors", "the size of dim {} overflows", j.dim);
   }
   checked_numel(j.shape, dtype, "result");
@@ -128,7 +128,7 @@ TensorList split_with_sizes(Call, const Tensor& self, Ints split_sizes, int64_t 
     if (s < 0)
       fail_arg(TT_INVALID_ARG, "split_sizes", "split_sizes is {}: sizes must not be negative",
                split_sizes);
-    if (__builtin_add_overflow(total, s, &total)) total = INT64_MAX;
+    if (add_overflow(total, s, &total)) total = INT64_MAX;
   }
   if (total != self.size(d))
     fail_arg(TT_INVALID_ARG, "split_sizes",

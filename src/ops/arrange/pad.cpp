@@ -36,8 +36,7 @@ static Shape padded(const Tensor& self, const Pads& pads) {
     const bool cropped_away =
         before < -size || after < -size ||
         TT_NS::min<int64_t>(before, 0) + TT_NS::min<int64_t>(after, 0) < -size;
-    if (cropped_away || __builtin_add_overflow(size, before, &n) ||
-        __builtin_add_overflow(n, after, &n) || n < 0)
+    if (cropped_away || add_overflow(size, before, &n) || add_overflow(n, after, &n) || n < 0)
       fail_arg(TT_INVALID_ARG, "pad",
                "pad is {}, self is {}: the size of dimension {} would be invalid", pads.pad,
                self.sizes(), d);

@@ -27,12 +27,11 @@ TensorRef pixel_shuffle(Call, const Tensor& self, int64_t upscale_factor) {
   const int64_t r = upscale_factor;
   int64_t pixels, height, width;
   const int64_t channels = self.size(-3);
-  if (r < 1 || __builtin_mul_overflow(r, r, &pixels) || channels % pixels)
+  if (r < 1 || mul_overflow(r, r, &pixels) || channels % pixels)
     fail_arg(TT_INVALID_ARG, "upscale_factor",
              "upscale_factor is {}, self is {}: its square must divide the number of channels", r,
              self.sizes());
-  if (__builtin_mul_overflow(self.size(-2), r, &height) ||
-      __builtin_mul_overflow(self.size(-1), r, &width))
+  if (mul_overflow(self.size(-2), r, &height) || mul_overflow(self.size(-1), r, &width))
     fail_arg(TT_INVALID_ARG, "upscale_factor",
              "upscale_factor is {}: a size of the result overflows", r);
   const int64_t lead = self.ndim - 3;
@@ -53,8 +52,7 @@ TensorRef pixel_unshuffle(Call, const Tensor& self, int64_t downscale_factor) {
   if (r < 1 || self.size(-2) % r || self.size(-1) % r)
     fail_arg(TT_INVALID_ARG, "downscale_factor",
              "downscale_factor is {}, self is {}: must divide the last two sizes", r, self.sizes());
-  if (__builtin_mul_overflow(self.size(-3), r, &channels) ||
-      __builtin_mul_overflow(channels, r, &channels))
+  if (mul_overflow(self.size(-3), r, &channels) || mul_overflow(channels, r, &channels))
     fail_arg(TT_INVALID_ARG, "downscale_factor",
              "downscale_factor is {}: a size of the result overflows", r);
   const int64_t lead = self.ndim - 3;

@@ -58,7 +58,7 @@ TensorRef block_diag(Call, TensorSpan tensors) {
     if (t->ndim > 2)
       fail_arg(TT_SHAPE, "tensors", "a tensor is {}: must have at most 2 dimensions", t->sizes());
     blocks.push_back(op::atleast_2d(*t));
-    if (__builtin_add_overflow(columns, blocks.back()->size(1), &columns))
+    if (add_overflow(columns, blocks.back()->size(1), &columns))
       fail_arg(TT_SHAPE, "tensors", "the number of columns overflows");
   }
   int64_t before = 0;
@@ -121,7 +121,7 @@ static int64_t binomial(int64_t n, int64_t k) {
     // out * (n - k + i) / i is whole: what i does not share with out, it shares with the factor.
     const int64_t shared = std::gcd(out, i);
     const int64_t factor = (n - k + i) / (i / shared);
-    if (__builtin_mul_overflow(out / shared, factor, &out)) return INT64_MAX;
+    if (mul_overflow(out / shared, factor, &out)) return INT64_MAX;
   }
   return out;
 }
@@ -134,10 +134,10 @@ TensorRef combinations(Call, const Tensor& self, int64_t r, bool with_replacemen
   if (r == 0) return op::empty(none, self.dtype, self.device);
   const bool any = n > 0 && (with_replacement || r <= n);
   int64_t from = n;
-  if (with_replacement && __builtin_add_overflow(n, r - 1, &from)) from = INT64_MAX;
+  if (with_replacement && add_overflow(n, r - 1, &from)) from = INT64_MAX;
   const int64_t count = any ? binomial(from, r) : 0;
   int64_t total;
-  if (__builtin_mul_overflow(count, r, &total) || total > INT64_MAX / 16)
+  if (mul_overflow(count, r, &total) || total > INT64_MAX / 16)
     fail_arg(TT_SHAPE, "r", "r is {}, self is {}: too many combinations", r, self.sizes());
   TensorRef index = new_tensor(Ints(&total, 1), Dtype::kI64, kCpuDevice);
   int64_t* at = index->as<int64_t>();
@@ -195,8 +195,7 @@ TensorRef diag_embed(Call, const Tensor& self, int64_t offset, int64_t dim1, int
   if (a == b)
     fail_arg(TT_INVALID_ARG, "dim2", "dim1 is {}, dim2 is {}: must be two dimensions", dim1, dim2);
   int64_t n;
-  if (offset == INT64_MIN ||
-      __builtin_add_overflow(self.size(-1), offset < 0 ? -offset : offset, &n))
+  if (offset == INT64_MIN || add_overflow(self.size(-1), offset < 0 ? -offset : offset, &n))
     fail_arg(TT_SHAPE, "offset", "offset is {}: the size of the result overflows", offset);
   Shape shape;
   int64_t next = 0;
@@ -233,7 +232,7 @@ TensorRef repeat_interleave(Call, const Tensor& self, int64_t repeats, Opt<int64
   TensorRef x = dim.has ? op::atleast_1d(self) : op::ravel(self);
   const int64_t d = dim.has ? wrap_dim(dim.value, self.ndim) : 0;
   Shape shape(x->sizes());
-  if (__builtin_mul_overflow(shape[d], repeats, &shape[d]))
+  if (mul_overflow(shape[d], repeats, &shape[d]))
     fail_arg(TT_SHAPE, "repeats", "repeats is {}, self is {}: the size of the result overflows",
              repeats, self.sizes());
   checked_numel(shape, self.dtype, "result");

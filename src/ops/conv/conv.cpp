@@ -4,6 +4,8 @@
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 
+#include <string.h>
+
 namespace TT_NS {
 
 // Expands a parameter to one entry per spatial dimension, out[0 … n). A single entry applies to all
@@ -26,7 +28,7 @@ constexpr int64_t kOffsetSlack = 8;
 // Returns a * b + c; fails on overflow.
 static int64_t mul_add(int64_t a, int64_t b, int64_t c, const char* arg) {
   int64_t r;
-  if (__builtin_mul_overflow(a, b, &r) || __builtin_add_overflow(r, c, &r))
+  if (mul_overflow(a, b, &r) || add_overflow(r, c, &r))
     fail_arg(TT_INVALID_ARG, arg, "{} is too large: the sizes overflow", arg);
   return r;
 }
@@ -118,8 +120,8 @@ static void check_padded(ConvShape* s, int64_t item, Ints padding) {
   bytes = mul_add(bytes, max<int64_t>(s->n, 1), 0, "input");
   for (int d = 0; d < kConvDims; d++) {
     int64_t size;
-    if (__builtin_add_overflow(s->x[d], mul_add(s->pad[d], 2, 1, "padding"), &size) ||
-        __builtin_mul_overflow(bytes, size, &bytes))
+    if (add_overflow(s->x[d], mul_add(s->pad[d], 2, 1, "padding"), &size) ||
+        mul_overflow(bytes, size, &bytes))
       fail_arg(TT_INVALID_ARG, "padding", "padding is {}: the size of the padded input overflows",
                padding);
     if (s->k[d] == 1 && s->dil[d] > size) s->dil[d] = size;
@@ -238,8 +240,7 @@ static TensorRef conv_same(int64_t nd, const Tensor& input, const Tensor& weight
 static TensorRef conv_padding(int64_t nd, const Tensor& input, const Tensor& weight, Str padding,
                               const Tensor* bias, Ints stride, Ints dilation, int64_t groups) {
   auto is = [&](const char* name) {
-    return padding.n == int64_t(__builtin_strlen(name)) &&
-           __builtin_memcmp(padding.ptr, name, size_t(padding.n)) == 0;
+    return padding.n == int64_t(strlen(name)) && memcmp(padding.ptr, name, size_t(padding.n)) == 0;
   };
   if (is("valid"))
     return conv_nd(nd, input, weight, bias, {stride, {}, dilation, false, {}, groups});

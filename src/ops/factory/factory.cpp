@@ -58,8 +58,8 @@ TensorRef empty_strided(Call, Ints size, Ints stride, Dtype dtype, Opt<Device> d
       fail_arg(TT_INVALID_ARG, "stride", "stride is {}: must not be negative", stride);
     int64_t length;
     if (!some || size[d] == 1) continue;
-    fits = fits && !__builtin_mul_overflow(size[d] - 1, stride[d], &length) &&
-           !__builtin_add_overflow(span, length, &span);
+    fits = fits && !mul_overflow(size[d] - 1, stride[d], &length) &&
+           !add_overflow(span, length, &span);
   }
   if (!fits) fail_arg(TT_OOM, "stride", "size is {}, stride is {}: too large", size, stride);
   TensorRef memory = make(Ints(&span, 1), dtype, or_cpu(device));

@@ -165,7 +165,7 @@ void check_fft_length(int64_t n, const char* arg) {
 }
 int64_t fft_real_length(int64_t coefficients) {
   int64_t length;
-  return __builtin_mul_overflow(coefficients - 1, 2, &length) ? INT64_MAX : length;
+  return mul_overflow(coefficients - 1, 2, &length) ? INT64_MAX : length;
 }
 
 }  // namespace TT_NS

@@ -161,7 +161,7 @@ TensorRef istft(Call, const Tensor& self, int64_t n_fft, Opt<int64_t> hop_length
   TensorRef weights = overlap_add(*op::expand(*op::mul(*w, *w), squares), n, f.hop);
   const int64_t start = center ? n_fft / 2 : 0;
   int64_t end = center ? n - n_fft / 2 : n;
-  if (length.has && __builtin_add_overflow(start, length.value, &end))
+  if (length.has && add_overflow(start, length.value, &end))
     fail_arg(TT_INVALID_ARG, "length", "length is {}: must be less than 2^62", length.value);
   const int64_t covered = TT_NS::min(end, n);
   sum = op::slice(*sum, 1, start, covered);

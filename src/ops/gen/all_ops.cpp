@@ -1244,7 +1244,7 @@ constinit const char* const manifest_phrases[] = {
         " along ", " for ", " to ", "Size", "arrange", "shape", "\"factory", "PlainTensor",
         "select", "standard deviation"};
 // (-pedantic warns of literals that are longer than every compiler must read.)
-#pragma GCC diagnostic ignored "-Woverlength-strings"
+TT_IGNORE_LONG_LITERALS
 constinit const char manifest_packed[] =
     "{\"format\":1,\"operators\":[{\"name\":\"\264hardtanh\206\264hardtanh\204\264hardtanh(\232"
         "\203\214min_val\224\246\214\343_val\224\246)\201\242\202\"_\"\221\207\211\205hardtanh\217"

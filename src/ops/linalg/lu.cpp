@@ -27,11 +27,11 @@ static void write_determinant(int64_t n, int64_t parts, const double* a, const i
     const double turn = pivots[i] == i + 1 ? 1 : -1;
     const double re = turn * a[(i * n + i) * parts];
     const double im = parts == 2 ? turn * a[(i * n + i) * parts + 1] : 0;
-    const double size = __builtin_hypot(re, im);
+    const double size = libm::hypot(re, im);
     multiply(det, re, im);
     if (size == 0) sign[0] = sign[1] = 0;
     else multiply(sign, re / size, im / size);
-    log += __builtin_log(size);
+    log += libm::log(size);
   }
   for (int64_t k = 0; k < parts; k++) {
     out[k] = det[k];
@@ -518,7 +518,7 @@ TensorPair slogdet(Call, const Tensor& self) { return op::linalg_slogdet(self); 
 TensorRef logdet(Call, const Tensor& self) {
   TensorPair f = op::linalg_slogdet(self);
   if (is_complex(self.dtype)) return op::add(*f.second, *op::log(*f.first));
-  return op::masked_fill(*f.second, *op::eq(*f.first, Scalar(-1)), Scalar(__builtin_nan("")));
+  return op::masked_fill(*f.second, *op::eq(*f.first, Scalar(-1)), Scalar(kNan));
 }
 
 }  // namespace TT_NS::impl

@@ -68,7 +68,7 @@ TensorRef linalg_matrix_norm(Call, const Tensor& self, double ord, Ints dim, boo
   const double size = ord < 0 ? -ord : ord;
   if (size == 2) return singular_norm(*x, d, ord > 0, keepdim);
   if (size == 1) return sum_norm(*x, d.rows, d.columns, ord > 0, keepdim);
-  if (size == __builtin_inf()) return sum_norm(*x, d.columns, d.rows, ord > 0, keepdim);
+  if (size == kInf) return sum_norm(*x, d.columns, d.rows, ord > 0, keepdim);
   fail_arg(TT_INVALID_ARG, "ord", "ord is {}: must be 1, -1, 2, -2, inf or -inf for matrices", ord);
 }
 
@@ -109,7 +109,7 @@ template <class Norm> static TensorRef condition(const Tensor& self, const Norm&
   TensorPair f = op::linalg_inv_ex(self);
   const TensorRef singular = op::ne(*f.second, Scalar(0));
   const TensorRef product = op::mul(*norm(self), *norm(*f.first));
-  return op::masked_fill(*product, *singular, Scalar(__builtin_inf()));
+  return op::masked_fill(*product, *singular, Scalar(kInf));
 }
 
 TensorRef linalg_cond(Call, const Tensor& self, Opt<double> p) {

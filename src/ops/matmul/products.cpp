@@ -142,7 +142,7 @@ TensorRef kron(Call, const Tensor& self, const Tensor& other) {
     const int64_t na = d < ndim - self.ndim ? 1 : self.size(d - (ndim - self.ndim));
     const int64_t nb = d < ndim - other.ndim ? 1 : other.size(d - (ndim - other.ndim));
     int64_t n;
-    if (__builtin_mul_overflow(na, nb, &n))
+    if (mul_overflow(na, nb, &n))
       fail_arg(TT_SHAPE, "other", "self is {}, other is {}: the size of the result overflows",
                self.sizes(), other.sizes());
     a.push_back(na);
@@ -203,7 +203,7 @@ class Chain {
 
  private:
   void choose(int64_t i, int64_t j) {
-    double best = __builtin_inf();
+    double best = kInf;
     for (int64_t k = i; k < j; k++) {
       const double cost = cost_[i * n_ + k] + cost_[(k + 1) * n_ + j] +
                           double(m_[i]->size(0)) * double(m_[k]->size(1)) * double(m_[j]->size(1));

@@ -93,16 +93,15 @@ static PerDim unpooled_size(const Tensor& input, int64_t dims, Ints kernel_size,
   PerDim size(output_size, dims, "output_size", 0, 0);
   for (int64_t d = 0; d < dims; d++) {
     int64_t usual, border;
-    if (__builtin_mul_overflow(input.size(d - dims) - 1, step.v[d], &usual) ||
-        __builtin_add_overflow(usual, kernel.v[d], &usual) ||
-        __builtin_mul_overflow(pad.v[d], 2, &border) ||
-        __builtin_sub_overflow(usual, border, &usual))
+    if (mul_overflow(input.size(d - dims) - 1, step.v[d], &usual) ||
+        add_overflow(usual, kernel.v[d], &usual) || mul_overflow(pad.v[d], 2, &border) ||
+        sub_overflow(usual, border, &usual))
       fail_arg(TT_INVALID_ARG, "stride", "stride is {}: the size of the result overflows",
                Ints(step));
     if (!output_size.n) size.v[d] = usual;
     int64_t distance;
-    if (__builtin_sub_overflow(size.v[d], usual, &distance) || size.v[d] < 1 ||
-        distance <= -step.v[d] || distance >= step.v[d])
+    if (sub_overflow(size.v[d], usual, &distance) || size.v[d] < 1 || distance <= -step.v[d] ||
+        distance >= step.v[d])
       fail_arg(TT_INVALID_ARG, "output_size",
                "size {} of dimension {} must be positive and less than the stride {} away from {}",
                size.v[d], d - dims, step.v[d], usual);

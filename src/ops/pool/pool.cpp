@@ -40,13 +40,13 @@ static int64_t count_windows(int64_t n, int64_t* kernel_size, int64_t* stride, i
   const int64_t kernel = *kernel_size;
   const int64_t step = *dilation;
   int64_t span, padded;
-  if (__builtin_mul_overflow(kernel - 1, step, &span) || __builtin_add_overflow(span, 1, &span))
+  if (mul_overflow(kernel - 1, step, &span) || add_overflow(span, 1, &span))
     fail_arg(TT_INVALID_ARG, "kernel_size", "kernel_size {} with dilation {} is too large", kernel,
              step);
   if (pad > kernel / 2)
     fail_arg(TT_INVALID_ARG, "padding", "padding is {}: must be at most half of kernel_size ({})",
              pad, kernel);
-  if (__builtin_add_overflow(n, 2 * pad, &padded))
+  if (add_overflow(n, 2 * pad, &padded))
     fail_arg(TT_INVALID_ARG, "padding", "padding is {}: the padded size overflows", pad);
   const int64_t room = n - span + 2 * pad;  // does not overflow, as 2 pad <= span
   if (room < 0 && !(ceil_mode && room > -*stride))
@@ -228,7 +228,7 @@ static PoolPlan average_windows(Ints size, bool last, Ints kernel_size, Ints str
   if (divisor_override.has && *divisor_override == 0)
     fail_arg(TT_INVALID_ARG, "divisor_override", "divisor_override is 0: must not be 0");
   int64_t elements;
-  if (!divisor_override.has && __builtin_mul_overflow(p.kernel[0], p.kernel[1], &elements))
+  if (!divisor_override.has && mul_overflow(p.kernel[0], p.kernel[1], &elements))
     fail_arg(TT_INVALID_ARG, "kernel_size",
              "kernel_size is {}: the number of elements of a window overflows", kernel_size);
   p.count_pad = count_include_pad;

@@ -188,8 +188,8 @@ TensorRef avg_pool3d(Call, const Tensor& self, Ints kernel_size, Ints stride, In
   int64_t elements;
   if (divisor_override.has && *divisor_override == 0)
     fail_arg(TT_INVALID_ARG, "divisor_override", "divisor_override is 0: must not be 0");
-  if (__builtin_mul_overflow(kernel.v[0], kernel.v[1], &elements) ||
-      __builtin_mul_overflow(elements, kernel.v[2], &elements))
+  if (mul_overflow(kernel.v[0], kernel.v[1], &elements) ||
+      mul_overflow(elements, kernel.v[2], &elements))
     fail_arg(TT_INVALID_ARG, "kernel_size",
              "kernel_size is {}: the number of elements of a window overflows", kernel_size);
   const bool narrow = self.item_size() == 2;  // rounded once, at the end

@@ -62,7 +62,7 @@ static TensorRef alpha_dropped(const Tensor& input, Ints noise_shape, double p,
                                Generator* generator) {
   constexpr double kAlpha = 1.7580993408473766;
   if (p == 1) return op::mul(input, Scalar(0));
-  const double a = 1 / __builtin_sqrt((kAlpha * kAlpha * p + 1) * (1 - p));
+  const double a = 1 / libm::sqrt((kAlpha * kAlpha * p + 1) * (1 - p));
   TensorRef like = op::empty(noise_shape, real_of(input.dtype), Opt<Device>(input.device));
   TensorRef kept = op::bernoulli_p(*like, 1 - p, generator);
   TensorRef shift = op::mul(*op::sub(*kept, Scalar(1)), Scalar(kAlpha * a));

@@ -106,7 +106,7 @@ void uniform_(Call, Tensor& self, double low, double high, Generator* generator)
   check_fits(Scalar(high), real_of(self.dtype), "high");
   if (!(low <= high))
     fail_arg(TT_INVALID_ARG, "low", "low is {}, high is {}: low must not be above high", low, high);
-  if (!__builtin_isfinite(high - low) || !fits(Scalar(high - low), real_of(self.dtype)))
+  if (!libm::is_finite(high - low) || !fits(Scalar(high - low), real_of(self.dtype)))
     fail_arg(TT_INVALID_ARG, "high", "high - low is {}: {} cannot represent this value", high - low,
              fmt(self.dtype));
   overwrite(kRandomUniform, self, generator, high - low, low);
@@ -154,7 +154,7 @@ void geometric_(Call, Tensor& self, double p, Generator* generator) {
              fmt(self.dtype));
   if (!(p > 0 && p < 1)) fail_arg(TT_INVALID_ARG, "p", "p is {}: must be in (0, 1)", p);
   check_writable(self, "self");
-  TensorRef time = drawn_doubles(kRandomExponential, self, generator, -1 / __builtin_log1p(-p), 0);
+  TensorRef time = drawn_doubles(kRandomExponential, self, generator, -1 / libm::log1p(-p), 0);
   replace(self, *op::add(*op::floor(*time), 1));
 }
 

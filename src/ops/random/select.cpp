@@ -38,7 +38,7 @@ static void check_weights(const Tensor& p, int64_t samples, bool replacement) {
              "num_samples is {}, self is {}: must be at most the row length without replacement",
              samples, p.sizes());
   if (p.numel == 0 || p.device.type == TT_META) return;
-  require_each(*op::logical_and(*op::ge(p, 0), *op::lt(p, __builtin_inf())), p, "self",
+  require_each(*op::logical_and(*op::ge(p, 0), *op::lt(p, kInf)), p, "self",
                "self has weights that are negative, infinite or nan");
   const int64_t last[1] = {-1};
   require(*op::all(op::gt(*op::amax(p, last), 0)), TT_INVALID_ARG, "self",

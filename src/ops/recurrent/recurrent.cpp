@@ -52,7 +52,7 @@ void check_param(const Tensor* t, const char* name, const Tensor& input, Ints wa
 void check_params(const LayerParams& w, const Tensor& input, int32_t mode, int64_t width,
                   int64_t hidden, int64_t state) {
   int64_t rows;
-  if (__builtin_mul_overflow(int64_t(recurrent_gates(mode)), hidden, &rows))
+  if (mul_overflow(int64_t(recurrent_gates(mode)), hidden, &rows))
     fail_arg(TT_SHAPE, "hx", "the hidden size is {}: too large for the weights of all gates",
              hidden);
   const int64_t w_ih[2] = {rows, width};

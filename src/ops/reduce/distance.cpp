@@ -119,7 +119,7 @@ TensorRef cdist(Call, const Tensor& x1, const Tensor& x2, double p, int64_t comp
   const int64_t last[1] = {-1};
   if (x1.size(-1) == 0) return op::sum_dim(op::mul(difference, difference), last);
   if (p == 0) return count_different(*difference, last);
-  if (p == __builtin_inf()) difference = without_nan(*difference);
+  if (p == kInf) difference = without_nan(*difference);
   return op::norm(difference, p, last);
 }
 

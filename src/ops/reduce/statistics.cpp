@@ -19,8 +19,7 @@ TensorRef logsumexp(Call, const Tensor& self, Ints dim, bool keepdim) {
   dim_mask(dim, self.ndim, true);
   if (self.numel == 0) return as_dtype(op::log(*op::sum_dim(op::exp(*x), dim, keepdim)), d);
   TensorRef top = op::amax(is_complex(d) ? op::real(*x) : TensorRef::share(x.get()), dim, true);
-  for (double end : {__builtin_inf(), -__builtin_inf()})
-    top = op::masked_fill(top, *op::eq(top, end), 0);
+  for (double end : {kInf, -kInf}) top = op::masked_fill(top, *op::eq(top, end), 0);
   TensorRef sum = op::sum_dim(op::exp(*op::sub(x, top)), dim, true);
   TensorRef out = op::add(*op::log(*sum), *top);
   if (!keepdim && self.ndim) {
@@ -146,7 +145,7 @@ static Dtype norm_dtype(const Tensor& self, Dtype asked) {
 
 // In the compute dtype, with kept dimensions.
 static TensorRef norm_of(const Tensor& x, double p, Ints dims) {
-  const double inf = __builtin_inf();
+  const double inf = kInf;
   if (p == 0) return op::sum_dim(op::to_dtype(*op::ne(x, 0), real_of(x.dtype)), dims, true);
   TensorRef size = op::abs(x);
   if (p == inf || p == -inf)
@@ -162,7 +161,7 @@ TensorRef norm(Call, const Tensor& self, double p, Ints dim, bool keepdim, Dtype
   const Shape dims = listed(dim, self.ndim);
   bool empty = false;
   for (int64_t k : dims) empty |= self.size(k) == 0;
-  if (empty && (p < 0 || p == __builtin_inf()))
+  if (empty && (p < 0 || p == kInf))
     fail_arg(TT_INVALID_ARG, "p", "p is {}, self is {}: this norm needs at least one element", p,
              self.sizes());
   TensorRef x = widened(*as_dtype(TensorRef::share(&self), d));

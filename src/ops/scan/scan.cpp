@@ -110,8 +110,7 @@ TensorPair cummin(Call, const Tensor& self, int64_t dim) {
 static TensorRef complex_logcumsumexp(const Tensor& x, int64_t d) {
   if (x.numel == 0 || x.ndim == 0) return op::clone(x);
   TensorRef top = op::amax(*op::real(x), Ints(&d, 1), true);
-  for (double end : {__builtin_inf(), -__builtin_inf()})
-    top = op::masked_fill(*top, *op::eq(*top, end), 0);
+  for (double end : {kInf, -kInf}) top = op::masked_fill(*top, *op::eq(*top, end), 0);
   return op::add(*op::log(*op::cumsum(*op::exp(*op::sub(x, *top)), d)), *top);
 }
 

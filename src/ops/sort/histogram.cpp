@@ -57,7 +57,7 @@ TensorPair histogram(Call, const Tensor& self, int64_t bins, Opt<double> lower, 
     low = read_scalar(*op::min(self)).real();
     high = read_scalar(*op::max(self)).real();
   }
-  if (!__builtin_isfinite(low) || !__builtin_isfinite(high) || !__builtin_isfinite(high - low))
+  if (!libm::is_finite(low) || !libm::is_finite(high) || !libm::is_finite(high - low))
     fail_arg(TT_INVALID_ARG, "lower", "the range [{}, {}] is not finite", low, high);
   if (low > high)
     fail_arg(TT_INVALID_ARG, "lower", "lower is {}, upper is {}: lower must not be larger", low,

@@ -52,7 +52,7 @@ static TensorRef median_of_all(const Tensor& self, bool skips_nan) {
   if (self.numel) return median_of(*op::flatten(self), 0, false, skips_nan).first;
   if (!is_differentiable(self.dtype))
     fail_arg(TT_INVALID_ARG, "self", "self is {}: there is no element to select", self.sizes());
-  return op::full({}, __builtin_nan(""), self.dtype, self.device);
+  return op::full({}, kNan, self.dtype, self.device);
 }
 TensorRef median(Call, const Tensor& self) { return median_of_all(self, false); }
 TensorRef nanmedian(Call, const Tensor& self) { return median_of_all(self, true); }
@@ -236,7 +236,7 @@ TensorRef histc(Call, const Tensor& self, int64_t bins, double min, double max) 
     min -= 1;
     max += 1;
   }
-  if (!(max - min < __builtin_inf()))
+  if (!(max - min < kInf))
     fail_arg(TT_INVALID_ARG, "min", "the range [{}, {}] is not finite", min, max);
   x = op::masked_select(*x, *op::logical_and(*op::ge(*x, min), *op::le(*x, max)));
   TensorRef at = op::div(*op::mul(*op::sub(*x, min), double(bins)), max - min);

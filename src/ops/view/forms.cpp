@@ -89,8 +89,7 @@ TensorRef unfold(Call, const Tensor& self, int64_t dimension, int64_t size, int6
   if (self.ndim) {
     sizes[d] = (n - size) / step + 1;
     // Overflows only in a tensor without elements.
-    if (sizes[d] > 1 && __builtin_mul_overflow(strides[d], step, &strides[d]))
-      strides[d] = kMaxIdleStride;
+    if (sizes[d] > 1 && mul_overflow(strides[d], step, &strides[d])) strides[d] = kMaxIdleStride;
   }
   sizes.push_back(size);
   strides.push_back(stride);

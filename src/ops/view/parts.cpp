@@ -87,7 +87,7 @@ TensorRef diagonal(Call, const Tensor& self, int64_t offset, int64_t dim1, int64
     }
   sizes.push_back(n);
   int64_t step;  // overflows only in a tensor without elements
-  if (__builtin_add_overflow(self.stride(a), self.stride(b), &step)) step = kMaxIdleStride;
+  if (add_overflow(self.stride(a), self.stride(b), &step)) step = kMaxIdleStride;
   strides.push_back(step);
   char* first = self.data;
   if (n) first = o < 0 ? self.address(a, -o) : self.address(b, o);

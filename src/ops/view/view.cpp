@@ -108,8 +108,7 @@ TensorRef unsqueeze(Call, const Tensor& self, int64_t dim) {
   Shape sizes(self.sizes());
   Shape strides(self.strides());
   int64_t stride = 1;  // overflows only in a tensor without elements
-  if (d < self.ndim && __builtin_mul_overflow(self.size(d), self.stride(d), &stride))
-    stride = kMaxIdleStride;
+  if (d < self.ndim && mul_overflow(self.size(d), self.stride(d), &stride)) stride = kMaxIdleStride;
   sizes.insert(d, 1);
   strides.insert(d, stride);
   return make_view(self, sizes, strides, self.data);
@@ -145,7 +144,7 @@ TensorRef slice(Call, const Tensor& self, int64_t dim, Opt<int64_t> start, Opt<i
   sizes[d] = to > from ? (to - from - 1) / step + 1 : 0;
   char* data = self.address(d, from);
   int64_t stride;
-  const bool fits = !__builtin_mul_overflow(strides[d], step, &stride);
+  const bool fits = !mul_overflow(strides[d], step, &stride);
   if (fits && (sizes[d] > 1 || stride <= kMaxIdleStride)) strides[d] = stride;
   return make_view(self, sizes, strides, data);
 }
@@ -166,8 +165,7 @@ static void check_inside(const Tensor& self, Ints size, Ints stride, int64_t off
   if (n == 0) return;
   int64_t room = self.storage->bytes / self.item_size(), step;
   for (int64_t d = 0; d < size.n; d++)
-    if (__builtin_mul_overflow(size[d] - 1, stride[d], &step) ||
-        __builtin_add_overflow(last, step, &last)) {
+    if (mul_overflow(size[d] - 1, stride[d], &step) || add_overflow(last, step, &last)) {
       last = INT64_MAX;
       d = size.n;
     }

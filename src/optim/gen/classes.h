@@ -327,7 +327,7 @@ struct LBFGSArgs {
 };
 inline constexpr ClassValue kLBFGSValues[] = {{"lr", double(1), false},
                                               {"max_iter", double(20), false},
-                                              {"max_eval", double(__builtin_nan("")), false},
+                                              {"max_eval", double(kNan), false},
                                               {"tolerance_grad", double(1e-7), false},
                                               {"tolerance_change", double(1e-9), false},
                                               {"history_size", double(100), false},
@@ -336,7 +336,7 @@ inline constexpr ClassValue kLBFGSValues[] = {{"lr", double(1), false},
 inline void values_of([[maybe_unused]] const LBFGSArgs& a, double* v) {
   v[0] = double(a.lr);
   v[1] = double(a.max_iter);
-  v[2] = a.max_eval.has ? double(a.max_eval.value) : __builtin_nan("");
+  v[2] = a.max_eval.has ? double(a.max_eval.value) : kNan;
   v[3] = double(a.tolerance_grad);
   v[4] = double(a.tolerance_change);
   v[5] = double(a.history_size);
