@@ -151,10 +151,21 @@ void __stdcall run_at_exit(void* p) {
   free(record);
 }
 
+// Threads call run_at_exit when they end: the library stays even if the application frees it, as it
+// does on Linux by -z nodelete.
+void keep_loaded() {
+  HMODULE library;
+  GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_PIN | GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS,
+                     reinterpret_cast<LPCSTR>(run_at_exit), &library);
+}
+
 bool have_slot() {
   if (atomic_load(&exit_slot, kAcquire) != FLS_OUT_OF_INDEXES) return true;
   Lock l(exit_lock);
-  if (exit_slot == FLS_OUT_OF_INDEXES) atomic_store(&exit_slot, FlsAlloc(run_at_exit), kRelease);
+  if (exit_slot == FLS_OUT_OF_INDEXES) {
+    keep_loaded();
+    atomic_store(&exit_slot, FlsAlloc(run_at_exit), kRelease);
+  }
   return exit_slot != FLS_OUT_OF_INDEXES;
 }
 
