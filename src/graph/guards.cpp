@@ -226,6 +226,27 @@ bool loses_back(const Args& a) {
          (a.numel("grad") == 1 || a.same_sizes("grad", "target"));
 }
 
+// Lengths and labels may have any values (ctc_loss of the kernels).
+bool aligns(const Args& a) {
+  if (a.ndim("log_probs") != 3 || !is_float(a.dtype("log_probs"))) return false;
+  if (a.dtype("log_probs") != Dtype::kF32 && a.dtype("log_probs") != Dtype::kF64) return false;
+  const Ints x = a.sizes("log_probs");
+  for (const char* name : {"targets", "offsets", "input_lengths", "target_lengths"})
+    if (a.dtype(name) != Dtype::kI64 || !a.tensor(name).contiguous()) return false;
+  for (const char* name : {"offsets", "input_lengths", "target_lengths"})
+    if (a.numel(name) != x[1]) return false;
+  return a.in("max_target", 0, INT32_MAX) && a.in("blank", 0, x[2] - 1);
+}
+bool aligns_back(const Args& a) {
+  if (!aligns(a)) return false;
+  const Ints x = a.sizes("log_probs");
+  const int64_t states[] = {x[1], x[0], 2 * a.integer("max_target") + 1};
+  return same(a.sizes("log_alpha"), Ints(states)) && a.dtype("log_alpha") == Dtype::kF64 &&
+         a.tensor("log_alpha").contiguous() && a.numel("loss") == x[1] &&
+         a.same_dtype("loss", "log_probs") && a.tensor("loss").contiguous() &&
+         a.numel("grad") == x[1];
+}
+
 bool normalizes_channels(const Args& a) {
   if (a.ndim("input") < 2) return false;
   const int64_t n = a.sizes("input")[1];
@@ -462,6 +483,8 @@ constexpr Guard kGuards[] = {
      [](const Args& a) {
        return loses_back(a) && a.same_sizes("lse", "target") && a.is_kept("lse", "input");
      }},
+    {"native_ctc_loss", aligns},
+    {"ctc_loss_backward", aligns_back},
     {"log1p_exp", always},
     {"matmul_stack", multiplies},
     {"linear_rows", is_linear},

@@ -40,7 +40,8 @@ struct ClassLossPlan {
 
 // Connectionist temporal classification of sequences [time][batch][classes]. A target of n labels
 // has 2 n + 1 states: blank, label 0, blank, label 1, …, blank. Labels are in [0, classes), lengths
-// at most time and max_target.
+// at most time and max_target; those that have changed since they were checked are cut, and such
+// labels count as blanks.
 //   ctc_loss: log_alpha = the log-probability of all paths to each state at each time; loss = -log
 //   of those that end in one of the last two states
 //   ctc_loss_backward: dx = scale * (exp(x) - the probability of the class given the target)
@@ -50,8 +51,9 @@ struct CtcPlan {
   int32_t dtype;  // of x, loss, scale and dx: f32 f64
   int32_t zero_infinity;
   int64_t time, batch, classes, max_target, blank;
+  int64_t n_targets;
   const char* x;
-  const int64_t* targets;
+  const int64_t* targets;  // [n_targets]
   const int64_t* offsets;  // [batch]: where the targets of a sample begin
   const int64_t* input_lengths;
   const int64_t* target_lengths;

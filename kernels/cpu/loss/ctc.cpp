@@ -56,6 +56,10 @@ TT_INLINE void write_number(char* to, int64_t i, double v, int32_t dtype) {
   else reinterpret_cast<float*>(to)[i] = float(v);
 }
 
+TT_INLINE int64_t length_of(const CtcPlan& p, int64_t sample) {
+  return clamp<int64_t>(p.target_lengths[sample], 0, min(p.max_target, p.n_targets));
+}
+
 struct CtcSample {
   const CtcPlan& p;
   int64_t b, time, states;
@@ -65,12 +69,17 @@ struct CtcSample {
   CtcSample(const CtcPlan& plan, int64_t sample)
       : p(plan),
         b(sample),
-        time(plan.input_lengths[sample]),
-        states(2 * plan.target_lengths[sample] + 1),
-        targets(plan.targets + plan.offsets[sample]),
+        time(clamp<int64_t>(plan.input_lengths[sample], 0, plan.time)),
+        states(2 * length_of(plan, sample) + 1),
+        targets(plan.targets +
+                clamp<int64_t>(plan.offsets[sample], 0, plan.n_targets - length_of(plan, sample))),
         log_alpha(plan.log_alpha + sample * plan.time * (2 * plan.max_target + 1)) {}
 
-  int64_t label(int64_t s) const { return s % 2 ? targets[s / 2] : p.blank; }
+  int64_t label(int64_t s) const {
+    if (s % 2 == 0) return p.blank;
+    const int64_t own = targets[s / 2];
+    return uint64_t(own) < uint64_t(p.classes) ? own : p.blank;
+  }
   // Whether a path may go from state s - 2 to s: it may not skip a blank between equal labels.
   bool skips(int64_t s) const { return s > 1 && label(s) != label(s - 2); }
   int64_t place(int64_t t, int64_t c) const { return (t * p.batch + b) * p.classes + c; }

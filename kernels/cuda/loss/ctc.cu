@@ -23,6 +23,10 @@ __device__ __forceinline__ double log_add(double a, double b) {
   return high + math::log(math::exp(a - high) + math::exp(b - high));
 }
 
+__device__ __forceinline__ int64_t length_of(const CtcPlan& p, int64_t sample) {
+  return clamp<int64_t>(p.target_lengths[sample], 0, min(p.max_target, p.n_targets));
+}
+
 // A sample, as all threads of its block see it.
 struct CtcSample {
   const CtcPlan& p;
@@ -33,14 +37,17 @@ struct CtcSample {
   __device__ __forceinline__ CtcSample(const CtcPlan& plan, int64_t sample)
       : p(plan),
         b(sample),
-        time(plan.input_lengths[sample]),
-        states(2 * plan.target_lengths[sample] + 1),
+        time(clamp<int64_t>(plan.input_lengths[sample], 0, plan.time)),
+        states(2 * length_of(plan, sample) + 1),
         most_states(2 * plan.max_target + 1),
-        targets(plan.targets + plan.offsets[sample]),
+        targets(plan.targets +
+                clamp<int64_t>(plan.offsets[sample], 0, plan.n_targets - length_of(plan, sample))),
         log_alpha(plan.log_alpha + sample * plan.time * most_states) {}
 
   __device__ __forceinline__ int64_t label(int64_t s) const {
-    return s % 2 ? targets[s / 2] : p.blank;
+    if (s % 2 == 0) return p.blank;
+    const int64_t own = targets[s / 2];
+    return uint64_t(own) < uint64_t(p.classes) ? own : p.blank;
   }
   // Whether a path may go from state s - 2 to s: it may not skip a blank between equal labels.
   __device__ __forceinline__ bool skips(int64_t s) const {

@@ -14,6 +14,7 @@ const char* static_name(Str name) noexcept {
       // arguments
       "index", "indices", "offsets", "target", "targets", "input", "var", "fweights", "aweights",
       "sorter", "source", "self", "window", "input_lengths", "target_lengths", "q", "weights",
+      "pivots", "LU_pivots",
       // operators
       "take", "put", "put_", "embedding_bag", "multilabel_margin_loss", "multi_margin_loss",
       "ctc_loss", "unravel_index", "index_fill", "masked_scatter", "binary_cross_entropy",
@@ -21,7 +22,8 @@ const char* static_name(Str name) noexcept {
       "quantile", "nanquantile", "searchsorted", "linalg_cholesky", "cholesky", "linalg_solve",
       "linalg_inv", "inverse", "linalg_svd", "svd", "linalg_svdvals", "linalg_pinv", "pinverse",
       "linalg_matrix_rank", "linalg_cond", "linalg_lstsq", "linalg_tensorinv", "linalg_tensorsolve",
-      "linalg_ldl_factor", "linalg_lu_factor", "nuclear_norm"};
+      "linalg_ldl_factor", "linalg_lu_factor", "nuclear_norm", "linalg_lu", "lu_unpack", "lu_solve",
+      "linalg_lu_solve", "linalg_ldl_solve"};
   for (const char* known : kNames)
     if (equal(name, Str{known, int64_t(strlen(known))})) return known;
   return "";

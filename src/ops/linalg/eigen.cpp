@@ -14,9 +14,12 @@ struct EighPlan {
   bool upper, vectors;
 };
 static void compute_eigh(const EighPlan& p) {
-  for (int64_t i = 0; i < p.batch; i++)
-    p.info[i] = int32_t((decomposes(p.dtype) ? own_eigh : lapack_eigh)(
-        p.dtype, p.n, p.a.at(i), p.values.at(i), p.upper, p.vectors));
+  for (int64_t i = 0; i < p.batch; i++) {
+    p.info[i] = 1;
+    if (are_finite(p.dtype, p.a.at(i), p.a.step))
+      p.info[i] = int32_t((decomposes(p.dtype) ? own_eigh : lapack_eigh)(
+          p.dtype, p.n, p.a.at(i), p.values.at(i), p.upper, p.vectors));
+  }
 }
 constexpr Kernel kLapackEigh = lapack_kernel<EighPlan, compute_eigh>("lapack_eigh");
 
@@ -44,7 +47,7 @@ static TensorPair eigh_large(const Tensor& self, const TensorRef& a, bool upper,
 TensorPair native_eigh(Call, const Tensor& self, bool upper, bool vectors) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t n = self.size(-1);
-  if (uses_lapack(self, kLargeEigh) && all_finite(self))
+  if (uses_lapack(self, kLargeEigh))
     return eigh_large(self, working_copy(self, self.dtype), upper, vectors);
   const TensorRef a = working_copy(self, precise(self.dtype));
   TensorRef values = new_tensor(vector_shape(batch_of(self), n), Dtype::kF64, self.device);
@@ -114,6 +117,8 @@ static void compute_eig(const EigPlan& p) {
   for (int64_t i = 0; i < p.batch; i++) {
     char* out = p.values.at(i);
     char* basis = p.vectors ? p.basis.at(i) : nullptr;
+    p.info[i] = 1;
+    if (!are_finite(p.dtype, p.a.at(i), p.a.step)) continue;
     if (!p.real) {
       p.info[i] = int32_t(lapack_eig(p.dtype, p.n, p.a.at(i), out, basis));
       continue;
@@ -159,7 +164,7 @@ TensorPair native_eig(Call, const Tensor& self, bool vectors) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t n = self.size(-1);
   const Dtype d = Dtype::kC128;
-  if (uses_lapack(self, 32) && all_finite(self)) return eig_large(self, vectors);
+  if (uses_lapack(self, 32)) return eig_large(self, vectors);
   TensorRef a = new_tensor(self.sizes(), d, self.device);
   copy_elements(*a, self);
   TensorRef values = new_tensor(vector_shape(batch_of(self), n), d, self.device);

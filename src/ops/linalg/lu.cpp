@@ -286,12 +286,26 @@ TensorPair linalg_lu_factor(Call, const Tensor& self, bool pivot) {
   return {std::move(f.first), std::move(f.second)};
 }
 
+// The same by operators that a graph has: the solution of P I I X = I is P transposed.
+static TensorRef permutation_by_solving(const Tensor& lu, const Tensor& pivots) {
+  const int64_t m = lu.size(-2);
+  const int64_t count = TT_NS::min(m, lu.size(-1));
+  const Ints batch = batch_of(lu);
+  TensorRef rest = op::arange(count + 1, m + 1, 1, Dtype::kI32, Opt<Device>(lu.device));
+  rest = op::expand(*rest, vector_shape(batch, m - count));
+  const Tensor* const parts[] = {&pivots, rest.get()};
+  const TensorRef all = op::cat({parts, 2}, -1);
+  const TensorRef unit = op::eye(m, m, lu.dtype, lu.device);
+  const TensorRef units = op::expand(*unit, matrix_shape(batch, m, m));
+  return op::contiguous(*op::transpose(*op::native_lu_solve(*units, *all, *units, false), -2, -1));
+}
 // P (…, m, m) with P A[…] = A in the order of the exchanges.
 static TensorRef permutation_matrix(const Tensor& lu, const Tensor& pivots) {
   const Ints batch = batch_of(lu);
   const int64_t m = lu.size(-2);
   TensorRef p = op::zeros(matrix_shape(batch, m, m), lu.dtype, lu.device);
   if (lu.device.type == TT_META || !p->numel) return p;
+  if (ctx().graph && lu.is_cpu()) return permutation_by_solving(lu, pivots);
   const int64_t count = TT_NS::min(m, lu.size(-1));
   note_host_read(pivots);
   const TensorRef rows =

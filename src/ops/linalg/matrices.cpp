@@ -1,5 +1,7 @@
 #include "ops/linalg/matrices.h"
 
+#include "ops/index/nest.h"
+
 #include "core/device_checks.h"
 #include "core/graph_hooks.h"
 #include "ops/gen/impls.h"
@@ -82,7 +84,21 @@ TensorRef by_columns(const Tensor& t) {
   copy_elements(*out, *turned);
   return out;
 }
-bool all_finite(const Tensor& t) { return !read_scalar(*op::all(*op::isfinite(t))).is_zero(); }
+template <class T> static bool finite(const T* p, int64_t n) {
+  T odd = 0;
+  for (int64_t i = 0; i < n; i++) odd += p[i] - p[i];
+  return odd == 0;
+}
+bool are_finite(Dtype d, const char* data, int64_t bytes) {
+  if (real_of(d) == Dtype::kF32) return finite(reinterpret_cast<const float*>(data), bytes / 4);
+  return finite(reinterpret_cast<const double*>(data), bytes / 8);
+}
+void fill_nan(Dtype d, char* data, int64_t bytes) {
+  const float nan = __builtin_nanf("");
+  const bool single = real_of(d) == Dtype::kF32;
+  for (int64_t i = 0; single && i < bytes / 4; i++) reinterpret_cast<float*>(data)[i] = nan;
+  for (int64_t i = 0; !single && i < bytes / 8; i++) reinterpret_cast<double*>(data)[i] = nan;
+}
 
 bool is_tracked(const Tensor& t) {
   if (ctx().exclude & bit(kKeyAutograd)) return false;
@@ -152,6 +168,11 @@ TensorRef checked_pivots(const Tensor& pivots, const char* arg, Ints batch, int6
   if (!same(pivots.sizes(), want))
     fail_arg(TT_SHAPE, arg, "{} is {}: must be {}", arg, pivots.sizes(), Ints(want));
   if (pivots.device.type == TT_META) return cast_input(pivots, Dtype::kI32);
+  if (ctx().graph && pivots.is_cpu()) {
+    const TensorRef wide = op::to_dtype(pivots, Dtype::kI64);
+    TT_NS::check_indices(*op::abs(*wide), arg, 1, n + 1);
+    return op::contiguous(*op::to_dtype(*wide, Dtype::kI32));
+  }
   note_host_read(pivots);
   const TensorRef here =
       pivots.is_cpu() ? TensorRef::share(&pivots) : op::to_device(pivots, {TT_CPU, 0});

@@ -49,7 +49,9 @@ Dtype working_dtype(const Tensor& t, int64_t above = kLargeMatrix);
 char* matrix_data(const Tensor& t, int64_t i);
 // A dense tensor of the transposes, which is t in LAPACK's order of columns.
 TensorRef by_columns(const Tensor& t);
-bool all_finite(const Tensor& t);
+// Of the numbers of LAPACK's dtypes in memory: LAPACK may not return where one is not finite.
+bool are_finite(Dtype d, const char* data, int64_t bytes);
+void fill_nan(Dtype d, char* data, int64_t bytes);
 
 // Matrix i of a batch is at data + i * step: what a plan has of dense matrices or vectors.
 struct BatchData {

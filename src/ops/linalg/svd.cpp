@@ -12,6 +12,10 @@ struct LapackSvdPlan {
 };
 static void compute_svd(const LapackSvdPlan& p) {
   for (int64_t i = 0; i < p.batch; i++) {
+    if (!are_finite(p.dtype, p.a.at(i), p.a.step)) {
+      for (const BatchData* out : {&p.u, &p.s, &p.vh}) fill_nan(p.dtype, out->at(i), out->step);
+      continue;
+    }
     if (decomposes(p.dtype))
       own_svd(p.dtype, p.n, p.m, p.a.at(i), p.vh.at(i), p.s.at(i), p.u.at(i));
     else
@@ -58,8 +62,7 @@ TensorTriple native_svd(Call, const Tensor& self) {
   const int64_t batch = numel_of(batch_of(self));
   // Jacobi's rotations are slower than LAPACK but for tiny matrices and where vectors have several.
   const int64_t most = !complex && batch >= kSvdFewest ? 24 : 8;
-  if (self.dtype != Dtype::kF16 && self.dtype != Dtype::kBF16 && uses_lapack(self, most) &&
-      all_finite(self))
+  if (self.dtype != Dtype::kF16 && self.dtype != Dtype::kBF16 && uses_lapack(self, most))
     return svd_large(self);
   const bool wide = self.size(-2) < self.size(-1);
   const int64_t m = self.size(wide ? -1 : -2);

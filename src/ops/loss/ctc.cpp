@@ -17,6 +17,7 @@ static CtcPlan ctc_plan(const Tensor& x, const Tensor& targets, const Tensor& of
   build_ctc(&p, int32_t(x.dtype), x.size(0), x.size(1), x.size(2), max_target, blank,
             zero_infinity);
   p.x = x.data;
+  p.n_targets = targets.numel;
   p.targets = targets.as<int64_t>();
   p.offsets = offsets.as<int64_t>();
   p.input_lengths = input_lengths.as<int64_t>();
@@ -66,10 +67,12 @@ TensorRef ctc_loss_backward(Call, const Tensor& grad, const Tensor& log_probs,
 
 // ---- the public operator ----
 
-// Returns a copy as int64, which no other thread can change after the checks.
+// Returns a copy as int64, which no other thread can change after the checks; as a part of a graph,
+// whose checks run with it, the tensor itself if it is int64.
 static TensorRef index_copy_of(const Tensor& t, const char* arg, const Tensor& log_probs) {
   check_index_dtype(t, arg);
   check_same_device(log_probs, "log_probs", t, arg);
+  if (ctx().graph) return op::contiguous(*op::to_dtype(t, Dtype::kI64));
   TensorRef copy = new_tensor(t.sizes(), Dtype::kI64, t.device);
   copy_elements(*copy, t);
   return copy;
@@ -110,6 +113,11 @@ struct CtcTargets {
     } else {
       TensorRef ends = op::cumsum(*lengths, 0);
       offsets = op::sub(*ends, *lengths);
+      if (ctx().graph) {
+        use_all(last);
+        check_indices(*labels, "targets", 0, log_probs.size(-1));
+        return;
+      }
       const int64_t total = known ? read_scalar(*op::sum(*lengths)).i : last;
       if (total > last)
         fail_arg(TT_SHAPE, "targets", "targets has {} labels, target_lengths add up to {}", last,
@@ -121,6 +129,15 @@ struct CtcTargets {
   }
 
  private:
+  // Sizes of a graph do not depend on lengths: there is room for one target that has all labels.
+  void use_all(int64_t last) {
+    max_length = last;
+    const TensorRef total = op::sum(*lengths);
+    require(*op::le(*total, Scalar(last)), TT_SHAPE, "targets",
+            "targets has fewer labels than target_lengths add up to");
+    const TensorRef at = op::arange(0, last, 1, Dtype::kI64, Opt<Device>(labels->device));
+    labels = op::masked_fill(*labels, *op::ge(*at, *total), Scalar(0));
+  }
   // Labels behind the length of a row may have any value.
   void mask_rest(int64_t batch, int64_t row) {
     const int64_t column[2] = {batch, 1};

@@ -216,6 +216,33 @@ TensorRef bincount(Call, const Tensor& self, const Tensor* weights, int64_t minl
   return op::index_add(*counts, 0, *index, *w);
 }
 
+// How many of the numbers that are inside are in each bin; the others count in a bin behind them.
+static TensorRef counts_of(const Tensor& at, const Tensor& inside, int64_t bins, Dtype d) {
+  const Scalar first = 0;
+  const Scalar last = bins - 1;
+  const int64_t n = bins + 1;
+  TensorRef index = op::clamp(*op::to_dtype(at, Dtype::kI64), &first, &last);
+  index = op::masked_fill(*index, *op::logical_not(inside), bins);
+  TensorRef counts = op::zeros(Ints(&n, 1), Dtype::kI64, at.device);
+  counts = op::index_add(*counts, 0, *index, *op::ones_like(*index));
+  return op::to_dtype(*op::narrow(*counts, 0, 0, bins), d);
+}
+// histc from the smallest to the largest number, which a plan finds in each run.
+static TensorRef bins_of_its_range(const Tensor& x, int64_t bins, Dtype d) {
+  TensorRef low = op::min(x);
+  TensorRef high = op::max(x);
+  const TensorRef alone = op::to_dtype(*op::eq(*low, *high), x.dtype);
+  low = op::sub(*low, *alone);
+  high = op::add(*high, *alone);
+  const TensorRef range =
+      op::sub(*op::to_dtype(*high, Dtype::kF64), *op::to_dtype(*low, Dtype::kF64));
+  require(*op::isfinite(*range), TT_INVALID_ARG, "min", "the range is not finite");
+  const TensorRef at =
+      op::div(*op::mul(*op::sub(x, *low), double(bins)), *op::to_dtype(*range, x.dtype));
+  const TensorRef inside = op::logical_and(*op::ge(x, *low), *op::le(x, *high));
+  return counts_of(*at, *inside, bins, d);
+}
+
 TensorRef histc(Call, const Tensor& self, int64_t bins, double min, double max) {
   MaskGuard no_grad(bit(kKeyAutograd));
   check_dtype_float(self, "self");
@@ -228,6 +255,7 @@ TensorRef histc(Call, const Tensor& self, int64_t bins, double min, double max) 
   TensorRef x = op::flatten(self);
   if (self.dtype != Dtype::kF64) x = op::to_dtype(*x, Dtype::kF32);
   if (self.device.type == TT_META) return op::zeros(Ints(&bins, 1), self.dtype, self.device);
+  if (min == max && self.numel && ctx().graph) return bins_of_its_range(*x, bins, self.dtype);
   if (min == max && self.numel) {
     min = read_scalar(*op::min(*x)).real();
     max = read_scalar(*op::max(*x)).real();
@@ -238,14 +266,9 @@ TensorRef histc(Call, const Tensor& self, int64_t bins, double min, double max) 
   }
   if (!(max - min < kInf))
     fail_arg(TT_INVALID_ARG, "min", "the range [{}, {}] is not finite", min, max);
-  x = op::masked_select(*x, *op::logical_and(*op::ge(*x, min), *op::le(*x, max)));
-  TensorRef at = op::div(*op::mul(*op::sub(*x, min), double(bins)), max - min);
-  const Scalar first = 0;
-  const Scalar last = bins - 1;
-  TensorRef index = op::clamp(*op::to_dtype(*at, Dtype::kI64), &first, &last);
-  TensorRef counts = op::zeros(Ints(&bins, 1), Dtype::kI64, self.device);
-  counts = op::index_add(*counts, 0, *index, *op::ones_like(*index));
-  return op::to_dtype(*counts, self.dtype);
+  const TensorRef inside = op::logical_and(*op::ge(*x, min), *op::le(*x, max));
+  return counts_of(*op::div(*op::mul(*op::sub(*x, min), double(bins)), max - min), *inside, bins,
+                   self.dtype);
 }
 
 }  // namespace TT_NS::impl
