@@ -309,6 +309,72 @@ static void test_optimizer_in_hook(void** state) {
   assert_null(none);
 }
 
+/* ---- the order of leaves ---- */
+
+enum { kLeaves = 5 };
+static tt_tensor* ordered[kLeaves];
+static int order[64], n_ordered;
+
+static tt_status note_leaf(void* user, tt_ctx* x, const tt_tensor* t) {
+  (void)x;
+  (void)t;
+  if (n_ordered < 64) order[n_ordered++] = *(const int*)user;
+  return TT_OK;
+}
+/* h * w0 * w1 …, one layer a leaf. */
+static tt_tensor* layers(tt_tensor* h) {
+  for (int i = 0; i < kLeaves; i++) OK(tt_mul(c, h, ordered[i], &h));
+  return h;
+}
+/* Each leaf fires once, in this order. */
+static void fires(tt_tensor* y, const int* want) {
+  n_ordered = 0;
+  backward(y);
+  assert_int_equal(n_ordered, kLeaves);
+  for (int i = 0; i < kLeaves; i++) assert_int_equal(order[i], want[i]);
+}
+
+/* Gradients are complete from the last layer to the first, so that what waits for one, as a
+   reduction over processes does, overlaps with the rest: in every step, beside graphs that live on,
+   and in graphs that grow from step to step. Depths count from the leaves of each graph, so nothing
+   has to be reset between steps. */
+static void test_order_of_leaves(void** state) {
+  static const int ids[kLeaves] = {0, 1, 2, 3, 4};
+  const int last_first[kLeaves] = {4, 3, 2, 1, 0};
+  const int shallow[kLeaves] = {3, 2, 1, 4, 0};
+  tt_tensor *x = numbers(TT_F64, DATA(1)), *kept, *h;
+  int64_t id;
+  int k;
+  (void)state;
+  for (k = 0; k < kLeaves; k++) {
+    ordered[k] = leaf(DATA(1));
+    OK(tt_register_accumulate_hook(c, ordered[k], note_leaf, (void*)&ids[k], NULL, &id));
+  }
+  for (k = 0; k < 3; k++) fires(layers(x), last_first);
+  kept = layers(x);
+  for (k = 0; k < 3; k++) fires(layers(x), last_first);
+  fires(kept, last_first);
+  h = x;
+  for (k = 1; k <= 300; k++) {
+    h = layers(h);
+    if (k % 100) continue;
+    fires(h, last_first);
+    OK(tt_detach(c, h, &h));
+  }
+  /* Used once at a smaller depth, a leaf fires late from then on, once and complete; a new leaf
+     with its memory does not. */
+  n_ordered = 0;
+  backward(times(ordered[4], 2));
+  assert_int_equal(n_ordered, 1);
+  OK(tt_tensor_set_grad(c, ordered[4], NULL));
+  fires(layers(x), shallow);
+  VALUES(grad_of(ordered[4]), 1);
+  OK(tt_detach(c, ordered[4], &ordered[4]));
+  OK(tt_requires_grad_(c, ordered[4], 1));
+  OK(tt_register_accumulate_hook(c, ordered[4], note_leaf, (void*)&ids[4], NULL, &id));
+  fires(layers(x), last_first);
+}
+
 /* ---- node hooks ---- */
 
 typedef struct NodeSeen {
@@ -600,6 +666,7 @@ int main(void) {
       SCOPED(test_callbacks_start_without_scopes),
       SCOPED(test_hook_removes_itself),
       SCOPED(test_accumulate_hook),
+      SCOPED(test_order_of_leaves),
       SCOPED(test_optimizer_in_hook),
       SCOPED(test_node_hooks),
       SCOPED(test_hook_under_create_graph),

@@ -404,6 +404,70 @@ static void test_operator_of_the_application(void** state) {
   tt_graph_release(g);
 }
 
+static tt_status add_noise(void* user, tt_ctx* x, const tt_value* args, int64_t n_args,
+                           tt_tensor** outs, int64_t n_outs) {
+  const tt_rand_like_opts opts = {.set = TT_RAND_LIKE_GENERATOR, .generator = args[1].generator};
+  tt_tensor* noise = NULL;
+  tt_status s = tt_rand_like(x, args[0].tensor, args[1].generator ? &opts : NULL, &noise);
+  (void)user;
+  (void)n_args;
+  (void)n_outs;
+  if (!s) s = tt_add(x, args[0].tensor, noise, &outs[0]);
+  tt_tensor_release(noise);
+  return s;
+}
+
+/* Random state is an argument that operators of the application see, too: their numbers are drawn
+   in each run, between those of other nodes, from a generator or from the ctx's stream. */
+static void test_random_operator_of_the_application(void** state) {
+  static const tt_op_def def = {.struct_size = sizeof def,
+                                .schema = "add_noise(x: Tensor, g: Generator = None) -> Tensor",
+                                .compute = add_noise};
+  tt_generator *g, *same;
+  (void)state;
+  OK(tt_op_register(c, &def));
+  OK(tt_generator_new(c, 3, &g));
+  OK(tt_generator_new(c, 3, &same));
+  for (int own = 0; own < 2; own++) {
+    tt_tensor *x = numbers(TT_F32, kValues, 3), *y, *a, *b, *slot;
+    tt_value args[2] = {{.tag = TT_VAL_TENSOR, .tensor = x}, {.tag = TT_VAL_NONE}};
+    const tt_op* op;
+    tt_graph* graph;
+    tt_plan* p;
+    int64_t n;
+    OK(tt_op_find(c, "add_noise", &op));
+    if (own) args[1] = (tt_value){.tag = TT_VAL_GENERATOR, .generator = g};
+    OK(tt_capture_begin(c, LIST(x), NULL));
+    OK(tt_op_call(c, op, args, 2, &a, 1, &n));
+    OK(tt_rand_like(c, x, NULL, &b));
+    OK(tt_add(c, a, b, &y));
+    OK(tt_capture_end(c, LIST(y), &graph));
+    OK(tt_plan_new(c, graph, NULL, &p));
+    OK(tt_plan_slot(c, p, 0, 0, &slot));
+    OK(tt_copy_(c, slot, x));
+    if (own) { /* the numbers of the captured call */
+      args[1].generator = same;
+      OK(tt_op_call(c, op, args, 2, &a, 1, &n));
+    }
+    for (uint64_t run = 0; run < 3; run++) {
+      OK(tt_manual_seed(c, run / 2));
+      if (run % 2) OK(tt_rand_like(c, x, NULL, &b)); /* the stream goes on */
+      OK(tt_op_call(c, op, args, 2, &a, 1, &n));
+      OK(tt_rand_like(c, x, NULL, &b));
+      OK(tt_add(c, a, b, &y));
+      OK(tt_manual_seed(c, run / 2));
+      if (run % 2) OK(tt_rand_like(c, x, NULL, &b));
+      OK(tt_plan_run(c, p));
+      OK(tt_plan_slot(c, p, 1, 0, &slot));
+      assert_memory_equal(tt_tensor_data(slot), tt_tensor_data(y), 12);
+    }
+    tt_plan_release(p);
+    tt_graph_release(graph);
+  }
+  tt_generator_release(g);
+  tt_generator_release(same);
+}
+
 /* A graph keeps the operators of the application in it: it outlives the runtime that registered
    them, and the last of both drops their user data. */
 static int n_drops;
@@ -484,6 +548,7 @@ int main(void) {
                                      SCOPED(test_one_plan_on_two_threads),
                                      SCOPED(test_checks),
                                      SCOPED(test_operator_of_the_application),
+                                     SCOPED(test_random_operator_of_the_application),
                                      SCOPED(test_operator_outlives_its_runtime),
                                      SCOPED(test_out_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
