@@ -94,7 +94,7 @@ bool are_finite(Dtype d, const char* data, int64_t bytes) {
   return finite(reinterpret_cast<const double*>(data), bytes / 8);
 }
 void fill_nan(Dtype d, char* data, int64_t bytes) {
-  const float nan = __builtin_nanf("");
+  const auto nan = float(kNan);
   const bool single = real_of(d) == Dtype::kF32;
   for (int64_t i = 0; single && i < bytes / 4; i++) reinterpret_cast<float*>(data)[i] = nan;
   for (int64_t i = 0; !single && i < bytes / 8; i++) reinterpret_cast<double*>(data)[i] = nan;
