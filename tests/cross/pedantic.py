@@ -80,14 +80,16 @@ def digest_of(files):
 
 def check(command, entry):
     """What the compiler says, and the files that it read, headers of the system left out."""
-    with tempfile.NamedTemporaryFile(suffix=".d") as read:
+    with tempfile.TemporaryDirectory() as folder:
+        read = Path(folder) / "read.d"
         done = subprocess.run(
-            [*command, "-MMD", "-MF", read.name],
+            [*command, "-MMD", "-MF", str(read)],
             cwd=entry["directory"],
             capture_output=True,
             text=True,
         )
-        names = Path(read.name).read_text().replace("\\\n", " ").partition(":")[2].split()
+        text = read.read_text() if read.exists() else ""  # clang removes it after an error
+    names = text.replace("\\\n", " ").partition(":")[2].split()
     files = [os.path.join(entry["directory"], name) for name in names]
     return (done.stderr or "failed\n" if done.returncode else ""), files
 
