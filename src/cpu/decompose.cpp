@@ -176,33 +176,47 @@ template <class T> class Rows {
   Numbers<T> copy_;
 };
 
-template <class T> void lu_of(int64_t m, int64_t n, T* a, int32_t* pivots, int32_t* info) {
+// What the panels of LU and QR factors leave: the pivots and info, or tau.
+template <class T> struct Factors {
+  void (*kernel)(const Panel<T>&) noexcept;
+  int32_t *pivots, *info;
+  T* tau;
+};
+// Factors the panels of a (m, n), and calls update(panel) for the columns right of each.
+template <class T, class Update>
+void factor_panels(int64_t m, int64_t n, T* a, const Factors<T>& of, const Update& update) {
   const Rows<T> rows(a, m, n);
   const int64_t height = panel_height<T>(m);
   const Numbers<T> panel(kPanel * height);
   const Numbers<T> factors(2 * kPanel);
-  *info = 0;
   for (int64_t at = 0; at < min(m, n); at += kPanel) {
-    const int64_t width = min(kPanel, min(m, n) - at);
-    kernels<T>().lu({.m = m,
-                     .n = n,
-                     .at = at,
-                     .width = width,
-                     .a = rows.get(),
-                     .row = rows.row,
-                     .panel = panel.get(),
-                     .height = height,
-                     .x = factors.get(),
-                     .pivots = pivots,
-                     .info = info,
-                     .tau = nullptr});
-    const int64_t from = at + width;
-    T* const below = rows.get() + from * rows.row;
-    multiply_parts(kDtype<T>, {below + from, m - from, n - from, rows.row, 1},
-                   {below + at, m - from, width, rows.row, 1},
-                   {rows.get() + at * rows.row + from, width, n - from, rows.row, 1}, -1, true);
+    const Panel<T> p = {.m = m,
+                        .n = n,
+                        .at = at,
+                        .width = min(kPanel, min(m, n) - at),
+                        .a = rows.get(),
+                        .row = rows.row,
+                        .panel = panel.get(),
+                        .height = height,
+                        .x = factors.get(),
+                        .pivots = of.pivots,
+                        .info = of.info,
+                        .tau = of.tau};
+    of.kernel(p);
+    update(p);
   }
   rows.put_back();
+}
+
+template <class T> void lu_of(int64_t m, int64_t n, T* a, int32_t* pivots, int32_t* info) {
+  *info = 0;
+  factor_panels<T>(m, n, a, {kernels<T>().lu, pivots, info, nullptr}, [](const Panel<T>& p) {
+    const int64_t from = p.at + p.width;
+    T* const below = p.a + from * p.row;
+    multiply_parts(kDtype<T>, {below + from, p.m - from, p.n - from, p.row, 1},
+                   {below + p.at, p.m - from, p.width, p.row, 1},
+                   {p.a + p.at * p.row + from, p.width, p.n - from, p.row, 1}, -1, true);
+  });
 }
 
 // b becomes the solution of a X = b. Blocks of rows are solved one after the other; behind block i,
@@ -297,30 +311,12 @@ template <class T> int64_t reflect_room(int64_t n) {
 }
 
 template <class T> void qr_of(int64_t m, int64_t n, T* a, T* tau) {
-  const Rows<T> rows(a, m, n);
-  const int64_t height = panel_height<T>(m);
-  const Numbers<T> panel(kPanel * height);
-  const Numbers<T> factors(2 * kPanel);
   const Numbers<T> work(reflect_room<T>(n));
-  for (int64_t at = 0; at < min(m, n); at += kPanel) {
-    const int64_t width = min(kPanel, min(m, n) - at);
-    kernels<T>().qr({.m = m,
-                     .n = n,
-                     .at = at,
-                     .width = width,
-                     .a = rows.get(),
-                     .row = rows.row,
-                     .panel = panel.get(),
-                     .height = height,
-                     .x = factors.get(),
-                     .pivots = nullptr,
-                     .info = nullptr,
-                     .tau = tau});
-    T* const right = rows.get() + at * rows.row + at + width;
-    reflect_columns<T>({panel.get(), height, m - at, width, 0, tau + at},
-                       {right, m - at, n - at - width, rows.row, 1}, true, work);
-  }
-  rows.put_back();
+  factor_panels<T>(m, n, a, {kernels<T>().qr, nullptr, nullptr, tau}, [&](const Panel<T>& p) {
+    T* const right = p.a + p.at * p.row + p.at + p.width;
+    reflect_columns<T>({p.panel, p.height, p.m - p.at, p.width, 0, tau + p.at},
+                       {right, p.m - p.at, p.n - p.at - p.width, p.row, 1}, true, work);
+  });
 }
 
 template <class T> void q_of(int64_t m, int64_t n, int64_t k, const T* a, const T* tau, T* q) {

@@ -54,8 +54,8 @@ template <class T> class Divide {
         shift_(room(n)),
         work_(room(n)),
         places_(n),
-        factors_(n * padded<T>(n)),
-        rows_(n * (n + 1)) {
+        factors_(n * padded<T>(n) * int64_t(sizeof(T))),
+        rows_(n * (n + 1) * int64_t(sizeof(T))) {
     double top = 0;
     for (int64_t i = 0; i < n; i++) top = max(top, libm::fabs(double(d[i])));
     for (int64_t i = 0; i + 1 < n; i++) top = max(top, libm::fabs(double(e[i])));
@@ -75,9 +75,9 @@ template <class T> class Divide {
   }
   void sort_rows(const Basis<T>& basis) const {
     for (int64_t i = 0; i < n_; i++)
-      memcpy(rows_.get() + i * n_, basis.at(i, 0), size_t(n_) * sizeof(T));
+      memcpy(rows_.as<T>() + i * n_, basis.at(i, 0), size_t(n_) * sizeof(T));
     for (int64_t i = 0; i < n_; i++)
-      memcpy(basis.at(i, 0), rows_.get() + source(i) * n_, size_t(n_) * sizeof(T));
+      memcpy(basis.at(i, 0), rows_.as<T>() + source(i) * n_, size_t(n_) * sizeof(T));
   }
 
  private:
@@ -269,14 +269,20 @@ template <class T> class Divide {
     return near + shift / (near + libm::sqrt(near * near + shift));
   }
 
-  // to (k, columns) = coefficients of poles [from, to) times their rows
+  // out (k, columns) = the factors of poles [from, to) times their rows
   void multiply(T* out, int64_t out_row, int64_t from, int64_t to, T* rows, int64_t columns) {
     const int64_t row = padded<T>(k_);
-    for (int64_t i = 0; i < k_ && from == to; i++)
-      memset(out + i * out_row, 0, size_t(columns) * sizeof(T));
-    multiply_parts(kDtype<T>, {out, k_, columns, out_row, 1},
-                   {factors_.get() + from, k_, to - from, row, 1},
-                   {rows, to - from, columns, columns, 1}, 1, false);
+    T* const factors = factors_.as<T>() + from;
+    const int64_t count = to - from;
+    if (count && k_ * count * columns > kFewProducts)
+      return multiply_parts(kDtype<T>, {out, k_, columns, out_row, 1}, {factors, k_, count, row, 1},
+                            {rows, count, columns, columns, 1}, 1, false);
+    for (int64_t i = 0; i < k_; i++)
+      for (int64_t c = 0; c < columns; c++) {
+        T sum = 0;
+        for (int64_t j = 0; j < count; j++) sum += factors[i * row + j] * rows[j * columns + c];
+        out[i * out_row + c] = sum;
+      }
   }
   // The rows of `basis` become those of the roots, and behind these those of the poles that are
   // gone.
@@ -287,7 +293,7 @@ template <class T> class Divide {
     const int64_t columns = (left ? r.at + r.size : r.end) - r.at;
     const int64_t first = r.middle - r.at;
     const int64_t second = columns - first;
-    T* const of_first = rows_.get();
+    T* const of_first = rows_.as<T>();
     T* const of_second = of_first + starts[kSecond] * first;
     T* const of_gone = of_second + (k_ - starts[kBoth]) * second;
     for (int64_t i = 0; i < k_; i++) {
@@ -300,11 +306,11 @@ template <class T> class Divide {
     for (int64_t i = 0; i < n_gone_; i++)
       copy(of_gone + i * columns, basis.at(r.at + gone_.get()[i].row, r.at), columns);
     const Secular equation = secular();
-    if (k_ == 1) factors_.get()[0] = left && z_.get()[0] < 0 ? -1 : 1;
+    if (k_ == 1) factors_.as<T>()[0] = left && z_.get()[0] < 0 ? -1 : 1;
     else
       kernels_.vectors({.of = &equation,
                         .left = left,
-                        .rows = factors_.get(),
+                        .rows = factors_.as<T>(),
                         .row = padded<T>(k_),
                         .work = work_.get()});
     multiply(basis.at(r.at, r.at), basis.row, 0, starts[kSecond], of_first, first);
@@ -350,7 +356,8 @@ template <class T> class Divide {
     write_values(r, scale);
   }
 
-  static constexpr int64_t kLarge = 256;
+  static constexpr int64_t kLarge = 256;  // a subproblem before which the application is polled
+  static constexpr int64_t kFewProducts = 256;  // that take less time than a plan of them
 
   const SecularKernels<T> kernels_;
   const int64_t n_;
@@ -361,7 +368,7 @@ template <class T> class Divide {
   const Numbers<Pole> poles_, gone_;  // ascending
   const Numbers<double> pole_, z_, near_, shift_, work_;
   const Numbers<int32_t> places_;
-  const Numbers<T> factors_, rows_;
+  const Memory factors_, rows_;  // of T
   double scale_;
   int64_t k_ = 0;  // poles that are kept
   int64_t n_gone_ = 0;

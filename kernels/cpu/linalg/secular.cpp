@@ -103,6 +103,8 @@ TT_NOINLINE void solve_group(const Secular& p, int64_t at, double total) {
   Mask done = {};
   Mask middle = {};
   F before = splat(0x1p1000);
+  // A step that is so small leaves its square, since both ways converge quadratically.
+  const F last_step = vsqrt(splat(p.tolerance)) * 0.125;
   for (int step = 0; step < kMaxSteps; step++) {
     s = sum_terms(p, at, j, 0, from_near, sign * x);
     const F w = sign * (1 + (s.psi + s.phi));
@@ -123,7 +125,10 @@ TT_NOINLINE void solve_group(const Secular& p, int64_t at, double total) {
     c = middle ? w + x * near_slope - far * far_slope : fixed;
     F moved = x + quadratic_root(fma(far - x, w, x * far * slope), -x * far * w, c);
     moved = (moved > low) & (moved < high) ? moved : (low + high) * 0.5;
+    const Mask is_last = size_of(moved - x) <= last_step * x;
     x = done ? x : moved;
+    done |= is_last;
+    if (sign_bits(done) == (1 << L) - 1) break;
   }
   store(p.near + at, near);
   store(p.shift + at, sign * x);

@@ -4,7 +4,9 @@
 
 namespace TT_NS::impl {
 
-constexpr int64_t kLargeEigh = 64;  // from here on LAPACK is faster
+// From here on tt's divide and conquer is faster, and LAPACK.
+constexpr int64_t kOwnEigh = 40;
+constexpr int64_t kLargeEigh = 64;
 
 struct EighPlan {
   Dtype dtype;
@@ -47,7 +49,7 @@ static TensorPair eigh_large(const Tensor& self, const TensorRef& a, bool upper,
 TensorPair native_eigh(Call, const Tensor& self, bool upper, bool vectors) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t n = self.size(-1);
-  if (uses_lapack(self, kLargeEigh))
+  if (uses_lapack(self, decomposes(self.dtype) ? kOwnEigh : kLargeEigh))
     return eigh_large(self, working_copy(self, self.dtype), upper, vectors);
   const TensorRef a = working_copy(self, precise(self.dtype));
   TensorRef values = new_tensor(vector_shape(batch_of(self), n), Dtype::kF64, self.device);
