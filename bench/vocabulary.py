@@ -364,7 +364,6 @@ def timed(run, calls, clock=time.process_time):
 LAPACK = "LAPACK: OpenBLAS 0.3.21 runs SSE3 kernels on processors that it does not know"
 LIMITS = {
     "cholesky": LAPACK,
-    "scatter_reduce": "indices are checked in a pass of their own",
     "embedding_bag": "memory: rows at random places",
     "ctc_loss": "logarithms in double precision",
     "mode": "the row is sorted",

@@ -68,6 +68,7 @@ inline void build_index(IndexPlan* p, const IndexArgs& g) {
   p->combine = g.combine;
   p->a_step = g.a_step;
   p->index_size = g.index_size;
+  p->outside = nullptr;
   p->ndim = 0;
   for (int d = g.ndim - 1; d >= 0; d--) {
     if (g.size[d] == 1) continue;

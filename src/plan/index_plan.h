@@ -35,6 +35,8 @@ struct IndexPlan {
   const char* index;
   int64_t a_step;      // bytes
   int64_t index_size;  // 0: the indices are byte offsets (index_offsets)
+  // Set to 1 if an index is not in [0, index_size), by units of pieces of the CPU; NULL: not needed
+  int32_t* outside;
   // dimension 0 is the innermost; bytes; the rest left uninitialised
   int64_t size[kMaxPlanDims];
   int64_t a_stride[kMaxPlanDims], b_stride[kMaxPlanDims], index_stride[kMaxPlanDims];

@@ -29,6 +29,10 @@ template <class I> TT_INLINE int64_t read_index(const I* at) { return atomic_loa
 // which no one else writes. stride: of a along dimension 0.
 struct Place {
   int64_t size, step, stride;
+  int32_t* outside;
+  TT_INLINE void note() const {
+    if (outside) atomic_store(outside, 1, kRelaxed);
+  }
   TT_INLINE bool inside(int64_t i) const { return uint64_t(i) <= uint64_t(size) - 1; }
   TT_INLINE int64_t of(int64_t i) const {
     int64_t v = i + (i >> 63 & size);
@@ -40,8 +44,8 @@ struct Place {
   }
 };
 
-// Calls f(pointer in a, pointer in b) for n elements. The first loop serves until the first
-// negative index, and computes less.
+// Calls f(pointer in a, pointer in b) for n elements. The first loop serves until the first index
+// that is not in [0, size), and computes less.
 template <class F> TT_INLINE void for_places(char* a, char* b, const int64_t* index, Place place,
                                              int64_t sb, int64_t n, const F& f) {
   const int64_t* const end = index + n;
@@ -51,6 +55,7 @@ template <class F> TT_INLINE void for_places(char* a, char* b, const int64_t* in
     f(a + i * place.step, b);
     TT_SCALAR_LOOP;
   }
+  if (TT_UNLIKELY(index != end)) place.note();
   for (; index != end; index++, a += place.stride, b += sb) {
     f(a + place.of(read_index(index)), b);
     TT_SCALAR_LOOP;
@@ -217,7 +222,7 @@ struct Range {
 // Writes the elements of dimension 0 whose index is in range.
 TT_INLINE void put_run(const Move& move, const IndexPlan& p, const Range& range, char* a, char* b,
                        const char* index) {
-  const Place place{p.index_size, p.a_step, p.a_stride[0]};
+  const Place place{p.index_size, p.a_step, p.a_stride[0], nullptr};
   const int64_t si = p.index_stride[0];
   const int64_t sb = p.b_stride[0];
   alignas(64) int64_t converted[kIndexBlock];
@@ -249,7 +254,7 @@ TT_NOINLINE int32_t run_nest(const Move& move, const IndexPlan& p, int64_t begin
   char* a = p.a + from * p.a_stride[p.split];
   char* b = p.b + from * p.b_stride[p.split];
   const char* index = p.index + from * p.index_stride[p.split];
-  const Place place{p.index_size, p.a_step, p.a_stride[0]};
+  const Place place{p.index_size, p.a_step, p.a_stride[0], p.outside};
   const int64_t si = p.index_stride[0];
   const int64_t sb = p.b_stride[0];
   for (int64_t r = 0; r < rows; r++) {
@@ -257,6 +262,7 @@ TT_NOINLINE int32_t run_nest(const Move& move, const IndexPlan& p, int64_t begin
       const int64_t i = p.index_dtype == TT_I64
                             ? read_index(reinterpret_cast<const int64_t*>(index))
                             : read_index(reinterpret_cast<const int32_t*>(index));
+      if (!place.inside(i)) place.note();
       if (!p.range || range.holds(i)) move.run(a + place.of(i), p.a_stride[0], b, sb, size[0]);
     } else if (p.range) {
       put_run(move, p, range, a, b, index);

@@ -47,7 +47,11 @@ static TensorRef row_major_copy(const Tensor& t) {
 
 // ---- gather, scatter_add: the index has self's number of dimensions ----
 
-static int64_t check_along(const Tensor& self, int64_t dim, const Tensor& index) {
+// Whether the values of an index are checked, or while they are used: where nothing is written but
+// a new tensor.
+enum Values : bool { kUnchecked, kChecked };
+
+static int64_t check_along(const Tensor& self, int64_t dim, const Tensor& index, Values values) {
   const int64_t d = wrap_dim(dim, self.ndim);
   if (index.numel == 0) return d;  // may have any shape and dtype
   check_index_dtype(index, "index");
@@ -61,12 +65,12 @@ static int64_t check_along(const Tensor& self, int64_t dim, const Tensor& index)
       fail_arg(TT_SHAPE, "index",
                "index is {}, self is {}: index must not be larger, except in dim {}", index.sizes(),
                self.sizes(), d);
-  check_indices(index, "index", 0, s.size[d]);
+  if (values == kChecked) check_indices(index, "index", 0, s.size[d]);
   return d;
 }
 
 static void along(const Kernel& k, const Tensor& a, int64_t dim, const Tensor& index,
-                  const Tensor& b, IndexCombine combine = kCombineProduct) {
+                  const Tensor& b, Values values, IndexCombine combine = kCombineProduct) {
   if (index.numel == 0) return;
   const Geometry ga(a);
   const Geometry gb(b);
@@ -74,18 +78,20 @@ static void along(const Kernel& k, const Tensor& a, int64_t dim, const Tensor& i
   IndexNest nest;
   for (int64_t d = 0; d < ga.ndim(); d++)
     nest.add(gi.size[d], d == dim ? 0 : ga.stride[d], gb.stride[d], gi.stride[d]);
-  run_index(k, nest, a, a.data, b, index, {ga.size[dim], ga.stride[dim]}, combine);
+  run_index(k, nest, a, a.data, b, index, {ga.size[dim], ga.stride[dim]}, combine,
+            values == kUnchecked ? "index" : nullptr);
 }
 
 TensorRef impl::gather(Call, const Tensor& self, int64_t dim, const Tensor& index) {
   check_devices(self, index, nullptr, "");
-  const int64_t d = check_along(self, dim, index);
+  const int64_t d = check_along(self, dim, index, kUnchecked);
   TensorRef out = new_tensor(index.sizes(), self.dtype, self.device);
-  along(kernel_index_get, self, d, index, *out);
+  along(kernel_index_get, self, d, index, *out, kUnchecked);
   return out;
 }
 
-int64_t check_scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+static int64_t check_scatter(const Tensor& self, int64_t dim, const Tensor& index,
+                             const Tensor& src, Values values) {
   check_devices(self, index, &src, "src");
   check_same_dtype(self, src, "src");
   if (index.numel == 0) return wrap_dim(dim, self.ndim);
@@ -98,29 +104,33 @@ int64_t check_scatter(const Tensor& self, int64_t dim, const Tensor& index, cons
     if (i.size[k] > s.size[k])
       fail_arg(TT_SHAPE, "src", "src is {}, index is {}: src must not be smaller", src.sizes(),
                index.sizes());
-  return check_along(self, dim, index);
+  return check_along(self, dim, index, values);
+}
+int64_t check_scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  return check_scatter(self, dim, index, src, kUnchecked);
 }
 
 TensorRef impl::scatter_add(Call, const Tensor& self, int64_t dim, const Tensor& index,
                             const Tensor& src) {
-  const int64_t d = check_scatter(self, dim, index, src);
+  const int64_t d = check_scatter(self, dim, index, src, kUnchecked);
   TensorRef out = row_major_copy(self);
-  along(kernel_index_accumulate, *out, d, index, src);
+  along(kernel_index_accumulate, *out, d, index, src, kUnchecked);
   return out;
 }
 
 void scatter_add__impl(Call, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  const int64_t d = check_scatter(self, dim, index, src);
+  const int64_t d = check_scatter(self, dim, index, src, kChecked);
   check_writable(self, "self");
-  along(kernel_index_accumulate, self, d, *copy_if_shared(index, self), *copy_if_shared(src, self));
+  along(kernel_index_accumulate, self, d, *copy_if_shared(index, self), *copy_if_shared(src, self),
+        kChecked);
   self.bump_version();
 }
 
 TensorRef impl::scatter_put(Call, const Tensor& self, int64_t dim, const Tensor& index,
                             const Tensor& src) {
-  const int64_t d = check_scatter(self, dim, index, src);
+  const int64_t d = check_scatter(self, dim, index, src, kUnchecked);
   TensorRef out = row_major_copy(self);
-  along(kernel_index_put, *out, d, index, src);
+  along(kernel_index_put, *out, d, index, src, kUnchecked);
   return out;
 }
 
@@ -137,10 +147,10 @@ static TensorRef number_as(const Scalar& value, const Tensor& like, Ints shape) 
 TensorRef impl::scatter_fill(Call, const Tensor& self, int64_t dim, const Tensor& index,
                              const Scalar& value) {
   check_devices(self, index, nullptr, "");
-  const int64_t d = check_along(self, dim, index);
+  const int64_t d = check_along(self, dim, index, kUnchecked);
   TensorRef out = row_major_copy(self);
   TensorRef src = number_as(value, self, index.sizes());
-  along(kernel_index_put, *out, d, index, src);
+  along(kernel_index_put, *out, d, index, src, kUnchecked);
   return out;
 }
 
@@ -150,25 +160,26 @@ TensorRef impl::scatter_counts(Call, const Tensor& self, int64_t dim, const Tens
   TensorRef out = new_tensor(self.sizes(), Dtype::kI64, self.device);
   fill_elements(*out, Scalar(int64_t(include_self)));
   along(kernel_index_accumulate, *out, wrap_dim(dim, self.ndim), index,
-        *number_as(1, *out, index.sizes()));
+        *number_as(1, *out, index.sizes()), kChecked);
   return out;
 }
 
 TensorRef impl::scatter_multiply(Call, const Tensor& self, int64_t dim, const Tensor& index,
                                  const Tensor& src) {
-  const int64_t d = check_scatter(self, dim, index, src);
+  const int64_t d = check_scatter(self, dim, index, src, kUnchecked);
   TensorRef out = row_major_copy(self);
-  along(kernel_index_combine, *out, d, index, src, kCombineProduct);
+  along(kernel_index_combine, *out, d, index, src, kUnchecked, kCombineProduct);
   return out;
 }
 
 // Without self an element begins as any src that it receives: a maximum may meet it again.
 TensorRef impl::scatter_extreme(Call, const Tensor& self, int64_t dim, const Tensor& index,
                                 const Tensor& src, bool smallest, bool include_self) {
-  const int64_t d = check_scatter(self, dim, index, src);
+  const int64_t d = check_scatter(self, dim, index, src, kUnchecked);
   TensorRef out = row_major_copy(self);
-  if (!include_self) along(kernel_index_put, *out, d, index, src);
-  along(kernel_index_combine, *out, d, index, src, smallest ? kCombineMin : kCombineMax);
+  if (!include_self) along(kernel_index_put, *out, d, index, src, kUnchecked);
+  along(kernel_index_combine, *out, d, index, src, include_self ? kUnchecked : kChecked,
+        smallest ? kCombineMin : kCombineMax);
   return out;
 }
 

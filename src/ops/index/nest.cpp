@@ -159,7 +159,8 @@ static int64_t span_of(const Tensor& t) {
 }
 
 void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_data,
-               const Tensor& b, const Tensor& index, const IndexedDim& dim, IndexCombine combine) {
+               const Tensor& b, const Tensor& index, const IndexedDim& dim, IndexCombine combine,
+               const char* unchecked) {
   IndexPlan plan;
   IndexArgs args{.ndim = int32_t(nest.size.size()),
                  .size = nest.size.data(),
@@ -182,7 +183,14 @@ void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_
   plan.a = a_data;
   plan.b = b.data;
   plan.index = index.data;
+  int32_t outside = 0;
+  const Ctx& c = ctx();
+  const bool on_the_way =
+      a.is_cpu() && dim.size && !plan.range && !c.graph && !(c.watched & kWatchWork);
+  if (unchecked && on_the_way) plan.outside = &outside;
+  else if (unchecked) check_indices(index, unchecked, 0, dim.size);
   launch_stages(k, a.device, &plan.run);
+  if (TT_UNLIKELY(outside)) check_indices(index, unchecked, 0, dim.size);
 }
 
 TensorRef nonzero_positions(const Tensor& t, bool flat) {

@@ -36,10 +36,12 @@ void index_offsets(Tensor& offsets, const Tensor& index, const char* arg, const 
                    bool add);
 
 // b = a[index] (kernel_index_get), a[index] = b (kernel_index_put), a[index] += b
-// (kernel_index_accumulate) or by `combine` (kernel_index_combine); indices are checked.
+// (kernel_index_accumulate) or by `combine` (kernel_index_combine). Indices are checked, or with
+// `unchecked`, their argument's name, fail as in check_indices with low 0: where b or a that is
+// written is new, the CPU does so on the way.
 void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_data,
                const Tensor& b, const Tensor& index, const IndexedDim& dim,
-               IndexCombine combine = kCombineProduct);
+               IndexCombine combine = kCombineProduct, const char* unchecked = nullptr);
 
 // Checks the arguments of scatter, but for the values of index. Returns dim, not negative.
 int64_t check_scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);

@@ -75,10 +75,21 @@ static void select_and_add_along_a_strided_dimension(void** state) {
 static void range_errors_name_value_and_place(void** state) {
   tt_tensor* x = numbers(TT_F32, DATA(1, 2, 3));
   tt_tensor* out = x;
+  tt_tensor* wide;
   (void)state;
   FAILS(tt_gather(c, x, 0, INTS(0, 1, 3, 9), &out), TT_INDEX,
         "index holds 3 at [2]: must be in [0, 3)");
   assert_null(out);
+  FAILS(tt_scatter_add(c, x, 0, INTS(1, -1), numbers(TT_F32, DATA(1, 2)), &out), TT_INDEX,
+        "index holds -1 at [1]: must be in [0, 3)");
+  assert_null(out);
+  OK(tt_zeros(c, SHAPE(0), NULL, &wide));
+  FAILS(tt_gather(c, wide, 0, INTS(5), &out), TT_INDEX, "index holds 5 at [0]: must be in [0, 0)");
+  OK(tt_expand(c, ints(SHAPE(2, 1), (int64_t[]){1, 2}), SHAPE(2, 3), &wide));
+  FAILS(tt_gather(c, range(6, SHAPE(2, 3)), 0, wide, &out), TT_INDEX,
+        "index holds 2 at [1,0]: must be in [0, 2)");
+  FAILS(tt_scatter_add(c, x, 0, numbers(TT_I32, DATA(0, -3)), numbers(TT_F32, DATA(1, 2)), &out),
+        TT_INDEX, "index holds -3 at [1]: must be in [0, 3)");
   FAILS(tt_index_select(c, x, 0, INTS(0, -1), &out), TT_INDEX,
         "index holds -1 at [1]: must be in [0, 3)");
   FAILS(tt_gather(c, x, 1, INTS(0), &out), TT_INDEX, "dim");
