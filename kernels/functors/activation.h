@@ -249,6 +249,9 @@ struct Gelu : Long {  // x Phi(x)
 #endif
 };
 struct GeluBackward : Long {
+#if TT_VECTOR_MATH
+  template <class V> static TT_FN V lanes(V g, V x) { return g * math::gelu_slope(x); }
+#endif
   template <class T> static TT_FN T op(T g, T x, const Param<T>&) {
     T bell;
     const T tail = math::normal_tail(x, &bell);

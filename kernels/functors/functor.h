@@ -7,8 +7,8 @@
 //       runs before the loop: defaults of absent scalars
 //   template <class T, class Run> static void pick(const Param<T>& p, Run run)
 //       instead of op: calls run(Functor{}) with the functor that fits the scalars
-//   template <class V> static V lanes(V a)
-//       arity 1, float: op on a vector (kernels/cpu/simd/lanes.h)
+//   template <class V> static V lanes(V a), or lanes(V a, V b)
+//       arity 1 or 2, float: op on vectors (kernels/cpu/simd/lanes.h)
 //   static bool is_hard(T a), T op_hard(T a)
 //       arity 1: op holds where is_hard is false
 //   kLong, kLongInDouble (base classes Long, LongInDouble)

@@ -30,6 +30,7 @@ DECLARE_KERNEL(sqrt)
 DECLARE_KERNEL(rsqrt)
 DECLARE_KERNEL(reciprocal)
 DECLARE_KERNEL(gelu)
+DECLARE_KERNEL(gelu_backward)
 DECLARE_KERNEL(gelu_tanh)
 DECLARE_KERNEL(silu)
 DECLARE_KERNEL(mish)
@@ -145,6 +146,33 @@ TEST(MathUlp, gelu) {
   measure(
       "gelu", KERNEL_ROW(gelu), [](double x) { return x * 0.5 * std::erfc(-x * M_SQRT1_2); },
       kMaxUlpOfGated);
+}
+// The slope crosses 0 near -0.75, so errors are compared with 1/8 at least.
+TEST(MathUlp, gelu_backward) {
+  alignas(64) static float x[kChunk], grad[kChunk], out[kChunk];
+  const int64_t size = kChunk, stride = 1;
+  const ElementOperand ops[3] = {{reinterpret_cast<char*>(out), &size, &stride, 1, TT_F32},
+                                 {reinterpret_cast<char*>(grad), &size, &stride, 1, TT_F32},
+                                 {reinterpret_cast<char*>(x), &size, &stride, 1, TT_F32}};
+  const KernelRow row = KERNEL_ROW(gelu_backward);
+  ElementPlan plan;
+  memset(static_cast<void*>(&plan), 0, sizeof plan);
+  build_element_plan(plan, ops, 3, TT_F32, kBoolNone);
+  for (int64_t i = 0; i < kChunk; i++) {
+    x[i] = float(i - kChunk / 2) * 0x1.8p-8f;  // up to 12
+    grad[i] = 1;
+  }
+  for (int isa = 0; isa <= best_isa(); isa++) {
+    if (!row.isa[isa]) continue;
+    ASSERT_EQ(row.isa[isa](&plan, 0, kChunk), TT_OK);
+    for (int64_t i = 0; i < kChunk; i++) {
+      const double t = x[i];
+      const double bell = std::exp(-t * t / 2) / std::sqrt(2 * M_PI);
+      const double want = 0.5 * std::erfc(-t * M_SQRT1_2) + t * bell;
+      EXPECT_LE(std::fabs(out[i] - want), 0x1p-21 * std::max(std::fabs(want), 0.125))
+          << isa_name(Isa(isa)) << " at " << t;
+    }
+  }
 }
 TEST(MathUlp, gelu_tail) {  // from -1 to -16
   measure(

@@ -114,15 +114,21 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
 
 #if TT_VECTOR_MATH
   // n: a multiple of math::kLanes.
-  static TT_INLINE void lanes_loop(char* out, const char* a, int64_t n) {
+  static TT_INLINE void lanes_loop(char* out, const char* a, const char* b, int64_t n) {
     auto* o = reinterpret_cast<float*>(out);
     const auto* s = reinterpret_cast<const float*>(a);
-    for (int64_t i = 0; i < n; i += math::kLanes)
-      math::store_lanes(o + i, F::lanes(math::load_lanes(s + i)));
+    const auto* t = reinterpret_cast<const float*>(b);
+    for (int64_t i = 0; i < n; i += math::kLanes) {
+      if constexpr (kArity == 2)
+        math::store_lanes(o + i, F::lanes(math::load_lanes(s + i), math::load_lanes(t + i)));
+      else math::store_lanes(o + i, F::lanes(math::load_lanes(s + i)));
+    }
   }
-  static constexpr bool kHasLanes = kIsSame<T, float> && requires { F::lanes(math::F32v{}); };
+  static constexpr bool kHasOneLanes = requires { F::lanes(math::F32v{}); };
+  static constexpr bool kHasTwoLanes = requires { F::lanes(math::F32v{}, math::F32v{}); };
+  static constexpr bool kHasLanes = kIsSame<T, float> && (kHasOneLanes || kHasTwoLanes);
 #else
-  static TT_INLINE void lanes_loop(char*, const char*, int64_t) {}
+  static TT_INLINE void lanes_loop(char*, const char*, const char*, int64_t) {}
   static constexpr bool kHasLanes = false;
 #endif
 
@@ -146,7 +152,7 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
         to = reinterpret_cast<char*>(padded[0]);
         whole = kWidth;
       }
-      if constexpr (kHasLanes) lanes_loop(to, a, whole);
+      if constexpr (kHasLanes) lanes_loop(to, a, b, whole);
       else loop<G>(p, to, a, b, c, whole);
       if (to != out) return unpad(out + end, padded[0], rest);
       whole = 0;
