@@ -197,13 +197,13 @@ TT_INLINE F32v gelu_slope(F32v x) {
   const F32v u = fma(x, 4.0f, splat<F32v>(kRound + 15) - shifted);
   const auto n = bits_of(shifted);
   F32v c[7];
-#pragma GCC unroll 8
+  TT_UNROLL_BY(8)
   for (int i = 0; i < 7; i++) c[i] = look_up(kRow[i], n);
   const F32v u2 = u * u;
   const F32v high = fma(u2, c[6], fma(u, c[5], c[4]));
   const F32v y = fma(u2, fma(u2, high, fma(u, c[3], c[2])), fma(u, c[1], c[0]));
   const auto near = less(abs(x - 0.125f), splat<F32v>(4.0f));
-  return __builtin_expect(near != kAllLanes, 0) ? select(near, y, gelu_slope_far(x)) : y;
+  return TT_UNLIKELY(near != kAllLanes) ? select(near, y, gelu_slope_far(x)) : y;
 }
 #endif
 
