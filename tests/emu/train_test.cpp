@@ -147,6 +147,7 @@ void test_ctc() {
   CtcPlan p;
   build_ctc(&p, TT_F64, kTime, 1, kClasses, 2, 0, false);
   p.x = x.data();
+  p.n_targets = 2;
   p.targets = targets;
   p.offsets = offsets;
   p.input_lengths = times;
