@@ -340,9 +340,9 @@ template <class T> void q_of(int64_t m, int64_t n, int64_t k, const T* a, const 
 
 template <class T> int64_t eigh_of(int64_t n, T* a, T* w, bool upper, bool vectors) {
   const int64_t row = padded<T>(n);
-  const double by = range_scale(a, n * n);
   Numbers<T> matrix(row * row);
   fill_symmetric(matrix.get(), row, a, n, upper);
+  const double by = range_scale(matrix.get(), row * row);
   multiply(matrix.get(), row * row, by);
   const Numbers<T> reflectors(vectors ? n * row : 0);
   const Numbers<T> beside(n);
