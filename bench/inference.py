@@ -28,7 +28,7 @@ from tt._lib import byref, call
 
 ROUNDS = 15
 ROUND_NS = 20_000_000
-ALL_PASSES = 63
+ALL_PASSES = 127
 
 
 def cnn(n, digits):

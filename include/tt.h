@@ -1721,12 +1721,15 @@ tt_status tt_graph_dot(tt_ctx *c, const tt_graph *g, char *buffer, int64_t cap, 
 #define TT_PASS_POOL (UINT64_C(1) << 4)   /* puts relu behind the max pooling that follows it */
 #define TT_PASS_SLICES (UINT64_C(1) << 5) /* writes gradients of slices side by side, in place of
                                              sums with zeros */
+#define TT_PASS_EPILOGUES (UINT64_C(1) << 6) /* moves elementwise calls behind the product whose
+                                                result they take, which its finished rows then do */
 
 /* Options of tt_graph_optimize. */
 typedef struct tt_graph_optimize_opts {
   uint64_t set;
   uint64_t passes; /* TT_PASS_…; default: all that keep every bit and freeze nothing, which are
-                      TT_PASS_DCE, TT_PASS_CSE, TT_PASS_POOL and TT_PASS_SLICES */
+                      TT_PASS_DCE, TT_PASS_CSE, TT_PASS_POOL, TT_PASS_SLICES and
+                      TT_PASS_EPILOGUES */
 } tt_graph_optimize_opts;
 #define TT_GRAPH_OPTIMIZE_PASSES (UINT64_C(1) << 0)
 

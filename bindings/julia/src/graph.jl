@@ -202,13 +202,14 @@ end
 Base.copy(g::Graph) = own(Graph, handle_out(o -> C.tt_graph_copy(ctx(), g, o)))
 
 const PASSES = (dce = C.TT_PASS_DCE, cse = C.TT_PASS_CSE, fold = C.TT_PASS_FOLD,
-                norm = C.TT_PASS_NORM, pool = C.TT_PASS_POOL, slices = C.TT_PASS_SLICES)
+                norm = C.TT_PASS_NORM, pool = C.TT_PASS_POOL, slices = C.TT_PASS_SLICES,
+                epilogues = C.TT_PASS_EPILOGUES)
 """
     TT.optimize(g; passes=nothing)
 
 An optimized copy of a `TT.Graph`. Without `passes`, by those that keep every bit and freeze
-nothing: `:dce`, `:cse`, `:pool`, `:slices`. `:fold` and `:norm` compute with the constants as they
-are now (docs/graphs.md).
+nothing: `:dce`, `:cse`, `:pool`, `:slices`, `:epilogues`. `:fold` and `:norm` compute with the
+constants as they are now (docs/graphs.md).
 """
 function optimize(g::Graph; passes=nothing)
     passes === nothing &&

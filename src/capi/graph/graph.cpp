@@ -189,6 +189,7 @@ void tt_graph_release(tt_graph* h) {
 static_assert(TT_PASS_DCE == kPassDce && TT_PASS_CSE == kPassCse);
 static_assert(TT_PASS_FOLD == kPassFold && TT_PASS_NORM == kPassNormIntoConv);
 static_assert(TT_PASS_POOL == kPassPoolBeforeRelu && TT_PASS_SLICES == kPassJoinSlices);
+static_assert(TT_PASS_EPILOGUES == kPassEpilogues);
 
 tt_status tt_graph_optimize(tt_ctx* h, const tt_graph* handle, const tt_graph_optimize_opts* opts,
                             tt_graph** out) {

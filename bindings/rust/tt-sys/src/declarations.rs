@@ -5456,6 +5456,7 @@ pub const TT_PASS_FOLD: u64 = 4;
 pub const TT_PASS_NORM: u64 = 8;
 pub const TT_PASS_POOL: u64 = 16;
 pub const TT_PASS_SLICES: u64 = 32;
+pub const TT_PASS_EPILOGUES: u64 = 64;
 pub const TT_GRAPH_OPTIMIZE_PASSES: u64 = 1;
 pub const TT_GRAPH_EXPORT_C_BLOB: u64 = 1;
 pub const TT_GRAPH_QUANTIZE_HISTOGRAM: u64 = 1;

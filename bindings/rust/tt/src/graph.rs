@@ -599,8 +599,20 @@ impl Passes {
     /// Merges batch normalizations with constant statistics into the weights of the convolutions
     /// before them. Writing these later has no effect, and results are rounded differently.
     pub const NORM: Passes = Passes(sys::TT_PASS_NORM);
-    /// The passes that keep every bit and all later writes: DCE and CSE.
-    pub const EXACT: Passes = Passes(sys::TT_PASS_DCE | sys::TT_PASS_CSE);
+    /// Puts relu behind the max pooling that follows it.
+    pub const POOL: Passes = Passes(sys::TT_PASS_POOL);
+    /// Writes gradients of slices side by side, in place of sums with zeros.
+    pub const SLICES: Passes = Passes(sys::TT_PASS_SLICES);
+    /// Moves elementwise calls behind the product whose result they take.
+    pub const EPILOGUES: Passes = Passes(sys::TT_PASS_EPILOGUES);
+    /// The passes that keep every bit and all later writes: all but FOLD and NORM.
+    pub const EXACT: Passes = Passes(
+        sys::TT_PASS_DCE
+            | sys::TT_PASS_CSE
+            | sys::TT_PASS_POOL
+            | sys::TT_PASS_SLICES
+            | sys::TT_PASS_EPILOGUES,
+    );
 }
 impl Default for Passes {
     fn default() -> Passes {

@@ -1910,6 +1910,7 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_PASS_NORM);
     constant!(out, TT_PASS_POOL);
     constant!(out, TT_PASS_SLICES);
+    constant!(out, TT_PASS_EPILOGUES);
     constant!(out, TT_GRAPH_OPTIMIZE_PASSES);
     constant!(out, TT_GRAPH_EXPORT_C_BLOB);
     constant!(out, TT_GRAPH_QUANTIZE_HISTOGRAM);
