@@ -21,6 +21,7 @@ template <class T> using Vec = T;
 template <class T> TT_FN T load(const T* p) { return *p; }
 template <class T> TT_FN void store(T* p, T v) { *p = v; }
 template <class T> TT_FN T splat(T v) { return v; }
+template <class T> TT_FN T chosen(bool mask, T a, T b) { return mask ? a : b; }
 template <class T> TT_FN T vmax(T x, T m) { return x > m ? x : m; }
 TT_FN float vsqrt(float x) { return ::sqrtf(x); }
 TT_FN double vsqrt(double x) { return ::sqrt(x); }

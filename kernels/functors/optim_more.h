@@ -8,8 +8,8 @@ TT_FUNCTORS_BEGIN
 // The formulas of the rules are those of plan/optim_plan.h.
 template <class T> TT_FN Vec<T> sign_of(Vec<T> x) {  // of nan: 0
   const Vec<T> zero = {};
-  const Vec<T> if_not_positive = x < zero ? splat(T(-1)) : zero;
-  return x > zero ? splat(T(1)) : if_not_positive;
+  const Vec<T> if_not_positive = chosen(x < zero, splat(T(-1)), zero);
+  return chosen(x > zero, splat(T(1)), if_not_positive);
 }
 
 template <class T> struct Adadelta : Rule<T> {
@@ -51,9 +51,9 @@ template <class T> struct Adamax : Rule<T> {
     const V g = this->grad(r, p);
     const V m = average(this->state(r, 0), g);
     const V old = this->state(r, 1) * beta2;
-    const V size = V(g < V{} ? -g : g) + eps;
-    V u = old > size ? old : size;
-    u = old == old ? u : old;  // nan stays
+    const V size = chosen(g < V{}, V(-g), g) + eps;
+    V u = chosen(old > size, old, size);
+    u = chosen(old == old, u, old);  // nan stays
     store(r.s[0], m);
     store(r.s[1], u);
     store(r.p, V(p - step_size * m / u));
@@ -155,11 +155,11 @@ template <class T> struct Rprop : Rule<T> {
     V g = this->grad(r, p);
     const V agreement = g * this->state(r, 0);  // negative: the sign has changed
     V size = this->fresh[1] ? first : load(r.s[1]);
-    const V unless_plus = agreement < zero ? minus : splat(T(1));
-    size = size * (agreement > zero ? plus : unless_plus);
-    size = size < min_step ? min_step : size;
-    size = size > max_step ? max_step : size;
-    g = agreement < zero ? zero : g;
+    const V unless_plus = chosen(agreement < zero, minus, splat(T(1)));
+    size = size * chosen(agreement > zero, plus, unless_plus);
+    size = chosen(size < min_step, min_step, size);
+    size = chosen(size > max_step, max_step, size);
+    g = chosen(agreement < zero, zero, g);
     store(r.s[0], g);
     store(r.s[1], size);
     store(r.p, V(p - sign_of<T>(g) * size));

@@ -52,16 +52,17 @@ TT_INLINE Sums sum_terms(const Secular& p, int64_t at, F j, double skipped, cons
   };
   int64_t i = 0;
   for (; i < at; i++) below(i, term(i));
-  for (; i < min(at + L, p.k); i++) below(i, splat(double(i)) <= j - skipped ? term(i) : F{});
+  for (; i < min(at + L, p.k); i++)
+    below(i, chosen(splat(double(i)) <= j - skipped, F(term(i)), F{}));
   for (i = p.k - 1; i > at + L; i--) above(i, term(i));
-  for (; i > at; i--) above(i, splat(double(i)) > j + skipped ? term(i) : F{});
+  for (; i > at; i--) above(i, chosen(splat(double(i)) > j + skipped, F(term(i)), F{}));
   return s;
 }
 
 // The smaller root of c x^2 - a x + b, in size, if a > 0, or that of the other sign.
 TT_INLINE F quadratic_root(F a, F b, F c) {
   const F root = vsqrt(size_of(a * a - 4 * b * c));
-  return a > 0 ? 2 * b / (a + root) : (a - root) / (2 * c);
+  return chosen(a > 0, F(2 * b / (a + root)), F((a - root) / (2 * c)));
 }
 
 // Roots [at, at + L), as far as there are.
@@ -91,14 +92,14 @@ TT_NOINLINE void solve_group(const Secular& p, int64_t at, double total) {
   Sums s = sum_terms(p, at, j, 1, from_d, high);
   F c = 1 + (s.psi + s.phi);
   const Mask first = (c + 2 * (next_weight - weight) / gap >= 0) | (last_gap > 0);
-  const F sign = first ? splat(1.0) : splat(-1.0);
-  const F near = first ? d : next;
-  const F near_weight = first ? weight : next_weight;
+  const F sign = chosen(first, splat(1.0), splat(-1.0));
+  const F near = chosen(first, d, next);
+  const F near_weight = chosen(first, weight, next_weight);
   c *= sign;
   // From here on x > 0 is the distance from `near`, and the equation sign f = 0 ascends with it.
   F x = quadratic_root(fma(c, gap, weight + next_weight), near_weight * gap, c);
-  high = last_gap > 0 ? high * (1 + 0x1p-50) : high;
-  x = (x > low) & (x <= high) ? x : high * 0.5;
+  high = chosen(last_gap > 0, F(high * (1 + 0x1p-50)), high);
+  x = chosen((x > low) & (x <= high), x, F(high * 0.5));
   const Distances from_near(p, near);
   Mask done = {};
   Mask middle = {};
@@ -111,22 +112,22 @@ TT_NOINLINE void solve_group(const Secular& p, int64_t at, double total) {
     const F slope = s.psi_slope + s.phi_slope;
     const F size = size_of(w);
     const F rounding = 8 * (s.phi - s.psi) + s.partial + 2 + x * slope;
-    low = w < 0 ? x : low;
-    high = w < 0 ? high : x;
+    low = chosen(w < 0, x, low);
+    high = chosen(w < 0, high, x);
     done |= (size <= p.tolerance * rounding) | (high - low <= 0x1p-52 * high);
     if (sign_bits(done) == (1 << L) - 1) break;
     // Li's "fixed weight", and his "middle way" while the former gains less than a digit.
-    middle = 10 * size > before ? ~middle : middle;
+    middle = chosen(10 * size > before, Mask(~middle), middle);
     before = size;
     const F far = gap - x;
-    const F near_slope = first ? s.psi_slope : s.phi_slope;
-    const F far_slope = first ? s.phi_slope : s.psi_slope;
+    const F near_slope = chosen(first, s.psi_slope, s.phi_slope);
+    const F far_slope = chosen(first, s.phi_slope, s.psi_slope);
     const F fixed = fma(-far, slope, w) + gap * (near_weight / x / x);
-    c = middle ? w + x * near_slope - far * far_slope : fixed;
+    c = chosen(middle, F(w + x * near_slope - far * far_slope), fixed);
     F moved = x + quadratic_root(fma(far - x, w, x * far * slope), -x * far * w, c);
-    moved = (moved > low) & (moved < high) ? moved : (low + high) * 0.5;
+    moved = chosen((moved > low) & (moved < high), moved, F((low + high) * 0.5));
     const Mask is_last = size_of(moved - x) <= last_step * x;
-    x = done ? x : moved;
+    x = chosen(done, x, moved);
     done |= is_last;
     if (sign_bits(done) == (1 << L) - 1) break;
   }
@@ -145,13 +146,13 @@ TT_NOINLINE F weights_of(const Secular& p, int64_t at) {
     for (int64_t r = j; r < min(j + kTogether, p.k); r++) {
       over *= Distances(p, splat(p.near[r])).to(d) - splat(p.shift[r]);
       const F apart = Distances(p, splat(p.d[r])).to(d);
-      under *= apart == 0 ? splat(-1.0) : apart;
+      under *= chosen(apart == 0, splat(-1.0), apart);
     }
     product *= over / under;
   }
   const F z = load(p.z + at);
   const F root = vsqrt(size_of(product));
-  return z < 0 ? -root : root;
+  return chosen(z < 0, F(-root), root);
 }
 
 template <class T> TT_INLINE void store_numbers(T* p, F x) {
@@ -168,7 +169,7 @@ template <class T> void make_vectors(const SecularVectors<T>& v) {
     for (int64_t i = 0; i < p.k; i += L) {
       const F d = load(p.d + i);
       F x = load(p.z + i) / (poles.to(d) - shift);
-      if (v.left) x = d == 0 ? splat(-1.0) : d * x;
+      if (v.left) x = chosen(d == 0, splat(-1.0), F(d * x));
       squares = fma(x, x, squares);
       store(v.work + i, x);
     }

@@ -15,8 +15,8 @@ using V = Vec<float>;
 constexpr int kL = kLanes<float>;
 
 TT_INLINE V larger(V m, V v) {
-  const V top = v > m ? v : m;
-  return v != v ? v : top;
+  const V top = chosen(v > m, v, m);
+  return chosen(v != v, v, top);
 }
 
 struct Windows {
@@ -53,16 +53,16 @@ struct Windows {
       const V v3 = load(x + row + pixel + l);
       const V grad = load(g + l);
       const auto k1 = (v1 > v0) | (v1 != v1);
-      const V best1 = k1 ? v1 : v0;
+      const V best1 = chosen(k1, v1, v0);
       const auto k2 = (v2 > best1) | (v2 != v2);
-      const V best2 = k2 ? v2 : best1;
+      const V best2 = chosen(k2, v2, best1);
       const auto k3 = (v3 > best2) | (v3 != v3);
-      const V left3 = k3 ? none : grad;
-      const V left2 = k2 ? none : left3;
-      store(dx + l, k1 ? none : left2);
-      store(dx + pixel + l, k1 ? left2 : none);
-      store(dx + row + l, k2 ? left3 : none);
-      store(dx + row + pixel + l, k3 ? grad : none);
+      const V left3 = chosen(k3, none, grad);
+      const V left2 = chosen(k2, none, left3);
+      store(dx + l, chosen(k1, none, left2));
+      store(dx + pixel + l, chosen(k1, left2, none));
+      store(dx + row + l, chosen(k2, left3, none));
+      store(dx + row + pixel + l, chosen(k3, grad, none));
     }
   }
 

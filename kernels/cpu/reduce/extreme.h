@@ -50,8 +50,8 @@ TT_NOINLINE float extreme(const float* x, int64_t n, float start) {
   }
   float two[2];
   const auto better = [](auto low, auto high) {
-    if constexpr (kMax) return high > low ? high : low;
-    else return high < low ? high : low;
+    if constexpr (kMax) return chosen(high > low, high, low);
+    else return chosen(high < low, high, low);
   };
   fold_lanes<float, L>(m[0], two, better);
   const float r = better(two[0], two[1]);

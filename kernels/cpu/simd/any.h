@@ -15,10 +15,10 @@ constexpr bool kStreams = false;
 TT_INLINE Vec<float> fma(Vec<float> x, Vec<float> y, Vec<float> z) { return x * y + z; }
 TT_INLINE Vec<double> fma(Vec<double> x, Vec<double> y, Vec<double> z) { return x * y + z; }
 
-TT_INLINE Vec<float> vmax(Vec<float> x, Vec<float> m) { return x > m ? x : m; }
-TT_INLINE Vec<float> vmin(Vec<float> x, Vec<float> m) { return x < m ? x : m; }
-TT_INLINE Vec<double> vmax(Vec<double> x, Vec<double> m) { return x > m ? x : m; }
-TT_INLINE Vec<double> vmin(Vec<double> x, Vec<double> m) { return x < m ? x : m; }
+TT_INLINE Vec<float> vmax(Vec<float> x, Vec<float> m) { return chosen(x > m, x, m); }
+TT_INLINE Vec<float> vmin(Vec<float> x, Vec<float> m) { return chosen(x < m, x, m); }
+TT_INLINE Vec<double> vmax(Vec<double> x, Vec<double> m) { return chosen(x > m, x, m); }
+TT_INLINE Vec<double> vmin(Vec<double> x, Vec<double> m) { return chosen(x < m, x, m); }
 
 TT_INLINE Vec<float> vsqrt(Vec<float> x) {
   for (int l = 0; l < kLanes<float>; l++) x[l] = libm::sqrtf(x[l]);

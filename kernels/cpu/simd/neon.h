@@ -20,10 +20,10 @@ TT_INLINE Vec<double> fma(Vec<double> x, Vec<double> y, Vec<double> z) {
 }
 
 // FMAX would return a NaN of either operand.
-TT_INLINE Vec<float> vmax(Vec<float> x, Vec<float> m) { return x > m ? x : m; }
-TT_INLINE Vec<float> vmin(Vec<float> x, Vec<float> m) { return x < m ? x : m; }
-TT_INLINE Vec<double> vmax(Vec<double> x, Vec<double> m) { return x > m ? x : m; }
-TT_INLINE Vec<double> vmin(Vec<double> x, Vec<double> m) { return x < m ? x : m; }
+TT_INLINE Vec<float> vmax(Vec<float> x, Vec<float> m) { return chosen(x > m, x, m); }
+TT_INLINE Vec<float> vmin(Vec<float> x, Vec<float> m) { return chosen(x < m, x, m); }
+TT_INLINE Vec<double> vmax(Vec<double> x, Vec<double> m) { return chosen(x > m, x, m); }
+TT_INLINE Vec<double> vmin(Vec<double> x, Vec<double> m) { return chosen(x < m, x, m); }
 
 TT_INLINE Vec<float> vsqrt(Vec<float> x) { return Vec<float>(vsqrtq_f32(float32x4_t(x))); }
 TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(vsqrtq_f64(float64x2_t(x))); }

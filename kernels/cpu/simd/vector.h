@@ -26,6 +26,8 @@ TT_INLINE Vector<Lane<V>, int(sizeof...(lanes))> shuffled(V a, V b) {
 template <class To, class From> TT_INLINE To converted(From v) {
   return __builtin_convertvector(v, To);
 }
+// Lanes of a where those of mask are set, of b elsewhere; one of two numbers by a bool, too.
+template <class M, class V> TT_INLINE V chosen(M mask, V a, V b) { return mask ? a : b; }
 
 #else
 
@@ -115,6 +117,12 @@ TT_INLINE Vector<T, sizeof...(lanes)> shuffled(const Vector<T, n>& a, const Vect
 template <class To, class T, int n> TT_INLINE To converted(const Vector<T, n>& v) {
   return To::each([&](int i) { return v.lane[i]; });
 }
+template <class M, class T, int n> TT_INLINE Vector<T, n> chosen(const Vector<M, n>& mask,
+                                                                 const Vector<T, n>& a,
+                                                                 const Vector<T, n>& b) {
+  return Vector<T, n>::each([&](int i) { return mask.lane[i] ? a.lane[i] : b.lane[i]; });
+}
+template <class T> TT_INLINE T chosen(bool mask, T a, T b) { return mask ? a : b; }
 
 #endif
 
