@@ -33,7 +33,7 @@ MSVC_WARNINGS = (
     "-Wno-microsoft -Wno-language-extension-token -Wno-unknown-pragmas -Wno-ignored-attributes"
     " -Wno-misleading-indentation"
 ).split()
-# What only other systems or the C++ runtime of GNU have.
+# What only other systems or the C++ runtime of GNU have, and what nvcc compiles.
 NOT_FOR_MSVC = (
     "src/base/os_linux",
     "src/base/os_posix",
@@ -42,6 +42,7 @@ NOT_FOR_MSVC = (
     "src/base/os_file_posix",
     "src/base/cxx_",
     "src/dist/engines/",
+    "kernels/cuda/",
 )
 
 

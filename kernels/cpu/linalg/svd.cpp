@@ -260,10 +260,10 @@ struct LaneJacobi {
     const F64v b = qq[0] + qq[1];
     const auto turns = vmax(dot, -dot) > close * vsqrt(a) * vsqrt(b);
     if (!sign_bits(turns)) return false;
-    const F64v z = (b - a) / (turns ? dot + dot : one);
+    const F64v z = (b - a) / chosen(turns, F64v(dot + dot), one);
     const F64v size = one / (vmax(z, -z) + vsqrt(fma(z, z, one)));
-    const F64v tangent = z < 0 ? -size : size;
-    const F64v t = turns ? tangent : F64v{};
+    const F64v tangent = chosen(z < 0, F64v(-size), size);
+    const F64v t = chosen(turns, tangent, F64v{});
     const F64v c = one / vsqrt(fma(t, t, one));
     const F64v s = c * t;
     for (int64_t i = 0; i < (m + n) * L; i += L) {

@@ -25,8 +25,8 @@ void pack_zip(const Bf16* x, int64_t k_stride, int w, int pitch, int64_t nk, Bf1
 
 // out[p / 2 * pitch + i] = the pair of elements p and p + 1 of vector i, for even p. Elements from
 // nk on and vectors from w on are 0.
-void pack_panel(const Bf16* x, int64_t i_stride, int64_t k_stride, int w, int pitch, int64_t nk,
-                Bf16Pair* out) {
+[[maybe_unused]] void pack_panel(const Bf16* x, int64_t i_stride, int64_t k_stride, int w,
+                                 int pitch, int64_t nk, Bf16Pair* out) {
   if (i_stride == 1) return pack_zip(x, k_stride, w, pitch, nk, out);
   int64_t done = 0;
   if (k_stride == 1 && i_stride % 2 == 0) {  // a pair of bf16 is one int32

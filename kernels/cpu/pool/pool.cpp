@@ -138,8 +138,8 @@ template <class T, int N> TT_INLINE void halve_by(T* y, const T* a, const T* b, 
     return v;
   };
   auto join = [](V m, V v) TT_INLINE_BODY {
-    const V top = v > m ? v : m;
-    return V(v != v ? v : top);
+    const V top = chosen(v > m, v, m);
+    return chosen(v != v, v, top);
   };
   for (int64_t j = 0;; j = min(j + N, n - N)) {
     const V low = join(get(a + 2 * j), get(b + 2 * j));

@@ -16,6 +16,7 @@
 #include <math.h>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
