@@ -95,7 +95,7 @@ class Bf16Amx : public testing::Test {
   // Runs `compute` with tiles and without; its results are close to `want`: within a rounding to
   // bf16 and `error` of the sum of magnitudes, and use tiles if `tiled`.
   void check(const std::function<std::vector<Values>()>& compute, const std::vector<Sums>& want,
-             double error, bool tiled) {
+             double error, [[maybe_unused]] bool tiled) {
     for (const bool tiles : {false, true}) {
       if (tiles && !usable) continue;
 #if TT_AMX_EMULATOR

@@ -33,7 +33,7 @@ MSVC_WARNINGS = (
     "-Wno-microsoft -Wno-language-extension-token -Wno-unknown-pragmas -Wno-ignored-attributes"
     " -Wno-misleading-indentation"
 ).split()
-# What only other systems or the C++ runtime of GNU have, and what nvcc compiles.
+# What only other systems or the C++ runtime of GNU have.
 NOT_FOR_MSVC = (
     "src/base/os_linux",
     "src/base/os_posix",
@@ -42,7 +42,6 @@ NOT_FOR_MSVC = (
     "src/base/os_file_posix",
     "src/base/cxx_",
     "src/dist/engines/",
-    "kernels/cuda/",
 )
 
 
@@ -124,6 +123,8 @@ def sources(build, is_msvc, only=()):
         if path.suffix != ".cpp" or path.parts[0] not in ("src", "kernels"):
             continue
         if only and str(path) not in only:
+            continue
+        if path.is_relative_to("kernels/cuda"):  # nvcc's, and its emulation
             continue
         if is_msvc and str(path).startswith(NOT_FOR_MSVC):
             continue
