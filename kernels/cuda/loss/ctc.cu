@@ -23,8 +23,13 @@ __device__ __forceinline__ double log_add(double a, double b) {
   return high + math::log(math::exp(a - high) + math::exp(b - high));
 }
 
+// value within [0, high]
+__device__ __forceinline__ int64_t within(int64_t value, int64_t high) {
+  const int64_t from_0 = value > 0 ? value : 0;
+  return from_0 < high ? from_0 : high;
+}
 __device__ __forceinline__ int64_t length_of(const CtcPlan& p, int64_t sample) {
-  return clamp<int64_t>(p.target_lengths[sample], 0, min(p.max_target, p.n_targets));
+  return within(within(p.target_lengths[sample], p.max_target), p.n_targets);
 }
 
 // A sample, as all threads of its block see it.
@@ -37,11 +42,11 @@ struct CtcSample {
   __device__ __forceinline__ CtcSample(const CtcPlan& plan, int64_t sample)
       : p(plan),
         b(sample),
-        time(clamp<int64_t>(plan.input_lengths[sample], 0, plan.time)),
+        time(within(plan.input_lengths[sample], plan.time)),
         states(2 * length_of(plan, sample) + 1),
         most_states(2 * plan.max_target + 1),
         targets(plan.targets +
-                clamp<int64_t>(plan.offsets[sample], 0, plan.n_targets - length_of(plan, sample))),
+                within(plan.offsets[sample], plan.n_targets - length_of(plan, sample))),
         log_alpha(plan.log_alpha + sample * plan.time * most_states) {}
 
   __device__ __forceinline__ int64_t label(int64_t s) const {
