@@ -181,7 +181,9 @@ def kernels(ops):
         ]
         c.append("}\n#endif")
     c.append(
-        "#if TT_HAVE_AVX2\n#define TT_AVX2(name) avx2::name\n#elif TT_HAVE_SVE256\n#define TT_AVX2(name) sve256::name\n#else\n#define TT_AVX2(name) baseline::name\n#endif"
+        "#if TT_HAVE_AVX2\n#define TT_AVX2(name) avx2::name\n"
+        "#elif TT_HAVE_SVE256\n#define TT_AVX2(name) sve256::name\n"
+        "#else\n#define TT_AVX2(name) baseline::name\n#endif"
     )
     c.append(
         "#if TT_HAVE_AVX512\n#define TT_AVX512(name) avx512::name\n#else\n#define TT_AVX512(name) TT_AVX2(name)\n#endif\n"

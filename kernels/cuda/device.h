@@ -34,7 +34,7 @@ constexpr size_t kAskedShared = 92 * 1024;
 
 namespace TT_NS::device {
 
-// Whether a kernel may have so many bytes of dynamic shared memory, after asking for them.
+// Asks for `bytes` of dynamic shared memory for a kernel. Returns whether it may have them.
 inline bool may_share(const void* entry, size_t bytes) {
   if (bytes <= kUsualShared) return true;
   const size_t asked = bytes > kAskedShared ? bytes : kAskedShared;

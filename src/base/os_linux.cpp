@@ -20,14 +20,19 @@ void os_advise_huge(void* p, size_t bytes) noexcept { madvise(p, bytes, MADV_HUG
 uint32_t os_arm_features() noexcept {
 #if defined(__aarch64__)
   // HWCAP_ASIMDDP, HWCAP_SVE, HWCAP2_I8MM and HWCAP2_BF16 of asm/hwcap.h
-  constexpr unsigned long kDots = 1ul << 20, kByteMatrices = 1ul << 13, kBf16Matrices = 1ul << 14;
+  constexpr unsigned long kDots = 1ul << 20;
+  constexpr unsigned long kByteMatrices = 1ul << 13;
+  constexpr unsigned long kBf16Matrices = 1ul << 14;
   constexpr unsigned long kSve = 1ul << 22;
   constexpr int kGetVectorLength = 51;  // PR_SVE_GET_VL
   const unsigned long some = getauxval(AT_HWCAP);
-  const int vector = some & kSve ? prctl(kGetVectorLength) & 0xffff : 0;
   const unsigned long more = getauxval(AT_HWCAP2);
-  return (some & kDots ? kArmByteDots : 0u) | (more & kByteMatrices ? kArmByteMatrices : 0u) |
-         (more & kBf16Matrices ? kArmBf16Matrices : 0u) | (vector == 32 ? kArmSve256 : 0u);
+  uint32_t features = 0;
+  if (some & kDots) features |= kArmByteDots;
+  if (more & kByteMatrices) features |= kArmByteMatrices;
+  if (more & kBf16Matrices) features |= kArmBf16Matrices;
+  if (some & kSve && (prctl(kGetVectorLength) & 0xffff) == 32) features |= kArmSve256;
+  return features;
 #else
   return 0;
 #endif

@@ -173,8 +173,10 @@ constinit int32_t bf16_ways = -1;
 // AVX512_BF16's fma of pairs is as fast as one of f32 on some processors and takes four times as
 // long on others; two would make it useless. So it is measured, once.
 int32_t find_bf16_ways() {
-  const bool groups = has_bf16_products() && avx512::matmul_bf16_groups_pay();
-  return (groups ? kGroupsPay : 0) | (has_amx_products() ? kTilesPay : 0);
+  int32_t ways = 0;
+  if (has_bf16_products() && avx512::matmul_bf16_groups_pay()) ways |= kGroupsPay;
+  if (has_amx_products()) ways |= kTilesPay;
+  return ways;
 }
 
 Bf16Products bf16_products(const MatmulPlan& p, int32_t factors, Isa isa) {

@@ -345,7 +345,7 @@ inline bool conv_interleaves(const ConvShape& s, ConvMode mode) {
   // A wide border costs more than it saves.
   return b.full[0] <= 2 * b.x[0] + 64 && b.full[1] <= 2 * b.x[1] + 64;
 }
-// The last window of a tile may read so many elements past the end.
+// The number of elements past the end that the last window of a tile may read.
 constexpr int64_t kConvOverread = 4 * kConvLanes;
 inline int64_t conv_interleaved_items(int64_t n, int64_t channels, const int64_t* full) {
   return round_up(n, kConvLanes) * full[0] * full[1] * channels + kConvOverread;

@@ -1,14 +1,8 @@
 // Convolution and attention of bf16 by the tiles of AMX, of the processor or emulated, against sums
 // in double precision, and beside the kernels without tiles.
-#include "tt.h"
-
-#include "base/amx.h"
-#include "base/cpuid.h"
 #include "core/half.h"
 
-#include "amx_emulator.h"
-
-#include <gtest/gtest.h>
+#include "amx_fixture.h"
 
 #include <cmath>
 #include <cstring>
@@ -34,26 +28,8 @@ struct Sum {
 };
 using Sums = std::vector<Sum>;
 
-class Bf16Amx : public testing::Test {
+class Bf16Amx : public AmxTest {
  protected:
-  void SetUp() override {
-    ASSERT_EQ(tt_ctx_new(nullptr, &c), TT_OK);
-    ASSERT_EQ(tt_scope_push(c), TT_OK);
-    of_processor = has_amx_products();
-    usable = of_processor;
-#if TT_AMX_EMULATOR
-    if (best_isa() == kIsaAvx512 && !of_processor) {
-      amx_emulator::install();
-      usable = true;
-    }
-#endif
-  }
-  void TearDown() override {
-    assume_amx_products(of_processor);
-    EXPECT_EQ(tt_scope_pop(c, nullptr, 0), TT_OK);
-    tt_ctx_release(c);
-  }
-
   Values random(const Sizes& sizes) {
     int64_t n = 1;
     for (int64_t s : sizes) n *= s;
@@ -135,8 +111,6 @@ class Bf16Amx : public testing::Test {
   };
   void check_attention(const AttentionCase& t, bool tiled);
 
-  tt_ctx* c = nullptr;
-  bool of_processor = false, usable = false;
   std::mt19937 rng{7};
 };
 

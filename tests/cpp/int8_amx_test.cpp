@@ -1,12 +1,5 @@
 // Products of bytes by what this processor has, or by emulated tiles of AMX, against sums of ints.
-#include "tt.h"
-
-#include "base/amx.h"
-#include "base/cpuid.h"
-
-#include "amx_emulator.h"
-
-#include <gtest/gtest.h>
+#include "amx_fixture.h"
 
 #include <random>
 #include <vector>
@@ -14,26 +7,8 @@
 namespace TT_NS {
 namespace {
 
-class Int8Amx : public testing::Test {
+class Int8Amx : public AmxTest {
  protected:
-  void SetUp() override {
-    ASSERT_EQ(tt_ctx_new(nullptr, &c), TT_OK);
-    ASSERT_EQ(tt_scope_push(c), TT_OK);
-    of_processor = has_amx_products();
-    usable = of_processor;
-#if TT_AMX_EMULATOR
-    if (best_isa() == kIsaAvx512 && !of_processor) {
-      amx_emulator::install();
-      usable = true;
-    }
-#endif
-  }
-  void TearDown() override {
-    assume_amx_products(of_processor);
-    EXPECT_EQ(tt_scope_pop(c, nullptr, 0), TT_OK);
-    tt_ctx_release(c);
-  }
-
   tt_tensor* matrix(const std::vector<uint8_t>& bytes, tt_dtype dtype, int64_t rows, int64_t cols) {
     tt_tensor* t = nullptr;
     const int64_t shape[2] = {rows, cols};
@@ -72,8 +47,6 @@ class Int8Amx : public testing::Test {
       }
   }
 
-  tt_ctx* c = nullptr;
-  bool of_processor = false, usable = false;
   std::mt19937 rng{5};
 };
 

@@ -9,12 +9,10 @@ from contextlib import contextmanager
 from threading import local
 
 from . import _ops as ops
-from ._handles import grad as grad_of_one
 from ._layout import SparseGrads
 from ._types import int64
 from .autograd import no_grad
 from .autograd.function import Function
-from .errors import AutogradError
 from .optim.optimizer import refuse_sparse_grads
 from .sparse import SparseTensor
 
@@ -26,36 +24,67 @@ if TYPE_CHECKING:
     from .optim.native import NativeOptimizer
 
 
+class Running(local):
+    """What this thread's innermost backward does with the sparse gradients of leaves.
+
+    accumulates: adds them to .grad. Else they are made dense for the graph, as autograd.grad and
+    the transforms of tt.func want them. only: the tt_tensors of the leaves that receive gradients;
+    None: all.
+    """
+
+    accumulates = False
+    only: set[int | None] | None = None
+
+
+running = Running()
+
+
+@contextmanager
+def backward_that(
+    accumulates: bool, inputs: Iterable[Tensor] | None = None
+) -> Generator[None, None, None]:
+    """Sets what the thread's backward within the block does."""
+    before = running.accumulates, running.only
+    running.accumulates = accumulates
+    running.only = None if inputs is None else {getattr(t, "_address", None) for t in inputs}
+    try:
+        yield
+    finally:
+        running.accumulates, running.only = before
+
+
 class Embedding(Function):
-    """Looks up the rows of a leaf. The gradient of the leaf is sparse."""
+    """Looks up the rows of a leaf. Its gradient is sparse if backward() adds it to .grad."""
 
     @staticmethod
-    def forward(
-        ctx: Any, recorded: Tensor, input: Tensor, weight: Tensor, padding_idx: int | None
-    ) -> Tensor:
-        """recorded: an empty tensor that requires a gradient. It stands in the graph for weight."""
+    def forward(ctx: Any, input: Tensor, weight: Tensor, padding_idx: int | None) -> Tensor:
         rows = ops.embedding(input, weight.detach(), padding_idx)
         ctx.weight, ctx.padding_idx = weight, padding_idx
         ctx.save_for_backward(input)
         return rows
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor | None, None]:
         weight = ctx.weight
         indices = ctx.saved_tensors[0].reshape(-1).to(int64)
         values = grad.reshape(indices.shape[0], weight.shape[1])
         if ctx.padding_idx is not None:
             kept = indices != ctx.padding_idx % weight.shape[0]
             indices, values = indices[kept], values[kept]
-        accumulate(weight, SparseTensor(indices.unsqueeze(0), values, weight.shape))
-        return None, None, None, None
+        of_weight = SparseTensor(indices.unsqueeze(0), values, weight.shape)
+        only = running.only
+        if not running.accumulates or only is not None and weight._address not in only:
+            return None, of_weight.to_dense(), None
+        with no_grad():
+            before = weight.grad
+            weight.grad = of_weight if before is None else of_weight + before
+        return None, None, None
 
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None) -> Tensor:
     """Returns the rows of weight, a leaf, at input."""
-    recorded = ops.empty(0, requires_grad=True)
     SparseGrads.seen = True
-    return Embedding.apply(recorded, input, weight, padding_idx)
+    return Embedding.apply(input, weight, padding_idx)
 
 
 def table_of_rows(
@@ -72,61 +101,6 @@ def table_of_rows(
     order = ops.where(indices == padding, n, order)
     rows = embedding(ops.cat([indices, padding]), weight, padding_idx)
     return rows, order.reshape(input.shape), n
-
-
-class Collector(local):
-    """found: None while a backward of this thread adds gradients to .grad; while autograd.grad
-    runs, the sparse gradients by the id of their leaf."""
-
-    found: dict[int, SparseTensor] | None = None
-
-
-collector = Collector()
-
-
-def accumulate(leaf: Any, grad: SparseTensor) -> None:
-    """Adds a gradient to leaf.grad, which stays dense if it is, or to what autograd.grad finds."""
-    found = collector.found
-    with no_grad():
-        if found is not None:
-            found[id(leaf)] = found[id(leaf)] + grad if id(leaf) in found else grad
-        else:
-            before = leaf.grad
-            leaf.grad = grad if before is None else grad + before
-
-
-def grad(
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any,
-    retain_graph: bool | None,
-    create_graph: bool | None,
-    allow_unused: bool,
-    materialize_grads: bool,
-) -> tuple[Any, ...]:
-    """autograd.grad where sparse gradients may be among the results."""
-    before, collector.found = collector.found, {}
-    try:
-        dense = grad_of_one(
-            outputs, inputs, grad_outputs, retain_graph, create_graph, True, True, False
-        )
-        found = collector.found
-    finally:
-        collector.found = before
-    leaves = inputs if isinstance(inputs, (list, tuple)) else [inputs]
-    results: list[Any] = []
-    for i, (leaf, g) in enumerate(zip(leaves, dense)):
-        if id(leaf) in found:
-            g = found[id(leaf)] if g is None else found[id(leaf)] + g
-        if g is None and materialize_grads:
-            g = ops.zeros_like(leaf)
-        if g is None and not allow_unused:
-            raise AutogradError(
-                f"grad: input {i} of shape {list(leaf.shape)} was not used in the outputs: set "
-                "allow_unused to get None"
-            )
-        results.append(g)
-    return tuple(results)
 
 
 def params_with_sparse_grads(params: Iterable[Any]) -> list[Any]:

@@ -282,7 +282,7 @@ class Tensor(Arithmetic, TensorLayout):
         inputs: the tensors that receive gradients; None: all leaves.
         Raises AutogradError if self requires no gradient or the graph has been released.
         """
-        if inputs is None:
+        if inputs is None and not SparseGrads.seen:
             from ._handles import backward
 
             backward(self, gradient, retain_graph, create_graph)

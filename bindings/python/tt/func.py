@@ -50,9 +50,10 @@ RANDOMNESS = {"error": 0, "same": 1, "different": 2}
 
 
 class Depth(threading.local):
-    """The number of nested vmaps on this thread."""
+    """The numbers of nested vmaps, and of functions that transforms call, on this thread."""
 
     vmap = 0
+    functions = 0
 
 
 depth = Depth()
@@ -77,7 +78,11 @@ class Flat:
 
     def __call__(self, tensors: tuple[Tensor, ...]) -> list[Tensor]:
         args, kwargs = with_tensors(self.arguments, tensors)
-        result = self.func(*args, **kwargs)
+        depth.functions += 1
+        try:
+            result = self.func(*args, **kwargs)
+        finally:
+            depth.functions -= 1
         if self.has_aux:
             if not (isinstance(result, tuple) and len(result) == 2):
                 raise RuntimeError("with has_aux the function must return a tuple (result, aux)")

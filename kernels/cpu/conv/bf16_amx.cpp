@@ -292,15 +292,7 @@ struct WeightTileUnit {
   // Adds the n pixels from m on: taps [t0, t1), columns [j0, j1), at most kConvTilesCols.
   void add_pixels(int64_t m, int64_t n, int64_t t0, int64_t t1, int64_t j0, int64_t j1,
                   bool first) {
-    ConvWalk walk;
-    if (n) walk.start(p.s.y, m);
-    const int64_t* stride = p.s.stride;
-    source.clear(stride[2]);
-    for (int64_t i = 0, k; i < n; i += k, walk.advance(k)) {
-      k = walk.row(n - i);
-      source.add_line(i, k, walk.image, walk.at[0] * stride[0], walk.at[1] * stride[1],
-                      walk.at[2] * stride[2]);
-    }
+    source.set_pixels(p.s, m, n);
     pack_y(m, n, j0, j1);
     for (int64_t t = t0; t < t1; t++) {
       const ConvTap tap(t, p.gather.taps);

@@ -95,6 +95,17 @@ template <class T, int kN> struct ConvSource {
     const int64_t offset = ((image * g.size[0] + c0) * g.size[1] + c1) * g.row + c2 * g.pixel;
     line[lines++] = {.row = row, .n = n, .c0 = c0, .c1 = c1, .c2 = c2, .offset = offset};
   }
+  // The lines of n result pixels, from m on.
+  TT_INLINE void set_pixels(const ConvShape& s, int64_t m, int64_t n) {
+    ConvWalk walk;
+    if (n) walk.start(s.y, m);
+    clear(s.stride[2]);
+    for (int64_t i = 0, k; i < n; i += k, walk.advance(k)) {
+      k = walk.row(n - i);
+      add_line(i, k, walk.image, walk.at[0] * s.stride[0], walk.at[1] * s.stride[1],
+               walk.at[2] * s.stride[2]);
+    }
+  }
   // Writes the addresses of all rows for a tap that adds shift[d] to their coordinates, and of
   // zeros up to row `end`; returns how many rows are no padding. out has room for kConvSlack more.
   TT_NOINLINE int64_t addresses(int64_t end, const int64_t* shift, const T** out) const {

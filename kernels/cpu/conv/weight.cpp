@@ -149,15 +149,7 @@ template <class T> struct WeightUnit {
   // Adds the n pixels from m on: taps [t0, t1), columns [j0, j1).
   void add_pixels(int64_t m, int64_t n, int64_t t0, int64_t t1, int64_t j0, int64_t j1,
                   bool first) {
-    ConvWalk walk;
-    if (n) walk.start(p.s.y, m);
-    const int64_t* stride = p.s.stride;
-    source.clear(stride[2]);
-    for (int64_t i = 0, k; i < n; i += k, walk.advance(k)) {
-      k = walk.row(n - i);
-      source.add_line(i, k, walk.image, walk.at[0] * stride[0], walk.at[1] * stride[1],
-                      walk.at[2] * stride[2]);
-    }
+    source.set_pixels(p.s, m, n);
     fill_addresses(all_y[0], y + m * y_row, y_row, n);
     fill_addresses<const T>(all_y[1], edge, kConvNr<T>, n);
     const int64_t last = j0 + (j1 - j0 - 1) / kConvNr<T> * kConvNr<T>;  // the last panel
@@ -290,15 +282,7 @@ template <class T> struct DepthwiseUnit {
     bool first = true;
     while (m < to || first) {  // without pixels the sums are 0
       const int64_t n = min(to - m, kConvChunk);
-      ConvWalk walk;
-      if (n) walk.start(p.s.y, m);
-      const int64_t* stride = p.s.stride;
-      source.clear(stride[2]);
-      for (int64_t i = 0, k; i < n; i += k, walk.advance(k)) {
-        k = walk.row(n - i);
-        source.add_line(i, k, walk.image, walk.at[0] * stride[0], walk.at[1] * stride[1],
-                        walk.at[2] * stride[2]);
-      }
+      source.set_pixels(p.s, m, n);
       for (int64_t t = 0; t < p.s.taps(); t++) {
         const ConvTap tap(t, p.s.k);
         int64_t shift[kConvDims];

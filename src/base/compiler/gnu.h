@@ -246,15 +246,7 @@ TT_INLINE ComplexDouble from_builtin(BuiltinComplex c) { return {__real__ c, __i
   TT_INLINE ComplexDouble name(ComplexDouble z) {          \
     return from_builtin(__builtin_c##name(to_builtin(z))); \
   }
-TT_LIBM_COMPLEX(exp)
-TT_LIBM_COMPLEX(log)
-TT_LIBM_COMPLEX(tanh)
-TT_LIBM_COMPLEX(sqrt)
-TT_LIBM_COMPLEX(sin)
-TT_LIBM_COMPLEX(cos)
-TT_LIBM_COMPLEX(asin)
-TT_LIBM_COMPLEX(acos)
-TT_LIBM_COMPLEX(atan)
+#include "base/compiler/libm_complex.inc"
 #undef TT_LIBM_COMPLEX
 TT_INLINE ComplexDouble pow(ComplexDouble a, ComplexDouble b) {
   return from_builtin(__builtin_cpow(to_builtin(a), to_builtin(b)));

@@ -126,15 +126,7 @@ struct ComplexDouble {
     const auto w = std::name(std::complex<double>(z.re, z.im)); \
     return {w.real(), w.imag()};                                \
   }
-TT_LIBM_COMPLEX(exp)
-TT_LIBM_COMPLEX(log)
-TT_LIBM_COMPLEX(tanh)
-TT_LIBM_COMPLEX(sqrt)
-TT_LIBM_COMPLEX(sin)
-TT_LIBM_COMPLEX(cos)
-TT_LIBM_COMPLEX(asin)
-TT_LIBM_COMPLEX(acos)
-TT_LIBM_COMPLEX(atan)
+#include "base/compiler/libm_complex.inc"
 #undef TT_LIBM_COMPLEX
 TT_INLINE ComplexDouble pow(ComplexDouble a, ComplexDouble b) {
   const auto w = std::pow(std::complex<double>(a.re, a.im), std::complex<double>(b.re, b.im));

@@ -321,20 +321,56 @@ def test_sparse_tables_refuse_what_has_no_sparse_gradient():
         F.embedding(x + 1, weight, sparse=True)
 
 
-def test_grad_returns_sparse_gradients():
+def test_what_is_not_backward_gets_dense_gradients():
     x, weight, other = tt.tensor(INDICES), table(), tt.ones(2, requires_grad=True)
-    rows = F.embedding(x, weight, sparse=True) * other
-    grad, of_other = tt.autograd.grad((rows**2).sum(), (weight, other), retain_graph=True)
-    dense_rows = F.embedding(x, weight) * other
-    dense, dense_of_other = tt.autograd.grad((dense_rows**2).sum(), (weight, other))
-    assert grad.is_sparse and tt.equal(grad.to_dense(), dense)
-    assert tt.equal(of_other, dense_of_other)
-    both = tt.autograd.grad(rows.sum() + weight.sum(), weight)[0]
-    assert isinstance(both, tt.Tensor) and both[3].tolist() == [1, 1]
+    grads = []
+    for sparse_grad in (True, False):
+
+        def loss(w, sparse_grad=sparse_grad):
+            return (F.embedding(x, w, sparse=sparse_grad) ** 3 * other).sum()
+
+        grad, of_other = tt.autograd.grad(loss(weight), (weight, other), create_graph=True)
+        (of_square,) = tt.autograd.grad((grad**2).sum(), weight)
+        (batched,) = tt.autograd.grad(
+            F.embedding(x, weight, sparse=sparse_grad).sum((0, 1)),
+            weight,
+            tt.eye(2),
+            is_grads_batched=True,
+        )
+        plain = weight.detach()
+        grads.append(
+            (grad, of_other, of_square, batched)
+            + (tt.func.grad(loss)(plain), tt.func.jvp(loss, (plain,), (plain,))[1])
+            + (tt.func.vmap(lambda i, w=plain: F.embedding(i, w, sparse=True))(x),)
+            + (tt.autograd.functional.hessian(loss, plain),)
+        )
+    for a, b in zip(*grads):
+        tt.testing.assert_close(a, b)
     assert weight.grad is None
-    unused = tt.ones(2, requires_grad=True)
-    loss = F.embedding(x, weight, sparse=True).sum()
-    assert tt.autograd.grad(loss, unused, allow_unused=True, retain_graph=True) == (None,)
-    with pytest.raises(RuntimeError, match="not used"):
-        tt.autograd.grad(loss, unused)
-    assert weight.grad is None
+
+
+def test_transforms_and_inputs_within_a_sparse_backward():
+    x, weight, other = tt.tensor(INDICES), table(), tt.ones(2, requires_grad=True)
+
+    class Inner(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx, t):
+            return t.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            def inner(w):
+                return F.embedding(x, w, sparse=True).sum()
+
+            assert tt.func.grad(inner)(table().detach())[1].tolist() == [2, 2]
+            with tt.enable_grad():
+                assert tt.autograd.grad(inner(weight), weight)[0][2].tolist() == [2, 2]
+            return grad
+
+    Inner.apply((F.embedding(x, weight, sparse=True) * other).sum()).backward()
+    assert weight.grad.to_dense()[:, 0].tolist() == [1, 2, 2, 0, 0, 1]
+    weight.grad = other.grad = None
+    (F.embedding(x, weight, sparse=True) * other).sum().backward(inputs=[other])
+    assert weight.grad is None and other.grad is not None
+    (F.embedding(x, weight, sparse=True) * other).sum().backward(inputs=[weight])
+    assert weight.grad.is_sparse

@@ -83,7 +83,14 @@ def backward(
         for t in receivers:
             if isinstance(t, TensorFacts) and not t.is_leaf:
                 t.retain_grad()
-    backward_all(tensors_of(tensors), grad_tensors, retain_graph, create_graph, receivers)
+    given = tensors_of(tensors), grad_tensors, retain_graph, create_graph, receivers
+    if not SparseGrads.seen:
+        backward_all(*given)
+        return
+    from .. import _sparse_grad
+
+    with _sparse_grad.backward_that(accumulates=True, inputs=receivers):
+        backward_all(*given)
 
 
 def grad(
@@ -107,33 +114,15 @@ def grad(
     """
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: allow_unused is False: with materialize_grads it must be True")
-    of, by = tensors_of(outputs), tensors_of(inputs)
-    if SparseGrads.seen and not is_grads_batched:
-        from .. import _sparse_grad
+    compute: Any = batched_grad if is_grads_batched else grad_of_one
+    given = tensors_of(outputs), tensors_of(inputs), grad_outputs, retain_graph, create_graph
+    options = {"allow_unused": allow_unused, "materialize_grads": materialize_grads}
+    if not SparseGrads.seen:
+        return compute(*given, **options)
+    from .. import _sparse_grad
 
-        return _sparse_grad.grad(
-            of, by, grad_outputs, retain_graph, create_graph, bool(allow_unused), materialize_grads
-        )
-    if not is_grads_batched:
-        return grad_of_one(
-            of,
-            by,
-            grad_outputs,
-            retain_graph,
-            create_graph,
-            only_inputs,
-            allow_unused,
-            materialize_grads,
-        )
-    return batched_grad(
-        of,
-        by,
-        grad_outputs,
-        retain_graph,
-        create_graph,
-        allow_unused=allow_unused,
-        materialize_grads=materialize_grads,
-    )
+    with _sparse_grad.backward_that(accumulates=False):
+        return compute(*given, **options)
 
 
 def batched_grad(

@@ -422,8 +422,8 @@ class ReshapeTransform(Transform):
         self.in_shape, self.out_shape = tuple(in_shape), tuple(out_shape)
         if prod(self.in_shape) != prod(self.out_shape):
             raise ValueError(
-                f"ReshapeTransform: in_shape is {in_shape}, out_shape is {out_shape}: must have the "
-                "same number of elements"
+                f"ReshapeTransform: in_shape is {in_shape}, out_shape is {out_shape}: must have "
+                "the same number of elements"
             )
         self.event_dim_in, self.event_dim_out = len(self.in_shape), len(self.out_shape)
 

@@ -457,7 +457,8 @@ def with_ties(
         key = id(owner.__dict__[group][own_name])
         if replaced.setdefault(key, t) is not t:
             raise ValueError(
-                f"functional_call: {name} and another given name are one tensor, but have two values"
+                f"functional_call: {name} and another given name are one tensor, but have two "
+                "values"
             )
     tensors = dict(given)
     for name, (owner, group, own_name) in places.items():

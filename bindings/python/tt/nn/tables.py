@@ -18,8 +18,13 @@ def _renormalize(input: Tensor, weight: Tensor, max_norm: float | None, norm_typ
 
 
 def _has_sparse_grad(name: str, weight: Tensor, scale_grad_by_freq: bool) -> bool:
-    """Returns whether weight is a leaf that receives a gradient. That of other tensors is dense."""
+    """Returns whether weight is a leaf that receives a gradient. That of other tensors is dense,
+    and that of leaves which a transform of tt.func has made."""
     if not (weight.requires_grad and weight.is_leaf and is_grad_enabled()):
+        return False
+    from ..func import depth
+
+    if depth.functions:
         return False
     if scale_grad_by_freq:
         raise InvalidArgumentError(
@@ -45,8 +50,8 @@ def embedding(
     max_norm: rows at input with a larger norm are first scaled to it, in place in weight
     norm_type: order of that norm
     scale_grad_by_freq: divides the gradient of a row by the number of its indices
-    sparse: the gradient of weight, a leaf, becomes a SparseTensor of the rows at input, which the
-        optimizers SparseAdam, SGD and Adagrad take
+    sparse: backward() adds a SparseTensor of the rows at input to the .grad of weight, a leaf; the
+        optimizers SparseAdam, SGD and Adagrad take it. autograd.grad returns dense gradients
     """
     _renormalize(input, weight, max_norm, norm_type)
     if sparse and _has_sparse_grad("embedding", weight, scale_grad_by_freq):
