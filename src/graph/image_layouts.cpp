@@ -180,13 +180,16 @@ void ImageLayouts::choose(SharedLayouts& shared) {
   for (const int32_t v : g_.inputs) fixed_[g_.values[v].storage] = true;
   for (const int32_t v : g_.outputs) fixed_[g_.values[v].storage] = true;
   for (int64_t s = 0; s < fixed_.size(); s++) chosen_.push_back(used_[s] && !fixed_[s]);
-  for (bool changed = true; changed;) {
+  bool changed = true;
+  const auto apply = [&](const Bound& b) {
+    if (!chosen_[b.storage] || chosen_[b.with]) return;
+    chosen_[b.storage] = false;
+    changed = true;
+  };
+  while (changed) {  // from both ends: a chain of any length needs two rounds
     changed = false;
-    for (const Bound& b : bounds_) {
-      if (!chosen_[b.storage] || chosen_[b.with]) continue;
-      chosen_[b.storage] = false;
-      changed = true;
-    }
+    for (const Bound& b : bounds_) apply(b);
+    for (int64_t i = bounds_.size(); i-- > 0;) apply(bounds_[i]);
   }
   for (const Adapted& a : adapted_) {
     if (a.use != Use::kInterleave || !chosen_[a.x] || a.src < 0 || a.dst < 0) continue;

@@ -30,12 +30,14 @@ class Epilogues {
   bool conflict(const IrNode& first, const IrNode& second) const;
   bool may_move(int32_t from, int32_t to) const;
   void move(int32_t from, int32_t to);
+  void renumber();
   int32_t gather(int32_t product);
   int32_t storage_of(int32_t value) const { return g_.values[value].storage; }
 
   Graph& g_;
-  SmallVec<int32_t, 8> chain_;  // storages: of the product and of what follows it
-  int64_t numel_ = 0;           // of their values
+  SmallVec<int32_t, 8> chain_;   // storages: of the product and of what follows it
+  int64_t numel_ = 0;            // of their values
+  SmallVec<int32_t, 1> before_;  // the former number of each node
 };
 
 bool is_pure_view(const Graph& g, const IrNode& n) {
@@ -94,13 +96,25 @@ bool Epilogues::may_move(int32_t from, int32_t to) const {
 void Epilogues::move(int32_t from, int32_t to) {
   if (from == to) return;
   IrNode* const nodes = g_.nodes.data();
+  int32_t* const before = before_.data();
   std::rotate(nodes + to, nodes + from, nodes + from + 1);
-  for (IrValue& v : g_.values) {
-    if (v.node == from) v.node = to;
-    else if (v.node >= to && v.node < from) v.node++;
+  std::rotate(before + to, before + from, before + from + 1);
+}
+
+// Gives values and draws the new numbers of their nodes.
+void Epilogues::renumber() {
+  SmallVec<int32_t, 1> now;
+  now.resize(before_.size(), 0);
+  for (int32_t i = 0; i < before_.size(); i++) now[before_[i]] = i;
+  for (IrValue& v : g_.values)
+    if (v.node >= 0) v.node = now[v.node];
+  // A draw stays behind every node that was before it.
+  int32_t i = 0;
+  int32_t behind = 0;
+  for (IrDraw& d : g_.draws) {
+    for (; i < d.node; i++) behind = max(behind, now[i] + 1);
+    d.node = behind;
   }
-  for (IrDraw& d : g_.draws)
-    if (d.node >= to && d.node <= from) d.node++;
 }
 
 // Returns the last node of the chain.
@@ -120,8 +134,10 @@ int32_t Epilogues::gather(int32_t product) {
 }
 
 void Epilogues::run() {
+  for (int32_t i = 0; i < g_.nodes.size(); i++) before_.push_back(i);
   for (int32_t i = 0; i < g_.nodes.size(); i++)
     if (makes_rows(g_.nodes[i])) i = gather(i);
+  renumber();
 }
 
 }  // namespace
