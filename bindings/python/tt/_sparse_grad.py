@@ -13,7 +13,7 @@ from ._layout import SparseGrads
 from ._types import int64
 from .autograd import no_grad
 from .autograd.function import Function
-from .optim.optimizer import refuse_sparse_grads
+from .optim.optimizer import params_with_sparse_grads, refuse_sparse_grads
 from .sparse import SparseTensor
 
 TYPE_CHECKING = False
@@ -101,10 +101,6 @@ def table_of_rows(
     order = ops.where(indices == padding, n, order)
     rows = embedding(ops.cat([indices, padding]), weight, padding_idx)
     return rows, order.reshape(input.shape), n
-
-
-def params_with_sparse_grads(params: Iterable[Any]) -> list[Any]:
-    return [p for p in params if p._sparse_grad is not None and p.grad is p._sparse_grad]
 
 
 def zero(params: Iterable[Tensor], set_to_none: bool) -> None:

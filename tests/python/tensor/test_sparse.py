@@ -283,6 +283,10 @@ def test_adagrad_takes_sparse_gradients_and_others_refuse_them():
     for make in (optim.Adam, optim.AdamW, optim.RMSprop, optim.Adafactor):
         with pytest.raises(RuntimeError, match=f"{make.__name__} does not support sparse"):
             make(weights[:1]).step()
+    tied = table()  # looked up and used whole: the sum of both gradients is dense
+    (F.embedding(tt.tensor(INDICES), tied, sparse=True).sum() + tied.sum()).backward()
+    optim.Adam([tied]).step()
+    assert isinstance(tied.grad, tt.Tensor) and tied.grad[:, 0].tolist() == [2, 3, 3, 1, 1, 2]
 
 
 def test_sparse_gradients_are_clipped_and_unscaled():

@@ -19,8 +19,13 @@ if TYPE_CHECKING:
     ]  # of a constructor
 
 
+def params_with_sparse_grads(params: Iterable[Any]) -> list[Any]:
+    """Returns those whose gradient is sparse, not a sum with a dense one."""
+    return [p for p in params if p._sparse_grad is not None and p.grad is p._sparse_grad]
+
+
 def refuse_sparse_grads(optimizer: str, params: Iterable[Tensor]) -> None:
-    if any(p._sparse_grad is not None for p in params):
+    if params_with_sparse_grads(params):
         raise RuntimeError(
             f"{optimizer} does not support sparse gradients, please consider SparseAdam instead"
         )
