@@ -40,13 +40,9 @@ UNARY = {"-": "__neg__", "~": "__invert__"}
 COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
 
 
-def wrapped(cls):
+def wrapped():
     """Returns h as a tensor; _tensor.wrap, whose call takes a twentieth of a small operator."""
-    return [
-        f"            t = new({cls})",
-        "            t._as_parameter_ = h",
-        "            return t",
-    ]
+    return ["            t = new(kind)", "            t._as_parameter_ = h", "            return t"]
 
 
 def direct(op, name, ops):
@@ -54,23 +50,23 @@ def direct(op, name, ops):
     opts = "None, " if op.options and not op.no_opts else ""
     out = [
         head(name, op),
-        "    if type(self) is _tensor.Tensor:",
-        "        kind = type(other)",
-        "        if kind is _tensor.Tensor:",
+        "    kind = type(self)",
+        "    if kind is _tensor.Tensor:",
+        "        if type(other) is kind:",
         "            h = TensorHandle()",
         f"            if {c_name(op, '', '')}(local.ctx, self._as_parameter_, "
         f"other._as_parameter_, {opts}byref(h)):",
         "                fail()",
-        *wrapped("kind"),
+        *wrapped(),
     ]
     if with_float(op, ops):
         out += [
-            "        if kind is float:",
+            "        if type(other) is float:",
             "            h = TensorHandle()",
             f"            if {c_name(op, '_f64', '')}(local.ctx, self._as_parameter_, "
             f"c_double(other), {opts}byref(h)):",
             "                fail()",
-            *wrapped("_tensor.Tensor"),
+            *wrapped(),
         ]
     return out + rest(op.host, "self, other")
 

@@ -57,20 +57,20 @@ class Arithmetic(TensorMethods):
     """A base of Tensor: Python's operators."""
 
     def __add__(self, other: Tensor | _complex) -> Tensor:
-        if type(self) is _tensor.Tensor:
-            kind = type(other)
-            if kind is _tensor.Tensor:
+        kind = type(self)
+        if kind is _tensor.Tensor:
+            if type(other) is kind:
                 h = TensorHandle()
                 if tt_add(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
                 t = new(kind)
                 t._as_parameter_ = h
                 return t
-            if kind is float:
+            if type(other) is float:
                 h = TensorHandle()
                 if tt_add_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                t = new(_tensor.Tensor)
+                t = new(kind)
                 t._as_parameter_ = h
                 return t
         return _tensor.operate(_ops.add, self, other)
@@ -81,20 +81,20 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.add_, self, other)
 
     def __sub__(self, other: Tensor | _complex) -> Tensor:
-        if type(self) is _tensor.Tensor:
-            kind = type(other)
-            if kind is _tensor.Tensor:
+        kind = type(self)
+        if kind is _tensor.Tensor:
+            if type(other) is kind:
                 h = TensorHandle()
                 if tt_sub(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
                 t = new(kind)
                 t._as_parameter_ = h
                 return t
-            if kind is float:
+            if type(other) is float:
                 h = TensorHandle()
                 if tt_sub_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                t = new(_tensor.Tensor)
+                t = new(kind)
                 t._as_parameter_ = h
                 return t
         return _tensor.operate(_ops.sub, self, other)
@@ -106,20 +106,20 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.sub_, self, other)
 
     def __mul__(self, other: Tensor | _complex) -> Tensor:
-        if type(self) is _tensor.Tensor:
-            kind = type(other)
-            if kind is _tensor.Tensor:
+        kind = type(self)
+        if kind is _tensor.Tensor:
+            if type(other) is kind:
                 h = TensorHandle()
                 if tt_mul(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
                 t = new(kind)
                 t._as_parameter_ = h
                 return t
-            if kind is float:
+            if type(other) is float:
                 h = TensorHandle()
                 if tt_mul_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                t = new(_tensor.Tensor)
+                t = new(kind)
                 t._as_parameter_ = h
                 return t
         return _tensor.operate(_ops.mul, self, other)
@@ -130,20 +130,20 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.mul_, self, other)
 
     def __truediv__(self, other: Tensor | _complex) -> Tensor:
-        if type(self) is _tensor.Tensor:
-            kind = type(other)
-            if kind is _tensor.Tensor:
+        kind = type(self)
+        if kind is _tensor.Tensor:
+            if type(other) is kind:
                 h = TensorHandle()
                 if tt_div(local.ctx, self._as_parameter_, other._as_parameter_, None, byref(h)):
                     fail()
                 t = new(kind)
                 t._as_parameter_ = h
                 return t
-            if kind is float:
+            if type(other) is float:
                 h = TensorHandle()
                 if tt_div_f64(local.ctx, self._as_parameter_, c_double(other), None, byref(h)):
                     fail()
-                t = new(_tensor.Tensor)
+                t = new(kind)
                 t._as_parameter_ = h
                 return t
         return _tensor.operate(_ops.div, self, other)
@@ -173,20 +173,20 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.div_, self, other)
 
     def __mod__(self, other: Tensor | _complex) -> Tensor:
-        if type(self) is _tensor.Tensor:
-            kind = type(other)
-            if kind is _tensor.Tensor:
+        kind = type(self)
+        if kind is _tensor.Tensor:
+            if type(other) is kind:
                 h = TensorHandle()
                 if tt_remainder(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
                 t = new(kind)
                 t._as_parameter_ = h
                 return t
-            if kind is float:
+            if type(other) is float:
                 h = TensorHandle()
                 if tt_remainder_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                t = new(_tensor.Tensor)
+                t = new(kind)
                 t._as_parameter_ = h
                 return t
         return _tensor.operate(_ops.remainder, self, other)
@@ -201,20 +201,20 @@ class Arithmetic(TensorMethods):
         return _ops.neg(self)
 
     def __pow__(self, other: Tensor | _complex) -> Tensor:
-        if type(self) is _tensor.Tensor:
-            kind = type(other)
-            if kind is _tensor.Tensor:
+        kind = type(self)
+        if kind is _tensor.Tensor:
+            if type(other) is kind:
                 h = TensorHandle()
                 if tt_pow(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
                 t = new(kind)
                 t._as_parameter_ = h
                 return t
-            if kind is float:
+            if type(other) is float:
                 h = TensorHandle()
                 if tt_pow_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                t = new(_tensor.Tensor)
+                t = new(kind)
                 t._as_parameter_ = h
                 return t
         return _tensor.operate(_ops.pow, self, other)
@@ -226,20 +226,20 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.pow_, self, other)
 
     def __and__(self, other: Tensor | _complex) -> Tensor:
-        if type(self) is _tensor.Tensor:
-            kind = type(other)
-            if kind is _tensor.Tensor:
+        kind = type(self)
+        if kind is _tensor.Tensor:
+            if type(other) is kind:
                 h = TensorHandle()
                 if tt_bitwise_and(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
                 t = new(kind)
                 t._as_parameter_ = h
                 return t
-            if kind is float:
+            if type(other) is float:
                 h = TensorHandle()
                 if tt_bitwise_and_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                t = new(_tensor.Tensor)
+                t = new(kind)
                 t._as_parameter_ = h
                 return t
         return _tensor.operate(_ops.bitwise_and, self, other)
@@ -250,20 +250,20 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.bitwise_and_, self, other)
 
     def __or__(self, other: Tensor | _complex) -> Tensor:
-        if type(self) is _tensor.Tensor:
-            kind = type(other)
-            if kind is _tensor.Tensor:
+        kind = type(self)
+        if kind is _tensor.Tensor:
+            if type(other) is kind:
                 h = TensorHandle()
                 if tt_bitwise_or(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
                 t = new(kind)
                 t._as_parameter_ = h
                 return t
-            if kind is float:
+            if type(other) is float:
                 h = TensorHandle()
                 if tt_bitwise_or_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                t = new(_tensor.Tensor)
+                t = new(kind)
                 t._as_parameter_ = h
                 return t
         return _tensor.operate(_ops.bitwise_or, self, other)
@@ -274,20 +274,20 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.bitwise_or_, self, other)
 
     def __xor__(self, other: Tensor | _complex) -> Tensor:
-        if type(self) is _tensor.Tensor:
-            kind = type(other)
-            if kind is _tensor.Tensor:
+        kind = type(self)
+        if kind is _tensor.Tensor:
+            if type(other) is kind:
                 h = TensorHandle()
                 if tt_bitwise_xor(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
                 t = new(kind)
                 t._as_parameter_ = h
                 return t
-            if kind is float:
+            if type(other) is float:
                 h = TensorHandle()
                 if tt_bitwise_xor_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                t = new(_tensor.Tensor)
+                t = new(kind)
                 t._as_parameter_ = h
                 return t
         return _tensor.operate(_ops.bitwise_xor, self, other)
@@ -301,9 +301,9 @@ class Arithmetic(TensorMethods):
         return _ops.bitwise_not(self)
 
     def __lshift__(self, other: Tensor | _complex) -> Tensor:
-        if type(self) is _tensor.Tensor:
-            kind = type(other)
-            if kind is _tensor.Tensor:
+        kind = type(self)
+        if kind is _tensor.Tensor:
+            if type(other) is kind:
                 h = TensorHandle()
                 if tt_bitwise_left_shift(local.ctx, self._as_parameter_, other._as_parameter_,
                                          byref(h)):
@@ -311,12 +311,12 @@ class Arithmetic(TensorMethods):
                 t = new(kind)
                 t._as_parameter_ = h
                 return t
-            if kind is float:
+            if type(other) is float:
                 h = TensorHandle()
                 if tt_bitwise_left_shift_f64(local.ctx, self._as_parameter_, c_double(other),
                                              byref(h)):
                     fail()
-                t = new(_tensor.Tensor)
+                t = new(kind)
                 t._as_parameter_ = h
                 return t
         return _tensor.operate(_ops.bitwise_left_shift, self, other)
@@ -328,9 +328,9 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.bitwise_left_shift_, self, other)
 
     def __rshift__(self, other: Tensor | _complex) -> Tensor:
-        if type(self) is _tensor.Tensor:
-            kind = type(other)
-            if kind is _tensor.Tensor:
+        kind = type(self)
+        if kind is _tensor.Tensor:
+            if type(other) is kind:
                 h = TensorHandle()
                 if tt_bitwise_right_shift(local.ctx, self._as_parameter_, other._as_parameter_,
                                           byref(h)):
@@ -338,12 +338,12 @@ class Arithmetic(TensorMethods):
                 t = new(kind)
                 t._as_parameter_ = h
                 return t
-            if kind is float:
+            if type(other) is float:
                 h = TensorHandle()
                 if tt_bitwise_right_shift_f64(local.ctx, self._as_parameter_, c_double(other),
                                               byref(h)):
                     fail()
-                t = new(_tensor.Tensor)
+                t = new(kind)
                 t._as_parameter_ = h
                 return t
         return _tensor.operate(_ops.bitwise_right_shift, self, other)
@@ -355,123 +355,123 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.bitwise_right_shift_, self, other)
 
     def __eq__(self, other: Tensor | _complex) -> Tensor:  # type: ignore[override]
-        if type(self) is _tensor.Tensor:
-            kind = type(other)
-            if kind is _tensor.Tensor:
+        kind = type(self)
+        if kind is _tensor.Tensor:
+            if type(other) is kind:
                 h = TensorHandle()
                 if tt_eq(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
                 t = new(kind)
                 t._as_parameter_ = h
                 return t
-            if kind is float:
+            if type(other) is float:
                 h = TensorHandle()
                 if tt_eq_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                t = new(_tensor.Tensor)
+                t = new(kind)
                 t._as_parameter_ = h
                 return t
         return _tensor.operate(_ops.eq, self, other)
 
     def __ne__(self, other: Tensor | _complex) -> Tensor:  # type: ignore[override]
-        if type(self) is _tensor.Tensor:
-            kind = type(other)
-            if kind is _tensor.Tensor:
+        kind = type(self)
+        if kind is _tensor.Tensor:
+            if type(other) is kind:
                 h = TensorHandle()
                 if tt_ne(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
                 t = new(kind)
                 t._as_parameter_ = h
                 return t
-            if kind is float:
+            if type(other) is float:
                 h = TensorHandle()
                 if tt_ne_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                t = new(_tensor.Tensor)
+                t = new(kind)
                 t._as_parameter_ = h
                 return t
         return _tensor.operate(_ops.ne, self, other)
 
     def __lt__(self, other: Tensor | _complex) -> Tensor:
-        if type(self) is _tensor.Tensor:
-            kind = type(other)
-            if kind is _tensor.Tensor:
+        kind = type(self)
+        if kind is _tensor.Tensor:
+            if type(other) is kind:
                 h = TensorHandle()
                 if tt_lt(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
                 t = new(kind)
                 t._as_parameter_ = h
                 return t
-            if kind is float:
+            if type(other) is float:
                 h = TensorHandle()
                 if tt_lt_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                t = new(_tensor.Tensor)
+                t = new(kind)
                 t._as_parameter_ = h
                 return t
         return _tensor.operate(_ops.lt, self, other)
 
     def __le__(self, other: Tensor | _complex) -> Tensor:
-        if type(self) is _tensor.Tensor:
-            kind = type(other)
-            if kind is _tensor.Tensor:
+        kind = type(self)
+        if kind is _tensor.Tensor:
+            if type(other) is kind:
                 h = TensorHandle()
                 if tt_le(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
                 t = new(kind)
                 t._as_parameter_ = h
                 return t
-            if kind is float:
+            if type(other) is float:
                 h = TensorHandle()
                 if tt_le_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                t = new(_tensor.Tensor)
+                t = new(kind)
                 t._as_parameter_ = h
                 return t
         return _tensor.operate(_ops.le, self, other)
 
     def __gt__(self, other: Tensor | _complex) -> Tensor:
-        if type(self) is _tensor.Tensor:
-            kind = type(other)
-            if kind is _tensor.Tensor:
+        kind = type(self)
+        if kind is _tensor.Tensor:
+            if type(other) is kind:
                 h = TensorHandle()
                 if tt_gt(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
                 t = new(kind)
                 t._as_parameter_ = h
                 return t
-            if kind is float:
+            if type(other) is float:
                 h = TensorHandle()
                 if tt_gt_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                t = new(_tensor.Tensor)
+                t = new(kind)
                 t._as_parameter_ = h
                 return t
         return _tensor.operate(_ops.gt, self, other)
 
     def __ge__(self, other: Tensor | _complex) -> Tensor:
-        if type(self) is _tensor.Tensor:
-            kind = type(other)
-            if kind is _tensor.Tensor:
+        kind = type(self)
+        if kind is _tensor.Tensor:
+            if type(other) is kind:
                 h = TensorHandle()
                 if tt_ge(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
                 t = new(kind)
                 t._as_parameter_ = h
                 return t
-            if kind is float:
+            if type(other) is float:
                 h = TensorHandle()
                 if tt_ge_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                t = new(_tensor.Tensor)
+                t = new(kind)
                 t._as_parameter_ = h
                 return t
         return _tensor.operate(_ops.ge, self, other)
 
     def __matmul__(self, other: Tensor) -> Tensor:
-        if type(self) is _tensor.Tensor:
-            kind = type(other)
-            if kind is _tensor.Tensor:
+        kind = type(self)
+        if kind is _tensor.Tensor:
+            if type(other) is kind:
                 h = TensorHandle()
                 if tt_matmul(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()

@@ -11,14 +11,13 @@ import numbers
 import warnings
 from ctypes import addressof, byref, c_char_p, c_double, c_int32, c_int64, c_uint64
 from operator import index
-from struct import Struct
 from struct import error as struct_error
 
 from ._kinds import kind_name
 from . import errors
 from ._index import INT_MAX, INT_MIN
 from ._types import BY_PYTHON_TYPE, PACK, device, dtype
-from ._lib import fail
+from ._lib import fail, packed_address
 from ._tensor import SCALAR, Tensor, classed, from_address, tensor_result
 from ._tensor import SMALL as INTS
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-POINTERS = [Struct(f"{n}P").pack for n in range(65)]
+NULL = packed_address(0)
 
 
 def wrong_kind(op: str, arg: str, want: str, got: object) -> TypeError:
@@ -72,8 +71,7 @@ def tensor_list(xs: Any, op: str, arg: str, optional: bool = False) -> tuple[Any
 
 def pointers(xs: Sequence[Tensor | None]) -> bytes:
     """Returns an array of pointers to tensors, which the caller keeps alive."""
-    values = [x._address if x is not None else 0 for x in xs]
-    return POINTERS[len(xs)](*values) if len(xs) < 65 else Struct(f"{len(xs)}P").pack(*values)
+    return b"".join([x._as_parameter_ if x is not None else NULL for x in xs])
 
 
 def tensors_field(xs: Any, op: str, arg: str, keep: list[Any]) -> tuple[int, int]:

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from ctypes import POINTER, byref, c_int32, c_int64, c_void_p, cast
+from struct import Struct
 
 from . import errors
 from ._abi import RESULTS
@@ -103,6 +104,14 @@ class Handle(c_void_p):
 
     def __reduce__(self) -> Any:
         raise TypeError(f"cannot pickle or copy {type(self).__name__}: it is an object of libtt")
+
+
+class Opaque(ctypes.Structure):
+    """An object of libtt, whose content only C knows."""
+
+
+unpacked_address = Struct("P").unpack  # of a pointer of ctypes: (address,)
+packed_address = Struct("P").pack
 
 
 def finalizer(release: Any) -> Any:

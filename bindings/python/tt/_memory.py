@@ -39,16 +39,17 @@ TYPES |= {"f": c_float, "d": c_double}
 FORMATS = tuple(None if d is None or d.kind == "c" else d.read for d in BY_CODE)
 ELEMENTS = tuple(map(TYPES.get, FORMATS))
 
-Bytes: dict[int, Any] = {}  # number -> the ctypes array of that many bytes
-Items: dict[int, Any] = {}  # 32 * number of elements + tt_dtype -> the type of such an array
+# functions that make a ctypes array over an address
+bytes_at: dict[int, Any] = {}  # by the number of bytes
+items_at: dict[int, Any] = {}  # by 32 * number of elements + tt_dtype
 
 
-def array_of(kinds: dict[Any, Any], key: Any, element: Any, n: int) -> Any:
-    """Returns an array type and caches it as kinds[key]. The cache is small."""
-    if len(kinds) >= 256:
-        kinds.clear()
-    array_type = kinds[key] = element * n
-    return array_type
+def array_at(cached: dict[int, Any], key: int, element: Any, n: int) -> Any:
+    """Returns the function of n elements and caches it as cached[key]. The cache is small."""
+    if len(cached) >= 256:
+        cached.clear()
+    function = cached[key] = (element * n).from_address
+    return function
 
 
 def to_list(t: Tensor) -> Any:
@@ -61,7 +62,7 @@ def to_list(t: Tensor) -> Any:
     if not n or not ndim:
         return None
     key = n << 5 | code
-    items = (Items.get(key) or array_of(Items, key, ELEMENTS[code], n)).from_address(data)
+    items = (items_at.get(key) or array_at(items_at, key, ELEMENTS[code], n))(data)
     if ndim == 1:
         return items[:]
     return memoryview(items).cast("B").cast(FORMATS[code], SIZES[ndim](info, AT)).tolist()
@@ -95,7 +96,7 @@ def to_numpy(t: Tensor, force: bool) -> Any:
     if not n:
         return ndarray(shape, dtype)
     size = n * dtype.itemsize
-    block = (Bytes.get(size) or array_of(Bytes, size, c_char, size)).from_address(data)
+    block = (bytes_at.get(size) or array_at(bytes_at, size, c_char, size))(data)
     # keeps the memory as the array's base, also if t gets other data later
     block.owner = owner = TensorHandle()
     if detach(local.ctx, t._as_parameter_, byref(owner)):

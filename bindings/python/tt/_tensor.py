@@ -17,7 +17,7 @@ from ._arithmetic import Arithmetic
 from ._facts import TensorFacts, TensorHandle
 from ._index import INT_MAX, INT_MIN, packed_index
 from ._layout import SparseGrads, TensorLayout
-from ._lib import call, fail, filled, lib, local, quick, result
+from ._lib import call, fail, filled, lib, local, packed_address, quick, result
 from ._memory import to_list, to_numpy
 from ._types import BY_NAME, DTYPES, MEMORY_FORMATS, Size, contiguous_format, device, dtype
 from ._types import overload, preserve_format
@@ -815,11 +815,14 @@ def wrap(handle: TensorHandle) -> Tensor:
     return t
 
 
+handle_of = TensorHandle.from_buffer_copy
+
+
 def from_address(address: int) -> Tensor:
     """Returns a Tensor that owns the tt_tensor at address."""
-    handle = TensorHandle()
-    handle._address = address
-    return wrap(handle)
+    t = object.__new__(Tensor)
+    t._as_parameter_ = handle_of(packed_address(address))
+    return t
 
 
 def tensor_result(name: str, *args: Any) -> Any:

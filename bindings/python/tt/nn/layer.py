@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from ctypes import byref, c_int32, c_int64, c_void_p, create_string_buffer
 
 from .._construct import construct
-from .._convert import POINTERS, pointers, wrong_kind
+from .._convert import pointers, wrong_kind
 from .._facts import TensorHandle
 from .._handles import StateDictHandle
 from .._lib import Handle, call, fail, finalizer, lib, local, quick, result
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 MAX_RESULTS = 16
 module_forward = lib.tt_module_forward
-ONE_POINTER = POINTERS[1]
 ONE = c_int64(1)
 UNREAD = byref(c_int64())  # a number of results that is known
 LAYERS: dict[str, type[Layer]] = {}  # name of a C module's type -> its class
@@ -231,7 +230,7 @@ class Layer(Module):
         if self._computed:
             self._lend_computed()
         if self._single and len(inputs) == 1 and type(inputs[0]) is Tensor:
-            pointer = ONE_POINTER(inputs[0]._as_parameter_._address)
+            pointer = byref(inputs[0]._as_parameter_)
             handle = TensorHandle()
             if module_forward(local.ctx, self._module, pointer, ONE, byref(handle), ONE, UNREAD):
                 fail()
