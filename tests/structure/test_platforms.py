@@ -1,7 +1,9 @@
 """What depends on the platform is in src/base; what depends on the vector unit is in
 kernels/cpu/simd; extensions of GNU are in src/base/compiler."""
+import json
 import re
 import subprocess
+from pathlib import Path
 
 from common import BUILD, ROOT, per_file, run, sources
 
@@ -94,6 +96,26 @@ def test_addresses_may_have_32_bits():
 
 def test_sources_compile_for_other_processors():
     subprocess.run(["./dev", "cross", "sample"], check=True, cwd=ROOT)
+
+
+def compiled(build):
+    """The sources of a build."""
+    entries = json.loads((build / "compile_commands.json").read_text())
+    return {(Path(entry["directory"]) / entry["file"]).resolve() for entry in entries}
+
+
+def test_each_kernel_belongs_to_a_build(tmp_path):
+    """A kernel of x86-64 is in this build, one of ARM in that of aarch64, which is not compiled."""
+    options = ["-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", "-DTT_TESTS=OFF"]
+    options += ["-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"]
+    for language, compiler in (("C", "clang"), ("CXX", "clang++")):
+        options += [f"-DCMAKE_{language}_COMPILER={compiler}"]
+        options += [f"-DCMAKE_{language}_COMPILER_TARGET=aarch64-linux-gnu"]
+    run("cmake", "-S", ROOT, "-B", tmp_path, *options)
+    here, arm = compiled(BUILD), compiled(tmp_path)
+    kernels = set(sources("kernels/cpu", suffixes=(".cpp",)))
+    assert not [str(path) for path in kernels - here - arm]
+    assert ROOT / "kernels/cpu/quant/int8_mmla.cpp" in arm
 
 
 def test_big_endian_targets_are_refused():
