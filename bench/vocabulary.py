@@ -277,6 +277,46 @@ def mlp(t):
     return nn.Sequential(nn.Linear(64, 128), nn.Tanh(), nn.Linear(128, 10))
 
 
+def resized(t, mode, size, antialias=False, bytes=False, last=False, shape=(8, 3, 512, 512)):
+    x = data(t, *shape)
+    if bytes:
+        x = (x.abs() * 80).clamp(0, 255).to(t.uint8)
+    if last:
+        x = x.contiguous(memory_format=t.channels_last)
+    f = t.nn.functional.interpolate
+    return x, lambda: f(x, size=(size, size), mode=mode, antialias=antialias)
+
+
+for mode, antialias, size in (
+    ("bilinear", False, 768),
+    ("bicubic", False, 768),
+    ("bicubic", False, 224),
+    ("bilinear", True, 224),
+    ("bicubic", True, 224),
+    ("bicubic", True, 768),
+):
+    smooth = " antialias" if antialias else ""
+    for kind in ("", ", channels last", ", uint8"):
+
+        @row(f"interpolate {mode}{smooth} 8 × 3 × 512² to {size}²{kind}")
+        def _(t, mode=mode, size=size, antialias=antialias, kind=kind):
+            return resized(t, mode, size, antialias, "uint8" in kind, "last" in kind)[1]
+
+
+for antialias in (False, True):
+
+    @row(f"interpolate bicubic{' antialias' if antialias else ''} 2 × 3 × 512² to 224², step")
+    def _(t, antialias=antialias):
+        x, run = resized(t, "bicubic", 224, antialias, shape=(2, 3, 512, 512))
+        x.requires_grad_()
+
+        def step():
+            x.grad = None
+            run().sum().backward()
+
+        return step
+
+
 @row("per-sample gradients, 128 × MLP")
 def _(t):
     module, x = mlp(t), data(t, 128, 64)

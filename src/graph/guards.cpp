@@ -1,6 +1,7 @@
 #include "graph/guards.h"
 
 #include "plan/recurrent_plan.h"
+#include "plan/resize_plan.h"
 
 #include <string.h>
 
@@ -379,12 +380,16 @@ bool puts_samples(const Args& a) {
 }
 bool resizes(const Args& a) {
   const Ints size = a.ints("size");
-  return a.ndim("self") == 4 && size.n == 2 && is_at_least(size, 1) && a.in("mode", 0, 4) &&
-         is_at_least(a.sizes("self"), 0) && a.last("self", 1) > 0 && a.last("self", 2) > 0;
+  const bool windows = a.integer("mode") == kResizeLinear || a.integer("mode") >= kResizeCubic;
+  const bool fits = is_float(a.dtype("self")) || (a.dtype("self") == Dtype::kU8 && windows);
+  return a.ndim("self") == 4 && size.n == 2 && is_at_least(size, 1) && fits &&
+         a.in("mode", kResizeNearest, kResizeSmoothCubic) && is_at_least(a.sizes("self"), 0) &&
+         a.last("self", 1) > 0 && a.last("self", 2) > 0;
 }
 bool resizes_back(const Args& a) {
   const Ints size = a.ints("size"), image = a.ints("image"), g = a.sizes("grad");
-  return g.n == 4 && image.n == 4 && size.n == 2 && is_at_least(size, 1) && a.in("mode", 0, 4) &&
+  return g.n == 4 && image.n == 4 && size.n == 2 && is_at_least(size, 1) &&
+         a.in("mode", kResizeNearest, kResizeSmoothCubic) && is_float(a.dtype("grad")) &&
          is_at_least(image, 0) && image[2] > 0 && image[3] > 0 && g[0] == image[0] &&
          g[1] == image[1] && g[2] == size[0] && g[3] == size[1];
 }

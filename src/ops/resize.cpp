@@ -6,27 +6,15 @@
 #include "ops/image.h"
 #include "plan/resize_build.h"
 
-#include <string.h>
-
 namespace TT_NS::impl {
 
 // ---- the kernel ----
 
-// Returns the number of input elements per result element. factor: out / in given by the caller, or
-// 0 to use the sizes. single: computed in float, as PyTorch does.
-static double scale_of(int64_t in, int64_t out, double factor, bool align, bool single) {
-  if (align) {
-    if (out < 2) return 0;
-    return single ? double(float(in - 1) / float(out - 1)) : double(in - 1) / double(out - 1);
-  }
-  if (factor > 0) return 1 / factor;
-  return single ? double(float(in) / float(out)) : double(in) / double(out);
-}
-
 static TensorRef run_resize(const Kernel& kernel, const Tensor& from, Ints image, Ints size,
                             Ints result, int64_t mode, bool align, double scale_h, double scale_w,
                             bool last, bool backward) {
-  const Dtype dtype = backward && from.item_size() == 2 ? Dtype::kF32 : from.dtype;
+  const bool is_wide = backward || mode >= kResizeCubic;
+  const Dtype dtype = is_wide && from.item_size() == 2 ? Dtype::kF32 : from.dtype;
   TensorRef x = image_input(from, last, dtype);
   TensorRef y = new_image(result, last, dtype, from.device);
   if (!y->numel) return y;
@@ -38,17 +26,21 @@ static TensorRef run_resize(const Kernel& kernel, const Tensor& from, Ints image
   p.n = image[0];
   p.c = image[1];
   const double factor[2] = {scale_h, scale_w};
+  const bool single = mode != kResizeLinear && !resize_has_windows(p) && dtype != Dtype::kF64;
   for (int d = 0; d < 2; d++) {
     p.in[d] = image[2 + d];
     p.out[d] = size[d];
-    p.scale[d] = scale_of(p.in[d], p.out[d], factor[d], align,
-                          mode != kResizeLinear && dtype != Dtype::kF64);
+    p.scale[d] = resize_scale(p.in[d], p.out[d], factor[d], align, single);
   }
   build_resize(&p, backward);
   Workspace table(resize_table_bytes(&p), from.device);
   p.x = x->data;
   p.y = y->data;
   p.table = table.data();
+  const int64_t threads = y->numel > kParallelGrain ? pool_threads(ctx().rt->pool) : 1;
+  const int64_t room = resize_room_bytes(&p, backward);
+  Workspace rooms(build_rooms(&p.rooms, room, room ? threads : 1), from.device);
+  p.rooms.memory = rooms.data();
   launch_stages(kernel, from.device, &p.run);
   return image_input(*y, last, from.dtype);
 }
@@ -68,108 +60,9 @@ TensorRef upsample2d_backward(Call, const Tensor& grad, Ints image, Ints size, i
                     channels_last(grad), true);
 }
 
-// ---- bicubic, antialiasing: a matrix product with the weights of each dimension ----
-
-// Keys' kernel with a = -3/4.
-static double cubic(double x) {
-  const double a = -0.75;
-  x = libm::fabs(x);
-  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
-  return 0;
-}
-// Without a kernel, so that captured graphs have the weights as a constant.
-static TensorRef zeros_on_host(Ints shape) {
-  TensorRef w = new_tensor(shape, Dtype::kF64, kCpuDevice);
-  if (w->numel) memset(w->data, 0, size_t(w->numel * w->item_size()));
-  return w;
-}
-// [out][in]: the weights of the two or four elements around each result; weights beyond the border
-// are added to the border's.
-static TensorRef near_weights(int64_t in, int64_t out, double scale, bool bicubic, bool align) {
-  const int64_t shape[2] = {out, in};
-  checked_numel(shape, Dtype::kF64, "size");
-  TensorRef w = zeros_on_host(shape);
-  for (int64_t o = 0; o < out; o++) {
-    double at = align ? scale * double(o) : scale * (double(o) + 0.5) - 0.5;
-    if (!bicubic && at < 0) at = 0;
-    const double low = libm::floor(at);
-    for (int64_t k = bicubic ? -1 : 0; k < (bicubic ? 3 : 2); k++) {
-      const int64_t i = int64_t(low) + k;
-      const int64_t inside = clamp<int64_t>(i, 0, in - 1);
-      const double distance = at - double(i);
-      w->as<double>()[o * in + inside] += bicubic ? cubic(distance) : 1 - libm::fabs(distance);
-    }
-  }
-  return w;
-}
-// The filters of antialiasing, which are those of PIL: a triangle, and Keys' kernel with a = -1/2.
-static double smooth_filter(double x, bool bicubic) {
-  const double a = -0.5;
-  x = libm::fabs(x);
-  if (!bicubic) return x < 1 ? 1 - x : 0;
-  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  if (x < 2) return ((x - 5) * x + 8) * x * a - 4 * a;
-  return 0;
-}
-// [out][in]: the filter around each result, as wide as `scale` elements of the input if that is
-// more than one; its weights add up to 1.
-static TensorRef smooth_weights(int64_t in, int64_t out, double scale, bool bicubic) {
-  const int64_t shape[2] = {out, in};
-  checked_numel(shape, Dtype::kF64, "size");
-  TensorRef w = zeros_on_host(shape);
-  const double width = scale > 1 ? scale : 1;
-  const double reach = (bicubic ? 2 : 1) * width;
-  for (int64_t o = 0; o < out; o++) {
-    const double center = scale * (double(o) + 0.5);
-    const double last = center + reach + 0.5;
-    const int64_t begin = int64_t(clamp(center - reach + 0.5, 0.0, double(in)));
-    const int64_t end = last < double(in) ? int64_t(last) : in;
-    double* row = w->as<double>() + o * in;
-    double total = 0;
-    for (int64_t i = begin; i < end; i++) {
-      row[i] = smooth_filter((double(i) - center + 0.5) / width, bicubic);
-      total += row[i];
-    }
-    for (int64_t i = begin; total != 0 && i < end; i++) row[i] /= total;
-  }
-  return w;
-}
-// Rounds weights to 16-bit integers times the least power of two with which they fit, as PyTorch
-// does for bytes.
-static void round_weights(const Tensor& w) {
-  double* x = w.as<double>();
-  double largest = 0;
-  for (int64_t i = 0; i < w.numel; i++) largest = x[i] > largest ? x[i] : largest;
-  double unit = 1;
-  for (int bits = 0; bits < 22 && libm::floor(2 * unit * largest + 0.5) < 0x1p15; bits++) unit *= 2;
-  for (int64_t i = 0; i < w.numel; i++)
-    x[i] = double(int64_t(x[i] * unit + libm::copysign(0.5, x[i]))) / unit;
-}
-struct Filter {
-  bool bicubic, antialias, align;
-  bool bytes = false;
-
-  TensorRef weights(const Tensor& x, int64_t d, int64_t out, double factor) const {
-    const int64_t in = x.size(d);
-    const double scale = scale_of(in, out, factor, align, false);
-    TensorRef w = antialias ? smooth_weights(in, out, scale, bicubic)
-                            : near_weights(in, out, scale, bicubic, align);
-    if (bytes) round_weights(*w);
-    note_host_write(*w);
-    MaskGuard no_grad(bit(kKeyAutograd));
-    return op::to(*w, x.dtype, Opt<Device>(x.device));
-  }
-};
-static TensorRef filtered(const Tensor& x, Ints size, const Filter& filter, const double* factor) {
-  TensorRef rows = filter.weights(x, 2, size[0], factor[0]);
-  TensorRef columns = filter.weights(x, 3, size[1], factor[1]);
-  return op::matmul(*op::matmul(*rows, x), *op::transpose(*columns, 0, 1));
-}
-
 // ---- interpolate ----
 
-// The sizes of the result, and the factors for scale_of().
+// The sizes of the result, and the factors for resize_scale().
 struct Target {
   int64_t n;  // dimensions
   int64_t size[3];
@@ -208,9 +101,11 @@ static Target target_of(const Tensor& input, Ints size, Opt<double> scale_factor
   return t;
 }
 
-static int64_t kernel_mode(int64_t mode) {
+static int64_t kernel_mode(int64_t mode, bool antialias) {
   if (mode == kInterpolationNearest) return kResizeNearest;
-  return mode == kInterpolationNearestExact ? kResizeNearestExact : kResizeLinear;
+  if (mode == kInterpolationNearestExact) return kResizeNearestExact;
+  if (mode == kInterpolationBicubic) return antialias ? kResizeSmoothCubic : kResizeCubic;
+  return antialias ? kResizeSmoothLinear : kResizeLinear;
 }
 
 // Resizes three dimensions in two steps: first height and width, of images with depth as channels;
@@ -229,13 +124,9 @@ struct Steps3d {
 
 // A single dimension is resized as the columns of images with one row.
 static TensorRef resized(const Tensor& x, const Target& t, int64_t mode, bool align) {
-  const bool bicubic = mode == kInterpolationBicubic;
-  if (t.n == 2 && (bicubic || t.antialias))
-    return filtered(x, Ints(t.size, 2), {bicubic, t.antialias, align}, t.factor);
-  if (t.n == 2)
-    return op::upsample2d(x, Ints(t.size, 2), kernel_mode(mode), align, t.factor[0], t.factor[1]);
-  const int64_t kernel =
-      mode == kInterpolationNearest ? int64_t(kResizeNearestScaled) : kernel_mode(mode);
+  int64_t kernel = kernel_mode(mode, t.antialias);
+  if (t.n == 2) return op::upsample2d(x, Ints(t.size, 2), kernel, align, t.factor[0], t.factor[1]);
+  if (mode == kInterpolationNearest) kernel = kResizeNearestScaled;
   if (t.n == 1) {
     const int64_t size[2] = {1, t.size[0]};
     const int64_t row[1] = {2};
@@ -263,16 +154,6 @@ static TensorRef rounded(const Tensor& t) {
   const Scalar high(255);
   const Scalar half(0.5);
   return op::clamp(*op::floor(*op::add(t, half)), &low, &high);
-}
-
-// Resizes images of bytes, here as doubles. Like PyTorch, rows are resized and rounded before
-// columns.
-static TensorRef resized_bytes(const Tensor& x, const Target& t, bool bicubic, bool align) {
-  const Filter filter = {bicubic, t.antialias, align, true};
-  TensorRef columns = filter.weights(x, 3, t.size[1], t.factor[1]);
-  TensorRef y = rounded(*op::matmul(x, *op::transpose(*columns, 0, 1)));
-  TensorRef rows = filter.weights(*y, 2, t.size[0], t.factor[0]);
-  return rounded(*op::matmul(*rows, *y));
 }
 
 static void check_mode(const Tensor& input, int64_t mode, const Opt<bool>& align_corners) {
@@ -313,15 +194,12 @@ TensorRef interpolate(Call, const Tensor& input, Ints size, Opt<double> scale_fa
   checked_numel(result, Dtype::kF64, "size");
   t.antialias = antialias;
   if (mode == kInterpolationArea) return averaged(input, t);
-  // Intermediate results of 16-bit dtypes are f32 and are rounded once, at the end.
+  // Intermediate results of 16-bit dtypes, and bytes but those that are resized over windows, are
+  // f32 and are rounded once, at the end.
   const bool steps =
       input.item_size() == 2 && (t.n == 3 || antialias || mode == kInterpolationBicubic);
-  if (!bytes && !steps) return resized(input, t, mode, align);
-  if (bytes && t.n == 2 && kernel_mode(mode) == kResizeLinear) {
-    TensorRef wide = op::to_dtype(input, Dtype::kF64);
-    return op::to_dtype(*resized_bytes(*wide, t, mode == kInterpolationBicubic, align),
-                        input.dtype);
-  }
+  const bool images = mode == kInterpolationBilinear || mode == kInterpolationBicubic;
+  if (bytes ? images : !steps) return resized(input, t, mode, align);
   TensorRef y = resized(*op::to_dtype(input, Dtype::kF32), t, mode, align);
   return bytes ? op::to_dtype(*rounded(*y), input.dtype) : op::to_dtype(*y, input.dtype);
 }

@@ -2,13 +2,47 @@
 #pragma once
 
 #include "base/arith.h"
-#include "plan/resize_plan.h"
+#include "plan/resize_windows.h"
 #include "plan/rows.h"
 
 namespace TT_NS {
 
+// Returns the number of input elements per result element. factor: out / in given by the caller, or
+// 0 to use the sizes. single: computed in float, as PyTorch does.
+inline double resize_scale(int64_t in, int64_t out, double factor, bool align, bool single) {
+  if (align) {
+    if (out < 2) return 0;
+    return single ? double(float(in - 1) / float(out - 1)) : double(in - 1) / double(out - 1);
+  }
+  if (factor > 0) return min(1 / factor, 0x1p31);
+  return single ? double(float(in) / float(out)) : double(in) / double(out);
+}
+
 inline int64_t resize_table_bytes(const ResizePlan* p) {
+  if (resize_has_windows(*p)) return resize_axis_bytes(*p, 0) + resize_axis_bytes(*p, 1);
   return (p->out[0] + p->out[1]) * kResizeItem;
+}
+
+// Rows that hold resized columns: as many as the rows of y read; none if rows are resized first,
+// which costs less where y is lower than x. Bytes are rounded after their columns.
+TT_INLINE int64_t resize_held_rows(const ResizePlan& p) {
+  const bool rows_first = p.dtype != TT_U8 && p.out[0] <= p.in[0];
+  return rows_first ? 0 : resize_taps(resize_axis(p, 0));
+}
+// Elements behind and before a line of x: its ends are repeated there, and vectors end there.
+constexpr int64_t kResizeLead = 4;
+constexpr int64_t kResizeSlack = 64;
+// A line of x with its ends, the held rows, and for each tap a pointer and the number of its row;
+// of resize_backward only a line.
+inline int64_t resize_room_bytes(const ResizePlan* p, bool backward) {
+  if (!resize_has_windows(*p)) return 0;
+  const int64_t item = kItemSize[p->dtype];
+  const int64_t channels = p->channels_last ? p->c : 1;
+  const int64_t pixel = backward ? min(channels, kResizeTile) : channels;
+  const int64_t line = ((p->in[1] + 2 * kResizeLead) * pixel + kResizeSlack) * item;
+  if (backward) return round_up(line, 64);
+  const int64_t held = resize_held_rows(*p) * p->out[1] * pixel * item;
+  return round_up(line, 64) + round_up(held, 64) + 16 * resize_taps(resize_axis(*p, 0));
 }
 
 // *p has dtype … scale already. Sets units, and pointers to NULL.
@@ -17,7 +51,8 @@ inline void build_resize(ResizePlan* p, bool backward) {
   p->y = p->table = nullptr;
   const int64_t planes = p->channels_last ? p->n : p->n * p->c;
   const int64_t pixel_items = p->channels_last ? p->c : 1;
-  const int64_t row = (p->in[1] + p->out[1]) * pixel_items;
+  int64_t row = (p->in[1] + p->out[1]) * pixel_items;
+  if (resize_has_windows(*p)) row *= resize_taps(resize_axis(*p, 0));
   p->rows = min(row_grain(row), p->out[0]);
   p->n_tiles = ceil_div(p->out[0], p->rows);
   p->run.n = 2;

@@ -189,6 +189,7 @@ int main() {
     test_pool(channels_last, true);
     test_pool(channels_last, false);
     test_resize(kResizeLinear, channels_last);
+    test_resize(kResizeCubic, channels_last);
     test_windows(channels_last, true, 5, 6, 2, 2, 0);
     if (EMU_TSAN) continue;
     test_windows(channels_last, false, 5, 6, 2, 2, 0);
@@ -198,6 +199,8 @@ int main() {
   }
   test_windows(false, true, 6, 5, 3, 2, 1);
   test_resize(kResizeNearestExact, false);
+  test_resize(kResizeSmoothLinear, false);
+  test_resize(kResizeSmoothCubic, true);
   if (EMU_TSAN) return finished();  // the sort of grid_put has too many threads for it
   test_grid(kGridLinear, kGridZeros);
   test_windows(false, true, 37, 66, 3, 1, 1);  // several tiles

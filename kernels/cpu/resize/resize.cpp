@@ -11,6 +11,7 @@
 #include "kernels/cpu/resize/resize.h"
 
 #include "base/arith.h"
+#include "kernels/cpu/resize/windows.h"
 #include "kernels/cpu/simd/row_primitives.h"
 #include "kernels/cpu/simd/stream.h"
 
@@ -342,27 +343,34 @@ template <class T> TT_NOINLINE void scatter_gradients(const ResizePlan& p, const
     }
 }
 
+// Calls f(images, gradients) for units of the backward: planes, or tiles of adjacent channels.
+template <class T, class F>
+TT_INLINE void for_gradients(const ResizePlan& p, int64_t begin, int64_t end, const F& f) {
+  const int64_t tiles = ceil_div(p.c, kResizeTile);
+  const int64_t in = p.in[0] * p.in[1];
+  const int64_t out = p.out[0] * p.out[1];
+  const T* g = reinterpret_cast<const T*>(p.x);
+  T* dx = reinterpret_cast<T*>(p.y);
+  for (int64_t u = begin; u < end; u++) {
+    if (!p.channels_last) {
+      f(g + u * out, dx + u * in, 1, 1);
+      continue;
+    }
+    const int64_t image = u / tiles;
+    const int64_t c = u % tiles * kResizeTile;
+    f(g + image * out * p.c + c, dx + image * in * p.c + c, p.c, min(p.c - c, kResizeTile));
+  }
+}
+
 template <class T>
 inline int32_t resize_units(const ResizePlan& p, int64_t begin, int64_t end, bool backward) {
   if (p.run.stage == 0) {
     fill_taps<T>(p, 0);
     fill_taps<T>(p, 1);
   } else if (backward) {
-    const int64_t tiles = ceil_div(p.c, kResizeTile);
-    const int64_t in = p.in[0] * p.in[1];
-    const int64_t out = p.out[0] * p.out[1];
-    const T* g = reinterpret_cast<const T*>(p.x);
-    T* dx = reinterpret_cast<T*>(p.y);
-    for (int64_t u = begin; u < end; u++) {
-      if (!p.channels_last) {
-        scatter_gradients(p, g + u * out, dx + u * in, 1, 1);
-        continue;
-      }
-      const int64_t image = u / tiles;
-      const int64_t c = u % tiles * kResizeTile;
-      const int64_t n = min(p.c - c, kResizeTile);
-      scatter_gradients(p, g + image * out * p.c + c, dx + image * in * p.c + c, p.c, n);
-    }
+    for_gradients<T>(p, begin, end, [&](const T* g, T* dx, int64_t step, int64_t n) {
+      scatter_gradients(p, g, dx, step, n);
+    });
   } else if (p.channels_last) {
     Pixels<T> pixels(p);
     for (int64_t u = begin; u < end; u++) pixels.unit(u);
@@ -373,19 +381,46 @@ inline int32_t resize_units(const ResizePlan& p, int64_t begin, int64_t end, boo
   return TT_OK;
 }
 
+// E: elements; W: weights.
+template <class E, class W>
+inline int32_t window_units(const ResizePlan& p, int64_t begin, int64_t end, bool backward) {
+  if (p.run.stage == 0) {
+    fill_windows<W>(p, 0);
+    fill_windows<W>(p, 1);
+    return TT_OK;
+  }
+  if constexpr (sizeof(E) > 1) {
+    if (backward) {
+      for_gradients<E>(p, begin, end, [&](const E* g, E* dx, int64_t step, int64_t n) {
+        spread_windows(p, g, dx, step, n);
+      });
+      return TT_OK;
+    }
+  }
+  WindowRows<E, W> rows(p);
+  for (int64_t u = begin; u < end; u++) rows.unit(u);
+  return TT_OK;
+}
+
+inline int32_t run_resize(const ResizePlan& p, int64_t begin, int64_t end, bool backward) {
+  if (p.dtype == TT_U8) return window_units<uint8_t, int32_t>(p, begin, end, backward);
+  const bool windows = resize_has_windows(p);
+  if (is_dtype(p.dtype, TT_F64))
+    return windows ? window_units<double, double>(p, begin, end, backward)
+                   : resize_units<double>(p, begin, end, backward);
+  return windows ? window_units<float, float>(p, begin, end, backward)
+                 : resize_units<float>(p, begin, end, backward);
+}
+
 TT_ISA_END
 
 TT_ENTRY_BEGIN
 
 TT_KERNEL(resize)(const void* plan, int64_t begin, int64_t end) noexcept {
-  const ResizePlan& p = *static_cast<const ResizePlan*>(plan);
-  return is_dtype(p.dtype, TT_F64) ? resize_units<double>(p, begin, end, false)
-                                   : resize_units<float>(p, begin, end, false);
+  return run_resize(*static_cast<const ResizePlan*>(plan), begin, end, false);
 }
 TT_KERNEL(resize_backward)(const void* plan, int64_t begin, int64_t end) noexcept {
-  const ResizePlan& p = *static_cast<const ResizePlan*>(plan);
-  return is_dtype(p.dtype, TT_F64) ? resize_units<double>(p, begin, end, true)
-                                   : resize_units<float>(p, begin, end, true);
+  return run_resize(*static_cast<const ResizePlan*>(plan), begin, end, true);
 }
 
 TT_ENTRY_END

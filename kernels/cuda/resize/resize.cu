@@ -1,11 +1,12 @@
 // resize and resize_backward: a table of the two elements that each result reads along each
 // dimension, then a thread for each result; in the backward for each element of x, which adds the
-// gradients of the results that read it in their order.
+// gradients of the results that read it in their order. Modes with windows have a table of those
+// (plan/resize_windows.h), and a thread adds the columns of each row of its window, then the rows.
 #include "kernels/cuda/convert.h"
 #include "kernels/cuda/nest.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/functors/math.h"
-#include "plan/resize_plan.h"
+#include "plan/resize_build.h"
 
 namespace TT_NS {
 namespace {
@@ -20,7 +21,7 @@ template <class T> struct Tap {
 
 struct ResizeArguments {
   ResizePlan p;
-  char* table;  // Tap<T>[out 0 + out 1]
+  char* table;  // Tap<T>[out 0 + out 1], or of windows
 };
 template <class T>
 __device__ __forceinline__ const Tap<T>* taps_of(const ResizeArguments& a, int d) {
@@ -174,25 +175,148 @@ template <class T> __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <class T>
-int32_t launch_resize(const ResizePlan& p, bool backward, void* stream, void* workspace) {
-  const ResizeArguments a = {p, static_cast<char*>(workspace)};
+// ---- windows ----
+
+// A block for each dimension. W: float, double, or int32_t of bytes.
+template <class W> __global__ void __launch_bounds__(kThreads)
+    fill_windows(const __grid_constant__ ResizeArguments a) {
+  TT_SHARED(double, largest, kThreads);
+  const ResizePlan& p = a.p;
+  const int d = int(blockIdx.x);
+  const int thread = int(threadIdx.x);
+  const ResizeTable<W> table(p, a.table, d);
+  const ResizeAxis axis = resize_axis(p, d);
+  double mine = 0;
+  for (int64_t o = thread; p.dtype == TT_U8 && o < p.out[d]; o += kThreads)
+    mine = max(mine, largest_resize_weight(axis, o));
+  largest[thread] = mine;
+  __syncthreads();
+  for (int i = 0; p.dtype == TT_U8 && i < kThreads; i++) mine = max(mine, largest[i]);
+  const int32_t shift = resize_shift(mine);
+  if (thread == 0) *table.shift = shift;
+  for (int64_t o = thread; o < p.out[d]; o += kThreads) fill_resize_result(table, axis, o, shift);
+}
+
+TT_FN float product_sum(float x, float w, float sum) { return ::fmaf(x, w, sum); }
+TT_FN double product_sum(double x, double w, double sum) { return ::fma(x, w, sum); }
+TT_FN int32_t product_sum(uint8_t x, int32_t w, int32_t sum) { return int32_t(x) * w + sum; }
+TT_FN int32_t product_sum(int32_t x, int32_t w, int32_t sum) { return x * w + sum; }
+// Bytes are rounded after each dimension.
+TT_FN float rounded(float sum, int32_t) { return sum; }
+TT_FN double rounded(double sum, int32_t) { return sum; }
+TT_FN int32_t rounded(int32_t sum, int32_t shift) {
+  return clamp((sum + (1 << (shift - 1))) >> shift, 0, 255);
+}
+
+template <class E, class W> __global__ void __launch_bounds__(kThreads)
+    add_windows(const __grid_constant__ ResizeArguments a) {
+  const ResizePlan& p = a.p;
+  const ResizeTable<W> rows(p, a.table, 0);
+  const ResizeTable<W> columns(p, a.table, 1);
+  const E* x = reinterpret_cast<const E*>(p.x);
+  const int64_t results = p.n * p.c * p.out[0] * p.out[1];
+  for (int64_t i = first_item(); i < results; i += item_step()) {
+    const Place at = place_of(p, p.out, i);
+    W sum = 0;
+    for (int64_t k = 0; k < rows.count[at.row]; k++) {
+      const int64_t row = clamp<int64_t>(rows.first[at.row] + k, 0, p.in[0] - 1);
+      W line = 0;
+      for (int64_t l = 0; l < columns.count[at.column]; l++) {
+        const int64_t column = clamp<int64_t>(columns.first[at.column] + l, 0, p.in[1] - 1);
+        line = product_sum(x[number_of(p, p.in, at, row, column)], columns.at(at.column, l), line);
+      }
+      sum = product_sum(rounded(line, *columns.shift), rows.at(at.row, k), sum);
+    }
+    reinterpret_cast<E*>(p.y)[i] = E(rounded(sum, *rows.shift));
+  }
+}
+
+// The results whose windows have element i of n: [first, end). Windows ascend.
+template <class W> __device__ __forceinline__ Range window_readers(const ResizeTable<W>& t,
+                                                                   int64_t results, int64_t n,
+                                                                   int64_t i) {
+  Range r = {0, results};
+  int64_t high = results;
+  while (r.first < high) {  // the first window whose last element is not before i
+    const int64_t middle = (r.first + high) / 2;
+    if (min<int64_t>(t.first[middle] + t.count[middle], n) <= i) r.first = middle + 1;
+    else high = middle;
+  }
+  int64_t low = r.first;
+  while (low < r.end) {  // the first window that begins behind i
+    const int64_t middle = (low + r.end) / 2;
+    if (min<int64_t>(t.first[middle], n - 1) <= i) low = middle + 1;
+    else r.end = middle;
+  }
+  return r;
+}
+// The weight of element i of n in result o: at the ends, of all elements beyond, too.
+template <class W> __device__ __forceinline__ W window_weight(const ResizeTable<W>& t, int64_t o,
+                                                              int64_t n, int64_t i) {
+  const int64_t place = i - t.first[o];
+  const int64_t from = i == 0 ? 0 : max<int64_t>(place, 0);
+  const int64_t last = t.count[o] - 1;
+  const int64_t to = i == n - 1 ? last : min(place, last);
+  W weight = 0;
+  for (int64_t k = from; k <= to; k++) weight += t.at(o, k);
+  return weight;
+}
+
+template <class T> __global__ void __launch_bounds__(kThreads)
+    add_window_gradients(const __grid_constant__ ResizeArguments a) {
+  const ResizePlan& p = a.p;
+  const ResizeTable<T> rows(p, a.table, 0);
+  const ResizeTable<T> columns(p, a.table, 1);
+  const int64_t elements = p.n * p.c * p.in[0] * p.in[1];
+  const T* g = reinterpret_cast<const T*>(p.x);
+  for (int64_t i = first_item(); i < elements; i += item_step()) {
+    const Place at = place_of(p, p.in, i);
+    const Range r = window_readers(rows, p.out[0], p.in[0], at.row);
+    const Range c = window_readers(columns, p.out[1], p.in[1], at.column);
+    T sum = 0;
+    for (int64_t o = r.first; o < r.end; o++) {
+      const T h = window_weight(rows, o, p.in[0], at.row);
+      for (int64_t j = c.first; j < c.end; j++)
+        sum += h * window_weight(columns, j, p.in[1], at.column) * g[number_of(p, p.out, at, o, j)];
+    }
+    reinterpret_cast<T*>(p.y)[i] = sum;
+  }
+}
+
+// ---- launches ----
+
+using Kernel = void (*)(ResizeArguments);
+
+int32_t launch_both(const ResizeArguments& a, Kernel fill, int64_t fills, Kernel kernel,
+                    bool backward, void* stream) {
+  const ResizePlan& p = a.p;
   const int64_t* const size = backward ? p.in : p.out;
   const int64_t items = p.n * p.c * size[0] * size[1];
   if (items == 0) return TT_OK;
-  const int32_t status =
-      device::launch(fill_taps<T>, grid_of(p.out[0] + p.out[1], kThreads), kThreads, 0, stream, a);
+  const int32_t status = device::launch(fill, fills, kThreads, 0, stream, a);
   if (status != TT_OK) return status;
-  auto kernel = backward ? add_gradients<T> : resize_images<T>;
   return device::launch(kernel, grid_of(items, kThreads), kThreads, 0, stream, a);
+}
+template <class T>
+int32_t launch_resize(const ResizePlan& p, bool backward, void* stream, void* workspace) {
+  const ResizeArguments a = {p, static_cast<char*>(workspace)};
+  if (resize_has_windows(p))
+    return launch_both(a, fill_windows<T>, 2,
+                       backward ? add_window_gradients<T> : add_windows<T, T>, backward, stream);
+  return launch_both(a, fill_taps<T>, grid_of(p.out[0] + p.out[1], kThreads),
+                     backward ? add_gradients<T> : resize_images<T>, backward, stream);
 }
 int32_t run_resize(const void* plan, bool backward, void* stream, void* workspace) {
   const ResizePlan& p = *static_cast<const ResizePlan*>(plan);
+  if (p.dtype == TT_U8)
+    return launch_both({p, static_cast<char*>(workspace)}, fill_windows<int32_t>, 2,
+                       add_windows<uint8_t, int32_t>, false, stream);
   if (p.dtype == TT_F64) return launch_resize<double>(p, backward, stream, workspace);
   return launch_resize<float>(p, backward, stream, workspace);
 }
 size_t table_bytes(const void* plan) {
   const ResizePlan& p = *static_cast<const ResizePlan*>(plan);
+  if (resize_has_windows(p)) return size_t(resize_table_bytes(&p));
   return size_t(p.out[0] + p.out[1]) * sizeof(Tap<double>);
 }
 

@@ -6,12 +6,14 @@
 #include "graph/gen/c_expressions.h"
 #include "plan/quant_plan.h"
 #include "plan/recurrent_plan.h"
+#include "plan/resize_build.h"
 
 namespace TT_NS {
 
 namespace {
 
 constexpr int64_t kAlign = 16;
+constexpr int64_t kMaxResized = 1 << 24;  // floats number the elements of a row
 
 // One storage that nodes make: its place in the arena while it is in use.
 struct Place {
@@ -107,6 +109,9 @@ class CExporter {
   void begin_pool(const char* function);
   void emit_pool(bool max);
   void emit_adaptive_pool(bool largest);
+  ResizeAxis axis(int d) const;
+  void emit_resize();
+  void add_windows(int d, const char* name);
   void add_places();
   bool has_places() const;
   void emit_softmax(const char* function);
@@ -931,6 +936,48 @@ void CExporter::emit_adaptive_pool(bool largest) {
   body_.add(");\n");
 }
 
+// Dimension d of the image that a node resizes.
+ResizeAxis CExporter::axis(int d) const {
+  const int64_t in = value(tensor("self")).sizes[2 + d];
+  const int64_t out = value(node().outs[0]).sizes[2 + d];
+  const bool align = integer("align") != 0;
+  const double scale = resize_scale(in, out, number(d ? "scale_w" : "scale_h"), align, false);
+  return merged_axis(integer("mode"), align, in, out, scale);
+}
+
+// An array of the windows of dimension d.
+void CExporter::add_windows(int d, const char* name) {
+  const ResizeAxis a = axis(d);
+  if (a.in > kMaxResized || a.out > kMaxResized) refuse("an image of this size");
+  const int64_t taps = resize_taps(a);
+  body_.add("  static const float ").add(name).add("[] = {\n");
+  for (int64_t o = 0; o < a.out; o++) {
+    const ResizeWindow w = resize_window(a, o);
+    const double total = resize_total(a, w);
+    body_.add("    ").add(w.first).add(", ").add(w.count);
+    for (int64_t k = 0; k < taps; k++) {
+      body_.add(", ");
+      add_float(body_, k < w.count ? resize_weight(a, w, k) / total : 0);
+    }
+    body_.add(",\n");
+  }
+  body_.add("  };\n");
+}
+
+void CExporter::emit_resize() {
+  const int64_t mode = integer("mode");
+  if (mode != kResizeLinear && mode < kResizeCubic) refuse("a mode without weights");
+  if (value(tensor("self")).dtype != Dtype::kF32) refuse("is exported for float32");
+  body_.add("  {\n");
+  add_windows(0, "rows");
+  add_windows(1, "columns");
+  begin_pool("resize");
+  body_.add(", rows, columns, ");
+  const int64_t taps[] = {resize_taps(axis(0)), resize_taps(axis(1))};
+  add_list(body_, {taps, 2});
+  body_.add(");\n  }\n");
+}
+
 void CExporter::emit_softmax(const char* function) {
   use(function);
   const IrValue& x = value(tensor("self"));
@@ -1214,6 +1261,7 @@ void CExporter::emit_node() {
   if (is("avg_pool2d")) return emit_pool(false);
   if (is("adaptive_avg_pool2d")) return emit_adaptive_pool(false);
   if (is("adaptive_max_pool2d")) return emit_adaptive_pool(true);
+  if (is("upsample2d")) return emit_resize();
   if (is("softmax") || is("log_softmax")) return emit_softmax(op());
   if (is("native_layer_norm")) return emit_layer_norm();
   if (is("native_batch_norm")) return emit_batch_norm();

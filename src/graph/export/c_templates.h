@@ -264,6 +264,28 @@ static void adaptive_avg_pool2d(const float *x, const long *xs, float *y, const 
         }
 }
 )"},
+    {"resize", R"(
+/* sizes: n, c, height and width of x and of y; rows, columns: for each row and column of y its
+   window in x, as its begin, its length and up to taps[0] and taps[1] weights */
+static void resize(const float *x, const long *xs, float *y, const long *ys, const long *sizes,
+                   const float *rows, const float *columns, const long *taps) {
+  for (long i = 0; i < sizes[0]; i++)
+    for (long c = 0; c < sizes[1]; c++)
+      for (long r = 0; r < sizes[4]; r++)
+        for (long s = 0; s < sizes[5]; s++) {
+          const float *row = rows + r * (taps[0] + 2), *column = columns + s * (taps[1] + 2);
+          float sum = 0.0f;
+          for (long u = 0; u < (long)row[1]; u++) {
+            const float *a = x + i * xs[0] + c * xs[1] + ((long)row[0] + u) * xs[2];
+            float line = 0.0f;
+            for (long v = 0; v < (long)column[1]; v++)
+              line += a[((long)column[0] + v) * xs[3]] * column[2 + v];
+            sum += line * row[2 + u];
+          }
+          y[i * ys[0] + c * ys[1] + r * ys[2] + s * ys[3]] = sum;
+        }
+}
+)"},
     {"softmax", R"(
 /* x, y: (outer, n, inner) */
 static void softmax(const float *x, float *y, long outer, long n, long inner) {

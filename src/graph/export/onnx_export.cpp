@@ -8,6 +8,7 @@
 #include "graph/export/proto.h"
 #include "graph/resize.h"
 #include "plan/recurrent_plan.h"
+#include "plan/resize_build.h"
 
 #include <string.h>
 
@@ -17,6 +18,7 @@ namespace {
 
 constexpr int64_t kOpset = 20;
 constexpr int64_t kIrVersion = 9;
+constexpr int64_t kMaxResizeWeights = 1 << 24;
 constexpr int64_t kMaxIndexTable = 1 << 22;  // elements of a view that is written as a table
 
 int32_t onnx_type(Dtype d) {
@@ -170,6 +172,8 @@ class OnnxExporter {
   bool emit_product();
   bool emit_conv();
   bool emit_pool();
+  Operand resize_weights(int d);
+  bool emit_resize();
   bool emit_rows();
   bool emit_attention();
   bool emit_recurrent();
@@ -908,6 +912,47 @@ bool OnnxExporter::emit_pool() {
   return false;
 }
 
+// The weights of dimension d of an image as a matrix [out][in].
+Operand OnnxExporter::resize_weights(int d) {
+  const Dtype dtype = value("self").dtype;
+  const int64_t in = value("self").sizes[2 + d];
+  const int64_t out = out_value().sizes[2 + d];
+  const bool align = integer("align") != 0;
+  const double scale = resize_scale(in, out, real(d ? "scale_w" : "scale_h"), align, false);
+  const ResizeAxis a = merged_axis(integer("mode"), align, in, out, scale);
+  const int64_t sizes[] = {out, in};
+  if (in > kMaxResizeWeights / out) refuse("an image of this size");
+  Bytes table;
+  table.resize(out * in * item_size(dtype), 0);
+  for (int64_t o = 0; o < out; o++) {
+    const ResizeWindow w = resize_window(a, o);
+    const double total = resize_total(a, w);
+    for (int64_t k = 0; k < w.count; k++) {
+      const double weight = resize_weight(a, w, k) / total;
+      const int64_t at = o * in + w.first + k;
+      const float single = float(weight);
+      if (dtype == Dtype::kF64) memcpy(table.data() + at * 8, &weight, 8);
+      else memcpy(table.data() + at * 4, &single, 4);
+    }
+  }
+  return initializer(dtype, Ints(sizes), table.data(), table.size());
+}
+
+// Products with the weights of both dimensions.
+bool OnnxExporter::emit_resize() {
+  if (!is("upsample2d")) return false;
+  const Dtype dtype = value("self").dtype;
+  const int64_t mode = integer("mode");
+  if (mode != kResizeLinear && mode < kResizeCubic) refuse("a mode without weights");
+  if (dtype != Dtype::kF32 && dtype != Dtype::kF64) refuse("a dtype other than float32, float64");
+  const int64_t order[] = {1, 0};
+  const Operand columns =
+      node("Transpose", {resize_weights(1)}, dtype, Attrs().ints("perm", Ints(order)));
+  const Operand lines = node("MatMul", {tensor("self"), columns}, dtype);
+  give(node("MatMul", {resize_weights(0), lines}, dtype));
+  return true;
+}
+
 // ---- rows ----
 
 bool OnnxExporter::emit_rows() {
@@ -1310,8 +1355,8 @@ void OnnxExporter::emit_node() {
   for (int64_t i = 0; i < at().outs.size(); i++)
     if (at().outs[i] >= 0 && !onnx_type(out_value(i).dtype)) refuse("ONNX has no such dtype");
   if (emit_views() || emit_elementwise() || emit_product() || emit_conv() || emit_pool() ||
-      emit_rows() || emit_attention() || emit_recurrent() || emit_reduce() || emit_arrange() ||
-      emit_copy())
+      emit_resize() || emit_rows() || emit_attention() || emit_recurrent() || emit_reduce() ||
+      emit_arrange() || emit_copy())
     return;
   refuse("has no translation to ONNX");
 }

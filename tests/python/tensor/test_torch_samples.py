@@ -343,6 +343,48 @@ def test_linear_interpolation_of_infinities():
     same(F.interpolate(cube, size=2, mode="trilinear"), tt.full((1, 1, 2, 2, 2), INF))
 
 
+WINDOWS = {  # mode, antialias, size -> the rows of a result, "+" for inf, "-" for -inf, "n" for nan
+    ("bicubic", False, (2, 14)): ["0nnnn000000nnn", "000000000nnnn0"],
+    ("bicubic", True, (2, 7)): ["++-0-nn", "--+0+nn"],
+    ("bilinear", True, (2, 4)): ["++0n", "00--"],
+    ("bicubic", True, (5, 12)): [
+        "00+00000000n",
+        "00+00000000n",
+        "00-000000+0n",
+        "000000000-00",
+        "000000000-00",
+    ],
+}
+
+
+@pytest.mark.parametrize("mode, antialias, size", WINDOWS)
+@pytest.mark.parametrize("last", [False, True])
+def test_infinities_stay_in_the_windows_of_interpolate(mode, antialias, size, last):
+    x = tt.zeros(2, 3, 4, 12)
+    for row, column, value in ((0, 2, INF), (3, 9, -INF), (0, 11, NAN)):
+        x[1, 2, row, column] = value
+    if last:
+        x = x.contiguous(memory_format=tt.channels_last)
+    y = F.interpolate(x, size=size, mode=mode, antialias=antialias)
+    values = {"0": 0, "+": INF, "-": -INF, "n": NAN}
+    want = [[values[c] for c in row] for row in WINDOWS[mode, antialias, size]]
+    same(y[1, 2], want)
+    assert y[0].count_nonzero().item() == 0 and y[1, :2].count_nonzero().item() == 0
+
+
+def test_gradients_of_windows_are_their_transposes():
+    for mode, antialias, size in ((*w, s) for *w, _ in WINDOWS for s in ((3, 20), (9, 5))):
+        for last in (False, True):
+            x = tt.randn(2, 70 if last else 2, 7, 11, dtype=tt.float64)
+            if last:
+                x = x.contiguous(memory_format=tt.channels_last)
+            x.requires_grad_()
+            y = F.interpolate(x, size=size, mode=mode, antialias=antialias)
+            g = tt.randn_like(y)
+            dx = tt.autograd.grad(y, x, g)[0]
+            assert (dx * x).sum().item() == pytest.approx((g * y).sum().item(), rel=1e-9)
+
+
 def test_positions_that_are_not_finite():
     x = tt.arange(12.0).reshape(1, 1, 3, 4)
     grid = tt.tensor([[[[NAN, 0], [0.5, NAN], [INF, 0.2], [-INF, -INF], [0.3, -0.2], [3, 3]]]])
