@@ -1,5 +1,6 @@
-/* A graph of a million nodes is built, differentiated and freed on a stack of 64 kB: nothing
- * recurses over user-sized graphs. */
+/* A graph of a million nodes is built, differentiated and freed on a small stack: nothing recurses
+   over user-sized graphs. */
+#include "small_stack.h"
 #include "tt.h"
 
 #include <pthread.h>
@@ -58,7 +59,7 @@ static Outcome run(int backward) {
   pthread_attr_t attr;
   pthread_t thread;
   assert_int_equal(pthread_attr_init(&attr), 0);
-  assert_int_equal(pthread_attr_setstacksize(&attr, 64 << 10), 0);
+  assert_int_equal(pthread_attr_setstacksize(&attr, small_stack()), 0);
   assert_int_equal(pthread_create(&thread, &attr, on_small_stack, &o), 0);
   assert_int_equal(pthread_join(thread, NULL), 0);
   pthread_attr_destroy(&attr);

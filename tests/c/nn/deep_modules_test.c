@@ -1,6 +1,7 @@
 /* Trees of 100,000 modules, nested or side by side: every operation on a tree takes time
-   proportional to its size and a stack of at most 64 kB. */
+   proportional to its size and a small stack. */
 #include "harness.h"
+#include "small_stack.h"
 
 #include <pthread.h>
 #include <time.h>
@@ -196,8 +197,6 @@ static void test_cycles(void** state) {
   tt_module_release(other);
 }
 
-/* Frames of sanitizer builds are larger. */
-enum { kStackBytes = SLOW_BUILD ? 4 << 20 : 64 << 10 };
 static void* run_all(void* failed) {
   const struct CMUnitTest tests[] = {PLAIN(test_from_inside),  PLAIN(test_from_outside),
                                      PLAIN(test_side_by_side), PLAIN(test_diamonds),
@@ -207,10 +206,11 @@ static void* run_all(void* failed) {
 }
 
 int main(void) {
+  const size_t stack = SLOW_BUILD ? 4 << 20 : small_stack(); /* sanitizers make frames larger */
   pthread_attr_t attr;
   pthread_t thread;
   int failed = 1;
-  if (pthread_attr_init(&attr) || pthread_attr_setstacksize(&attr, kStackBytes)) return 1;
+  if (pthread_attr_init(&attr) || pthread_attr_setstacksize(&attr, stack)) return 1;
   if (pthread_create(&thread, &attr, run_all, &failed)) return 1;
   pthread_join(thread, NULL);
   pthread_attr_destroy(&attr);
