@@ -87,6 +87,29 @@ def test_copies_are_independent_but_keep_ties():
     assert twin(x).tolist() != m(x).tolist()
 
 
+@pytest.mark.parametrize(
+    "make, names",
+    [
+        (nn.NLLLoss, ["weight"]),
+        (nn.CrossEntropyLoss, ["weight"]),
+        (nn.MultiMarginLoss, ["weight"]),
+        (nn.BCELoss, ["weight"]),
+        (nn.BCEWithLogitsLoss, ["weight", "pos_weight"]),
+    ],
+)
+def test_losses_keep_their_weights_when_copied_or_changed(make, names):
+    for given in ({}, {name: tt.tensor([1.0, 3.0]) for name in names}):
+        m = make(**given)
+        for twin in (copy.deepcopy(m), pickle.loads(pickle.dumps(m))):
+            assert repr(twin) == repr(m)
+            for name in names:
+                kept = getattr(twin, name)
+                assert (None if kept is None else kept.tolist()) == ([1.0, 3.0] if given else None)
+                assert kept is None or kept is not getattr(m, name)
+        m.reduction = "sum"
+        assert m.reduction == "sum" and list(m.state_dict()) == list(given)
+
+
 def test_hooks_of_layers():
     layer, seen = nn.Linear(2, 2), []
     first = layer.register_forward_pre_hook(lambda m, args: seen.append("pre"))

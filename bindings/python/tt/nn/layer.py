@@ -132,12 +132,13 @@ class Layer(Module):
     def _new_module_from_attributes(self, tensors: dict[str, Tensor | None]) -> ModuleHandle:
         """Calls the C constructor with the current arguments of self.
 
-        tensors: those of self by name. An argument with such a name says whether the tensor exists.
+        tensors: those of self by name. An argument with such a name is the tensor, or says whether
+        it exists.
         """
         values = {}
-        for name, _, default, _ in self._arguments:
+        for name, kind, default, _ in self._arguments:
             if name in tensors:
-                values[name] = tensors[name] is not None
+                values[name] = tensors[name] if kind == "Tensor?" else tensors[name] is not None
             else:
                 values[name] = self.__dict__.get(name, default[0] if default else None)
         return self._new_module(values)
