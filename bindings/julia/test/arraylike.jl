@@ -319,6 +319,47 @@ end
     thrown(() -> a ^ 0.5, ArgumentError)
 end
 
+@testset "factors" begin
+    LA = LinearAlgebra
+    A, S, B = [4.0 1 0; 2 3 1; 0 1 5], [4.0 1 0; 1 3 1; 0 1 5], [1.0 2; 3 4; 5 6]
+    a, s, b = tensor(A), tensor(S), tensor(B)
+    U, sigma, V = LA.svd(b)
+    @test Array(U) * LA.Diagonal(Array(sigma)) * Array(V)' ≈ B
+    @test Array(LA.svd(b).S) ≈ LA.svd(B).S && size(LA.svd(b; full=true).U) == (3, 3)
+    for x in (A, S, [0.0 1; -1 0], [1 2im; -2im 3.0])
+        values, vectors = LA.eigen(tensor(x))
+        @test Array(values) ≈ LA.eigen(x).values && eltype(values) === eltype(LA.eigen(x).values)
+        @test x * Array(vectors) ≈ Array(vectors) * LA.Diagonal(Array(values))
+        @test Array(LA.eigvals(tensor(x))) ≈ LA.eigvals(x)
+    end
+    @test LA.eigmax(s)[] ≈ LA.eigmax(S) && LA.eigmin(s)[] ≈ LA.eigmin(S)
+    @test_throws DomainError LA.eigmax(tensor([0.0 1; -1 0]))
+    Q, R = LA.qr(b)
+    @test Array(Q) * Array(R) ≈ B && Array(LA.qr(b) \ a[:, 1]) ≈ LA.qr(B) \ A[:, 1]
+    L, U, p = LA.lu(a)
+    @test Array(L) * Array(U) ≈ A[p, :]
+    @test p == LA.lu(A).p
+    @test Array(LA.lu(a).P) == LA.lu(A).P
+    for (f, F) in ((LA.lu(a), LA.lu(A)), (LA.cholesky(s), LA.cholesky(S)))
+        @test Array(f \ b) ≈ F \ B && Array(f \ B[:, 1]) ≈ F \ B[:, 1]
+        @test LA.det(f)[] ≈ LA.det(F)
+        @test Array(LA.inv(f)) ≈ LA.inv(F)
+        @test LA.issuccess(f)
+    end
+    @test Array(LA.cholesky(s).U) ≈ LA.cholesky(S).U && LA.logdet(LA.cholesky(s))[] ≈ LA.logdet(S)
+    @test LA.isposdef(s)
+    @test !LA.isposdef(-s)
+    @test !LA.isposdef(a)
+    @test_throws LA.PosDefException LA.cholesky(-s)
+    @test_throws LA.PosDefException LA.cholesky(a)
+    @test_throws LA.SingularException LA.lu(tensor([1.0 2; 2 4]))
+    @test !LA.issuccess(LA.lu(tensor([1.0 2; 2 4]); check=false))
+    of_values, = TT.gradient(x -> sum(LA.svd(x).S), B)
+    @test of_values ≈ LA.svd(B).U * LA.svd(B).Vt
+    of_det, = TT.gradient(x -> LA.det(LA.lu(x)), A)
+    @test of_det ≈ LA.det(A) * LA.inv(A)'
+end
+
 @testset "as arrays" begin
     S, w, n, c = [4.0 1 0; 1 3 1; 0 1 5], [3.0, 1, 2], [1 2; 3 4], ComplexF64[1 + 2im, 3 - 1im]
     as_array(x) = x isa Tensor ? TT.plain_value(x) : x
