@@ -120,7 +120,7 @@ def test_compile_refuses():
 
 @pytest.mark.parametrize(
     "name",
-    "jit.script jit.trace jit.load jit.save jit.ScriptModule fx.Interpreter fx.Tracer".split(),
+    "jit.fork jit.wait fx.Interpreter fx.Tracer".split(),
 )
 def test_absent_tools_say_so_by_name(name):
     module, _, attribute = name.partition(".")
