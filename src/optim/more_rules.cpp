@@ -226,6 +226,8 @@ OptimizerRef construct(const RAdamArgs& a) { return make_adam(kRadam, a); }
 
 OptimizerRef construct(const ASGDArgs& a) {
   at_least_0(a.lr, "lr");
+  at_least_0(a.lambd, "lambd");
+  at_least_0(a.alpha, "alpha");
   at_least_0(a.weight_decay, "weight_decay");
   return make(kAsgd, a);
 }

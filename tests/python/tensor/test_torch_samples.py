@@ -269,6 +269,11 @@ def test_optimizers_refuse_what_pytorch_refuses():
         0.5,
         0.75,
     )
+    for made in (tt.optim.SGD, tt.optim.Adagrad):  # which take it
+        assert made([p], lr=tt.tensor(0.5), foreach=True).param_groups[0]["lr"] == 0.5
+    for name in ("lambd", "alpha"):
+        with pytest.raises(ValueError, match=name):
+            tt.optim.ASGD([p], **{name: -0.5})
     with pytest.raises(ValueError):
         tt.optim.SparseAdam([tt.zeros(2, dtype=tt.complex64).requires_grad_()])
     with pytest.raises(ValueError):

@@ -176,7 +176,8 @@ class NativeOptimizer(Optimizer):
         """Completes the constructor; values: its other arguments by name."""
         if "betas" in values:
             values["betas"] = numbers_of("betas", values["betas"])
-        if values.get("foreach") and not values.get("capturable"):
+        is_adam = "amsgrad" in values  # PyTorch refuses it of Adam and AdamW alone
+        if is_adam and values.get("foreach") and not values.get("capturable"):
             if isinstance(values["lr"], Tensor):
                 raise ValueError("lr is a tensor: with foreach=True it must be a number")
         defaults = {k: float(v) if isinstance(v, Tensor) else v for k, v in values.items()}
