@@ -344,7 +344,7 @@ class Body:
         function, op = self.function, form.op
         copies = function.takes_out and "into" not in op.variants
         lines = self.keep_all(form)
-        lines += self.copy_into_out() if copies else []
+        lines += self.copy_into_out(form) if copies else []
         lines += self.read_lists(form)
         if op.options and not op.no_opts:
             lines += self.read_options(form)
@@ -363,18 +363,20 @@ class Body:
             f'    return unreduced({form.slots[0].var}, out, "{self.name}")',
         ]
 
-    def copy_into_out(self):
+    def copy_into_out(self, form):
         """out= of an operator that has no form of its own for it."""
+        exact = ", True" if form.override("exact_out") else ""
         return [
             "if out is not None:",
-            f'    return written({self.call_without_out()}, out, "{self.name}")',
+            f'    return written({self.call_without_out(form)}, out, "{self.name}"{exact})',
         ]
 
-    def call_without_out(self):
-        """A call with the same arguments, but without out. Its dtype and its device are out's by
-        default."""
+    def call_without_out(self, form):
+        """A call with the same arguments, but without out. Its device is out's by default, and so
+        is its dtype, unless out must have the dtype of the result."""
         given = self.same_arguments()
-        if "dtype=dtype" in given and len(self.forms[0].op.outs) == 1:
+        takes_dtype = len(form.op.outs) == 1 and not form.override("exact_out")
+        if "dtype=dtype" in given and takes_dtype:
             given[given.index("dtype=dtype")] = "dtype=dtype or out.dtype"
         if "device=device" in given:
             given[given.index("device=device")] = "device=device or out.device"
@@ -416,7 +418,7 @@ class Body:
         if variant == "_into":
             results = ["out"] if len(op.outs) == 1 else dst_names(op)
             exact = ", True" if form.override("exact_out") else ""
-            again = f'refit(out, lambda: {self.call_without_out()}, "{self.name}"{exact})'
+            again = f'refit(out, lambda: {self.call_without_out(form)}, "{self.name}"{exact})'
             lines = self.calls(form, tensors, variant, results, f"return {again}")
             return lines + ["return out"]
         if variant == "_" or op.void:

@@ -58,6 +58,33 @@ def test_products_and_indices_keep_their_dtype():
         tt.topk(tt.ones(3), 2, out=(tt.empty(0), tt.empty(0)))
 
 
+@pytest.mark.parametrize(
+    "name, args",
+    [
+        ("floor", ()),
+        ("sign", ()),
+        ("softmax", (0,)),
+        ("tril", ()),
+        ("take", (tt.tensor([0]),)),
+        ("scatter_add", (0, tt.zeros(1, 2, dtype=tt.int64), tt.ones(1, 2))),
+        ("quantile", (0.5,)),
+    ],
+)
+def test_functions_that_pytorch_restricts_to_the_dtype_of_the_result(name, args):
+    function, x = getattr(tt, name), tt.tensor([[1.5, 2.0], [3.0, 4.5]])
+    for wrong in (tt.float64, tt.complex64):
+        with pytest.raises(tt.errors.DtypeError):
+            function(x, *args, out=tt.empty(0, dtype=wrong))
+    out = tt.empty(0)
+    assert function(x, *args, out=out) is out
+    assert tt.equal(out, function(x, *args))
+
+
+def test_norms_of_complex_numbers_are_written_to_real_ones():
+    out = tt.empty(0)
+    assert tt.norm(tt.tensor([3 + 4j, 0j]), out=out).item() == 5 and out.dtype is tt.float32
+
+
 def test_out_may_be_the_input():
     x = tt.tensor([1.0, 2, 3])
     assert tt.cumsum(x, 0, out=x).tolist() == [1, 3, 6]

@@ -247,7 +247,7 @@ def gelu(input: Tensor, approximate: Literal['tanh'] | None = None, *,
     if out is not None:
         instance(Tensor, out, "gelu", "out")
         if tt_gelu_into(local.ctx, input, opts, out):
-            return refit(out, lambda: gelu(input, approximate), "gelu")
+            return refit(out, lambda: gelu(input, approximate), "gelu", True)
         return out
     h = TensorHandle()
     if tt_gelu(local.ctx, input, opts, byref(h)):
@@ -337,7 +337,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *,
     if out is not None:
         instance(Tensor, out, "softplus", "out")
         if tt_softplus_into(local.ctx, input, opts, out):
-            return refit(out, lambda: softplus(input, beta, threshold), "softplus")
+            return refit(out, lambda: softplus(input, beta, threshold), "softplus", True)
         return out
     h = TensorHandle()
     if tt_softplus(local.ctx, input, opts, byref(h)):
@@ -559,7 +559,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     if out is not None:
         instance(Tensor, out, "hardshrink", "out")
         if tt_hardshrink_into(local.ctx, input, opts, out):
-            return refit(out, lambda: hardshrink(input, lambd), "hardshrink")
+            return refit(out, lambda: hardshrink(input, lambd), "hardshrink", True)
         return out
     h = TensorHandle()
     if tt_hardshrink(local.ctx, input, opts, byref(h)):
@@ -584,7 +584,7 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     if out is not None:
         instance(Tensor, out, "softshrink", "out")
         if tt_softshrink_into(local.ctx, input, opts, out):
-            return refit(out, lambda: softshrink(input, lambd), "softshrink")
+            return refit(out, lambda: softshrink(input, lambd), "softshrink", True)
         return out
     h = TensorHandle()
     if tt_softshrink(local.ctx, input, opts, byref(h)):

@@ -860,7 +860,7 @@ def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "neg", "out")
         if tt_neg_into(local.ctx, input, out):
-            return refit(out, lambda: neg(input), "neg")
+            return refit(out, lambda: neg(input), "neg", True)
         return out
     h = TensorHandle()
     if tt_neg(local.ctx, input, byref(h)):
@@ -1365,7 +1365,7 @@ def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Te
     if out is not None:
         instance(Tensor, out, "heaviside", "out")
         if tt_heaviside_into(local.ctx, input, values, out):
-            return refit(out, lambda: heaviside(input, values), "heaviside")
+            return refit(out, lambda: heaviside(input, values), "heaviside", True)
         return out
     h = TensorHandle()
     if tt_heaviside(local.ctx, input, values, byref(h)):
@@ -1564,7 +1564,7 @@ def frexp(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tens
     if out is not None:
         dst_mantissa, dst_exponent = out_tensors(out, 2, "frexp")
         if tt_frexp_into(local.ctx, input, dst_mantissa, dst_exponent):
-            return refit(out, lambda: frexp(input), "frexp")
+            return refit(out, lambda: frexp(input), "frexp", True)
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_frexp(local.ctx, input, byref(h0), byref(h1)):
@@ -1588,7 +1588,7 @@ def float_power(input: Tensor, exponent: Tensor | complex, *, out: Tensor | None
         if out is not None:
             instance(Tensor, out, "float_power", "out")
             if tt_float_power_into(local.ctx, input, exponent, out):
-                return refit(out, lambda: float_power(input, exponent), "float_power")
+                return refit(out, lambda: float_power(input, exponent), "float_power", True)
             return out
         h = TensorHandle()
         if tt_float_power(local.ctx, input, exponent, byref(h)):
@@ -1601,7 +1601,7 @@ def float_power(input: Tensor, exponent: Tensor | complex, *, out: Tensor | None
                                       tt_float_power_scalar_into, exponent, "float_power",
                                       "exponent", input)
             if call(local.ctx, input, value, out):
-                return refit(out, lambda: float_power(input, exponent), "float_power")
+                return refit(out, lambda: float_power(input, exponent), "float_power", True)
             return out
         h = TensorHandle()
         call, value = number_form(tt_float_power_f64, tt_float_power_i64, tt_float_power_scalar,

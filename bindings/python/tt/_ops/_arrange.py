@@ -599,7 +599,7 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     if out is not None:
         instance(Tensor, out, "diag", "out")
         if tt_diag_into(local.ctx, input, c_int64(integer(diagonal, "diag", "diagonal")), out):
-            return refit(out, lambda: diag(input, diagonal), "diag")
+            return refit(out, lambda: diag(input, diagonal), "diag", True)
         return out
     h = TensorHandle()
     if tt_diag(local.ctx, input, c_int64(integer(diagonal, "diag", "diagonal")), byref(h)):

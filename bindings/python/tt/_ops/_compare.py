@@ -651,7 +651,7 @@ def isin(elements: Tensor | complex, test_elements: Tensor | complex, *,
         instance(Tensor, out, "isin", "out")
         if tt_isin_into(local.ctx, elements, test_elements, opts, out):
             return refit(out, lambda: isin(elements, test_elements, assume_unique=assume_unique,
-                                           invert=invert), "isin")
+                                           invert=invert), "isin", True)
         return out
     h = TensorHandle()
     if tt_isin(local.ctx, elements, test_elements, opts, byref(h)):

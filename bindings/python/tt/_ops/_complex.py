@@ -159,7 +159,7 @@ def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "conj_physical", "out")
         if tt_conj_physical_into(local.ctx, input, out):
-            return refit(out, lambda: conj_physical(input), "conj_physical")
+            return refit(out, lambda: conj_physical(input), "conj_physical", True)
         return out
     h = TensorHandle()
     if tt_conj_physical(local.ctx, input, byref(h)):

@@ -163,7 +163,7 @@ def scatter_add(input: Tensor, dim: int | None = None, index: Tensor | None = No
     if not isinstance(src, Tensor):
         raise wrong_kind("scatter_add", "src", "Tensor", src)
     if out is not None:
-        return written(scatter_add(input, dim, index, src), out, "scatter_add")
+        return written(scatter_add(input, dim, index, src), out, "scatter_add", True)
     h = TensorHandle()
     if tt_scatter_add(local.ctx, input, c_int64(integer(dim, "scatter_add", "dim")), index, src,
                       byref(h)):
@@ -257,12 +257,12 @@ def index_add(input: Tensor, dim: int | None = None, index: Tensor | None = None
                                     _o_index_add(1, *scalar_field(alpha, "index_add", "alpha")),
                                     out):
                 return refit(out, lambda: index_add(input, dim, index, source, alpha=alpha),
-                             "index_add")
+                             "index_add", True)
         else:
             if tt_index_add_into(local.ctx, input, c_int64(integer(dim, "index_add", "dim")), index,
                                  source, out):
                 return refit(out, lambda: index_add(input, dim, index, source, alpha=alpha),
-                             "index_add")
+                             "index_add", True)
         return out
     h = TensorHandle()
     if alpha != 1 or type(alpha) is not int:
@@ -491,7 +491,8 @@ def scatter(input: Tensor, dim: int | None = None, index: Tensor | None = None,
             instance(Tensor, out, "scatter", "out")
             if tt_scatter_into(local.ctx, input, c_int64(integer(dim, "scatter", "dim")), index,
                                src, opts, out):
-                return refit(out, lambda: scatter(input, dim, index, src, reduce=reduce), "scatter")
+                return refit(out, lambda: scatter(input, dim, index, src, reduce=reduce), "scatter",
+                             True)
             return out
         h = TensorHandle()
         if tt_scatter(local.ctx, input, c_int64(integer(dim, "scatter", "dim")), index, src, opts,
@@ -508,7 +509,8 @@ def scatter(input: Tensor, dim: int | None = None, index: Tensor | None = None,
                                       tt_scatter_scalar_into, src, "scatter", "value", input)
             if call(local.ctx, input, c_int64(integer(dim, "scatter", "dim")), index, value, opts,
                     out):
-                return refit(out, lambda: scatter(input, dim, index, src, reduce=reduce), "scatter")
+                return refit(out, lambda: scatter(input, dim, index, src, reduce=reduce), "scatter",
+                             True)
             return out
         h = TensorHandle()
         call, value = number_form(tt_scatter_f64, tt_scatter_i64, tt_scatter_scalar, src, "scatter",
@@ -589,7 +591,7 @@ def index_copy(input: Tensor, dim: int | None = None, index: Tensor | None = Non
         instance(Tensor, out, "index_copy", "out")
         if tt_index_copy_into(local.ctx, input, c_int64(integer(dim, "index_copy", "dim")), index,
                               source, out):
-            return refit(out, lambda: index_copy(input, dim, index, source), "index_copy")
+            return refit(out, lambda: index_copy(input, dim, index, source), "index_copy", True)
         return out
     h = TensorHandle()
     if tt_index_copy(local.ctx, input, c_int64(integer(dim, "index_copy", "dim")), index, source,
@@ -714,7 +716,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *,
     if out is not None:
         instance(Tensor, out, "take_along_dim", "out")
         if tt_take_along_dim_into(local.ctx, input, indices, opts, out):
-            return refit(out, lambda: take_along_dim(input, indices, dim), "take_along_dim")
+            return refit(out, lambda: take_along_dim(input, indices, dim), "take_along_dim", True)
         return out
     h = TensorHandle()
     if tt_take_along_dim(local.ctx, input, indices, opts, byref(h)):
@@ -738,7 +740,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     if out is not None:
         instance(Tensor, out, "masked_select", "out")
         if tt_masked_select_into(local.ctx, input, mask, out):
-            return refit(out, lambda: masked_select(input, mask), "masked_select")
+            return refit(out, lambda: masked_select(input, mask), "masked_select", True)
         return out
     h = TensorHandle()
     if tt_masked_select(local.ctx, input, mask, byref(h)):
@@ -764,7 +766,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False,
     if out is not None:
         instance(Tensor, out, "nonzero", "out")
         if tt_nonzero_into(local.ctx, input, out):
-            return refit(out, lambda: nonzero(input), "nonzero")
+            return refit(out, lambda: nonzero(input), "nonzero", True)
         return out
     h = TensorHandle()
     if tt_nonzero(local.ctx, input, byref(h)):
@@ -812,7 +814,7 @@ def tril(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     if out is not None:
         instance(Tensor, out, "tril", "out")
         if tt_tril_into(local.ctx, input, opts, out):
-            return refit(out, lambda: tril(input, diagonal), "tril")
+            return refit(out, lambda: tril(input, diagonal), "tril", True)
         return out
     h = TensorHandle()
     if tt_tril(local.ctx, input, opts, byref(h)):
@@ -856,7 +858,7 @@ def triu(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     if out is not None:
         instance(Tensor, out, "triu", "out")
         if tt_triu_into(local.ctx, input, opts, out):
-            return refit(out, lambda: triu(input, diagonal), "triu")
+            return refit(out, lambda: triu(input, diagonal), "triu", True)
         return out
     h = TensorHandle()
     if tt_triu(local.ctx, input, opts, byref(h)):
@@ -906,7 +908,7 @@ def where(condition: Tensor, input: Tensor | complex | None = None,
     if out is not None:
         instance(Tensor, out, "where", "out")
         if tt_where_into(local.ctx, condition, input, other, out):
-            return refit(out, lambda: where(condition, input, other), "where")
+            return refit(out, lambda: where(condition, input, other), "where", True)
         return out
     h = TensorHandle()
     if tt_where(local.ctx, condition, input, other, byref(h)):
@@ -995,7 +997,7 @@ def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "take", "out")
         if tt_take_into(local.ctx, input, index, out):
-            return refit(out, lambda: take(input, index), "take")
+            return refit(out, lambda: take(input, index), "take", True)
         return out
     h = TensorHandle()
     if tt_take(local.ctx, input, index, byref(h)):
@@ -1179,7 +1181,8 @@ def scatter_reduce(input: Tensor, dim: int | None = None, index: Tensor | None =
                                   index, src, one_of(SCATTERREDUCE, reduce, "scatter_reduce",
                                                      "reduce"), opts, out):
             return refit(out, lambda: scatter_reduce(input, dim, index, src, reduce,
-                                                     include_self=include_self), "scatter_reduce")
+                                                     include_self=include_self), "scatter_reduce",
+                         True)
         return out
     h = TensorHandle()
     if tt_scatter_reduce(local.ctx, input, c_int64(integer(dim, "scatter_reduce", "dim")), index,
@@ -1257,7 +1260,7 @@ def index_reduce(input: Tensor, dim: int | None = None, index: Tensor | None = N
                                 index, source, one_of(INDEXREDUCE, reduce, "index_reduce",
                                                       "reduce"), opts, out):
             return refit(out, lambda: index_reduce(input, dim, index, source, reduce,
-                                                   include_self=include_self), "index_reduce")
+                                                   include_self=include_self), "index_reduce", True)
         return out
     h = TensorHandle()
     if tt_index_reduce(local.ctx, input, c_int64(integer(dim, "index_reduce", "dim")), index,

@@ -310,7 +310,7 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True,
         dst_P, dst_L, dst_U = out_tensors(out, 3, "lu_unpack")
         if tt_lu_unpack_into(local.ctx, LU_data, LU_pivots, opts, dst_P, dst_L, dst_U):
             return refit(out, lambda: lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots),
-                         "lu_unpack")
+                         "lu_unpack", True)
         return out
     h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
     if tt_lu_unpack(local.ctx, LU_data, LU_pivots, opts, byref(h0), byref(h1), byref(h2)):
@@ -1054,7 +1054,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *,
     if out is not None:
         dst_U, dst_S, dst_V = out_tensors(out, 3, "svd")
         if tt_svd_into(local.ctx, input, opts, dst_U, dst_S, dst_V):
-            return refit(out, lambda: svd(input, some, compute_uv), "svd")
+            return refit(out, lambda: svd(input, some, compute_uv), "svd", True)
         return out
     h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
     if tt_svd(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
@@ -1801,7 +1801,7 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *,
     if out is not None:
         instance(Tensor, out, "lu_solve", "out")
         if tt_lu_solve_into(local.ctx, input, LU_data, LU_pivots, out):
-            return refit(out, lambda: lu_solve(input, LU_data, LU_pivots), "lu_solve")
+            return refit(out, lambda: lu_solve(input, LU_data, LU_pivots), "lu_solve", True)
         return out
     h = TensorHandle()
     if tt_lu_solve(local.ctx, input, LU_data, LU_pivots, byref(h)):

@@ -105,7 +105,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *,
     if not isinstance(weight, Tensor):
         raise wrong_kind("linear", "weight", "Tensor", weight)
     if out is not None:
-        return written(linear(input, weight, bias), out, "linear")
+        return written(linear(input, weight, bias), out, "linear", True)
     h = TensorHandle()
     if tt_linear(local.ctx, input, weight, optional_tensor(bias, "linear", "bias"), byref(h)):
         fail()
@@ -332,7 +332,7 @@ def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "dot", "out")
         if tt_dot_into(local.ctx, input, tensor, out):
-            return refit(out, lambda: dot(input, tensor), "dot")
+            return refit(out, lambda: dot(input, tensor), "dot", True)
         return out
     h = TensorHandle()
     if tt_dot(local.ctx, input, tensor, byref(h)):
@@ -592,7 +592,7 @@ def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "vdot", "out")
         if tt_vdot_into(local.ctx, input, other, out):
-            return refit(out, lambda: vdot(input, other), "vdot")
+            return refit(out, lambda: vdot(input, other), "vdot", True)
         return out
     h = TensorHandle()
     if tt_vdot(local.ctx, input, other, byref(h)):
@@ -647,7 +647,8 @@ def tensordot(input: Tensor, other: Tensor, dims_self: int | Sequence[int],
         instance(Tensor, out, "tensordot", "out")
         if tt_tensordot_into(local.ctx, input, other, dims_self_c, dims_self_n, dims_other_c,
                              dims_other_n, out):
-            return refit(out, lambda: tensordot(input, other, dims_self, dims_other), "tensordot")
+            return refit(out, lambda: tensordot(input, other, dims_self, dims_other), "tensordot",
+                         True)
         return out
     h = TensorHandle()
     if tt_tensordot(local.ctx, input, other, dims_self_c, dims_self_n, dims_other_c, dims_other_n,
@@ -702,7 +703,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, axis: int | N
     if out is not None:
         instance(Tensor, out, "cross", "out")
         if tt_cross_into(local.ctx, input, other, opts, out):
-            return refit(out, lambda: cross(input, other, dim), "cross")
+            return refit(out, lambda: cross(input, other, dim), "cross", True)
         return out
     h = TensorHandle()
     if tt_cross(local.ctx, input, other, opts, byref(h)):

@@ -322,7 +322,7 @@ def avg_pool2d(input: Tensor, kernel_size: int | Sequence[int],
             raise wrong_kind("avg_pool2d", "input", "Tensor", input)
     if out is not None:
         return written(avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                                  divisor_override), out, "avg_pool2d")
+                                  divisor_override), out, "avg_pool2d", True)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool2d", "kernel_size")
     opts = None
     if (stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False
@@ -484,7 +484,7 @@ def avg_pool3d(input: Tensor, kernel_size: int | Sequence[int],
             raise wrong_kind("avg_pool3d", "input", "Tensor", input)
     if out is not None:
         return written(avg_pool3d(input, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                                  divisor_override), out, "avg_pool3d")
+                                  divisor_override), out, "avg_pool3d", True)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool3d", "kernel_size")
     opts = None
     if (stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False

@@ -819,8 +819,7 @@ def norm(input: Tensor, p: float | str = 'fro', dim: int | Sequence[int] | None 
     if out is not None:
         instance(Tensor, out, "norm", "out")
         if tt_norm_into(local.ctx, input, c_double(real(p, "norm", "p")), dim_c, dim_n, opts, out):
-            return (refit(out, lambda: norm(input, p, dim, keepdim, dtype=dtype or out.dtype),
-                          "norm"))
+            return refit(out, lambda: norm(input, p, dim, keepdim, dtype=dtype), "norm", True)
         return out
     h = TensorHandle()
     if tt_norm(local.ctx, input, c_double(real(p, "norm", "p")), dim_c, dim_n, opts, byref(h)):
@@ -1206,7 +1205,7 @@ def renorm(input: Tensor, p: float, dim: int | None = None, maxnorm: float | Non
         if tt_renorm_into(local.ctx, input, c_double(real(p, "renorm", "p")),
                           c_int64(integer(dim, "renorm", "dim")),
                           c_double(real(maxnorm, "renorm", "maxnorm")), out):
-            return refit(out, lambda: renorm(input, p, dim, maxnorm), "renorm")
+            return refit(out, lambda: renorm(input, p, dim, maxnorm), "renorm", True)
         return out
     h = TensorHandle()
     if tt_renorm(local.ctx, input, c_double(real(p, "renorm", "p")),

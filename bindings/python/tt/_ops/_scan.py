@@ -339,7 +339,7 @@ def logcumsumexp(input: Tensor, dim: int | None = None, *, axis: int | None = No
         instance(Tensor, out, "logcumsumexp", "out")
         if tt_logcumsumexp_into(local.ctx, input, c_int64(integer(dim, "logcumsumexp", "dim")),
                                 out):
-            return refit(out, lambda: logcumsumexp(input, dim), "logcumsumexp")
+            return refit(out, lambda: logcumsumexp(input, dim), "logcumsumexp", True)
         return out
     h = TensorHandle()
     if tt_logcumsumexp(local.ctx, input, c_int64(integer(dim, "logcumsumexp", "dim")), byref(h)):

@@ -43,7 +43,7 @@ def softmax(input: Tensor, dim: int | None = None, *, axis: int | None = None,
     if out is not None:
         instance(Tensor, out, "softmax", "out")
         if tt_softmax_into(local.ctx, input, c_int64(integer(dim, "softmax", "dim")), opts, out):
-            return refit(out, lambda: softmax(input, dim, dtype=dtype or out.dtype), "softmax")
+            return refit(out, lambda: softmax(input, dim, dtype=dtype), "softmax", True)
         return out
     h = TensorHandle()
     if tt_softmax(local.ctx, input, c_int64(integer(dim, "softmax", "dim")), opts, byref(h)):
@@ -97,8 +97,7 @@ def log_softmax(input: Tensor, dim: int | None = None, *, axis: int | None = Non
         instance(Tensor, out, "log_softmax", "out")
         if tt_log_softmax_into(local.ctx, input, c_int64(integer(dim, "log_softmax", "dim")), opts,
                                out):
-            return (refit(out, lambda: log_softmax(input, dim, dtype=dtype or out.dtype),
-                          "log_softmax"))
+            return refit(out, lambda: log_softmax(input, dim, dtype=dtype), "log_softmax", True)
         return out
     h = TensorHandle()
     if tt_log_softmax(local.ctx, input, c_int64(integer(dim, "log_softmax", "dim")), opts,

@@ -214,7 +214,7 @@ def searchsorted(sorted_sequence: Tensor, input: Tensor | complex, *, out_int32:
         if tt_searchsorted_into(local.ctx, sorted_sequence, input, opts, out):
             return refit(out, lambda: searchsorted(sorted_sequence, input, out_int32=out_int32,
                                                    right=right, side=side, sorter=sorter),
-                         "searchsorted")
+                         "searchsorted", True)
         return out
     h = TensorHandle()
     if tt_searchsorted(local.ctx, sorted_sequence, input, opts, byref(h)):
@@ -247,7 +247,7 @@ def bucketize(input: Tensor | complex, boundaries: Tensor, *, out_int32: bool = 
         instance(Tensor, out, "bucketize", "out")
         if tt_bucketize_into(local.ctx, input, boundaries, opts, out):
             return refit(out, lambda: bucketize(input, boundaries, out_int32=out_int32,
-                                                right=right), "bucketize")
+                                                right=right), "bucketize", True)
         return out
     h = TensorHandle()
     if tt_bucketize(local.ctx, input, boundaries, opts, byref(h)):
@@ -303,7 +303,7 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "msort", "out")
         if tt_msort_into(local.ctx, input, out):
-            return refit(out, lambda: msort(input), "msort")
+            return refit(out, lambda: msort(input), "msort", True)
         return out
     h = TensorHandle()
     if tt_msort(local.ctx, input, byref(h)):
@@ -502,7 +502,7 @@ def quantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: 
             instance(Tensor, out, "quantile", "out")
             if tt_quantile_into(local.ctx, input, q, opts, out):
                 return refit(out, lambda: quantile(input, q, dim, keepdim,
-                                                   interpolation=interpolation), "quantile")
+                                                   interpolation=interpolation), "quantile", True)
             return out
         h = TensorHandle()
         if tt_quantile(local.ctx, input, q, opts, byref(h)):
@@ -520,7 +520,7 @@ def quantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: 
             if tt_quantile_scalar_into(local.ctx, input, c_double(real(q, "quantile", "q")), opts,
                                        out):
                 return refit(out, lambda: quantile(input, q, dim, keepdim,
-                                                   interpolation=interpolation), "quantile")
+                                                   interpolation=interpolation), "quantile", True)
             return out
         h = TensorHandle()
         if tt_quantile_scalar(local.ctx, input, c_double(real(q, "quantile", "q")), opts, byref(h)):
@@ -564,7 +564,8 @@ def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdi
             instance(Tensor, out, "nanquantile", "out")
             if tt_nanquantile_into(local.ctx, input, q, opts, out):
                 return refit(out, lambda: nanquantile(input, q, dim, keepdim,
-                                                      interpolation=interpolation), "nanquantile")
+                                                      interpolation=interpolation), "nanquantile",
+                             True)
             return out
         h = TensorHandle()
         if tt_nanquantile(local.ctx, input, q, opts, byref(h)):
@@ -583,7 +584,8 @@ def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdi
             if tt_nanquantile_scalar_into(local.ctx, input, c_double(real(q, "nanquantile", "q")),
                                           opts, out):
                 return refit(out, lambda: nanquantile(input, q, dim, keepdim,
-                                                      interpolation=interpolation), "nanquantile")
+                                                      interpolation=interpolation), "nanquantile",
+                             True)
             return out
         h = TensorHandle()
         if tt_nanquantile_scalar(local.ctx, input, c_double(real(q, "nanquantile", "q")), opts,
@@ -675,7 +677,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0, *,
     if out is not None:
         instance(Tensor, out, "histc", "out")
         if tt_histc_into(local.ctx, input, opts, out):
-            return refit(out, lambda: histc(input, bins, min, max), "histc")
+            return refit(out, lambda: histc(input, bins, min, max), "histc", True)
         return out
     h = TensorHandle()
     if tt_histc(local.ctx, input, opts, byref(h)):

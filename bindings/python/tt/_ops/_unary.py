@@ -328,7 +328,7 @@ def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "sgn", "out")
         if tt_sgn_into(local.ctx, input, out):
-            return refit(out, lambda: sgn(input), "sgn")
+            return refit(out, lambda: sgn(input), "sgn", True)
         return out
     h = TensorHandle()
     if tt_sgn(local.ctx, input, byref(h)):
@@ -363,7 +363,7 @@ def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "sign", "out")
         if tt_sign_into(local.ctx, input, out):
-            return refit(out, lambda: sign(input), "sign")
+            return refit(out, lambda: sign(input), "sign", True)
         return out
     h = TensorHandle()
     if tt_sign(local.ctx, input, byref(h)):
@@ -1263,7 +1263,7 @@ def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "floor", "out")
         if tt_floor_into(local.ctx, input, out):
-            return refit(out, lambda: floor(input), "floor")
+            return refit(out, lambda: floor(input), "floor", True)
         return out
     h = TensorHandle()
     if tt_floor(local.ctx, input, byref(h)):
@@ -1297,7 +1297,7 @@ def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "ceil", "out")
         if tt_ceil_into(local.ctx, input, out):
-            return refit(out, lambda: ceil(input), "ceil")
+            return refit(out, lambda: ceil(input), "ceil", True)
         return out
     h = TensorHandle()
     if tt_ceil(local.ctx, input, byref(h)):
@@ -1331,7 +1331,7 @@ def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "trunc", "out")
         if tt_trunc_into(local.ctx, input, out):
-            return refit(out, lambda: trunc(input), "trunc")
+            return refit(out, lambda: trunc(input), "trunc", True)
         return out
     h = TensorHandle()
     if tt_trunc(local.ctx, input, byref(h)):
@@ -1366,7 +1366,7 @@ def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "frac", "out")
         if tt_frac_into(local.ctx, input, out):
-            return refit(out, lambda: frac(input), "frac")
+            return refit(out, lambda: frac(input), "frac", True)
         return out
     h = TensorHandle()
     if tt_frac(local.ctx, input, byref(h)):
@@ -1422,7 +1422,7 @@ def round(input: Tensor, decimals: int = 0, *, out: Tensor | None = None) -> Ten
     if out is not None:
         instance(Tensor, out, "round", "out")
         if tt_round_into(local.ctx, input, opts, out):
-            return refit(out, lambda: round(input, decimals), "round")
+            return refit(out, lambda: round(input, decimals), "round", True)
         return out
     h = TensorHandle()
     if tt_round(local.ctx, input, opts, byref(h)):
@@ -1510,7 +1510,7 @@ def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "isposinf", "out")
         if tt_isposinf_into(local.ctx, input, out):
-            return refit(out, lambda: isposinf(input), "isposinf")
+            return refit(out, lambda: isposinf(input), "isposinf", True)
         return out
     h = TensorHandle()
     if tt_isposinf(local.ctx, input, byref(h)):
@@ -1531,7 +1531,7 @@ def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "isneginf", "out")
         if tt_isneginf_into(local.ctx, input, out):
-            return refit(out, lambda: isneginf(input), "isneginf")
+            return refit(out, lambda: isneginf(input), "isneginf", True)
         return out
     h = TensorHandle()
     if tt_isneginf(local.ctx, input, byref(h)):
@@ -1569,7 +1569,7 @@ def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "signbit", "out")
         if tt_signbit_into(local.ctx, input, out):
-            return refit(out, lambda: signbit(input), "signbit")
+            return refit(out, lambda: signbit(input), "signbit", True)
         return out
     h = TensorHandle()
     if tt_signbit(local.ctx, input, byref(h)):
@@ -1602,7 +1602,7 @@ def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = N
     if out is not None:
         instance(Tensor, out, "nan_to_num", "out")
         if tt_nan_to_num_into(local.ctx, input, opts, out):
-            return refit(out, lambda: nan_to_num(input, nan, posinf, neginf), "nan_to_num")
+            return refit(out, lambda: nan_to_num(input, nan, posinf, neginf), "nan_to_num", True)
         return out
     h = TensorHandle()
     if tt_nan_to_num(local.ctx, input, opts, byref(h)):

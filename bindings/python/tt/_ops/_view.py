@@ -740,7 +740,7 @@ def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = 
         instance(Tensor, out, "slice_scatter", "out")
         if tt_slice_scatter_into(local.ctx, input, src, opts, out):
             return refit(out, lambda: slice_scatter(input, src, dim, start, end, step),
-                         "slice_scatter")
+                         "slice_scatter", True)
         return out
     h = TensorHandle()
     if tt_slice_scatter(local.ctx, input, src, opts, byref(h)):
