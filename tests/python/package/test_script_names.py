@@ -118,10 +118,7 @@ def test_compile_refuses():
             wrong()
 
 
-@pytest.mark.parametrize(
-    "name",
-    "jit.fork jit.wait fx.Interpreter fx.Tracer".split(),
-)
+@pytest.mark.parametrize("name", "jit.fork jit.wait fx.Interpreter fx.Tracer".split())
 def test_absent_tools_say_so_by_name(name):
     module, _, attribute = name.partition(".")
     absent = getattr(getattr(tt, module), attribute)
