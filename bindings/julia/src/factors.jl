@@ -53,7 +53,9 @@ LinearAlgebra.det(f::Eigen) = prod(f.values)
 by_parts(x) = (Base.real(x), Base.imag(x))  # LinearAlgebra's order
 
 function LinearAlgebra.eigen(a::Tensor; sortby=by_parts)
-    LinearAlgebra.ishermitian(a) && sortby === by_parts && return Eigen{eltype(a)}(linalg_eigh(a)...)
+    if sortby === by_parts && LinearAlgebra.ishermitian(a)
+        return Eigen{eltype(a)}(linalg_eigh(a)...)
+    end
     values, vectors = linalg_eig(a)
     order = sortby === nothing ? Colon() : Base.sortperm(Array(values); by=sortby)
     values, vectors = values[order], vectors[:, order]
