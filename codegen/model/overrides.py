@@ -33,6 +33,7 @@ KEYS = {  # language -> key -> type of its value
         "takes_requires_grad": bool,
         "takes_memory_format": bool,
         "ignored": list,
+        "legacy_reduction": bool,
         "exact_out": bool,
         "empty_dims_keep": bool,
         "inplace_view": bool,

@@ -3,7 +3,7 @@ C."""
 from codegen.c.ops import LISTS, c_name, forms
 from codegen.cxx.ops import dst_names, operands
 from codegen.model.schema import DeclError
-from codegen.python.function import NUMBER_LISTS, TENSOR, python_default
+from codegen.python.function import LEGACY_REDUCTION, NUMBER_LISTS, TENSOR, python_default
 
 # what the functions take from _convert.py
 CONVERT = (
@@ -20,7 +20,7 @@ CONVERT = (
     *("like", "no_overload", "number_form", "number_operand", "one_of", "optional_tensor"),
     *("refit", "written", "unreduced", "check_layout"),
     *("out_tensors", "pointers", "real", "scalar", "scalar_field", "tensor_address"),
-    *("tensor_list", "text", "wrong_kind"),
+    *("tensor_list", "text", "wrong_kind", "legacy_reduction"),
 )
 LIST = "isinstance({0}, (tuple, list))"
 # schema type -> test that a Python value is of this kind, where forms differ
@@ -145,6 +145,7 @@ class Body:
             + self.gather()
             + self.move()
             + self.take_reserved()
+            + self.read_legacy_reduction()
         )
         out += self.take_self()
         out += self.inplace() + self.bools() + self.further_names() + self.first_alone()
@@ -193,6 +194,13 @@ class Body:
                 f'    raise TypeError(f"{got}")',
             ]
         return lines
+
+    def read_legacy_reduction(self):
+        if not self.function.legacy_reduction:
+            return []
+        flags = ", ".join(LEGACY_REDUCTION)
+        given = " or ".join(f"{name} is not None" for name in LEGACY_REDUCTION)
+        return [f"if {given}:", f"    reduction = legacy_reduction({flags})"]
 
     def take_self(self):
         named = self.variant == "_" and self.positional[0].name == "input"
@@ -298,7 +306,7 @@ class Body:
         return [f"    from . import {call.partition('(')[0]}", f"    return {call}"]
 
     def columns(self):
-        flag, first = self.function.columns, self.positional[0].name if self.positional else ""
+        flag, first = (self.function.columns, self.positional[0].name if self.positional else "")
         if not flag:
             return []
         return [f"if {flag}:", f"    return columns_of({self.name}, {first})"]
@@ -489,7 +497,7 @@ class Body:
         suffix, number = "_ex", None
         if op.scalar_arg:
             slot = form.of[op.scalar_arg]
-            suffix, number = "_scalar_ex", f'scalar({slot.var}, "{self.name}", "{slot.name}")'
+            suffix, number = ("_scalar_ex", f'scalar({slot.var}, "{self.name}", "{slot.name}")')
         extended = call(c_name(op, suffix, variant), number, [self.options(form)])
         return [f"if {self.unusual(form)}:", *indented(extended), "else:", *indented(usual)]
 

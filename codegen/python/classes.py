@@ -13,6 +13,7 @@ from functools import partial
 
 from codegen.cxx.modules import Layer
 from codegen.model.schema import ENUMS, DeclError
+from codegen.python.function import LEGACY_REDUCTION
 from codegen.python.kinds import INTS, TYPES, kind_of, optional
 
 FOLDER = "bindings/python/tt"
@@ -54,6 +55,7 @@ def hint(cls, a):
     return kind_of(a, of_class=not is_optimizer(cls))
 
 
+LEGACY_PARTS = tuple(f"{name}: bool | None = None" for name in LEGACY_REDUCTION)
 INTS_TYPES = {kind for kind, name in TYPES.items() if name == INTS}
 
 
@@ -134,14 +136,18 @@ def constructor(cls, more=(), kinds=None, names=None):
     """Lines of __init__, which passes its arguments by name."""
     given = [f"{name}={name}" for name in names or [a.name for a in cls.args]]
     lines = call("def __init__", parameters(cls, more, kinds), " -> None:", "    ")
+    if more == LEGACY_PARTS:
+        test = " or ".join(f"{name} is not None" for name in LEGACY_REDUCTION)
+        flags = ", ".join(LEGACY_REDUCTION)
+        lines += [f"        if {test}:", f"            reduction = legacy_reduction({flags})"]
     return lines + call("self._initialize", given, "", "        ")
 
 
 # ---- layers ----
 
 
-def layer(cls):
-    """Lines of a class of tt.nn."""
+def layer(cls, legacy):
+    """Lines of a class of tt.nn. legacy: names of the losses that take LEGACY_REDUCTION."""
     of = Layer(cls)
     slots = [slot.rstrip("?") for slot in of.slots]
     base = "Layer"
@@ -162,6 +168,7 @@ def layer(cls):
                 f"    {a.name}: {plain(optional(kind) if value(cls, a) == 'None' else kind)}"
             )
     inputs = [name.rstrip("?") for name in of.inputs]
+    more = LEGACY_PARTS if cls.host in legacy else ()
     if out[-1]:
         out.append("")
     out += [f'    _class, _function = "{cls.host}", "tt_{cls.name}"']
@@ -169,7 +176,7 @@ def layer(cls):
     if cls.get("list_length"):
         out.append(f"    _list_length = {cls.get('list_length')}")
     out += [f"    _slots = {quoted(slots)}", f"    _buffer_flags = {tuple(of.buffers)!r}"]
-    out += [f"    _inputs = {quoted(inputs)}", "", *constructor(cls)]
+    out += [f"    _inputs = {quoted(inputs)}", "", *constructor(cls, more)]
     parts = ["self"]
     for name in of.inputs:
         bare = name.rstrip("?")
@@ -248,15 +255,16 @@ def by_hand(root, package):
     return own, extended
 
 
-def absent_arguments(root, classes):
-    """Name of a class -> the arguments of PyTorch's that it lacks."""
+def class_overrides(root, classes):
+    """Name of a class -> its table of overrides."""
     tables = tomllib.loads((root / "bindings/python/overrides.toml").read_text())["classes"]
     names = {cls.host for cls in classes}
     for name, table in tables.items():
-        unknown = sorted(set(table) - {"absent"} | set(table.get("absent", ())) - set(IGNORED))
+        keys = set(table) - {"absent", "legacy_reduction"}
+        unknown = sorted(keys | set(table.get("absent", ())) - set(IGNORED))
         if name not in names or unknown:
             raise DeclError(f"python overrides of the class {name}: unknown: {unknown or name}")
-    return {name: table["absent"] for name, table in tables.items()}
+    return tables
 
 
 def generate(groups, root):
@@ -267,12 +275,14 @@ def generate(groups, root):
         cls for cls in groups["optim"] if is_optimizer(cls) and cls.host not in own_optimizers
     ]
     schedules = [cls for cls in groups["optim"] if not is_optimizer(cls)]
-    absent = absent_arguments(root, optimizers)
+    tables = class_overrides(root, [*layers, *optimizers])
+    absent = {name: table["absent"] for name, table in tables.items() if "absent" in table}
+    legacy = {name for name, table in tables.items() if table.get("legacy_reduction")}
     tensor = "    from {0}_tensor import Tensor\n    from {0}_types import device, dtype"
     layer_head = HEAD.format(
         what="Layers",
         group="nn",
-        base=".layer",
+        base=".._convert import legacy_reduction\nfrom .layer",
         bases="Layer, NormLayer, ParameterLayer",
         imports=tensor.format("..") + "\n    from .parameter import Parameter",
     )
@@ -291,7 +301,9 @@ def generate(groups, root):
         imports="    from .optimizer import Optimizer\n    from .schedules import LRScheduler",
     )
     return {
-        f"{FOLDER}/nn/_layers.py": text(layer_head, layer, layers, extended_layers),
+        f"{FOLDER}/nn/_layers.py": text(
+            layer_head, partial(layer, legacy=legacy), layers, extended_layers
+        ),
         f"{FOLDER}/optim/_optimizers.py": text(
             optimizer_head, partial(optimizer, absent=absent), optimizers, extended
         ),

@@ -13,6 +13,7 @@ KEYWORD_TYPES = {"DType", "DType?", "Device", "Device?", "Generator", "MemoryFor
 NUMBER_LISTS = {"Dims", "Size", "Shape", "Int[]", "Dims?"}
 TENSOR = ("Tensor", "Tensor!")
 DOC_WIDTH = 96
+LEGACY_REDUCTION = ("size_average", "reduce")  # flags that PyTorch had before reduction
 
 
 def python_default(arg):
@@ -299,6 +300,11 @@ class Function:
         """Flags of PyTorch that change nothing."""
         return [] if self.variant else self.forms[0].override("ignored", [])
 
+    @property
+    def legacy_reduction(self):
+        """It takes the flags that PyTorch had before the argument reduction."""
+        return bool(self.forms[0].override("legacy_reduction"))
+
     # ---- text ----
 
     def signature(self, hinted=False):
@@ -332,6 +338,8 @@ class Function:
         out = "tuple[Tensor, ...]" if several else "Tensor"
         keys += [part("out", out, "None")] if self.takes_out else []
         keys += [part(name, "_bool", "False") for name in self.ignored]
+        if self.legacy_reduction:
+            keys += [part(name, "_bool | None", "None") for name in LEGACY_REDUCTION]
         keys += [part("memory_format", "Any", "None")] if self.like else []
         if self.leaf:
             keys += [part("layout", "Any", "None"), part("pin_memory", "_bool", "False")]

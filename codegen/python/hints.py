@@ -8,7 +8,7 @@ of a function; a list of ints that may be given as several arguments makes two o
 import re
 
 from codegen.python.families import Files
-from codegen.python.function import Form, Function
+from codegen.python.function import LEGACY_REDUCTION, Form, Function
 from codegen.python.kinds import INTS, kind_of, optional
 
 FOLDER = "bindings/python/tt/_ops"
@@ -29,7 +29,7 @@ class Row:
     """A function of the binding as stubs show it."""
 
     def __init__(self, f, results):
-        self.f, self.results = f, results  # results: name of a named tuple -> its fields
+        self.f, self.results = (f, results)  # results: name of a named tuple -> its fields
         self.none_is_all = {
             p.name for p in f.positional if not p.required(f.forms) and p.default() == "None"
         }
@@ -88,6 +88,8 @@ class Row:
         out = "tuple[Tensor, ...] | None" if len(g.forms[0].op.outs) > 1 else "Tensor | None"
         keys += [f"out: {out} = None"] if g.takes_out else []
         keys += [f"{name}: _bool = False" for name in g.ignored]
+        if g.legacy_reduction:
+            keys += [f"{name}: _bool | None = None" for name in LEGACY_REDUCTION]
         keys += ["memory_format: Any = None"] if g.like else []
         if g.leaf:
             keys += ["layout: Any = None", "pin_memory: _bool = False"]

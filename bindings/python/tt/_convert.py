@@ -350,6 +350,13 @@ def one_of(values: dict[str, int], x: Any, op: str, arg: str) -> int:
     return values[name]
 
 
+def legacy_reduction(size_average: bool | None, reduce: bool | None) -> Any:
+    """Returns the reduction that PyTorch's former flags of losses stand for. None is True."""
+    if reduce is False:
+        return "none"
+    return "sum" if size_average is False else "mean"
+
+
 # ---- numbers in the place of tensors ----
 
 KINDS = "bifc"  # of dtypes and of tt_scalar, in the order of promotion

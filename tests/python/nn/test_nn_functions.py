@@ -6,6 +6,7 @@ import pytest
 
 import tt
 import tt.nn.functional as F
+from tt import nn
 
 
 def grad(y, x):
@@ -209,3 +210,40 @@ def test_grid_sample_has_second_derivatives(mode, padding_mode):
 
     assert tt.autograd.gradcheck(sample, (x, grid))
     assert tt.autograd.gradgradcheck(sample, (x, grid))
+
+
+LEGACY_LOSSES = [
+    ("l1_loss", nn.L1Loss, 2), ("mse_loss", nn.MSELoss, 2), ("smooth_l1_loss", nn.SmoothL1Loss, 2),
+    ("kl_div", nn.KLDivLoss, 2), ("binary_cross_entropy", nn.BCELoss, 2),
+    ("binary_cross_entropy_with_logits", nn.BCEWithLogitsLoss, 2),
+    ("poisson_nll_loss", nn.PoissonNLLLoss, 2), ("soft_margin_loss", nn.SoftMarginLoss, 2),
+    ("hinge_embedding_loss", nn.HingeEmbeddingLoss, 2),
+    ("margin_ranking_loss", nn.MarginRankingLoss, 3),
+    ("triplet_margin_loss", nn.TripletMarginLoss, 3),
+    ("multilabel_soft_margin_loss", nn.MultiLabelSoftMarginLoss, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, layer, n", LEGACY_LOSSES)
+def test_losses_take_the_flags_before_reduction(name, layer, n):
+    inputs = [tt.linspace(0.1, 0.7 + i / 10, 6).reshape(3, 2) for i in range(n)]
+    function = getattr(F, name)
+    flags = [
+        ("sum", {"size_average": False}),
+        ("mean", {"size_average": True}),
+        ("none", {"reduce": False}),
+        ("none", {"reduce": False, "size_average": True}),
+        ("sum", {"reduce": True, "size_average": False}),
+    ]
+    for reduction, given in flags:
+        expected = function(*inputs, reduction=reduction)
+        assert tt.equal(function(*inputs, **given), expected), given
+        assert tt.equal(layer(**given)(*inputs), expected), given
+
+
+def test_cross_entropy_takes_the_flags_before_reduction():
+    logits, classes = tt.eye(3), tt.tensor([0, 2, 1])
+    expected = F.cross_entropy(logits, classes, reduction="sum")
+    assert tt.equal(F.cross_entropy(logits, classes, size_average=False), expected)
+    assert tt.equal(nn.CrossEntropyLoss(size_average=False)(logits, classes), expected)
+    assert nn.NLLLoss(reduce=False)(logits, classes).shape == (3,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import (boolean, integer, keeps, number_operand, one_of, real, tensor_address,
-    wrong_kind)
+    wrong_kind, legacy_reduction)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -60,13 +60,16 @@ _o_ctc_loss = Struct("Qqii0q").pack
 
 
 def l1_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 'sum'] = "mean",
-            weight: Tensor | None = None) -> Tensor:
-    """l1_loss(input, target, reduction="mean", weight=None)
+            weight: Tensor | None = None, *, size_average: bool | None = None,
+            reduce: bool | None = None) -> Tensor:
+    """l1_loss(input, target, reduction="mean", weight=None, *, size_average=None, reduce=None)
 
     Computes |input - target|, elementwise with broadcasting, and reduces it.
       reduction: none: the loss of each element; sum: their sum; mean: their mean
       weight: factor of each element; has the shape of input
     """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if type(input) is not Tensor:
         if keeps(input):
             return classed(l1_loss(input.as_subclass(Tensor), target, reduction, weight),
@@ -87,14 +90,17 @@ def l1_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 's
 
 
 def mse_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 'sum'] = "mean",
-             weight: Tensor | None = None) -> Tensor:
-    """mse_loss(input, target, reduction="mean", weight=None)
+             weight: Tensor | None = None, *, size_average: bool | None = None,
+             reduce: bool | None = None) -> Tensor:
+    """mse_loss(input, target, reduction="mean", weight=None, *, size_average=None, reduce=None)
 
     Computes (input - target)^2, elementwise with broadcasting, and reduces it.
       reduction: none: the loss of each element; sum: their sum; mean: their mean or, with weight,
         the sum divided by the sum of weight
       weight: factor of each element; has the shape of input
     """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if type(input) is not Tensor:
         if keeps(input):
             return classed(mse_loss(input.as_subclass(Tensor), target, reduction, weight),
@@ -114,14 +120,17 @@ def mse_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', '
 
 
 def smooth_l1_loss(input: Tensor, target: Tensor,
-                   reduction: Literal['none', 'mean', 'sum'] = "mean", beta: float = 1.0) -> Tensor:
-    """smooth_l1_loss(input, target, reduction="mean", beta=1.0)
+                   reduction: Literal['none', 'mean', 'sum'] = "mean", beta: float = 1.0, *,
+                   size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+    """smooth_l1_loss(input, target, reduction="mean", beta=1.0, *, size_average=None, reduce=None)
 
     Computes, with d = |input - target|, d^2 / (2 * beta) where d < beta and d - beta / 2 elsewhere,
     with broadcasting, and reduces it.
       reduction: none: the loss of each element; sum: their sum; mean: their mean
       beta: difference at which the loss becomes linear, at least 0
     """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if type(input) is not Tensor:
         if keeps(input):
             return classed(smooth_l1_loss(input.as_subclass(Tensor), target, reduction, beta),
@@ -171,8 +180,10 @@ def huber_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean',
 
 
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
-                         reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
-    """binary_cross_entropy(input, target, weight=None, reduction="mean")
+                         reduction: Literal['none', 'mean', 'sum'] = "mean", *,
+                         size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+    """binary_cross_entropy(input, target, weight=None, reduction="mean", *, size_average=None,
+        reduce=None)
 
     Computes -(target * log(input) + (1 - target) * log(1 - input)), elementwise, and reduces it.
     Logarithms are clamped to at least -100.
@@ -181,6 +192,8 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
       weight: factor of each element; broadcast to the shape of target
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if type(input) is not Tensor:
         if keeps(input):
             return classed(binary_cross_entropy(input.as_subclass(Tensor), target, weight,
@@ -203,9 +216,11 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
 
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                      reduction: Literal['none', 'mean', 'sum'] = "mean",
-                                     pos_weight: Tensor | None = None) -> Tensor:
+                                     pos_weight: Tensor | None = None, *,
+                                     size_average: bool | None = None,
+                                     reduce: bool | None = None) -> Tensor:
     """binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean",
-        pos_weight=None)
+        pos_weight=None, *, size_average=None, reduce=None)
 
     Computes the binary cross entropy of sigmoid(input) and target without overflow, elementwise,
     and reduces it.
@@ -215,6 +230,8 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
       pos_weight: factor of the positive term, target * log(sigmoid(input)); broadcast to the shape
         of target
     """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if type(input) is not Tensor:
         if keeps(input):
             return classed(binary_cross_entropy_with_logits(input.as_subclass(Tensor), target,
@@ -240,8 +257,9 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
 
 
 def kl_div(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 'sum',
-        'batchmean'] = "mean", log_target: bool = False) -> Tensor:
-    """kl_div(input, target, reduction="mean", log_target=False)
+        'batchmean'] = "mean", log_target: bool = False, *, size_average: bool | None = None,
+           reduce: bool | None = None) -> Tensor:
+    """kl_div(input, target, reduction="mean", log_target=False, *, size_average=None, reduce=None)
 
     Computes the Kullback-Leibler divergence target * (log(target) - input), elementwise with
     broadcasting, and reduces it. It is 0 where target is 0.
@@ -251,6 +269,8 @@ def kl_div(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 'su
         input
       log_target: whether target holds log-probabilities
     """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if type(input) is not Tensor:
         if keeps(input):
             return classed(kl_div(input.as_subclass(Tensor), target, reduction, log_target),
@@ -270,8 +290,10 @@ def kl_div(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 'su
 
 
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
-             reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
-    """nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean")
+             reduction: Literal['none', 'mean', 'sum'] = "mean", *,
+             size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+    """nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean", *,
+        size_average=None, reduce=None)
 
     Negative log likelihood loss: -weight[t] * input[t] for each class t of target, reduced.
       input: log-probabilities of shape (C), (N, C) or (N, C, d1, …)
@@ -280,6 +302,8 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
       ignore_index: targets with this value do not contribute
       reduction: none; sum; mean: the sum divided by the sum of the weights of the targets
     """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if type(input) is not Tensor:
         if keeps(input):
             return classed(nll_loss(input.as_subclass(Tensor), target, weight, ignore_index,
@@ -302,9 +326,10 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
                   ignore_index: int = -100, reduction: Literal['none', 'mean', 'sum'] = "mean",
-                  label_smoothing: float = 0.0) -> Tensor:
+                  label_smoothing: float = 0.0, *, size_average: bool | None = None,
+                  reduce: bool | None = None) -> Tensor:
     """cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean",
-        label_smoothing=0.0)
+        label_smoothing=0.0, *, size_average=None, reduce=None)
 
     Computes the cross entropy between softmax(input) and target, and reduces it.
       input: logits of shape (C), (N, C) or (N, C, d1, …)
@@ -316,6 +341,8 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
         targets
       label_smoothing: share of the target that is distributed evenly over all classes, in [0, 1]
     """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if type(input) is not Tensor:
         if keeps(input):
             return classed(cross_entropy(input.as_subclass(Tensor), target, weight, ignore_index,
@@ -338,9 +365,10 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
 
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
-                     eps: float = 1e-8,
-                     reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
-    """poisson_nll_loss(input, target, log_input=True, full=False, eps=1e-8, reduction="mean")
+                     eps: float = 1e-8, reduction: Literal['none', 'mean', 'sum'] = "mean", *,
+                     size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+    """poisson_nll_loss(input, target, log_input=True, full=False, eps=1e-8, reduction="mean", *,
+        size_average=None, reduce=None)
 
     Negative log likelihood of counts with a Poisson distribution: exp(input) - target * input or,
     without log_input, input - target * log(input + eps), elementwise with broadcasting, reduced.
@@ -351,6 +379,8 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
       eps: added to input, so that its logarithm is finite; used without log_input
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if type(input) is not Tensor:
         if keeps(input):
             return classed(poisson_nll_loss(input.as_subclass(Tensor), target, log_input, full, eps,
@@ -408,8 +438,10 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | complex, full
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
-                         reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
-    """hinge_embedding_loss(input, target, margin=1.0, reduction="mean")
+                         reduction: Literal['none', 'mean', 'sum'] = "mean", *,
+                         size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+    """hinge_embedding_loss(input, target, margin=1.0, reduction="mean", *, size_average=None,
+        reduce=None)
 
     Computes input where target is 1 and max(0, margin - input) where it is -1, with broadcasting,
     and reduces it.
@@ -418,6 +450,8 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
       margin: distance from which dissimilar pairs have no loss
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if type(input) is not Tensor:
         if keeps(input):
             return classed(hinge_embedding_loss(input.as_subclass(Tensor), target, margin,
@@ -438,8 +472,10 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
-                          reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
-    """cosine_embedding_loss(input1, input2, target, margin=0.0, reduction="mean")
+                          reduction: Literal['none', 'mean', 'sum'] = "mean", *,
+                          size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+    """cosine_embedding_loss(input1, input2, target, margin=0.0, reduction="mean", *,
+        size_average=None, reduce=None)
 
     Computes 1 - c where target is 1 and max(0, c - margin) where it is -1, with the cosine c of the
     angle between two vectors, and reduces it.
@@ -449,6 +485,8 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
       margin: cosine up to which dissimilar pairs have no loss
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if type(input1) is not Tensor:
         if keeps(input1):
             return classed(cosine_embedding_loss(input1.as_subclass(Tensor), input2, target, margin,
@@ -471,8 +509,10 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
 
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
-                        reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
-    """margin_ranking_loss(input1, input2, target, margin=0.0, reduction="mean")
+                        reduction: Literal['none', 'mean', 'sum'] = "mean", *,
+                        size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+    """margin_ranking_loss(input1, input2, target, margin=0.0, reduction="mean", *,
+        size_average=None, reduce=None)
 
     Computes max(0, margin - target * (input1 - input2)), with broadcasting, and reduces it.
       target: 1 if input1 should be greater, -1 if input2 should; the three tensors have equal
@@ -480,6 +520,8 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
       margin: difference from which there is no loss
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if type(input1) is not Tensor:
         if keeps(input1):
             return classed(margin_ranking_loss(input1.as_subclass(Tensor), input2, target, margin,
@@ -502,14 +544,17 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 
 
 def soft_margin_loss(input: Tensor, target: Tensor,
-                     reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
-    """soft_margin_loss(input, target, reduction="mean")
+                     reduction: Literal['none', 'mean', 'sum'] = "mean", *,
+                     size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+    """soft_margin_loss(input, target, reduction="mean", *, size_average=None, reduce=None)
 
     Computes log(1 + exp(-target * input)), elementwise with broadcasting, and reduces it.
       input: scores
       target: 1 or -1
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if type(input) is not Tensor:
         if keeps(input):
             return classed(soft_margin_loss(input.as_subclass(Tensor), target, reduction),
@@ -529,9 +574,10 @@ def soft_margin_loss(input: Tensor, target: Tensor,
 
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0,
                         p: float = 2.0, eps: float = 1e-6, swap: bool = False,
-                        reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
+                        reduction: Literal['none', 'mean', 'sum'] = "mean", *,
+                        size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
     """triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False,
-        reduction="mean")
+        reduction="mean", *, size_average=None, reduce=None)
 
     Computes max(0, margin + |anchor - positive| - |anchor - negative|), with the p-norm over the
     last dimension, and reduces it.
@@ -545,6 +591,8 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
         anchor and negative
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if type(anchor) is not Tensor:
         if keeps(anchor):
             return classed(triplet_margin_loss(anchor.as_subclass(Tensor), positive, negative,
@@ -572,8 +620,10 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
 
 def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0,
                       weight: Tensor | None = None,
-                      reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
-    """multi_margin_loss(input, target, p=1, margin=1.0, weight=None, reduction="mean")
+                      reduction: Literal['none', 'mean', 'sum'] = "mean", *,
+                      size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+    """multi_margin_loss(input, target, p=1, margin=1.0, weight=None, reduction="mean", *,
+        size_average=None, reduce=None)
 
     Computes the mean over all classes of max(0, margin - input[t] + input[c])^p for each class c
     except the target t, and reduces it.
@@ -584,6 +634,8 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
       weight: factor of each class: (C)
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if type(input) is not Tensor:
         if keeps(input):
             return classed(multi_margin_loss(input.as_subclass(Tensor), target, p, margin, weight,
@@ -607,8 +659,9 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
 
 
 def multilabel_margin_loss(input: Tensor, target: Tensor,
-                           reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
-    """multilabel_margin_loss(input, target, reduction="mean")
+                           reduction: Literal['none', 'mean', 'sum'] = "mean", *,
+                           size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+    """multilabel_margin_loss(input, target, reduction="mean", *, size_average=None, reduce=None)
 
     Sums max(0, 1 - input[t] + input[c]) over all targets t and all classes c that are not targets,
     divides it by the number of classes, and reduces it.
@@ -616,6 +669,8 @@ def multilabel_margin_loss(input: Tensor, target: Tensor,
       target: classes of each row, up to the first -1; has the shape of input
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if type(input) is not Tensor:
         if keeps(input):
             return classed(multilabel_margin_loss(input.as_subclass(Tensor), target, reduction),
@@ -635,8 +690,11 @@ def multilabel_margin_loss(input: Tensor, target: Tensor,
 
 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
-                                reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
-    """multilabel_soft_margin_loss(input, target, weight=None, reduction="mean")
+                                reduction: Literal['none', 'mean', 'sum'] = "mean", *,
+                                size_average: bool | None = None,
+                                reduce: bool | None = None) -> Tensor:
+    """multilabel_soft_margin_loss(input, target, weight=None, reduction="mean", *,
+        size_average=None, reduce=None)
 
     Computes the mean over all classes of the binary cross entropy of sigmoid(input) and target, and
     reduces it.
@@ -645,6 +703,8 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
       weight: factor of each class; broadcast to the shape of input
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if type(input) is not Tensor:
         if keeps(input):
             return classed(multilabel_soft_margin_loss(input.as_subclass(Tensor), target, weight,
