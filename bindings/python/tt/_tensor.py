@@ -19,7 +19,8 @@ from ._index import INT_MAX, INT_MIN, packed_index
 from ._layout import SparseGrads, TensorLayout
 from ._lib import call, fail, filled, lib, local, packed_address, quick, result
 from ._memory import to_list, to_numpy
-from ._types import BY_NAME, DTYPES, MEMORY_FORMATS, Size, contiguous_format, device, dtype
+from ._types import BY_NAME, DTYPES, MEMORY_FORMATS, Defaults, Size, contiguous_format, device
+from ._types import dtype
 from ._types import overload, preserve_format
 from ._types import device as DEVICE_CLASS
 from ._types import float32 as FLOAT32
@@ -413,8 +414,10 @@ class Tensor(Arithmetic, TensorLayout):
         """Converts to a dtype. Without one, returns a name such as "tt.FloatTensor".
 
         dtype: a dtype, tt.FloatTensor, or a name such as "torch.cuda.FloatTensor", which also
-        moves.
+        moves. tt.Tensor means the default dtype.
         """
+        if dtype is Tensor:
+            return self.to(Defaults.float)
         if isinstance(dtype, str):
             return self.to(*named_type(dtype))
         if dtype is not None:

@@ -36,12 +36,15 @@ HASH = re.compile(r"-([a-f0-9]*)\.")  # of the content, as file names on hubs ha
 chosen: str | None = None
 
 
+def _get_torch_home() -> str:
+    """Returns $TORCH_HOME or ~/.cache/torch. Torchvision keeps its datasets there."""
+    cache = os.environ.get("XDG_CACHE_HOME", os.path.join(os.path.expanduser("~"), ".cache"))
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
+
+
 def get_dir() -> str:
     """Returns the folder for downloads: that of set_dir, $TORCH_HOME/hub or ~/.cache/torch/hub."""
-    if chosen is not None:
-        return chosen
-    cache = os.environ.get("XDG_CACHE_HOME", os.path.join(os.path.expanduser("~"), ".cache"))
-    return os.path.join(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")), "hub")
+    return chosen if chosen is not None else os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:

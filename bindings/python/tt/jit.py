@@ -431,6 +431,7 @@ def export(fn: Any) -> Any:
 
 
 unused = script_if_tracing = script_method = export
+_script_if_tracing = _overload = _overload_method = export
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:

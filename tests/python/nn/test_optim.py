@@ -669,3 +669,20 @@ def test_sparse_adam_refuses_dense_gradients():
     assert p.tolist() == before
     with pytest.raises(ValueError, match="betas"):
         tt.optim.SparseAdam([p], betas=(1.0, 0.9))
+
+
+@pytest.mark.parametrize("cls", [optim.SGD, optim.Adafactor])
+def test_a_parameter_that_appears_twice_is_updated_once(cls):
+    (once,), (twice,) = leaves(1), leaves(1)
+    with pytest.warns(UserWarning, match="more than once"):
+        double = cls([twice, twice], lr=0.1)
+    single = cls([once], lr=0.1)
+    for p, optimizer in ((once, single), (twice, double)):
+        p.grad = tt.ones(3, dtype=tt.float64)
+        optimizer.step()
+    assert tt.equal(once, twice) and len(double.param_groups[0]["params"]) == 1
+    with pytest.warns(UserWarning):
+        named = optim.SGD([("a", once), ("b", twice), ("c", once)], lr=0.1)
+    assert named.param_groups[0]["param_names"] == ["a", "b"]
+    with pytest.raises(ValueError, match="more than one parameter group"):
+        named.add_param_group({"params": [("d", once)]})

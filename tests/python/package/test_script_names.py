@@ -131,6 +131,7 @@ def test_marks_for_compilers():
         return 1
 
     assert tt.jit.ignore(f) is f and tt.jit.ignore(drop=True)(f) is f and tt.jit.unused(f) is f
+    assert tt.jit._overload_method(f) is tt.jit._script_if_tracing(f) is f  # torchvision's
     assert tt.fx.wrap("len") == "len" and not tt.jit.is_scripting()
     assert not isinstance(nn.Linear(1, 1), tt.jit.ScriptModule) and tt.jit.isinstance(1, int)
 
@@ -258,7 +259,9 @@ def test_futures():
         tt.futures.wait_all([failed])
 
 
-def test_hub(tmp_path):
+def test_hub(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_HOME", "/models")
+    assert tt.hub._get_torch_home() == "/models" and tt.hub.get_dir() == "/models/hub"
     (tmp_path / "hubconf.py").write_text(
         "import tt\n\n\ndef small(n=2):\n    'A small model.'\n    return tt.nn.Linear(n, 1)\n"
     )
@@ -278,10 +281,12 @@ def test_hub(tmp_path):
 
 def test_modules_of_nn():
     from tt.nn.modules.batchnorm import BatchNorm2d
+    from tt.nn.modules.linear import NonDynamicallyQuantizableLinear
     from tt.nn.modules.module import Module
     from tt.nn.modules.utils import _pair
 
     assert BatchNorm2d is nn.BatchNorm2d and Module is nn.Module
+    assert NonDynamicallyQuantizableLinear is nn.Linear
     assert _pair(2) == (2, 2) and _pair([1, 3]) == (1, 3)
 
 

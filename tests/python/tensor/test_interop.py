@@ -501,6 +501,7 @@ def test_facts():
     assert (
         x.type() == "tt.DoubleTensor"
         and x.type(tt.int32).dtype is tt.int32
+        and x.type(tt.Tensor).dtype is tt.float32
         and x.nbytes == 48
         and x.mT.shape == (3, 2)
     )

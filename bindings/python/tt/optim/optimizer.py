@@ -1,6 +1,7 @@
 """Optimizer: the base class of optimizers, which keeps parameter groups and state in Python."""
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from copy import deepcopy
 from functools import wraps
@@ -108,9 +109,15 @@ class Optimizer:
             raise ValueError("either all parameters have names or none")
         if any(bool(names) != ("param_names" in g) for g in self.param_groups):
             raise ValueError("either all groups have named parameters or none")
-        group["params"] = [p[1] if isinstance(p, tuple) else p for p in given]
+        params = [p[1] if isinstance(p, tuple) else p for p in given]
+        first = {id(p): i for i, p in reversed(list(enumerate(params)))}
+        if len(first) < len(params):
+            warnings.warn(
+                "a parameter appears more than once in its group: it is updated once", stacklevel=3
+            )
+        group["params"] = [p for i, p in enumerate(params) if first[id(p)] == i]
         if names:
-            group["param_names"] = names
+            group["param_names"] = [name for i, name in enumerate(names) if i in first.values()]
         self._check_params(group["params"])
         for key, value in self.defaults.items():
             group.setdefault(key, value)
