@@ -10,6 +10,7 @@ from ._graph import GraphHandle, captured
 from ._layouts import struct
 from ._lib import result
 from ._tensor import Tensor
+from ._tree import with_tensors, without_tensors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ exporting = False
 
 
 def export(model: Any, args: Any = (), f: Any = None, **options: Any) -> None:
-    """Writes a module or a function, called with args (a tensor or a tuple of tensors), to the file
-    f as an ONNX model.
+    """Writes a module or a function, called with args (a tensor, or a tuple of tensors and of
+    structures of tensors), to the file f as an ONNX model.
 
     The model has the shapes of args; its inputs are in0, in1, …, its outputs out0, out1, …. One
     dimension may have any size: dynamic_shapes is that of tt.export.export, dynamic_axes a dict
@@ -45,7 +46,13 @@ def export(model: Any, args: Any = (), f: Any = None, **options: Any) -> None:
         raise ValueError(f"onnx.export: opset_version is {options['opset_version']}: at most 20")
     if f is None:
         raise TypeError("onnx.export: f is missing: must be the path of a file")
-    inputs = (args,) if isinstance(args, Tensor) else tuple(args)
+    tensors: list[Tensor] = []
+    places = without_tensors((args,) if isinstance(args, Tensor) else tuple(args), tensors)
+
+    def function(*values: Tensor) -> Any:
+        return model(*with_tensors(places, values))
+
+    inputs = tuple(tensors)
     dynamic = None
     if shapes is not None:
         dynamic = from_shapes(shapes, model, inputs, {}, "onnx.export")
@@ -59,8 +66,8 @@ def export(model: Any, args: Any = (), f: Any = None, **options: Any) -> None:
         if dynamic is not None:  # a size of 1 broadcasts, so none of the two is 1
             size = max(dynamic.size(inputs, "onnx.export"), 2)
             inputs = tuple(dynamic.resized(inputs, size))
-            larger, _ = captured(model, dynamic.resized(inputs, size + 1))
-        graph, _ = captured(model, inputs)
+            larger, _ = captured(function, dynamic.resized(inputs, size + 1))
+        graph, _ = captured(function, inputs)
     finally:
         exporting = False
         if training:

@@ -157,6 +157,18 @@ def outside(*entries):
     return [(1, [2]), (2, F32), *pairs, (14, 1)]
 
 
+def test_arguments_in_structures(tmp_path):
+    """A language model is exported with (tokens, (hidden, cell)), as in PyTorch's examples."""
+    lstm, path = nn.LSTM(4, 3), tmp_path / "lstm.onnx"
+    x, h, c = tt.randn(2, 1, 4), tt.randn(1, 1, 3), tt.randn(1, 1, 3)
+    tt.onnx.export(lstm, (x, (h, c)), path)
+    y, (hidden, cell) = lstm(x, (h, c))
+    for found, expected in zip(tt.onnx.load(path).module()(x, h, c), (y, hidden, cell)):
+        tt.testing.assert_close(found, expected)
+    tt.onnx.export(lambda values, scale: values["a"] * scale, ({"a": x}, 2.0), path)
+    tt.testing.assert_close(tt.onnx.load(path).module()(x), 2 * x)
+
+
 def test_tensors_in_other_files(tmp_path):
     path = tmp_path / "m.onnx"
     (tmp_path / "part").mkdir()
