@@ -21,13 +21,19 @@ if TYPE_CHECKING:
     H = TypeVar("H", bound=Handle)
     Row = tuple[str, Any, Any, bool]
 
+
+def truth(x: Any, op: str, arg: str) -> int:
+    """Returns 0 or 1 for a bool or an integer, as in Linear(2, 2, bias=0)."""
+    return int(x != 0) if isinstance(x, int) else convert.boolean(x, op, arg)
+
+
 # type -> (conversion, format) of a number in an options struct
 FIELDS: dict[str, tuple[Any, str]] = {
     "Int": (convert.integer, "q"),
     "Dim": (convert.integer, "q"),
     "Index": (convert.integer, "q"),
     "Float": (convert.real, "d"),
-    "Bool": (convert.boolean, "i"),
+    "Bool": (truth, "i"),
 }
 INT_LISTS = {"Int[]", "Shape", "Dims"}
 
@@ -52,7 +58,7 @@ def parameter(kind: Any, value: Any, op: str, arg: str) -> list[Any]:
     if kind == "Float":
         return [c_double(convert.real(value, op, arg))]
     if kind == "Bool":
-        return [c_int32(convert.boolean(value, op, arg))]
+        return [c_int32(truth(value, op, arg))]
     raise TypeError(f"{op}: {kind}")
 
 

@@ -238,7 +238,8 @@ def set_printoptions(
 def as_torch() -> ModuleType:
     """Makes `import torch` and `import torch.nn` import tt and its modules. Returns tt.
 
-    Raises ImportError if PyTorch has been imported already.
+    `__version__` is then that of PyTorch, `__torch_version__`, which programs compare with the one
+    that they need. Raises ImportError if PyTorch has been imported already.
     """
     tt: Any = sys.modules[__package__]
     if sys.modules.get("torch", tt) is not tt:
@@ -249,4 +250,5 @@ def as_torch() -> ModuleType:
     for name, module in list(sys.modules.items()):
         if name == "tt" or name.startswith("tt."):
             sys.modules["torch" + name[len("tt") :]] = module
+    tt.__version__ = tt.version.__version__ = tt.__torch_version__
     return tt

@@ -12,8 +12,8 @@ import re
 import shutil
 import sys
 import tempfile
-import urllib.parse
 import urllib.request
+from urllib.parse import urlparse
 
 from .errors import FileError, UnimplementedError
 
@@ -32,7 +32,7 @@ __all__ = [
     "load_state_dict_from_url",
     "set_dir",
 ]
-HASH = re.compile(r"-([a-f0-9]*)\.")  # of the content, as file names on hubs have it
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # of the content, as file names on hubs have it
 chosen: str | None = None
 
 
@@ -45,6 +45,11 @@ def _get_torch_home() -> str:
 def get_dir() -> str:
     """Returns the folder for downloads: that of set_dir, $TORCH_HOME/hub or ~/.cache/torch/hub."""
     return chosen if chosen is not None else os.path.join(_get_torch_home(), "hub")
+
+
+def _get_torch_home() -> str:
+    """Returns the folder above that of downloads."""
+    return os.path.dirname(get_dir())
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:
@@ -167,10 +172,10 @@ def load_state_dict_from_url(
 
     folder = model_dir or os.path.join(get_dir(), "checkpoints")
     os.makedirs(folder, exist_ok=True)
-    name = file_name or os.path.basename(urllib.parse.urlparse(url).path)
+    name = file_name or os.path.basename(urlparse(url).path)
     path = os.path.join(folder, name)
     if not os.path.exists(path):
-        match = HASH.search(name) if check_hash else None
+        match = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, path, match.group(1) if match else None, progress)
     return load_file(path, map_location=map_location, weights_only=weights_only)
 

@@ -23,6 +23,9 @@ from torch.nn.parameter import Parameter
 from torch.autograd import Function
 import torch.nn.utils
 assert torch is tt and torch.nn is tt.nn and F is tt.nn.functional
+assert torch.__version__ == torch.version.__version__ == tt.__torch_version__
+from torch.utils._pytree import tree_map
+import torch.jit.annotations
 assert Parameter is tt.nn.Parameter and Function is tt.autograd.Function
 assert isinstance(torch.nn.Linear(2, 2), tt.nn.Module)
 try:

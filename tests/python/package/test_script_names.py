@@ -136,6 +136,30 @@ def test_marks_for_compilers():
     assert not isinstance(nn.Linear(1, 1), tt.jit.ScriptModule) and tt.jit.isinstance(1, int)
 
 
+def test_nested_structures():
+    from collections import OrderedDict, defaultdict, deque, namedtuple
+
+    from tt.utils._pytree import tree_all, tree_flatten, tree_leaves, tree_map, tree_map_only
+    from tt.utils._pytree import tree_structure, tree_unflatten
+
+    Pair = namedtuple("Pair", "a b")
+    tree = {"x": [1, (2, None)], "y": Pair(3, deque([4], maxlen=2)), "z": OrderedDict(w=5)}
+    tree["d"] = defaultdict(list, k=6)
+    leaves, form = tree_flatten(tree)
+    assert leaves == [1, 2, None, 3, 4, 5, 6] and form.num_leaves == 7 and form.num_children == 4
+    again = tree_unflatten(leaves, form)
+    assert again == tree and again["y"].b.maxlen == 2 and again["d"]["new"] == []
+    doubled = tree_map_only(int, lambda v: 2 * v, tree)
+    assert tree_leaves(doubled) == [2, 4, None, 6, 8, 10, 12]
+    assert tree_structure(doubled) == form != tree_structure([1])
+    assert tree_map(lambda a, b: a + b, [1, (2,)], [3, (4,)]) == [4, (6,)]
+    assert tree_leaves([1, (2, 3)], is_leaf=lambda t: isinstance(t, tuple)) == [1, (2, 3)]
+    assert tree_all(bool, [1, {"a": 2}]) and not tree_all(bool, [1, {"a": 0}])
+    for wrong in (lambda: tree_unflatten([1], form), lambda: tree_map(max, [1], (2,))):
+        with pytest.raises(ValueError, match="tree_"):
+            wrong()
+
+
 # ---- processes ----
 
 
@@ -288,6 +312,25 @@ def test_modules_of_nn():
     assert BatchNorm2d is nn.BatchNorm2d and Module is nn.Module
     assert NonDynamicallyQuantizableLinear is nn.Linear
     assert _pair(2) == (2, 2) and _pair([1, 3]) == (1, 3)
+
+
+def test_base_classes_of_norms():
+    from tt.nn.modules.batchnorm import _BatchNorm, _NormBase
+    from tt.nn.modules.instancenorm import _InstanceNorm
+
+    batch = [nn.BatchNorm1d(2), nn.BatchNorm2d(2), nn.BatchNorm3d(2), nn.SyncBatchNorm(2)]
+    instance = [nn.InstanceNorm1d(2), nn.InstanceNorm2d(2), nn.InstanceNorm3d(2)]
+    assert all(isinstance(m, _BatchNorm) and not isinstance(m, _InstanceNorm) for m in batch)
+    assert all(isinstance(m, _InstanceNorm) and not isinstance(m, _BatchNorm) for m in instance)
+    assert all(isinstance(m, _NormBase) for m in batch + instance)
+    assert not isinstance(nn.LayerNorm(2), _NormBase)
+
+
+def test_numbers_as_flags_of_layers():
+    assert nn.Linear(2, 2, bias=0).bias is None and nn.Linear(2, 2, bias=1).bias is not None
+    assert nn.Conv1d(2, 2, 1, bias=True and 0).bias is None
+    with pytest.raises(TypeError, match="bias' must be bool, not str"):
+        nn.Linear(2, 2, bias="no")
 
 
 def test_default_dtype():

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
+from collections.abc import Iterable
 from copy import deepcopy
 from functools import wraps
 from types import MappingProxyType
@@ -10,10 +11,11 @@ from types import MappingProxyType
 from .._kinds import kind_name
 from .._hooks import HookHandle
 from .._tensor import Tensor
+from ..autograd import set_grad_enabled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Mapping, Union
+    from typing import Any, Callable, Mapping, Union
 
     Params = Union[
         Iterable[Tensor], Iterable[tuple[str, Tensor]], Iterable[dict[str, Any]]
@@ -47,6 +49,43 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return step_with_hooks
+
+
+# ---- names of torch.optim.optimizer that optimizers of other people import ----
+
+
+class Required:
+    """The default of an argument that has to be given."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = Required()
+ParamsT = _params_t = Iterable  # for hints
+
+
+def _use_grad_for_differentiable(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a step method that records operators only if defaults["differentiable"] is true."""
+
+    @wraps(step)
+    def step_in_mode(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with set_grad_enabled(bool(self.defaults.get("differentiable"))):
+            return step(self, *args, **kwargs)
+
+    return step_in_mode
+
+
+def _default_to_fused_or_foreach(
+    params: list[Tensor], differentiable: bool, use_fused: bool = False
+) -> tuple[bool, bool]:
+    """Returns (fused, foreach), which are False: functions of lists call those of tensors."""
+    return False, False
+
+
+def _get_value(x: Any) -> Any:
+    """Returns the number of a tensor of one element, or the number given."""
+    return x.item() if isinstance(x, Tensor) else x
 
 
 class Optimizer:
@@ -120,6 +159,8 @@ class Optimizer:
             group["param_names"] = [name for i, name in enumerate(names) if i in first.values()]
         self._check_params(group["params"])
         for key, value in self.defaults.items():
+            if value is required and key not in group:
+                raise ValueError(f"parameter group didn't specify a value of {key}")
             group.setdefault(key, value)
         self.param_groups.append(self._new_group(group))
 

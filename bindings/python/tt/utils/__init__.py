@@ -6,6 +6,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from . import _pytree as _pytree
     from . import benchmark as benchmark
     from . import checkpoint as checkpoint
     from . import data as data
@@ -19,7 +20,7 @@ __all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "model_zoo", "t
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        if name not in __all__:
+        if name not in __all__ and name != "_pytree":
             raise AttributeError(f"module 'tt.utils' has no attribute '{name}'")
         return import_module("." + name, __name__)
 

@@ -16,19 +16,19 @@ from contextlib import nullcontext
 from functools import update_wrapper
 from tempfile import TemporaryDirectory
 
-from . import serialization
-from ._absent import absent_function
-from ._dynamic import Dim, Dynamic
-from ._graph import GraphHandle, Plan, captured
-from ._graph import load as load_graph
-from ._tensor import Tensor
-from ._tree import Place, with_tensors, without_tensors
-from .autograd import no_grad
-from .errors import TtError
-from .export import Sizes, repr_of
-from .fx import Graph, result_of
-from .nn.module import Module
-from .nn.parameter import Parameter
+from .. import serialization
+from .._absent import absent_function
+from .._dynamic import Dim, Dynamic
+from .._graph import GraphHandle, Plan, captured
+from .._graph import load as load_graph
+from .._tensor import Tensor
+from .._tree import Place, with_tensors, without_tensors
+from ..autograd import no_grad
+from ..errors import TtError
+from ..export import Sizes, repr_of
+from ..fx import Graph, result_of
+from ..nn.module import Module
+from ..nn.parameter import Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

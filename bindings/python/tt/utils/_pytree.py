@@ -1,0 +1,173 @@
+"""Nested structures of tuples, lists and dicts, with the API of torch.utils._pytree.
+
+Subclasses of these are leaves, but for named tuples, OrderedDict, defaultdict and deque.
+"""
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from dataclasses import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterable, Iterator, Union
+
+    Types = Union[type, tuple[type, ...], Callable[[Any], bool]]
+PyTree = object  # for hints
+DICTS = (dict, OrderedDict, defaultdict)
+
+
+@dataclass(frozen=True)
+class TreeSpec:
+    """The form of a structure without its leaves. type: of the structure, None of a leaf; context:
+    what is needed to build one, as the keys of a dict; children_specs: the forms of its items."""
+
+    type: Any
+    context: Any = None
+    children_specs: tuple[TreeSpec, ...] = ()
+
+    def is_leaf(self) -> bool:
+        return self.type is None
+
+    @property
+    def num_children(self) -> int:
+        return len(self.children_specs)
+
+    @property
+    def num_leaves(self) -> int:
+        return 1 if self.is_leaf() else sum(child.num_leaves for child in self.children_specs)
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """Returns the structure of this form with these leaves."""
+        return tree_unflatten(leaves, self)
+
+
+class LeafSpec(TreeSpec):
+    """The form of a leaf."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+
+def kind_of(tree: Any) -> Any:
+    """Returns the class of a structure that has items, or None for a leaf."""
+    kind = type(tree)
+    if kind in (tuple, list, deque, *DICTS):
+        return kind
+    return kind if isinstance(tree, tuple) and hasattr(tree, "_fields") else None
+
+
+def items_of(tree: Any, kind: Any) -> tuple[list[Any], Any]:
+    """Returns the items of a structure and its context."""
+    if kind not in DICTS:
+        return list(tree), tree.maxlen if kind is deque else None
+    keys = list(tree)
+    return list(tree.values()), (tree.default_factory, keys) if kind is defaultdict else keys
+
+
+def tree_flatten(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[Any], TreeSpec]:
+    """Returns the leaves of a structure and its form.
+
+    is_leaf: a function that says of a structure whether it counts as a leaf.
+    """
+    leaves: list[Any] = []
+    return leaves, flatten_into(leaves, tree, is_leaf)
+
+
+def flatten_into(leaves: list[Any], tree: Any, is_leaf: Callable[[Any], bool] | None) -> TreeSpec:
+    """Appends the leaves of a structure. Returns its form."""
+    kind = None if is_leaf is not None and is_leaf(tree) else kind_of(tree)
+    if kind is None:
+        leaves.append(tree)
+        return LeafSpec()
+    items, context = items_of(tree, kind)
+    return TreeSpec(kind, context, tuple(flatten_into(leaves, x, is_leaf) for x in items))
+
+
+def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
+    """Returns the structure of a form with these leaves."""
+    given = list(leaves)
+    if len(given) != treespec.num_leaves:
+        raise ValueError(
+            f"tree_unflatten: leaves has length {len(given)}: must be {treespec.num_leaves}"
+        )
+    return built(iter(given), treespec)
+
+
+def built(leaves: Iterator[Any], spec: TreeSpec) -> Any:
+    """Returns the structure of a form with the next leaves."""
+    if spec.is_leaf():
+        return next(leaves)
+    items = [built(leaves, child) for child in spec.children_specs]
+    if spec.type is deque:
+        return deque(items, maxlen=spec.context)
+    if spec.type is defaultdict:
+        factory, keys = spec.context
+        return defaultdict(factory, zip(keys, items))
+    if spec.type in DICTS:
+        return spec.type(zip(spec.context, items))
+    return spec.type(*items) if hasattr(spec.type, "_fields") else spec.type(items)
+
+
+def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+    """Returns the leaves of a structure."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_iter(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Iterator[Any]:
+    """Yields the leaves of a structure."""
+    return iter(tree_leaves(tree, is_leaf))
+
+
+def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> TreeSpec:
+    """Returns the form of a structure."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> Any:
+    """Returns the structure of func(leaf, …). rests: structures of the same form, whose leaves are
+    further arguments."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    others = []
+    for rest in rests:
+        more, form = tree_flatten(rest, is_leaf)
+        if form != spec:
+            raise ValueError("tree_map: the structures have different forms")
+        others.append(more)
+    return tree_unflatten(map(func, leaves, *others), spec)
+
+
+def selected(types: Types) -> Callable[[Any], bool]:
+    """Returns a function that says whether a leaf is of these types, or satisfies a condition."""
+    if isinstance(types, (type, tuple)):
+        kinds = types
+        return lambda x: isinstance(x, kinds)
+    return types
+
+
+def tree_map_only(
+    types: Types,
+    func: Callable[[Any], Any],
+    tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
+    """Applies func to the leaves of these types, and keeps the others."""
+    chosen = selected(types)
+    return tree_map(lambda x: func(x) if chosen(x) else x, tree, is_leaf=is_leaf)
+
+
+def tree_all(
+    pred: Callable[[Any], bool], tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> bool:
+    """Returns whether pred is true of all leaves."""
+    return all(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_any(
+    pred: Callable[[Any], bool], tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> bool:
+    """Returns whether pred is true of a leaf."""
+    return any(map(pred, tree_leaves(tree, is_leaf)))
