@@ -62,4 +62,22 @@ inline void build_blocks(BlockPlan* p, int32_t format, int64_t m, int64_t n, int
   one_stage(&p->run, ceil_div(n, columns), max<int64_t>(1, kTask / of_unit));
 }
 
+// Whether splitting a row into digits pays: enough columns use them, and few blocks are filled up.
+// The kernel takes a whole run of blocks at least.
+inline bool digits_pay(const BlockPlan& p) {
+  const int64_t blocks = p.k / kBlockItems;
+  return p.format == kQ4Blocks && p.m == 1 && p.n >= kBlockColumns && blocks >= kDigitRun &&
+         digit_blocks(p.k) <= blocks + blocks / 4;
+}
+
+// Puts the stage that splits the row before the products.
+inline void split_first(BlockPlan* p, int8_t* digits) {
+  p->digits = digits;
+  p->run.n = 2;
+  p->run.units[1] = p->run.units[0];
+  p->run.grain[1] = p->run.grain[0];
+  p->run.units[0] = digit_blocks(p->k) / kDigitRun;
+  p->run.grain[0] = 64;
+}
+
 }  // namespace TT_NS

@@ -63,14 +63,35 @@ constexpr int64_t kBlockColumns = 16;
 
 // block_quantize: packed (n, k / 32 blocks) of input (n, k); a unit is a row. block_dequantize: out
 // (n, k) of packed. block_linear: out (m, n) of input (m, k) and packed (n, k / 32 blocks).
+//
+// (CPU) block_linear of one row and q4_0 has a stage before, whose units are blocks: it splits the
+// row into digits, so that products become dot products of bytes. A block of the row is taken as
+// integers of 24 bits times a power of two; an integer has three signed digits,
+// 65536 a + 256 b + c. The products of nibbles and digits are exact. A row is computed in float32
+// if the integers of a block lose more than 2^-15 of its numbers but the largest one, whose weight
+// may be 0.
 struct BlockPlan {
   Stages run;
   int32_t format;  // BlockFormat
+  int32_t dots;    // (CPU) bit i: kernels of Isa i multiply digits, if `digits` is there
   int64_t m, n, k;
   const float* input;
   char* packed;
   const float* bias;  // (n); NULL: none
   float* out;
+  // [8][planes of kBlockItems / 2 bytes a block], zeros behind the last block:
+  // a, b and c of the first half of each block and of the second one: a, a, b, b, c, c; then four
+  // int32, -8 times the sum of the eight integers that four bytes of nibbles are multiplied by;
+  // then the scale, NaN for a block that digits cannot express.
+  int8_t* digits;  // NULL: products are computed in float32
 };
+constexpr int64_t kDigitRun = 16;  // the blocks of `digits` are a multiple
+enum DigitPlane : int32_t { kDigitPlanes = 6, kOffsetPlane = 6, kScalePlane = 7 };
+TT_INLINE int64_t digit_blocks(int64_t k) { return round_up(k / kBlockItems, kDigitRun); }
+TT_INLINE int64_t digit_plane(int64_t k) { return digit_blocks(k) * (kBlockItems / 2); }
+// Bytes of `digits`: seven planes and the scales.
+TT_INLINE int64_t digit_bytes(int64_t k) {
+  return kScalePlane * digit_plane(k) + digit_blocks(k) * int64_t(sizeof(float));
+}
 
 }  // namespace TT_NS

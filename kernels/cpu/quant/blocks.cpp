@@ -239,6 +239,7 @@ TT_KERNEL(block_dequantize)(const void* plan, int64_t begin, int64_t end) noexce
 }
 TT_KERNEL(block_linear)(const void* plan, int64_t begin, int64_t end) noexcept {
   const BlockPlan& p = *static_cast<const BlockPlan*>(plan);
+  if (p.digits && (block_digits(p, begin, end) || p.run.stage == 0)) return TT_OK;
   if (p.format == kQ8Blocks) block_units<Q8Block>(p, begin, end);
   else block_units<Q4Block>(p, begin, end);
   return TT_OK;

@@ -1,5 +1,9 @@
 // Loads of kLanes<int32_t> bytes as integers: load_i8 of signed ones, load_u8 of unsigned ones.
 // low_nibbles(v, scale): the low four bits of each lane, less 8, times scale.
+// If TT_NIBBLE_DOT, products of numbers below 16 and signed bytes, four of them to a lane:
+//   load_quads(p, step)            runs of 16 bytes, step apart: four lanes each
+//   dot_nibbles(sum, a, s, b, t)   adds those of a and s, and of b and t
+//   spread_quads<g>(v)             lane l is lane kLanes / 4 * g + l / 4 of v
 #pragma once
 
 #include "kernels/cpu/simd/vec.h"
@@ -87,6 +91,69 @@ TT_INLINE Vec<int32_t> load_u8(const char* p) {
   return v;
 }
 
+#endif
+
+#if defined(__AVX512VNNI__)
+
+#define TT_NIBBLE_DOT 1
+TT_INLINE Vec<int32_t> load_quads(const char* p, int64_t step) {
+  const auto at = [&](int64_t i) TT_INLINE_BODY {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i * step));
+  };
+  __m512i v = _mm512_zextsi128_si512(at(0));
+  v = _mm512_mask_broadcast_i32x4(v, 0x00f0, at(1));
+  v = _mm512_mask_broadcast_i32x4(v, 0x0f00, at(2));
+  return Vec<int32_t>(_mm512_mask_broadcast_i32x4(v, 0xf000, at(3)));
+}
+TT_INLINE Vec<int32_t> dot_nibbles(Vec<int32_t> sum, Vec<int32_t> a, Vec<int32_t> s, Vec<int32_t> b,
+                                   Vec<int32_t> t) {
+  return dot_bytes(dot_bytes(sum, a, s), b, t);
+}
+template <int g> TT_INLINE Vec<float> spread_quads(Vec<float> v) {
+  constexpr int i = 4 * g;
+  return shuffled<i, i, i, i, i + 1, i + 1, i + 1, i + 1, i + 2, i + 2, i + 2, i + 2, i + 3, i + 3,
+                  i + 3, i + 3>(v, v);
+}
+
+#elif defined(__AVX2__) && !defined(__AVX512F__)
+
+#define TT_NIBBLE_DOT 1
+TT_INLINE Vec<int32_t> load_quads(const char* p, int64_t step) {
+  const auto at = [&](int64_t i) TT_INLINE_BODY {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i * step));
+  };
+  return Vec<int32_t>(_mm256_inserti128_si256(_mm256_castsi128_si256(at(0)), at(1), 1));
+}
+// Sums of four products of 15 and 128 fit in words.
+TT_INLINE Vec<int32_t> dot_nibbles(Vec<int32_t> sum, Vec<int32_t> a, Vec<int32_t> s, Vec<int32_t> b,
+                                   Vec<int32_t> t) {
+  const __m256i first = _mm256_maddubs_epi16(__m256i(a), __m256i(s));
+  const __m256i second = _mm256_maddubs_epi16(__m256i(b), __m256i(t));
+  const __m256i words = _mm256_add_epi16(first, second);
+  return sum + Vec<int32_t>(_mm256_madd_epi16(words, _mm256_set1_epi16(1)));
+}
+template <int g> TT_INLINE Vec<float> spread_quads(Vec<float> v) {
+  constexpr int i = 2 * g;
+  return shuffled<i, i, i, i, i + 1, i + 1, i + 1, i + 1>(v, v);
+}
+
+#elif defined(__aarch64__) && TT_BYTE_DOT && !TT_SVE
+
+#define TT_NIBBLE_DOT 1
+TT_INLINE Vec<int32_t> load_quads(const char* p, int64_t) {
+  return Vec<int32_t>(vld1q_u8(reinterpret_cast<const uint8_t*>(p)));
+}
+TT_INLINE Vec<int32_t> dot_nibbles(Vec<int32_t> sum, Vec<int32_t> a, Vec<int32_t> s, Vec<int32_t> b,
+                                   Vec<int32_t> t) {
+  const int32x4_t first = vdotq_s32(int32x4_t(sum), int8x16_t(a), int8x16_t(s));
+  return Vec<int32_t>(vdotq_s32(first, int8x16_t(b), int8x16_t(t)));
+}
+template <int g> TT_INLINE Vec<float> spread_quads(Vec<float> v) {
+  return shuffled<g, g, g, g>(v, v);
+}
+
+#else
+#define TT_NIBBLE_DOT 0
 #endif
 
 #if !defined(__AVX512F__)

@@ -93,6 +93,18 @@ static TensorRef unpacked_linear(const Tensor& input, const Tensor& weight, cons
   return cast_input(*op::linear_rows(*x, *w, shift.get()), input.dtype);
 }
 
+// The instruction sets whose kernels may multiply digits, as BlockPlan::dots: those with dot
+// products of bytes, and AVX2 itself, since a nibble has but four bits.
+static int32_t digit_dots() {
+  int32_t bits = 0;
+  for (const Isa isa : {kIsaBaseline, kIsaAvx2, kIsaAvx512})
+    bits |= int32_t(has_int8_products(isa)) << isa;
+#if TT_X86_64
+  if (best_isa() >= kIsaAvx2) bits |= 1 << kIsaAvx2;
+#endif
+  return bits;
+}
+
 TensorRef blockwise_linear(Call, const Tensor& input, const Tensor& weight, const Tensor* bias,
                            int64_t format) {
   MaskGuard no_grad(bit(kKeyAutograd));
@@ -115,6 +127,10 @@ TensorRef blockwise_linear(Call, const Tensor& input, const Tensor& weight, cons
   plan.packed = packed->data;
   plan.bias = shift ? shift->as<float>() : nullptr;
   plan.out = out->as<float>();
+  plan.dots = digit_dots();
+  const bool split = input.device.type == TT_CPU && plan.dots && digits_pay(plan);
+  const Workspace digits(split ? digit_bytes(plan.k) : 0, input.device);
+  if (split) split_first(&plan, reinterpret_cast<int8_t*>(digits.data()));
   launch_stages(kernel_block_linear, input.device, &plan.run);
   return cast_input(*out, input.dtype);
 }

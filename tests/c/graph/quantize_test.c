@@ -300,9 +300,10 @@ static void test_sequence(void** state) {
 
 /* blockwise_linear of 1 to 9 rows beside the sum of exact products in double precision: a product
    is rounded once, and so is each addition of a chain, of which none has more than k / 4 + 12
-   (4 lanes, their sum, the bias), and none of the unpacked matrix more than k + 12. */
+   (4 lanes, their sum, the bias), and none of the unpacked matrix more than k + 12. One row of q4_0
+   is split into digits, the last run of 16 blocks with zeros behind; numbers lose less by that. */
 static void test_blocks(void** state) {
-  const int64_t k = 1120, n = 37;
+  const int64_t k = 1248, n = 37;
   tt_tensor *w = waves(SHAPE(n, k), 0), *bias = waves(SHAPE(n), 1), *packed, *exact;
   int format;
   int64_t m, i, j, l;
@@ -341,6 +342,81 @@ static void test_blocks(void** state) {
                      (double)got[i * n + j], sum);
         }
     }
+  }
+}
+
+/* The greatest error of one row times a packed matrix, of the sum of |products|; infinities and NaN
+   must be those of the sum. */
+static double row_error(tt_ctx* of, const float* in, const tt_tensor* packed, const float* numbers,
+                        int64_t n, int64_t k) {
+  double worst = 0;
+  int64_t j, l;
+  tt_tensor *x, *y;
+  float* got;
+  OK(tt_tensor_from_data(of, in, TT_F32, SHAPE(1, k), &x));
+  OK(tt_blockwise_linear(of, x, packed, NULL, TT_BLOCKFORMAT_Q4_0, &y));
+  got = tt_tensor_data(y);
+  for (j = 0; j < n; j++) {
+    double sum = 0, size = 0;
+    for (l = 0; l < k; l++) {
+      const double product = (double)in[l] * (double)numbers[j * k + l];
+      sum += product;
+      size += fabs(product);
+    }
+    if (isnan(sum) || isinf(sum)) {
+      if (isnan(sum) ? !isnan(got[j]) : (double)got[j] != sum)
+        fail_msg("[%d] is %g, not %g", (int)j, (double)got[j], sum);
+    } else if (size > 0) {
+      worst = fmax(worst, fabs((double)got[j] - sum) / size);
+    }
+  }
+  tt_tensor_release(x);
+  tt_tensor_release(y);
+  return worst;
+}
+
+/* One row of q4_0 on each instruction set, whose numbers are far apart in a block, beyond what
+   digits express, or none. */
+static void test_digits(void** state) {
+  enum { kColumns = 21, kTerms = 832 };
+  static const float special[] = {1,      100,    -5e9f,   1000,     -3e7f,     1e30f, -1e37f,
+                                  1e-20f, 1e-27f, -1e-40f, INFINITY, -INFINITY, NAN};
+  static float in[kTerms], numbers[kColumns * kTerms];
+  int32_t isa;
+  size_t s;
+  int64_t i;
+  (void)state;
+  for (isa = 1; isa <= 3; isa++) {
+    const tt_runtime_opts opts = {.struct_size = sizeof opts, .threads = 1, .isa = isa};
+    tt_tensor *w, *packed, *exact;
+    tt_runtime* rt;
+    tt_ctx* own;
+    if (tt_runtime_new(&opts, &rt) != TT_OK) continue;
+    assert_int_equal(tt_ctx_new(rt, &own), TT_OK);
+    for (i = 0; i < kColumns * kTerms; i++) numbers[i] = (float)sin(0.7 * (double)i);
+    OK(tt_tensor_from_data(own, numbers, TT_F32, SHAPE(kColumns, kTerms), &w));
+    OK(tt_quantize_blockwise(own, w, TT_BLOCKFORMAT_Q4_0, &packed));
+    OK(tt_dequantize_blockwise(own, packed, TT_BLOCKFORMAT_Q4_0, &exact));
+    OK(tt_tensor_read(own, exact, numbers, (int64_t)sizeof numbers));
+    for (s = 0; s < sizeof special / sizeof *special; s++) {
+      const double scale = fabs((double)special[s]) < 1e-19 ? (double)special[s] : 1;
+      double error;
+      for (i = 0; i < kTerms; i++) in[i] = (float)(scale * cos(0.3 * (double)i));
+      for (i = 96; i < 128; i++) in[i] = 0;
+      in[5] = special[s];
+      in[kTerms - 1] = special[s];
+      error = row_error(own, in, packed, numbers, kColumns, kTerms);
+      if (!(error <= (scale == 1 ? 16 * 0x1p-24 : 0.01)))
+        fail_msg("isa %d, %g: error %g", (int)isa, (double)special[s], error);
+    }
+    /* Integers times powers of two are exact. */
+    for (i = 0; i < kTerms; i++) in[i] = (float)((i * 37 % 31 - 15) * (i / 32 % 2 ? 1 : 64));
+    for (i = 0; i < kColumns * kTerms; i++) numbers[i] = (float)(i * 11 % 16 - 8);
+    OK(tt_tensor_from_data(own, numbers, TT_F32, SHAPE(kColumns, kTerms), &w));
+    OK(tt_quantize_blockwise(own, w, TT_BLOCKFORMAT_Q4_0, &packed));
+    assert_true(row_error(own, in, packed, numbers, kColumns, kTerms) == 0);
+    tt_ctx_release(own);
+    tt_runtime_release(rt);
   }
 }
 
@@ -595,9 +671,10 @@ static void test_memory(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_quantized),   SCOPED(test_rows),         SCOPED(test_histogram),
-      SCOPED(test_sequence),    SCOPED(test_blocks),       SCOPED(test_no_blocks),
-      SCOPED(test_block_graph), SCOPED(test_packs_blocks), SCOPED(test_volume),
-      SCOPED(test_sizes),       SCOPED(test_refused),      SCOPED(test_memory)};
+      SCOPED(test_quantized), SCOPED(test_rows),        SCOPED(test_histogram),
+      SCOPED(test_sequence),  SCOPED(test_blocks),      SCOPED(test_digits),
+      SCOPED(test_no_blocks), SCOPED(test_block_graph), SCOPED(test_packs_blocks),
+      SCOPED(test_volume),    SCOPED(test_sizes),       SCOPED(test_refused),
+      SCOPED(test_memory)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

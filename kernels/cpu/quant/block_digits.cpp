@@ -1,0 +1,246 @@
+// One row times a matrix of q4_0 blocks, by dot products of bytes: the digits of the row's integers
+// (quant_plan.h) and the nibbles of the matrix. A lane of a vector is four bytes of nibbles, a
+// quarter of a block:
+//   bytes of the block    0 … 3      4 … 7      8 … 11      12 … 15
+//   low nibbles           0 … 3      4 … 7      8 … 11      12 … 15     numbers of the block
+//   high nibbles          16 … 19    20 … 23    24 … 27     28 … 31
+//   lane                  ((a * 256) + b) * 256 + c - 8 * sum of the eight integers
+#include "kernels/cpu/quant/blocks.h"
+#include "kernels/cpu/simd/bytes.h"
+#include "kernels/cpu/simd/load.h"
+
+TT_ISA_BEGIN
+
+#if TT_NIBBLE_DOT
+
+using Floats = Vec<float>;
+using Ints = Vec<int32_t>;
+constexpr int kL = kLanes<float>;
+constexpr int kQuads = kL / 4;  // blocks of a vector
+constexpr int kVectors = int(kDigitRun) / kL;
+constexpr int64_t kFar = 64 << 10;  // most bytes that are fetched ahead
+constexpr int64_t kRunBytes = kDigitRun * kQ4Bytes;
+
+// ---- the row as digits ----
+
+constexpr int32_t kMostInteger = (127 * 256 + 127) * 256 + 127;
+constexpr int32_t kLeastExponent = 47;  // biased; a scale times that of a block stays normal
+
+struct DigitBlock {
+  int8_t* at;     // of the block in the first plane
+  int64_t plane;  // bytes from a plane to the next
+  float* scale;
+
+  void store_integers(const int32_t* q) const {
+    constexpr int64_t kHalf = kBlockItems / 2;
+    alignas(64) int8_t digits[3][kBlockItems];
+    for (int64_t i = 0; i < kBlockItems; i++) {
+      const auto c = int8_t(q[i]);
+      const int32_t rest = (q[i] - c) >> 8;
+      const auto b = int8_t(rest);
+      digits[0][i] = int8_t((rest - b) >> 8);
+      digits[1][i] = b;
+      digits[2][i] = c;
+    }
+    for (int64_t d = 0; d < 3; d++) {
+      memcpy(at + 2 * d * plane, digits[d], kHalf);
+      memcpy(at + (2 * d + 1) * plane, digits[d] + kHalf, kHalf);
+    }
+    int32_t offsets[4];
+    for (int64_t lane = 0; lane < 4; lane++) {
+      int32_t sum = 0;
+      for (int64_t i = 4 * lane; i < 4 * lane + 4; i++) sum += q[i] + q[kHalf + i];
+      offsets[lane] = -8 * sum;
+    }
+    memcpy(at + kOffsetPlane * plane, offsets, sizeof offsets);
+  }
+  void split(const float* x) const {
+    alignas(64) int32_t q[kBlockItems] = {};
+    uint32_t largest = 0;
+    for (int64_t i = 0; i < kBlockItems; i++)
+      largest = max(largest, bit_cast<uint32_t>(x[i]) & 0x7fffffffu);
+    const auto exponent = int32_t(largest >> 23);
+    *scale = largest ? float(kNan) : 0.0f;
+    if (exponent >= kLeastExponent && exponent < 255) {
+      // The largest number becomes half its mantissa, or a quarter if that is too large.
+      const auto mantissa = int32_t((largest & 0x7fffffu) | 0x800000u);
+      const int32_t less = mantissa > 2 * kMostInteger;
+      const int32_t steps = 22 + 127 - exponent - less;
+      const float factor = bit_cast<float>(uint32_t(127 + steps) << 23);
+      if (round_all(x, factor, q)) *scale = bit_cast<float>(uint32_t(127 - steps) << 23);
+    }
+    store_integers(q);
+  }
+  // Returns whether what is lost is at most 2^-15 of the numbers but the largest one.
+  static bool round_all(const float* x, float factor, int32_t* q) {
+    int32_t lost = 0;  // in 2^-8
+    int32_t total = 0;
+    int32_t most = 0;
+    for (int64_t i = 0; i < kBlockItems; i++) {
+      const float whole = x[i] * factor;
+      q[i] = int32_t(whole + (whole < 0 ? -0.5f : 0.5f));
+      const auto rest = int32_t((whole - float(q[i])) * 256);
+      const int32_t size = q[i] < 0 ? -q[i] : q[i];
+      lost += rest < 0 ? -rest : rest;
+      total += size;
+      most = max(most, size);
+    }
+    return lost << (15 - 8) <= total - most;
+  }
+};
+
+float* digit_scales(const BlockPlan& p) {
+  return reinterpret_cast<float*>(p.digits + kScalePlane * digit_plane(p.k));
+}
+
+void split_row(const BlockPlan& p, int64_t begin, int64_t end) {
+  const int64_t blocks = p.k / kBlockItems;
+  const float zeros[kBlockItems] = {};
+  for (int64_t b = begin * kDigitRun; b < end * kDigitRun; b++) {
+    const DigitBlock block = {
+        .at = p.digits + b * (kBlockItems / 2),
+        .plane = digit_plane(p.k),
+        .scale = digit_scales(p) + b,
+    };
+    block.split(b < blocks ? p.input + b * kBlockItems : zeros);
+  }
+}
+
+bool expresses_row(const BlockPlan& p) {
+  const float* const scales = digit_scales(p);
+  bool all = true;
+  for (int64_t b = 0; b < digit_blocks(p.k); b++) all &= scales[b] == scales[b];
+  return all;
+}
+
+// ---- products ----
+
+// Scales of the blocks [b, b + n) of kCols rows.
+template <int kCols> TT_INLINE void fetch_scales(const char* bytes, int64_t row, int64_t b,
+                                                 int64_t n, F16 (*to)[kDigitRun]) {
+  for (int64_t i = b; i < b + n; i++) {
+    const char* const block = bytes + i * kQ4Bytes;
+    TT_UNROLL
+    for (int c = 0; c < kCols; c++) memcpy(&to[c][i], block + c * row, sizeof(F16));
+  }
+}
+
+// kDigitRun blocks of kCols rows of the matrix.
+template <int kCols> struct DigitRun {
+  const char* bytes;  // of the first row
+  int64_t row;        // bytes from a row to the next
+  int64_t ahead;      // bytes from a block to the one that is read kCols rows later
+  const int8_t* digits;
+  int64_t plane;
+  const float* of_digits;
+  const F16 (*scales)[kDigitRun] = nullptr;
+  const char* next = nullptr;  // of the run whose scales are fetched meanwhile
+  F16 (*next_scales)[kDigitRun] = nullptr;
+
+  TT_INLINE Ints digit(int64_t block, int i) const {
+    const int8_t* const at = digits + i * plane + block * (kBlockItems / 2);
+    return load(reinterpret_cast<const int32_t*>(at));
+  }
+  // Group g of vector v.
+  template <int v, int g> TT_INLINE void add_group(const Floats* of_vector, Floats* acc) const {
+    constexpr int64_t kBlock = v * kL + g * kQuads;
+    fetch_scales<kCols>(next, row, kBlock, kQuads, next_scales);
+    const Ints mask = splat(int32_t(0x0f0f0f0f));
+    TT_UNROLL
+    for (int c = 0; c < kCols; c++) {
+      const char* const at = bytes + c * row + kBlock * kQ4Bytes;
+      TT_UNROLL
+      for (int b = 0; b < kQuads; b += 2) TT_PREFETCH_L2(at + ahead + b * kQ4Bytes);
+      const Ints pairs = load_quads(at + 2, kQ4Bytes);
+      const Ints low = pairs & mask;
+      const Ints high = (pairs >> 4) & mask;
+      Ints sum = dot_nibbles(Ints{}, low, digit(kBlock, 0), high, digit(kBlock, 1)) << 8;
+      sum = dot_nibbles(sum, low, digit(kBlock, 2), high, digit(kBlock, 3)) << 8;
+      sum = dot_nibbles(sum, low, digit(kBlock, 4), high, digit(kBlock, 5));
+      sum += digit(kBlock, kOffsetPlane);
+      acc[c] = fma(converted<Floats>(sum), spread_quads<g>(of_vector[c]), acc[c]);
+    }
+  }
+  template <int v> TT_INLINE void add_vector(Floats* acc) const {
+    Floats of_vector[kCols];
+    TT_UNROLL
+    for (int c = 0; c < kCols; c++)
+      of_vector[c] = load_f16(scales[c] + v * kL) * load(of_digits + v * kL);
+    add_group<v, 0>(of_vector, acc);
+    add_group<v, 1>(of_vector, acc);
+    add_group<v, 2>(of_vector, acc);
+    add_group<v, 3>(of_vector, acc);
+    if constexpr (v + 1 < kVectors) add_vector<v + 1>(acc);
+  }
+};
+
+// Columns [j, j + kCols) of the result.
+template <int kCols> void digit_dots(const BlockPlan& p, int64_t j) {
+  const int64_t blocks = p.k / kBlockItems;
+  const int64_t row = blocks * kQ4Bytes;
+  alignas(64) F16 scales[2][kCols][kDigitRun];
+  Floats acc[kCols] = {};
+  DigitRun<kCols> run = {
+      .bytes = p.packed + j * row,
+      .row = row,
+      .ahead = min<int64_t>(kCols * row, kFar),
+      .digits = p.digits,
+      .plane = digit_plane(p.k),
+      .of_digits = digit_scales(p),
+  };
+  // The scales of the next run are fetched while one is computed: a vector that is loaded right
+  // behind the stores of its elements would wait for them.
+  fetch_scales<kCols>(run.bytes, row, 0, kDigitRun, scales[0]);
+  alignas(64) char last[kCols][kRunBytes];
+  int64_t i = 0;
+  for (int64_t left = blocks; left > 0; left -= kDigitRun, i ^= 1) {
+    if (left < kDigitRun) {  // filled up with zeros
+      memset(last, 0, sizeof last);
+      for (int c = 0; c < kCols; c++) memcpy(last[c], run.bytes + c * row, size_t(left * kQ4Bytes));
+      fetch_scales<kCols>(last[0], kRunBytes, 0, kDigitRun, scales[i]);
+      run.bytes = last[0];
+      run.row = kRunBytes;
+      run.ahead = 0;
+    }
+    run.scales = scales[i];
+    run.next = left >= 2 * kDigitRun ? run.bytes + kRunBytes : run.bytes;
+    run.next_scales = scales[i ^ 1];
+    run.template add_vector<0>(acc);
+    run.bytes += kRunBytes;
+    run.digits += kDigitRun * (kBlockItems / 2);
+    run.of_digits += kDigitRun;
+  }
+  TT_UNROLL
+  for (int c = 0; c < kCols; c++) {
+    float two[2];
+    fold_lanes<float, kL>(acc[c], two, [](auto x, auto y) { return x + y; });
+    p.out[j + c] = two[0] + two[1] + (p.bias ? p.bias[j + c] : 0);
+  }
+}
+
+#endif
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+#if TT_NIBBLE_DOT
+bool block_digits(const BlockPlan& p, int64_t begin, int64_t end) noexcept {
+  int32_t isa = kIsaBaseline;
+  if (TT_VEC_BYTES == 32) isa = kIsaAvx2;
+  if (TT_VEC_BYTES == 64) isa = kIsaAvx512;
+  if (!(p.dots >> isa & 1)) return false;
+  if (p.run.stage == 0) {
+    split_row(p, begin, end);
+    return true;
+  }
+  if (!expresses_row(p)) return false;
+  const int64_t last = min(p.n, end * kBlockColumns);
+  int64_t j = begin * kBlockColumns;
+  for (; j + 4 <= last; j += 4) digit_dots<4>(p, j);
+  for (; j < last; j++) digit_dots<1>(p, j);
+  return true;
+}
+#else
+bool block_digits(const BlockPlan&, int64_t, int64_t) noexcept { return false; }
+#endif
+TT_ENTRY_END
