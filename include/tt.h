@@ -180,6 +180,35 @@ tt_status tt_ctx_default_dtype(tt_ctx *c, tt_dtype *out);
 tt_status tt_ctx_set_print_options(tt_ctx *c, int64_t precision, int64_t threshold,
                                    int64_t edgeitems, int64_t linewidth, int32_t sci_mode);
 
+/* Options of tt_ctx_set_cuda_math: in which precision CUDA devices compute, whether results must
+   have the same bits in every run, and which of NVIDIA's libraries serve. Kernels of tt serve where
+   a library is absent, has no algorithm or is not wanted. */
+typedef struct tt_cuda_math_opts {
+  uint64_t set;
+  int32_t matmul_tf32;     /* 1: libraries may round the factors of products of float32 to TF32, 10
+                              bits behind the point, which is several times as fast; default 0 */
+  int32_t conv_tf32;       /* the same of convolutions; default 0 */
+  int32_t deterministic;   /* 0: libraries may add in another order in each run; default 1 */
+  int32_t cublaslt;        /* 0: tt's kernels compute products, not cuBLASLt; default 1 */
+  int32_t cudnn;           /* 0: tt's kernels compute convolutions, not cuDNN; default 1 */
+  int32_t cudnn_attention; /* 0: tt's kernels compute attention, not cuDNN; default 1 */
+  int32_t cusolver;        /* 0: tt's kernels decompose matrices, not cuSOLVER; default 1 */
+  int32_t cufft;           /* 0: tt's kernels compute Fourier transforms, not cuFFT; default 1 */
+} tt_cuda_math_opts;
+#define TT_CUDA_MATH_MATMUL_TF32 (UINT64_C(1) << 0)
+#define TT_CUDA_MATH_CONV_TF32 (UINT64_C(1) << 1)
+#define TT_CUDA_MATH_DETERMINISTIC (UINT64_C(1) << 2)
+#define TT_CUDA_MATH_CUBLASLT (UINT64_C(1) << 3)
+#define TT_CUDA_MATH_CUDNN (UINT64_C(1) << 4)
+#define TT_CUDA_MATH_CUDNN_ATTENTION (UINT64_C(1) << 5)
+#define TT_CUDA_MATH_CUSOLVER (UINT64_C(1) << 6)
+#define TT_CUDA_MATH_CUFFT (UINT64_C(1) << 7)
+
+/* Sets how CUDA devices compute what the ctx calls, backward included. Graphs keep it with each
+   operator that they record, so that their plans compute as the recorded calls. The CPU ignores it.
+   @null opts: the defaults */
+tt_status tt_ctx_set_cuda_math(tt_ctx *c, const tt_cuda_math_opts *opts);
+
 /* ---- modes of a ctx ---- */
 
 /* Sets whether operators record gradients, and returns the previous setting. A new ctx records.

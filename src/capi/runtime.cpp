@@ -1,6 +1,7 @@
 #include "capi/api.h"
 #include "base/finalizer.h"
 #include "dispatch/key.h"
+#include "plan/cuda_math.h"
 #include "cpu/blas.h"
 #include "cpu/sleef.h"
 #include "tt.h"
@@ -276,6 +277,22 @@ tt_status tt_ctx_set_print_options(tt_ctx* h, int64_t precision, int64_t thresho
       fail_arg(TT_INVALID_ARG, "sci_mode", "sci_mode is {}: must be -1, 0 or 1", sci_mode);
     c.print = {precision, threshold, TT_NS::min<int64_t>(edgeitems, INT64_MAX / 2), linewidth,
                sci_mode};
+  });
+}
+
+tt_status tt_ctx_set_cuda_math(tt_ctx* h, const tt_cuda_math_opts* opts) {
+  return api_call(h, "ctx_set_cuda_math", [&](Ctx& c) {
+    check_opts(opts, 8);
+    uint32_t math = 0;
+    if (opts_has(opts, 0) && opts->matmul_tf32) math |= kTf32Matmul;
+    if (opts_has(opts, 1) && opts->conv_tf32) math |= kTf32Conv;
+    if (opts_has(opts, 2) && !opts->deterministic) math |= kNondeterministic;
+    if (opts_has(opts, 3) && !opts->cublaslt) math |= kOwnMatmul;
+    if (opts_has(opts, 4) && !opts->cudnn) math |= kOwnConv;
+    if (opts_has(opts, 5) && !opts->cudnn_attention) math |= kOwnAttention;
+    if (opts_has(opts, 6) && !opts->cusolver) math |= kOwnLinalg;
+    if (opts_has(opts, 7) && !opts->cufft) math |= kOwnFft;
+    c.cuda_math = uint16_t(math);
   });
 }
 

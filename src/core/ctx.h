@@ -147,6 +147,7 @@ struct Ctx {
   Engine* engine;        // of the innermost running backward (autograd/engine.h)
   CtxPart* saved_hooks;  // hooks on saved tensors (autograd/saved_hooks.h); NULL: none is active
   Dtype default_float;   // of floating-point numbers and tensors that are given none
+  uint16_t cuda_math;    // bits of CudaMath (plan/cuda_math.h)
   PrintOptions print;
   int64_t embedded_max;  // most data bytes that share the block of a new tensor's header
   int32_t depth;         // nested calls
@@ -225,6 +226,17 @@ struct MaskGuard {
     ctx().exclude = exclude;
   }
   MaskGuard(const MaskGuard&) = delete;
+};
+
+// Sets Ctx::cuda_math in a C++ scope.
+class CudaMathScope {
+ public:
+  explicit CudaMathScope(uint16_t math) : before_(ctx().cuda_math) { ctx().cuda_math = math; }
+  ~CudaMathScope() { ctx().cuda_math = before_; }
+  CudaMathScope(const CudaMathScope&) = delete;
+
+ private:
+  const uint16_t before_;
 };
 
 [[noreturn]] TT_COLD void fail_without_cuda(const char* arg);

@@ -227,6 +227,7 @@ void record(Capture& c, Call call, const Value* args, TensorList& outs) {
   IrNode node;
   node.op = call.op;
   node.scope = c.scope;
+  node.cuda_math = ctx().cuda_math;
   recorded(c, [&] {
     for (int32_t i = 0; i < schema.n_args; i++) node.args.push_back(record_arg(c, args[i], schema));
   });

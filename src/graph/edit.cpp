@@ -376,6 +376,7 @@ void insert_node(Graph& g, int64_t before, const OpInfo& op, const SmallVec<IrAr
   n.op = &op;
   n.args = args;
   n.scope = before < g.nodes.size() ? g.nodes[before].scope : -1;
+  n.cuda_math = ctx().cuda_math;
   next->nodes.insert(before, std::move(n));
   for (IrDraw& d : next->draws) d.node += d.node > before;
   Rebuild(*next, before).run(&outs);

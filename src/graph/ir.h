@@ -88,6 +88,7 @@ struct IrNode {
   int32_t scope = -1;         // the innermost one that it ran in
   bool reads = false;         // its implementation reads elements on the host: what it does depends
                               // on values that a replay does not look at
+  uint16_t cuda_math = 0;     // Ctx::cuda_math in the call
 };
 
 // A composite operator or a module around nodes: "linear", "layers.0".

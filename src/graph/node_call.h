@@ -1,6 +1,7 @@
 // NodeCall: the boxed arguments of a node, for a call of its implementation.
 #pragma once
 
+#include "core/ctx.h"
 #include "graph/ir.h"
 
 namespace TT_NS {
@@ -11,6 +12,7 @@ class NodeCall {
   NodeCall(const NodeCall&) = delete;
   // tensor(value) makes a tensor for a value, rng(arg) the numbers of an argument of kind kRng.
   template <class TensorOf, class RngOf> void set(const IrNode& n, TensorOf tensor, RngOf rng) {
+    math_ = n.cuda_math;
     lists_.reserve(n.args.size());
     indices_.reserve(n.args.size());
     rngs_.reserve(n.args.size());
@@ -27,6 +29,7 @@ class NodeCall {
   const Value* values() const { return values_.data(); }
   // Appends the results to outs. more: keys beside those of the arguments.
   void run(const OpInfo& op, TensorList& outs, uint64_t more = 0) {
+    const CudaMathScope as_recorded(math_);
     op.call_boxed({(keys_ ? keys_ : bit(kKeyCpu)) | more, &op}, values_.data(), outs);
   }
 
@@ -39,6 +42,7 @@ class NodeCall {
   SmallVec<SmallVec<tt_index, 4>, 1> indices_;
   SmallVec<Rng, 1> rngs_;
   uint64_t keys_ = 0;
+  uint16_t math_ = 0;
 };
 
 }  // namespace TT_NS

@@ -516,6 +516,7 @@ void Reader::check_kind(const ArgInfo& info, const IrArg& a) const {
 
 void Reader::node() {
   IrNode n;
+  n.cuda_math = ctx().cuda_math;  // files do not have it
   Text name;
   name.add(word());
   n.op = ops_.find(ops_.user, name.c_str());

@@ -39,6 +39,7 @@ static void fill_plan(AttentionPlan* p, const Tensor& q, const Tensor& k, const 
                       const Tensor* mask, double dropout_p, bool causal, double scale,
                       const Rng& rng) {
   p->dtype = int32_t(q.dtype);
+  p->math = ctx().cuda_math;
   p->batch = q.size(0);
   p->heads = q.size(1);
   p->key_heads = k.size(1);

@@ -3,6 +3,7 @@
 // POD, also for device code.
 #pragma once
 
+#include "plan/cuda_math.h"
 #include "plan/stages.h"
 
 namespace TT_NS {
@@ -29,8 +30,9 @@ struct AttentionPlan {
   int64_t batch, heads, key_heads, queries, keys, width,
       value_width;  // query head h reads key head h / (heads / key_heads)
   double scale;
-  bool tiles;   // (CPU) bf16 is multiplied by tiles of AMX
-  bool causal;  // query i attends to keys 0 … i
+  bool tiles;     // (CPU) bf16 is multiplied by tiles of AMX
+  bool causal;    // query i attends to keys 0 … i
+  uint16_t math;  // bits of CudaMath
   AttentionRows q, k, v, out, grad;
   const char* mask;
   int64_t mask_batch, mask_head, mask_query, mask_key;

@@ -197,6 +197,7 @@ inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode 
                        bool channels_first, bool direct = false, bool tiles = false) {
   p->s = s;
   p->dtype = dtype;
+  p->math = 0;
   p->mode = mode;
   p->channels_first = false;
   const int64_t* grid = mode == kConvForward ? s.y : s.x;
@@ -269,6 +270,7 @@ inline void build_conv_weight(ConvWeightPlan* p, const ConvShape& s, int32_t dty
                               int64_t item_size, int64_t merged_width) {
   p->s = s;
   p->dtype = dtype;
+  p->math = 0;
   p->gather = conv_gather_x(s, merged_width);
   p->depthwise = conv_depthwise(s);
   p->channels_first = false;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/arith.h"
+#include "plan/cuda_math.h"
 #include "plan/rooms.h"
 #include "plan/stages.h"
 
@@ -132,6 +133,7 @@ struct ConvPlan {
   ConvMode mode;
   ConvPath path;
   bool channels_first;    // src and dst have channels first; devices only
+  uint16_t math;          // bits of CudaMath
   int32_t across_images;  // pixels are traversed as [rows][images][columns], not image by image
   int64_t phases[kConvDims];
   ConvPixels pixels;  // only the member of `path` is set
@@ -173,6 +175,7 @@ struct ConvWeightPlan {
   bool depthwise;
   bool channels_first;  // src and y have channels first; devices only
   bool tiles;           // src and y are bf16, for tiles of AMX; dtype is f32
+  uint16_t math;        // bits of CudaMath
   Rooms rooms;          // kConvEdgeRoom, kConvWeightTilesRoom if tiles; none if depthwise
   const char* src;
   const char* y;

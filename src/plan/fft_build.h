@@ -87,6 +87,7 @@ inline int64_t fft_room_bytes(const FftPlan* p) {
 inline void build_fft(FftPlan* p, int32_t dtype, FftKind kind, bool inverse, int64_t outer,
                       int64_t n, int64_t inner, double scale) {
   p->dtype = dtype;
+  p->math = 0;
   p->kind = kind;
   p->inverse = inverse;
   p->outer = outer;

@@ -1,6 +1,7 @@
 // Plan of a discrete Fourier transform along one dimension. POD, also device code.
 #pragma once
 
+#include "plan/cuda_math.h"
 #include "plan/rooms.h"
 #include "plan/stages.h"
 
@@ -44,6 +45,7 @@ struct FftPlan {
   int32_t dtype;  // of the parts: f32 or f64
   int32_t kind;   // FftKind
   int32_t inverse, chirp, whole;
+  uint16_t math;  // bits of CudaMath
   int64_t outer, n, inner;
   int64_t length;  // of the complex transforms
   FftPasses first, second;

@@ -1,6 +1,7 @@
 // Plans of matrix decompositions. POD, also device code.
 #pragma once
 
+#include "plan/cuda_math.h"
 #include "plan/rooms.h"
 #include "plan/stages.h"
 
@@ -34,11 +35,12 @@ inline int64_t svd_room_bytes(const SvdPlan& p, int64_t batch) {
 struct MatrixPlan {
   Stages run;
   bool complex;
-  bool upper;    // which triangle is read
-  bool unit;     // solve_triangular: the diagonal is 1
-  bool adjoint;  // lu_solve: solve with the conjugate transpose; ldl: Hermitian, not symmetric
-  bool vectors;  // eigh, eig: compute the eigenvectors
-  bool real;     // eig: the elements of the matrices are real
+  bool upper;     // which triangle is read
+  bool unit;      // solve_triangular: the diagonal is 1
+  bool adjoint;   // lu_solve: solve with the conjugate transpose; ldl: Hermitian, not symmetric
+  bool vectors;   // eigh, eig: compute the eigenvectors
+  bool real;      // eig: the elements of the matrices are real
+  uint16_t math;  // bits of CudaMath
   int64_t m, n, k;
   double* a;
   double* b;

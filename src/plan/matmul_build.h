@@ -167,6 +167,7 @@ inline void matmul_build(MatmulPlan* p, int32_t dtype, const MatmulOperand& a,
     if (d->ndim >= 2 && d->size[d->ndim - 2] != 1) p->d_row = d->stride[d->ndim - 2];
   }
   p->dtype = dtype;
+  p->math = 0;
   p->alpha = alpha;
   p->beta = beta;
   p->scaled = alpha.re != 1 || alpha.im != 0 || alpha.i != 1;
@@ -201,6 +202,7 @@ inline void matmul_build_2d(MatmulPlan* p, int32_t dtype, int64_t m, int64_t n, 
   p->d = nullptr;
   p->d_row = p->d_col = 0;
   p->dtype = dtype;
+  p->math = 0;
   p->alpha = kMatmulOne;
   p->beta = {0, 0, 0};
   p->scaled = false;

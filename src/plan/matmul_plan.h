@@ -1,6 +1,7 @@
 // MatmulPlan: c = alpha * a·b + beta * d over a nest of batch dimensions. POD, also device code.
 #pragma once
 
+#include "plan/cuda_math.h"
 #include "plan/kernel.h"
 
 namespace TT_NS {
@@ -38,6 +39,7 @@ struct MatmulPlan {
       dtype;     // of all four: f32 f64 c64 c128 i32 i64, or f16 bf16 (summed in f32, rounded once)
   int32_t path;  // MatmulPath
   bool scaled;   // alpha != 1
+  uint16_t math;  // bits of CudaMath
   int32_t n_batch;
   MatmulScalar alpha, beta;
   int64_t batch;    // number of matrices: the product of batch_dim[].size

@@ -309,6 +309,10 @@ void test_library(const char* path) {
   check(cuda::sdpa::serves(a.p, cuda::sdpa::kForward), "a large pass", 0);
   check(cuda::attention_workspace(&a.p) > 0, "its workspace", 1);
   check(!cuda::sdpa::serves(a.p, cuda::sdpa::kBackward), "its gradients", 0);
+  a.p.math = kOwnAttention;
+  check(!cuda::sdpa::serves(a.p, cuda::sdpa::kForward), "a pass for own kernels", 0);
+  a.p.math = kOwnConv;
+  check(cuda::sdpa::serves(a.p, cuda::sdpa::kForward), "a pass beside own convolutions", 0);
   a.p.mask_dtype = TT_BOOL;
   check(!cuda::sdpa::serves(a.p, cuda::sdpa::kForward), "a masked pass", 0);
   cuda::sdpa::use_library(nullptr);

@@ -212,6 +212,46 @@ void test_many_pixels(int64_t co, int64_t side) {
   check(right, "many pixels", int(co));
 }
 
+// Which algorithm of dnn_stub.cpp computes what a plan allows; 0: an own kernel.
+struct Allowed {
+  const char* name;
+  int64_t channels;
+  uint16_t math;
+  int algorithm;
+};
+constexpr Allowed kAllowed[] = {
+    {"nothing", 40, 0, 6},
+    {"nothing, few channels", 20, 0, 0},
+    {"TF32", 40, kTf32Conv, 4},
+    {"TF32, few channels", 20, kTf32Conv, 4},
+    {"TF32, too few channels for tensor cores", 4, kTf32Conv, 0},
+    {"TF32 in products", 40, kTf32Matmul, 6},
+    {"any order", 40, kNondeterministic, 2},
+    {"own kernels", 40, kOwnConv, 0},
+    {"own kernels and TF32", 20, kOwnConv | kTf32Conv, 0},
+    {"own products", 40, kOwnMatmul, 6},
+};
+void test_allowed(const Allowed& t, const int* calls, int* takes) {
+  const Conv c({t.name, 1, 1, t.channels, t.channels, {1, 4, 4}, {1, 2, 2}, 1, 0, 1});
+  std::vector<float> y(c.y.size());
+  c.each([&](size_t i, size_t o, size_t k) { y[o] += c.x[i] * c.w[k]; });
+  ConvPlan p;
+  build_conv(&p, c.s, TT_F32, kConvForward, false);
+  p.math = t.math;
+  c.set_weight(&p);
+  p.src = bytes(c.x);
+  p.weight = bytes(c.w);
+  p.bias = nullptr;
+  std::vector<float> out(y.size());
+  p.dst = bytes(out);
+  *takes = t.algorithm;
+  const int before = *calls;
+  run(t.name, cuda::conv, cuda::conv_workspace, &p);
+  *takes = 0;
+  check(*calls - before == (t.algorithm != 0), t.name, *calls - before);
+  check(same_bits(out, y), t.name, 9);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -242,6 +282,8 @@ int main(int argc, char** argv) {
   if (calls) {
     check(*calls == g_library_calls, "calls of cuDNN", *calls);
     check(*searches <= int(std::size(kCases)) * 2 * 6, "searches of cuDNN", *searches);
+    int* const takes = static_cast<int*>(dlsym(dlopen(argv[1], RTLD_NOW), "dnn_stub_allowed"));
+    for (const Allowed& t : kAllowed) test_allowed(t, calls, takes);
   }
   return finished();
 }

@@ -103,5 +103,10 @@ int main(int argc, char** argv) {
   check(*calls >= 3 * made, "calls", *calls);
   test_all();
   check(*plans == made, "plans, again", *plans);
+  FftPlan p;
+  build_fft(&p, TT_F32, kFftComplex, false, 1, 8, 1, 1.0);
+  check(cuda::cufft::serves(p), "a transform", 0);
+  p.math = kOwnFft;
+  check(!cuda::cufft::serves(p), "a transform for own kernels", 0);
   return finished();
 }

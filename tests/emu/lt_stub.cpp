@@ -55,15 +55,18 @@ template <class T> void multiply(const Product& p, const void* alpha, const void
 
 EXPORT int lt_stub_choices;
 EXPORT int lt_stub_products;
+EXPORT int lt_stub_tf32;
 int lt_stub_choices;
 int lt_stub_products;
+int lt_stub_tf32;  // products that may be computed in TF32
 
 EXPORT int32_t cublasLtCreate(void** handle) {
   *handle = &lt_stub_choices;
   return 0;
 }
 EXPORT int32_t cublasLtMatmulDescCreate(Product** out, int32_t compute, int32_t scale) {
-  if (!(compute == 68 && scale == 0) && !(compute == 70 && scale == 1)) return kInvalid;
+  const bool is_f32 = (compute == 68 || compute == 77) && scale == 0;
+  if (!is_f32 && !(compute == 70 && scale == 1)) return kInvalid;
   *out = new Product{compute};
   return 0;
 }
@@ -125,6 +128,7 @@ EXPORT int32_t cublasLtMatmul(void*, Product* p, const void* alpha, const void* 
                               size_t, void*) {
   if (algorithm[0] != 42 || ld->batch != lx->batch || ld->batch != ly->batch) return kInvalid;
   lt_stub_products++;
+  lt_stub_tf32 += p->compute == 77;
   if (p->compute == 70) multiply<double>(*p, alpha, x, *lx, y, *ly, beta, c, *lc, d, *ld);
   else multiply<float>(*p, alpha, x, *lx, y, *ly, beta, c, *lc, d, *ld);
   return 0;

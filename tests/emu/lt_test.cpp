@@ -68,6 +68,38 @@ void test_case(const Case& t, int32_t dtype, const char* stub, const int* calls)
   check(out[0] == out[1], t.name, 2);
 }
 
+// What a plan allows decides who computes a product, and whether in TF32.
+struct Allowed {
+  const char* name;
+  int32_t dtype;
+  uint16_t math;
+  int products, tf32;
+};
+constexpr Allowed kAllowed[] = {
+    {"nothing", TT_F32, 0, 1, 0},
+    {"TF32", TT_F32, kTf32Matmul, 1, 1},
+    {"TF32, f64", TT_F64, kTf32Matmul, 1, 0},
+    {"TF32 in convolutions", TT_F32, kTf32Conv, 1, 0},
+    {"any order", TT_F32, kNondeterministic, 1, 0},
+    {"own kernels", TT_F32, kOwnMatmul, 0, 0},
+    {"own kernels and TF32", TT_F32, kOwnMatmul | kTf32Matmul, 0, 0},
+    {"own convolutions", TT_F32, kOwnConv, 1, 0},
+    {"nothing, again", TT_F32, 0, 1, 0},
+};
+void test_allowed(const Allowed& t, const int* products, const int* tf32) {
+  const std::vector<double> zeros(6 * 7);
+  std::vector<double> out(6 * 5, -99);
+  MatmulPlan plan;
+  matmul_build_2d(&plan, t.dtype, 6, 5, 7, zeros.data(), 7, 1, zeros.data(), 5, 1, out.data());
+  plan.math = t.math;
+  const int products_before = *products;
+  const int tf32_before = *tf32;
+  run(t.name, cuda::matmul, cuda::matmul_workspace, &plan);
+  check(*products - products_before == t.products, t.name, 0);
+  check(*tf32 - tf32_before == t.tf32, t.name, 1);
+  check(out[0] == 0, t.name, 2);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -77,12 +109,15 @@ int main(int argc, char** argv) {
       library ? static_cast<int*>(dlsym(library, "lt_stub_products")) : nullptr;
   const int* const choices =
       library ? static_cast<int*>(dlsym(library, "lt_stub_choices")) : nullptr;
-  if (!calls || !choices) return printf("no stub: %s\n", dlerror()), 1;
+  const int* const tf32 = library ? static_cast<int*>(dlsym(library, "lt_stub_tf32")) : nullptr;
+  if (!calls || !choices || !tf32) return printf("no stub: %s\n", dlerror()), 1;
   for (const Case& t : kCases) {
     test_case<float>(t, TT_F32, stub, calls);
     test_case<double>(t, TT_F64, stub, calls);
   }
   check(*choices == 12, "an algorithm for each geometry", *choices);
+  cuda::cublas_lt::use_library(stub);
+  for (const Allowed& t : kAllowed) test_allowed(t, calls, tf32);
   cuda::cublas_lt::use_library("/nowhere/libcublasLt.so");
   MatmulPlan plan = {};
   check(!cuda::cublas_lt::serves(plan), "a library that is absent", 0);

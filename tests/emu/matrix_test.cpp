@@ -339,6 +339,12 @@ int test_library(const char* stub) {
     test_eigh_of_nan(t);
     check(*calls - before == 10, t.name, 21);
   }
+  MatrixPlan p = {};
+  one_stage(&p.run, 1, 1);
+  p.m = p.n = 200;
+  check(cuda::cusolver::serves(cuda::cusolver::kQr, p), "a large matrix", 0);
+  p.math = kOwnLinalg;
+  check(!cuda::cusolver::serves(cuda::cusolver::kQr, p), "a large matrix for own kernels", 0);
   return finished();
 }
 

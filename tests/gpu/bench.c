@@ -564,6 +564,22 @@ static int asked(const char* group, int n, char** groups) {
     if (!strcmp(group, groups[i])) return 1;
   return !n;
 }
+/* Measures products and convolutions of float32 once more where TF32 is allowed. */
+static void measure_in_tf32(const Row* row) {
+  const tt_cuda_math_opts tf32 = {
+      .set = TT_CUDA_MATH_MATMUL_TF32 | TT_CUDA_MATH_CONV_TF32, .matmul_tf32 = 1, .conv_tf32 = 1};
+  char name[96];
+  Row again = *row;
+  if (!strcmp(row->group, "matmul f32")) again.group = "matmul tf32";
+  else if (!strcmp(row->group, "conv f32")) again.group = "conv tf32";
+  else return;
+  snprintf(name, sizeof name, "%s (TF32)", row->name);
+  again.name = name;
+  if (tt_ctx_set_cuda_math(c, &tf32)) return;
+  measure_row(&again);
+  tt_ctx_set_cuda_math(c, NULL);
+}
+
 int main(int argc, char** argv) {
   if (argc < 3) {
     fprintf(stderr, "usage: bench LIBRARY|- SHARE [GROUP...]\n");
@@ -582,7 +598,10 @@ int main(int argc, char** argv) {
     if (asked(kTiny[i].group, argc, argv)) measure_tiny(&kTiny[i]);
   if (asked(kAdam.group, argc, argv)) measure_adam();
   for (size_t i = 0; i < sizeof kRows / sizeof *kRows; i++)
-    if (asked(kRows[i].group, argc, argv)) measure_row(&kRows[i]);
+    if (asked(kRows[i].group, argc, argv)) {
+      measure_row(&kRows[i]);
+      measure_in_tf32(&kRows[i]);
+    }
   tt_ctx_release(c);
   return 0;
 }

@@ -17,6 +17,7 @@ GATES = {  # group -> least PyTorch / tt, least share of the ceiling
     "Adam": (1.0, 0.85),
     "matmul": (0.97, 0),
     "matmul f32": (0.97, 0),
+    "matmul tf32": (0.97, 0),
     "attention": (0.95, 0),
     "step": (1.0, 0),
     "captured step": (1.0, 0),
@@ -24,7 +25,7 @@ GATES = {  # group -> least PyTorch / tt, least share of the ceiling
 
 
 # Further rows of PyTorch for one of tt: label, whether they decide about the gate.
-OTHERS = {" (cuDNN)": True, " (TF32)": False}
+OTHERS = {" (cuDNN)": True}
 
 
 def numbers(path):
@@ -40,7 +41,7 @@ def numbers(path):
 
 
 def best_rates(tt, torch):
-    """FLOP per microsecond of the best product of halves, and of float32."""
+    """FLOP per microsecond of the best product of halves, of float32 and in TF32."""
     best = {}
     for name, row in tt.items():
         if row and row["group"].startswith("matmul"):
@@ -54,7 +55,8 @@ def ceiling(row, bandwidth, best):
     """Microseconds that the row takes at the ceiling, or None."""
     if row.get("bytes") and bandwidth:
         return row["bytes"] / (bandwidth * 1e3)
-    rate = best.get("matmul f32" if row["group"].endswith(" f32") else "matmul")
+    kind = row["group"].split(" ")[1:]  # of "conv f32": f32
+    rate = best.get(" ".join(["matmul", *kind]))
     return row["flops"] / rate if row.get("flops") and rate else None
 
 

@@ -93,6 +93,10 @@ if [ "${TT_GPU_PROBE:-yes}" = yes ] && ! lines probe 60 "$here/bin/probe"; then
   note all "nothing else can run without a device"
 else
   step conformance 150 python3 "$here/conformance.py" "$here" "$out" 130
+  # what libraries serve, by the own kernels
+  step own_kernels 60 env TT_TEST_OWN_KERNELS=1 "$here/bin/op_table_test" matmul linear addmm \
+    baddbmm conv1d conv2d conv3d conv_transpose2d scaled_dot_product_attention fft_fft fft_rfft \
+    fft_irfft linalg_cholesky linalg_qr linalg_eigh linalg_solve
   step training 60 bash -c equal_training
   # of those that failed, the first ones
   mapfile -t broken < <(sed -n '/_test/d;s/\t(.*//p' "$out/operators.txt" | head -n 12)

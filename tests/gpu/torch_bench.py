@@ -315,7 +315,7 @@ def host_time(run):
 
 
 def allow_tf32(allowed):
-    """tt computes float32 in float32; by default PyTorch's convolutions do not."""
+    """Rows are measured in float32, which PyTorch's convolutions are not by default, and again."""
     torch.backends.cuda.matmul.allow_tf32 = allowed
     torch.backends.cudnn.allow_tf32 = allowed
 

@@ -1,8 +1,8 @@
 /* Every operator that an application can name, on every sample of its group: values against a
    reference in double precision, gradients and second derivatives against finite differences,
    in-place and into forms against the pure one, other layouts, META, the instruction set
-   TT_TEST_ISA against the baseline, the device TT_TEST_DEVICE (fake, emu, ext) against the CPU, two
-   threads against one. */
+   TT_TEST_ISA against the baseline, the device TT_TEST_DEVICE (fake, emu, ext; with
+   TT_TEST_OWN_KERNELS without NVIDIA's libraries) against the CPU, two threads against one. */
 #include "checks.h"
 
 #include "ext_backend.h"
@@ -304,6 +304,13 @@ static tt_ctx* new_ctx(const tt_allocator* a, int isa, int threads) {
   tt_manual_seed(ctx, 0);
   return ctx;
 }
+/* Leaves NVIDIA's libraries out, if the environment says so. */
+static int choose_kernels(void) {
+  const tt_cuda_math_opts own = {.set = TT_CUDA_MATH_CUBLASLT | TT_CUDA_MATH_CUDNN |
+                                        TT_CUDA_MATH_CUDNN_ATTENTION | TT_CUDA_MATH_CUSOLVER |
+                                        TT_CUDA_MATH_CUFFT};
+  return getenv("TT_TEST_OWN_KERNELS") ? (int)tt_ctx_set_cuda_math(c, &own) : 0;
+}
 /* Opens the device that the environment names, if any. */
 static int open_device(void) {
   const char* name = getenv("TT_TEST_DEVICE");
@@ -329,7 +336,7 @@ static int open_row(void** state) {
   two_threads_ctx = new_ctx(&a, isa_wanted(), 2);
   if (!c || !two_threads_ctx || tt_ctx_isa(c, &isa)) return -1;
   baseline_ctx = isa > 1 ? new_ctx(&a, 1, 1) : NULL;
-  if (!open_device()) return 0;
+  if (!open_device() && !choose_kernels()) return 0;
   print_error("%s\n", tt_ctx_error(c)->message);
   return -1;
 }

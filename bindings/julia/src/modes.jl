@@ -46,6 +46,25 @@ function set_print_options!(; precision=4, threshold=1000, edgeitems=3, linewidt
     sci = sci_mode === nothing ? Int32(-1) : Int32(sci_mode)
     check(C.tt_ctx_set_print_options(ctx(), precision, threshold, edgeitems, linewidth, sci))
 end
+"""
+    set_cuda_math!(; matmul_tf32=false, conv_tf32=false, deterministic=true, cublaslt=true,
+                   cudnn=true, cudnn_attention=true, cusolver=true, cufft=true)
+
+Sets how CUDA devices compute what this task calls, backward included: whether libraries may round
+the factors of products and of convolutions of Float32 to TF32, which is several times as fast;
+whether results must have the same bits in every run; and which of NVIDIA's libraries serve
+products, convolutions, attention, decompositions and Fourier transforms. Kernels of TT serve where
+a library is absent or not wanted. Graphs keep it with each operator. The CPU ignores it.
+"""
+function set_cuda_math!(; matmul_tf32=false, conv_tf32=false, deterministic=true, cublaslt=true,
+                        cudnn=true, cudnn_attention=true, cusolver=true, cufft=true)
+    set = C.TT_CUDA_MATH_MATMUL_TF32 | C.TT_CUDA_MATH_CONV_TF32 | C.TT_CUDA_MATH_DETERMINISTIC |
+          C.TT_CUDA_MATH_CUBLASLT | C.TT_CUDA_MATH_CUDNN | C.TT_CUDA_MATH_CUDNN_ATTENTION |
+          C.TT_CUDA_MATH_CUSOLVER | C.TT_CUDA_MATH_CUFFT
+    opts = Ref(C.tt_cuda_math_opts(set, matmul_tf32, conv_tf32, deterministic, cublaslt, cudnn,
+                                   cudnn_attention, cusolver, cufft))
+    check(C.tt_ctx_set_cuda_math(ctx(), opts))
+end
 "Name of the instruction set in use."
 function instruction_set()
     o = Ref(Int32(0))

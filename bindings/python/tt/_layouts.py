@@ -529,6 +529,8 @@ STRUCTS = {
     "i, isa i, queue_drops i, pad i",
     "tt_live_row": "kind z, dtype i, device tt_device, requires_grad i, ndim i, pad i, shape q 8, "
     "count q, bytes q",
+    "tt_cuda_math_opts": "set Q, matmul_tf32 i, conv_tf32 i, deterministic i, cublaslt i, cudnn "
+    "i, cudnn_attention i, cusolver i, cufft i",
     "tt_backend_def": "struct_size N, name z, user P, alloc P, free P, copy P, compute P, drop P",
     "tt_tensor_info": "numel q, data P, dtype i, ndim i, device tt_device, is_contiguous i, "
     "is_writable i, requires_grad i, shape q 8, strides q 8",
@@ -1050,8 +1052,10 @@ CONSTANTS = {
     "TT_LR_ONE_CYCLE_BASE_MOMENTUM": 64, "TT_LR_ONE_CYCLE_MAX_MOMENTUM": 128,
     "TT_LR_ONE_CYCLE_DIV_FACTOR": 256, "TT_LR_ONE_CYCLE_FINAL_DIV_FACTOR": 512,
     "TT_LR_ONE_CYCLE_THREE_PHASE": 1024, "TT_LR_ONE_CYCLE_LAST_EPOCH": 2048,
-    "TT_LR_SEQUENTIAL_LAST_EPOCH": 1, "TT_MODULE_LOAD_STATE_DICT_STRICT": 1,
-    "TT_NN_MULTIHEAD_ATTENTION_FORWARD_KEY_PADDING_MASK": 1,
+    "TT_LR_SEQUENTIAL_LAST_EPOCH": 1, "TT_CUDA_MATH_MATMUL_TF32": 1, "TT_CUDA_MATH_CONV_TF32": 2,
+    "TT_CUDA_MATH_DETERMINISTIC": 4, "TT_CUDA_MATH_CUBLASLT": 8, "TT_CUDA_MATH_CUDNN": 16,
+    "TT_CUDA_MATH_CUDNN_ATTENTION": 32, "TT_CUDA_MATH_CUSOLVER": 64, "TT_CUDA_MATH_CUFFT": 128,
+    "TT_MODULE_LOAD_STATE_DICT_STRICT": 1, "TT_NN_MULTIHEAD_ATTENTION_FORWARD_KEY_PADDING_MASK": 1,
     "TT_NN_MULTIHEAD_ATTENTION_FORWARD_NEED_WEIGHTS": 2,
     "TT_NN_MULTIHEAD_ATTENTION_FORWARD_ATTN_MASK": 4,
     "TT_NN_MULTIHEAD_ATTENTION_FORWARD_AVERAGE_ATTN_WEIGHTS": 8,

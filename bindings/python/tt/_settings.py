@@ -8,6 +8,7 @@ import warnings
 from ctypes import c_int32, c_int64
 from importlib import import_module
 
+from . import _cuda_math
 from ._convert import instance
 from ._index import INT_MAX
 from ._lib import call, local, settings
@@ -71,34 +72,40 @@ def is_inference_mode_enabled() -> bool:
     return False
 
 
-# ---- choices of PyTorch's that tt has made: kernels are deterministic and in full precision ----
+# ---- how CUDA devices compute; kernels of tt are deterministic and in full precision ----
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Does nothing: tt's operators are deterministic."""
+    """Sets whether results have the same bits in every run, as they have at first. With False,
+    libraries on CUDA devices may add in another order in each run; all kernels of tt are
+    deterministic."""
+    _cuda_math.wish_deterministic("all", bool(mode))
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Returns True: tt's operators are deterministic."""
-    return True
+    """Returns whether results have the same bits in every run."""
+    return _cuda_math.chosen["deterministic"]
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """Does nothing: tt's operators are deterministic."""
+    """Calls use_deterministic_algorithms(False) for 0 and "default", otherwise with True."""
+    _cuda_math.wish_deterministic("all", debug_mode not in (0, "default"))
 
 
 def get_float32_matmul_precision() -> str:
-    """Returns "highest": matmul computes float32 in float32."""
-    return "highest"
+    """Returns what set_float32_matmul_precision was given last; at first "highest"."""
+    return _cuda_math.precision
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Accepts "highest", "high" and "medium", and computes float32 in float32."""
+    """Sets the precision of products of float32 on CUDA devices: "highest" (at first) is float32,
+    with "high" and "medium" cuBLASLt rounds factors to TF32. The CPU computes in float32."""
     if precision not in ("highest", "high", "medium"):
         raise ValueError(
             f"set_float32_matmul_precision: precision is {precision!r}: must be 'highest', 'high' "
             "or 'medium'"
         )
+    _cuda_math.set_precision(precision)
 
 
 def get_num_interop_threads() -> int:

@@ -199,7 +199,7 @@ bool set_strides(Geometry* g, Operand which, const AttentionRows& r, int64_t hea
 bool geometry_of(const AttentionPlan& p, Task task, Geometry* g) {
   memset(static_cast<void*>(g), 0, sizeof *g);
   const auto fits = [](int64_t width) { return width > 0 && width <= 128 && width % 8 == 0; };
-  if (task == kBackward && !g_rule.backward) return false;
+  if ((p.math & kOwnAttention) || (task == kBackward && !g_rule.backward)) return false;
   if ((p.dtype != TT_F16 && p.dtype != TT_BF16) || p.mask_dtype || p.drop) return false;
   if (!fits(p.width) || !fits(p.value_width) || p.queries < 2 || p.keys < 2) return false;
   if (p.batch * p.heads * p.key_heads == 0) return false;

@@ -213,17 +213,21 @@ template <class S> int32_t launch_conv(const ConvArguments& a, void* stream) {
   return launch_tiles<ConvTileShape<S, 32, 32, 4, 4>>(a, stream);
 }
 
+bool takes_few(const ConvPlan& p) {
+  return cuda::few::serves(p) && !cuda::cudnn::serves_by_tensor_cores(p);
+}
+
 }  // namespace
 
 namespace cuda {
 
 size_t conv_workspace(const void* plan) {
   const ConvPlan& p = *static_cast<const ConvPlan*>(plan);
-  return !few::serves(p) && cudnn::serves(p) ? cudnn::workspace_bytes(p) : 0;
+  return !takes_few(p) && cudnn::serves(p) ? cudnn::workspace_bytes(p) : 0;
 }
 int32_t conv(const void* plan, void* stream, void* workspace) {
   const ConvPlan& p = *static_cast<const ConvPlan*>(plan);
-  if (few::serves(p)) return few::run(p, stream);
+  if (takes_few(p)) return few::run(p, stream);
   if (cudnn::serves(p)) return cudnn::run(p, stream, workspace);
   const ConvArguments a = arguments_of(p);
   if (a.pixels * a.s.groups * a.cols == 0) return TT_OK;

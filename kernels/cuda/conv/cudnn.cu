@@ -157,6 +157,8 @@ constinit OptionalLibrary g_file(kNames, find_all);
 struct Geometry {
   ConvShape s;
   int32_t dtype, task, device, channels_first;
+  uint32_t math;  // kTf32Conv and kNondeterministic
+  uint32_t unused;
 };
 struct Entry {
   Geometry geometry;
@@ -180,6 +182,9 @@ int32_t data_type(int32_t dtype) {
   }
 }
 
+uint32_t math_of(uint32_t allowed, int32_t dtype) {
+  return allowed & (dtype == TT_F32 ? kTf32Conv | kNondeterministic : kNondeterministic);
+}
 Geometry geometry_of(const ConvPlan& p) {
   Geometry g;
   memset(static_cast<void*>(&g), 0, sizeof g);
@@ -188,6 +193,7 @@ Geometry geometry_of(const ConvPlan& p) {
   g.task = p.mode == kConvForward ? kForward : kData;
   g.device = library_device();
   g.channels_first = p.channels_first;
+  g.math = math_of(p.math, p.dtype);
   return g;
 }
 Geometry geometry_of(const ConvWeightPlan& p) {
@@ -198,6 +204,7 @@ Geometry geometry_of(const ConvWeightPlan& p) {
   g.task = kWeight;
   g.device = library_device();
   g.channels_first = p.channels_first;
+  g.math = math_of(p.math, p.dtype);
   return g;
 }
 
@@ -230,6 +237,11 @@ bool set_image(void* shape, const Geometry& g, bool is_x) {
   const Sizes stride = sizes_of(s, at.image, at.channel, strides);
   return g_library.set_tensor(shape, data_type(g.dtype), size.n, size.of, stride.of) == 0;
 }
+// The math that algorithms are asked for. By default cuDNN rounds f32 to TF32.
+MathType first_math(const Geometry& g) {
+  if (is_half(g.dtype)) return kTensorOp;
+  return g.math & kTf32Conv ? kDefault : kFma;
+}
 bool set_all(Entry* e) {
   const Geometry& g = e->geometry;
   const ConvShape& s = g.s;
@@ -253,7 +265,7 @@ bool set_all(Entry* e) {
          lib.set_convolution(e->convolution, at.n, at.of, step.of, dilation.of, kCrossCorrelation,
                              wide ? kDouble : kFloat) == 0 &&
          lib.set_groups(e->convolution, int32_t(s.groups)) == 0 &&
-         lib.set_math(e->convolution, is_half(g.dtype) ? kTensorOp : kFma) == 0;
+         lib.set_math(e->convolution, first_math(g)) == 0;
 }
 
 constexpr size_t kMostMemory = size_t(1) << 29;
@@ -282,7 +294,7 @@ bool fills_tiles(const ConvShape& s) {
 // count on algorithms that give other bits in each run, and what they name next is slow.
 // is_second: such an algorithm comes before this one. Lower is better.
 int rank_of(const Geometry& g, int32_t number, bool is_second) {
-  if (is_half(g.dtype)) return 0;
+  if (is_half(g.dtype) || g.math) return 0;
   const bool is_large = work_of(g.s) >= kLargeWork;
   switch (g.task) {
     case kForward: return number == kForwardTiledFft && is_large && fills_tiles(g.s) ? 0 : 1;
@@ -297,7 +309,7 @@ int rank_of(const Geometry& g, int32_t number, bool is_second) {
   }
 }
 
-// The algorithm that is deterministic and keeps the math, by cuDNN's heuristics and rank_of.
+// The algorithm that keeps to what is allowed, by cuDNN's heuristics and rank_of.
 bool find_algorithm(Entry* e, void* handle) {
   constexpr int32_t kMost = 16;
   Algorithm known[kMost];
@@ -309,7 +321,8 @@ bool find_algorithm(Entry* e, void* handle) {
   if (g_library.find[e->geometry.task](handle, shape[0], shape[1], e->convolution, shape[2], kMost,
                                        &n, known) != 0)
     return false;
-  const bool half = is_half(e->geometry.dtype);
+  const bool keeps_f32 = first_math(e->geometry) == kFma;
+  const bool any_order = e->geometry.math & kNondeterministic;
   int32_t plain = kDefault;  // how the library calls math without TF32
   for (int32_t i = 0; i < n; i++)
     if (known[i].math == kFma) plain = kFma;
@@ -318,9 +331,10 @@ bool find_algorithm(Entry* e, void* handle) {
   bool is_second = false;
   for (int32_t i = 0; i < n; i++) {
     const Algorithm& a = known[i];
-    if (a.status != 0 || (!half && a.math != plain)) continue;
-    is_second |= a.determinism != kDeterministic;
-    if (a.determinism != kDeterministic || a.memory > kMostMemory) continue;
+    if (a.status != 0 || (keeps_f32 && a.math != plain)) continue;
+    const bool varies = !any_order && a.determinism != kDeterministic;
+    is_second |= varies;
+    if (varies || a.memory > kMostMemory) continue;
     const int rank = rank_of(e->geometry, a.number, is_second);
     if (best && rank >= best_rank) continue;
     best = &a;
@@ -328,7 +342,7 @@ bool find_algorithm(Entry* e, void* handle) {
   }
   if (!best) return false;
   e->algorithm = *best;
-  return g_library.set_math(e->convolution, half ? best->math : int32_t(kFma)) == 0;
+  return g_library.set_math(e->convolution, keeps_f32 ? int32_t(kFma) : best->math) == 0;
 }
 
 void* handle_of(int32_t device) {
@@ -384,7 +398,7 @@ bool is_served(const ConvShape& s, int32_t dtype) {
   return s.x[0] * s.x[1] * s.x[2] > 0 && s.y[0] * s.y[1] * s.y[2] > 0;
 }
 template <class Plan> bool serves_plan(const Plan& p) {
-  if (!is_served(p.s, p.dtype) || !g_file.is_open()) return false;
+  if ((p.math & kOwnConv) || !is_served(p.s, p.dtype) || !g_file.is_open()) return false;
   const LaunchLock lock(&g_busy);
   return entry_of(geometry_of(p)).ready;
 }

@@ -229,6 +229,9 @@ template <class S> int32_t launch_weight(const WeightArguments& a, void* stream)
 const ConvWeightPlan& weight_plan(const void* plan) {
   return *static_cast<const ConvWeightPlan*>(plan);
 }
+bool takes_few(const ConvWeightPlan& p) {
+  return cuda::few::serves(p) && !cuda::cudnn::serves_by_tensor_cores(p);
+}
 
 }  // namespace
 
@@ -236,7 +239,7 @@ namespace cuda {
 
 int32_t conv_weight(const void* plan, void* stream, void* workspace) {
   const ConvWeightPlan& p = weight_plan(plan);
-  if (few::serves(p)) return few::run(p, stream, workspace);
+  if (takes_few(p)) return few::run(p, stream, workspace);
   if (cudnn::serves(p)) return cudnn::run(p, stream, workspace);
   const WeightArguments a = arguments_of(p, workspace);
   if (a.elements == 0) return TT_OK;
@@ -248,7 +251,7 @@ int32_t conv_weight(const void* plan, void* stream, void* workspace) {
 }
 size_t conv_weight_workspace(const void* plan) {
   const ConvWeightPlan& p = weight_plan(plan);
-  if (few::serves(p)) return few::workspace_bytes(p);
+  if (takes_few(p)) return few::workspace_bytes(p);
   if (cudnn::serves(p)) return cudnn::workspace_bytes(p);
   const WeightArguments a = arguments_of(p, nullptr);
   if (a.splits == 1) return 0;

@@ -211,8 +211,8 @@ static bool calls_align(const FftPlan& p) {
 }
 
 bool serves(const FftPlan& p) {
-  if (p.n < 2 || (p.inner > 1 && p.outer > kMaxCalls) || !calls_align(p) || !g_file.is_open())
-    return false;
+  if ((p.math & kOwnFft) || p.n < 2 || (p.inner > 1 && p.outer > kMaxCalls)) return false;
+  if (!calls_align(p) || !g_file.is_open()) return false;
   const LaunchLock lock(&g_busy);
   return entry_of(p).ready;
 }

@@ -319,7 +319,8 @@ bool serves(Task task, const MatrixPlan& p) {
   const int64_t small = min(p.m, p.n);
   const bool fits = p.m * p.n < INT32_MAX && p.n * p.k < INT32_MAX;
   const int64_t above = task == kEigh ? kLarge / 2 : kLarge;
-  return small > above && fits && p.run.units[0] <= kFew && g_file.is_open();
+  if ((p.math & kOwnLinalg) || small <= above || !fits) return false;
+  return p.run.units[0] <= kFew && g_file.is_open();
 }
 size_t workspace_bytes(Task task, const MatrixPlan& p) {
   if (!serves(task, p)) return 0;

@@ -14,7 +14,7 @@ namespace {
 using Handle = void*;
 using Descriptor = void*;
 enum DataType : int32_t { kF32 = 0, kF64 = 1, kF16 = 2, kBf16 = 14 };
-enum ComputeType : int32_t { kCompute32 = 68, kCompute64 = 70 };
+enum ComputeType : int32_t { kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77 };
 enum Operation : int32_t { kAsItIs = 0, kTransposed = 1 };
 enum LayoutAttribute : int32_t { kBatchCount = 5, kBatchOffset = 6 };
 enum ProductAttribute : int32_t { kTransposeX = 3, kTransposeY = 4, kEpilogue = 7, kBias = 8 };
@@ -92,6 +92,7 @@ struct Geometry {
   int64_t n, m, c_ld, c_offset, d_ld, d_offset, batch;
   int64_t alignment;  // of all pointers, up to 256
   int32_t dtype, bias, has_c, device;
+  int32_t tf32;  // whether factors may be rounded to TF32
 };
 
 bool set_operand(Operand* o, int64_t rows, int64_t columns, int64_t along, int64_t across,
@@ -116,6 +117,7 @@ bool geometry_of(const MatmulPlan& p, Geometry* g) {
   memset(static_cast<void*>(g), 0, sizeof *g);
   const bool real = matmul_is_half(p.dtype) || p.dtype == TT_F32 || p.dtype == TT_F64;
   if (!real || p.n_batch > 1 || p.k == 0 || p.batch > INT32_MAX) return false;
+  if (p.math & kOwnMatmul) return false;
   if (p.c_col != 1 && p.n > 1) return false;
   const int64_t item = kItemSize[p.dtype];
   const MatmulBatchDim dim = p.n_batch ? p.batch_dim[0] : MatmulBatchDim{};
@@ -136,6 +138,7 @@ bool geometry_of(const MatmulPlan& p, Geometry* g) {
   }
   g->batch = p.batch;
   g->dtype = p.dtype;
+  g->tf32 = p.dtype == TT_F32 && (p.math & kTf32Matmul);
   uint64_t all = 256 | uint64_t(reinterpret_cast<uintptr_t>(p.a)) |
                  uint64_t(reinterpret_cast<uintptr_t>(p.b)) |
                  uint64_t(reinterpret_cast<uintptr_t>(p.c));
@@ -185,10 +188,13 @@ void release(Product* p) {
   memset(static_cast<void*>(p), 0, sizeof *p);
 }
 
+ComputeType compute_of(const Geometry& g) {
+  if (g.dtype == TT_F64) return kCompute64;
+  return g.tf32 ? kComputeTf32 : kCompute32;
+}
 bool describe(Product* p, const Geometry& g) {
-  const bool wide = g.dtype == TT_F64;
-  if (g_library.product_new(&p->product, wide ? kCompute64 : kCompute32, wide ? kF64 : kF32) != 0)
-    return false;
+  const DataType scale = g.dtype == TT_F64 ? kF64 : kF32;
+  if (g_library.product_new(&p->product, compute_of(g), scale) != 0) return false;
   if (!set_product(p->product, kTransposeX, g.x.op)) return false;
   if (!set_product(p->product, kTransposeY, g.y.op)) return false;
   if (g.bias && !set_product(p->product, kEpilogue, kEpilogueBias)) return false;

@@ -1,6 +1,6 @@
 // Products by cuBLASLt, which is opened by the first product that it can serve. Descriptors and the
-// algorithm are kept by geometry. Products of f32 are computed in f32, not in TF32; no sum is split
-// by atomics, so that results are the same in every run.
+// algorithm are kept by geometry. Products of f32 are computed in f32, or in TF32 where the plan
+// allows it; no sum is split by atomics, so that results are the same in every run.
 #pragma once
 
 #include "base/platform.h"

@@ -78,6 +78,7 @@ int32_t Sharing::find_equal(int64_t i) const {
   for (int32_t j = head_[int64_t(hash_[i] & uint64_t(head_.size() - 1))]; j >= 0; j = next_[j]) {
     const IrNode& m = g_.nodes[j];
     if (hash_[j] != hash_[i] || m.op != n.op || m.outs.size() != n.outs.size()) continue;
+    if (m.cuda_math != n.cuda_math) continue;
     bool equal = true;
     for (int64_t k = 0; k < n.args.size(); k++) equal = equal && same_args(m.args[k], n.args[k]);
     for (int64_t k = 0; k < n.outs.size(); k++) equal = equal && (m.outs[k] < 0) == (n.outs[k] < 0);

@@ -145,6 +145,7 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
   ConvPlan plan;
   build_conv(&plan, c.s, int32_t(d), mode, !c.last && !c.complex, direct, tiles);
   join_conv_columns(&plan, pool_threads(ctx().rt->pool));
+  plan.math = ctx().cuda_math;
   if (reads_planes(c, d)) {
     plan.channels_first = true;
     plan.path = kConvPlanes;
@@ -184,6 +185,7 @@ static TensorRef gathered_weight(const Conv& c, const Tensor& input, const Tenso
   const int64_t width = on_device(c) ? 0 : conv_merged_width(c.s);
   ConvWeightPlan plan;
   build_conv_weight(&plan, c.s, int32_t(d), out->item_size(), width);
+  plan.math = ctx().cuda_math;
   plan.channels_first = reads_planes(c, d);
   plan.tiles = tiles && !plan.depthwise;
   if (width) x = padded_rows(c, *x, width);
@@ -245,8 +247,14 @@ static TensorRef as_matrix(const Tensor& w, bool transposed) {
   const int64_t strides[2] = {w.stride(transposed), w.stride(!transposed)};
   return new_alias(w, sizes, strides);
 }
+// What is allowed for convolutions holds for the products that they are.
+static uint16_t math_of_products() {
+  const uint32_t math = ctx().cuda_math & ~uint32_t(kTf32Matmul);
+  return uint16_t(math & kTf32Conv ? math | kTf32Matmul : math);
+}
 static TensorRef pointwise_conv(const Conv& c, ConvMode mode, const Tensor& source,
                                 const Tensor& weight, const Tensor* bias) {
+  const CudaMathScope scope(math_of_products());
   const bool forward = mode == kConvForward;
   const Shape& sizes = forward ? c.y : c.x;
   TensorRef w = as_matrix(weight, forward == c.last);
@@ -266,6 +274,7 @@ static TensorRef pointwise_conv(const Conv& c, ConvMode mode, const Tensor& sour
   return new_alias(*y, sizes, {});
 }
 static TensorRef pointwise_weight(const Conv& c, const Tensor& input, const Tensor& grad) {
+  const CudaMathScope scope(math_of_products());
   if (c.last) {
     TensorRef y = as_pixels(grad);
     const int64_t sizes[2] = {y->size(1), y->size(0)};

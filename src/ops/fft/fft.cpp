@@ -30,6 +30,7 @@ static TensorRef run_plan(const Tensor& self, int64_t d, FftKind kind, int64_t n
   FftPlan plan;
   build_fft(&plan, int32_t(real), kind, inverse, self.numel / self.size(d) / inner, n, inner,
             scale);
+  plan.math = ctx().cuda_math;
   const int64_t threads = self.numel > kParallelGrain ? pool_threads(ctx().rt->pool) : 1;
   Workspace rooms(build_rooms(&plan.rooms, fft_room_bytes(&plan), threads), self.device);
   Workspace tables(fft_table_bytes(&plan), self.device);

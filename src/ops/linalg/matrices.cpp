@@ -61,6 +61,7 @@ MatrixPlan matrix_plan(const Tensor& a, int64_t batch, int64_t work) {
   MatrixPlan plan = {};
   one_stage(&plan.run, batch, row_grain(work));
   plan.complex = is_complex(a.dtype);
+  plan.math = ctx().cuda_math;
   plan.m = a.size(-2);
   plan.n = a.size(-1);
   plan.a = doubles(a);

@@ -12,6 +12,7 @@ constexpr int64_t kLarge = 1 << 19;  // multiplications, about 5 µs
 
 static void run_plan(MatmulPlan& plan, Device device) {
   if (device.type == TT_CPU) matmul_pick_provider(&plan, Isa(ctx().isa));
+  plan.math = ctx().cuda_math;
   Workspace workspace(matmul_workspace_bytes(plan), device);
   plan.workspace = workspace.data();
   if (plan.batch * plan.m * plan.n * plan.k > kLarge) poll_if_watched(true);

@@ -40,12 +40,43 @@ def test_backends():
     for name in ("cudnn", "mps", "mkldnn", "mkl", "openmp"):
         assert not getattr(tt.backends, name).is_available()
     tt.backends.cudnn.benchmark = True
-    tt.backends.cudnn.deterministic = True
-    tt.backends.cuda.matmul.allow_tf32 = True
-    with tt.backends.cudnn.flags(enabled=False):
-        pass
     assert tt.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512")
     assert not tt.xpu.is_available() and not tt.mps.is_available() and tt.cpu.is_available()
+
+
+def test_cuda_math():
+    """PyTorch's switches of libraries, precision and determinism are fields of one struct."""
+    cuda, cudnn = tt.backends.cuda, tt.backends.cudnn
+    chosen = tt._cuda_math.chosen
+    first = dict(chosen)
+    assert first["deterministic"] and not first["matmul_tf32"] and not first["conv_tf32"]
+    assert cudnn.enabled and cudnn.deterministic and not cudnn.allow_tf32
+    cuda.matmul.allow_tf32 = True
+    assert chosen["matmul_tf32"] and tt.get_float32_matmul_precision() == "high"
+    tt.set_float32_matmul_precision("highest")
+    assert not cuda.matmul.allow_tf32
+    with cudnn.flags(enabled=False):
+        assert not chosen["cudnn"] and chosen["conv_tf32"] and not cudnn.deterministic
+    assert chosen == first
+    cudnn.deterministic = False
+    assert not tt.are_deterministic_algorithms_enabled()
+    tt.use_deterministic_algorithms(True)  # one switch that asks for it is enough
+    assert cudnn.deterministic
+    tt.set_deterministic_debug_mode("default")
+    assert not cudnn.deterministic
+    cudnn.deterministic = True
+    with tt.nn.attention.sdpa_kernel(tt.nn.attention.SDPBackend.FLASH_ATTENTION):
+        assert not cuda.cudnn_sdp_enabled() and cuda.flash_sdp_enabled()
+    with cuda.sdp_kernel(enable_cudnn=False):
+        assert not chosen["cudnn_attention"]
+    for field in ("blas", "linalg", "fft"):
+        prefer = getattr(cuda, f"preferred_{field}_library")
+        assert prefer() == "default" and prefer("tt") == "tt" and prefer("default") == "default"
+    assert chosen == first
+    x = tt.ones(2, 2)  # the CPU computes in float32
+    tt.set_float32_matmul_precision("high")
+    assert bool(((x * (1 + 2**-20)) @ x == 2 * (1 + 2**-20)).all())
+    tt.set_float32_matmul_precision("highest")
 
 
 def test_settings():
@@ -59,7 +90,8 @@ def test_settings():
     tt.use_deterministic_algorithms(True)
     assert tt.are_deterministic_algorithms_enabled()
     tt.set_float32_matmul_precision("high")
-    assert tt.get_float32_matmul_precision() == "highest"
+    assert tt.get_float32_matmul_precision() == "high"
+    tt.set_float32_matmul_precision("highest")
     with pytest.raises(ValueError):
         tt.set_float32_matmul_precision("low")
     assert tt.typename(tt.ones(1)) == "tt.FloatTensor" and tt.typename(3) == "int"

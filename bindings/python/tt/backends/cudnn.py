@@ -1,12 +1,20 @@
-"""cuDNN, which computes convolutions on CUDA devices where it is found, deterministic and without
-TF32. The switches of PyTorch are accepted and ignored."""
+"""cuDNN, which computes convolutions and attention on CUDA devices where it is found. Its switches
+are enabled, deterministic and allow_tf32; benchmark is accepted and ignored."""
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
+from types import ModuleType
+
+from .. import _cuda_math
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterator
+
+    enabled: bool
+    deterministic: bool
+    allow_tf32: bool
 
 __all__ = [
     "allow_tf32",
@@ -18,23 +26,54 @@ __all__ = [
     "is_available",
     "version",
 ]
-enabled = False
 benchmark = False
-deterministic = True
-allow_tf32 = False
+
+
+class Switches(ModuleType):
+    """This module, whose switches are those of the contexts."""
+
+    @property
+    def enabled(self) -> bool:
+        """Whether cuDNN may compute convolutions; at first True."""
+        return _cuda_math.chosen["cudnn"]
+
+    @enabled.setter
+    def enabled(self, on: bool) -> None:
+        _cuda_math.choose(cudnn=bool(on))
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether its results have the same bits in every run; at first True."""
+        return _cuda_math.chosen["deterministic"]
+
+    @deterministic.setter
+    def deterministic(self, on: bool) -> None:
+        _cuda_math.wish_deterministic("cudnn", bool(on))
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether it may round float32 to TF32 in convolutions; at first False."""
+        return _cuda_math.chosen["conv_tf32"]
+
+    @allow_tf32.setter
+    def allow_tf32(self, on: bool) -> None:
+        _cuda_math.choose(conv_tf32=bool(on))
+
+
+sys.modules[__name__].__class__ = Switches
 
 
 def is_available() -> bool:
-    """Returns False."""
+    """Returns False: whether there is a cuDNN is known once a convolution needs it."""
     return False
 
 
 def version() -> None:
-    """Returns None: tt does not use cuDNN."""
+    """Returns None: whether there is a cuDNN is known once a convolution needs it."""
 
 
 def is_acceptable(tensor: object) -> bool:
-    """Returns False: tt does not use cuDNN."""
+    """Returns False: whether there is a cuDNN is known once a convolution needs it."""
     return False
 
 
@@ -45,5 +84,12 @@ def flags(
     deterministic: bool = False,
     allow_tf32: bool = True,
 ) -> Iterator[None]:
-    """Sets cuDNN's switches in a block, which has no effect."""
-    yield
+    """Sets cuDNN's switches in a block."""
+    before = dict(_cuda_math.wishes)
+    with _cuda_math.choice(cudnn=enabled, conv_tf32=allow_tf32, deterministic=True):
+        _cuda_math.wish_deterministic("cudnn", bool(deterministic))
+        try:
+            yield
+        finally:
+            _cuda_math.wishes.clear()
+            _cuda_math.wishes.update(before)

@@ -6,6 +6,7 @@ from ctypes import byref
 from enum import Enum
 from struct import Struct
 
+from .. import _cuda_math
 from .._convert import instance, tensor_address
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
@@ -72,7 +73,8 @@ class MultiheadAttention(_layers.MultiheadAttention):
 
 
 class SDPBackend(Enum):
-    """The implementations of scaled_dot_product_attention in PyTorch. tt has one."""
+    """The implementations of scaled_dot_product_attention in PyTorch. tt has one, and cuDNN's on
+    CUDA devices."""
 
     ERROR = -1
     MATH = 0
@@ -86,9 +88,10 @@ class SDPBackend(Enum):
 def sdpa_kernel(
     backends: SDPBackend | list[SDPBackend], set_priority: bool = False
 ) -> Iterator[None]:
-    """Accepts the implementations that scaled_dot_product_attention may use in the block: tt has
-    one, which is always used."""
+    """Sets whether cuDNN may compute scaled_dot_product_attention on CUDA devices in the block;
+    where it does not, tt's kernel does, whichever implementations are given."""
     given = [backends] if isinstance(backends, SDPBackend) else list(backends)
     if not given or not all(isinstance(backend, SDPBackend) for backend in given):
         raise TypeError("sdpa_kernel: backends must be an SDPBackend or a list of them")
-    yield
+    with _cuda_math.choice(cudnn_attention=SDPBackend.CUDNN_ATTENTION in given):
+        yield

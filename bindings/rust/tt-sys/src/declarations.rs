@@ -3630,6 +3630,19 @@ pub struct tt_live_row {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_cuda_math_opts {
+    pub set: u64,
+    pub matmul_tf32: i32,
+    pub conv_tf32: i32,
+    pub deterministic: i32,
+    pub cublaslt: i32,
+    pub cudnn: i32,
+    pub cudnn_attention: i32,
+    pub cusolver: i32,
+    pub cufft: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_backend_def {
     pub struct_size: usize,
     pub name: *const c_char,
@@ -4097,14 +4110,14 @@ zeroed! {
     tt_optim_asgd_opts tt_optim_rprop_opts tt_optim_lion_opts tt_optim_lbfgs_opts tt_lr_step_opts
     tt_lr_multi_step_opts tt_lr_constant_opts tt_lr_linear_opts tt_lr_exponential_opts
     tt_lr_polynomial_opts tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts
-    tt_runtime_opts tt_live_row tt_backend_def tt_tensor_info tt_module_load_state_dict_opts
-    tt_module_def tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint
-    tt_backward_opts tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def
-    tt_clip_grad_norm_opts tt_grad_scaler_new_opts tt_loader_opts tt_capture_opts tt_graph_info
-    tt_graph_node tt_graph_arg tt_graph_value tt_graph_storage tt_graph_optimize_opts
-    tt_graph_export_c_opts tt_graph_quantize_opts tt_graph_load_onnx_opts tt_group_opts tt_ddp_opts
-    tt_ddp_bucket tt_plan_opts tt_compile_opts tt_compiled_info tt_profile_row
-    tt_profiler_start_opts tt_profile_event tt_profile_sum
+    tt_runtime_opts tt_live_row tt_cuda_math_opts tt_backend_def tt_tensor_info
+    tt_module_load_state_dict_opts tt_module_def tt_nn_multihead_attention_forward_opts
+    tt_safetensors_save_opts tt_checkpoint tt_backward_opts tt_grad_opts tt_function_def
+    tt_vmap_opts tt_saved_tensors_def tt_op_def tt_clip_grad_norm_opts tt_grad_scaler_new_opts
+    tt_loader_opts tt_capture_opts tt_graph_info tt_graph_node tt_graph_arg tt_graph_value
+    tt_graph_storage tt_graph_optimize_opts tt_graph_export_c_opts tt_graph_quantize_opts
+    tt_graph_load_onnx_opts tt_group_opts tt_ddp_opts tt_ddp_bucket tt_plan_opts tt_compile_opts
+    tt_compiled_info tt_profile_row tt_profiler_start_opts tt_profile_event tt_profile_sum
 }
 
 pub const TT_OK: tt_status = 0;
@@ -5415,6 +5428,14 @@ pub const TT_LR_ONE_CYCLE_FINAL_DIV_FACTOR: u64 = 512;
 pub const TT_LR_ONE_CYCLE_THREE_PHASE: u64 = 1024;
 pub const TT_LR_ONE_CYCLE_LAST_EPOCH: u64 = 2048;
 pub const TT_LR_SEQUENTIAL_LAST_EPOCH: u64 = 1;
+pub const TT_CUDA_MATH_MATMUL_TF32: u64 = 1;
+pub const TT_CUDA_MATH_CONV_TF32: u64 = 2;
+pub const TT_CUDA_MATH_DETERMINISTIC: u64 = 4;
+pub const TT_CUDA_MATH_CUBLASLT: u64 = 8;
+pub const TT_CUDA_MATH_CUDNN: u64 = 16;
+pub const TT_CUDA_MATH_CUDNN_ATTENTION: u64 = 32;
+pub const TT_CUDA_MATH_CUSOLVER: u64 = 64;
+pub const TT_CUDA_MATH_CUFFT: u64 = 128;
 pub const TT_MODULE_LOAD_STATE_DICT_STRICT: u64 = 1;
 pub const TT_NN_MULTIHEAD_ATTENTION_FORWARD_KEY_PADDING_MASK: u64 = 1;
 pub const TT_NN_MULTIHEAD_ATTENTION_FORWARD_NEED_WEIGHTS: u64 = 2;
@@ -8302,6 +8323,7 @@ extern "C" {
     pub fn tt_ctx_default_dtype(c: *mut tt_ctx, out: *mut tt_dtype) -> tt_status;
     pub fn tt_ctx_set_print_options(c: *mut tt_ctx, precision: i64, threshold: i64, edgeitems: i64,
         linewidth: i64, sci_mode: i32) -> tt_status;
+    pub fn tt_ctx_set_cuda_math(c: *mut tt_ctx, opts: *const tt_cuda_math_opts) -> tt_status;
     pub fn tt_set_grad_enabled(c: *mut tt_ctx, enabled: i32, previous: *mut i32) -> tt_status;
     pub fn tt_grad_enabled(c: *const tt_ctx) -> i32;
     pub fn tt_set_anomaly_enabled(c: *mut tt_ctx, enabled: i32, previous: *mut i32) -> tt_status;

@@ -514,6 +514,8 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_runtime_opts, struct_size, allocator, executor, logger, memory_limit, threads,
         isa, queue_drops, pad);
     layout!(out, tt_live_row, kind, dtype, device, requires_grad, ndim, pad, shape, count, bytes);
+    layout!(out, tt_cuda_math_opts, set, matmul_tf32, conv_tf32, deterministic, cublaslt, cudnn,
+        cudnn_attention, cusolver, cufft);
     layout!(out, tt_backend_def, struct_size, name, user, alloc, free, copy, compute, drop);
     layout!(out, tt_tensor_info, numel, data, dtype, ndim, device, is_contiguous, is_writable,
         requires_grad, shape, strides);
@@ -1869,6 +1871,14 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_LR_ONE_CYCLE_THREE_PHASE);
     constant!(out, TT_LR_ONE_CYCLE_LAST_EPOCH);
     constant!(out, TT_LR_SEQUENTIAL_LAST_EPOCH);
+    constant!(out, TT_CUDA_MATH_MATMUL_TF32);
+    constant!(out, TT_CUDA_MATH_CONV_TF32);
+    constant!(out, TT_CUDA_MATH_DETERMINISTIC);
+    constant!(out, TT_CUDA_MATH_CUBLASLT);
+    constant!(out, TT_CUDA_MATH_CUDNN);
+    constant!(out, TT_CUDA_MATH_CUDNN_ATTENTION);
+    constant!(out, TT_CUDA_MATH_CUSOLVER);
+    constant!(out, TT_CUDA_MATH_CUFFT);
     constant!(out, TT_MODULE_LOAD_STATE_DICT_STRICT);
     constant!(out, TT_NN_MULTIHEAD_ATTENTION_FORWARD_KEY_PADDING_MASK);
     constant!(out, TT_NN_MULTIHEAD_ATTENTION_FORWARD_NEED_WEIGHTS);

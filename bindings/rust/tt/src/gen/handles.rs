@@ -624,6 +624,20 @@ pub fn trim() -> Result<()> {
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call(|c| sys::tt_trim(c)) }
 }
+/// Sets how CUDA devices compute what this thread calls, backward included. Graphs keep it with
+/// each operator that they record, so that their plans compute as the recorded calls. The CPU
+/// ignores it. If `opts` is None: the defaults.
+pub fn set_cuda_math() -> Result<()> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call(|c| sys::tt_ctx_set_cuda_math(c, std::ptr::null())) }
+}
+/// Sets how CUDA devices compute what this thread calls, backward included. Graphs keep it with
+/// each operator that they record, so that their plans compute as the recorded calls. The CPU
+/// ignores it. If `opts` is None: the defaults.
+pub fn set_cuda_math_with(opts: CudaMathOpts) -> Result<()> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call(|c| sys::tt_ctx_set_cuda_math(c, &opts.0)) }
+}
 /// Returns whether operators record gradients.
 pub fn grad_enabled() -> bool {
     // SAFETY: handles, lists and texts are valid during the call.

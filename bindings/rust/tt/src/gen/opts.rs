@@ -7885,6 +7885,73 @@ impl DiagonalScatterOpts {
     }
 }
 
+/// Options of `cuda_math`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CudaMathOpts(pub(crate) sys::tt_cuda_math_opts);
+impl CudaMathOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> CudaMathOpts {
+        Self::default()
+    }
+    /// 1: libraries may round the factors of products of float32 to TF32, 10 bits behind the point,
+    /// which is several times as fast; default 0.
+    #[must_use]
+    pub fn matmul_tf32(mut self, value: bool) -> CudaMathOpts {
+        self.0.set |= sys::TT_CUDA_MATH_MATMUL_TF32;
+        self.0.matmul_tf32 = value as i32;
+        self
+    }
+    /// The same of convolutions; default 0.
+    #[must_use]
+    pub fn conv_tf32(mut self, value: bool) -> CudaMathOpts {
+        self.0.set |= sys::TT_CUDA_MATH_CONV_TF32;
+        self.0.conv_tf32 = value as i32;
+        self
+    }
+    /// 0: libraries may add in another order in each run; default 1.
+    #[must_use]
+    pub fn deterministic(mut self, value: bool) -> CudaMathOpts {
+        self.0.set |= sys::TT_CUDA_MATH_DETERMINISTIC;
+        self.0.deterministic = value as i32;
+        self
+    }
+    /// 0: tt's kernels compute products, not cuBLASLt; default 1.
+    #[must_use]
+    pub fn cublaslt(mut self, value: bool) -> CudaMathOpts {
+        self.0.set |= sys::TT_CUDA_MATH_CUBLASLT;
+        self.0.cublaslt = value as i32;
+        self
+    }
+    /// 0: tt's kernels compute convolutions, not cuDNN; default 1.
+    #[must_use]
+    pub fn cudnn(mut self, value: bool) -> CudaMathOpts {
+        self.0.set |= sys::TT_CUDA_MATH_CUDNN;
+        self.0.cudnn = value as i32;
+        self
+    }
+    /// 0: tt's kernels compute attention, not cuDNN; default 1.
+    #[must_use]
+    pub fn cudnn_attention(mut self, value: bool) -> CudaMathOpts {
+        self.0.set |= sys::TT_CUDA_MATH_CUDNN_ATTENTION;
+        self.0.cudnn_attention = value as i32;
+        self
+    }
+    /// 0: tt's kernels decompose matrices, not cuSOLVER; default 1.
+    #[must_use]
+    pub fn cusolver(mut self, value: bool) -> CudaMathOpts {
+        self.0.set |= sys::TT_CUDA_MATH_CUSOLVER;
+        self.0.cusolver = value as i32;
+        self
+    }
+    /// 0: tt's kernels compute Fourier transforms, not cuFFT; default 1.
+    #[must_use]
+    pub fn cufft(mut self, value: bool) -> CudaMathOpts {
+        self.0.set |= sys::TT_CUDA_MATH_CUFFT;
+        self.0.cufft = value as i32;
+        self
+    }
+}
+
 /// Options of `module_load_state_dict`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModuleLoadStateDictOpts(pub(crate) sys::tt_module_load_state_dict_opts);
