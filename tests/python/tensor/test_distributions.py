@@ -62,6 +62,61 @@ def test_samples_have_the_moments(d):
     near(d.perplexity(), d.entropy().exp())
 
 
+def of_each_class():
+    return {
+        "beta": D.Beta(2.0, 3.0),
+        "share": D.ContinuousBernoulli(0.3),
+        "exponential": D.Exponential(2.0),
+        "gamma": D.Gamma(2.0, 3.0),
+        "gumbel": D.Gumbel(0.5, 2.0),
+        "laplace": D.Laplace(0.5, 2.0),
+        "normal": D.Normal(0.5, 2.0),
+        "pareto": D.Pareto(0.1, 4.0),
+        "poisson": D.Poisson(2.0),
+        "bernoulli": D.Bernoulli(0.3),
+        "uniform": D.Uniform(0.2, 0.7),
+    }
+
+
+# those of PyTorch
+DIVERGENCES = {
+    "beta": {"share": 0.179913, "exponential": 0.341759, "gamma": 0.321015, "normal": 1.853242},
+    "share": {"exponential": 0.196684, "normal": 1.652134, "uniform": inf},
+    "exponential": {"gamma": 0.266285, "gumbel": 1.413515, "normal": 1.336483, "beta": inf},
+    "gamma": {"exponential": 0.161583, "gumbel": 1.241243, "normal": 1.164732, "uniform": inf},
+    "gumbel": {"normal": 0.330779, "exponential": inf},
+    "laplace": {"normal": 0.225791, "gamma": inf},
+    "normal": {"gumbel": 0.229783, "laplace": 0.072093, "pareto": inf, "share": inf},
+    "pareto": {"exponential": 2.012399, "gamma": 2.69424, "normal": 4.068049, "uniform": inf},
+    "poisson": {"bernoulli": inf},
+    "bernoulli": {"poisson": 1.181192},
+    "uniform": {
+        "beta": 0.333102,
+        "share": 0.680518,
+        "exponential": 0.9,
+        "gamma": 0.701492,
+        "gumbel": 2.389282,
+        "normal": 2.30815,
+        "pareto": 4.239344,
+    },
+}
+
+
+def test_divergences_of_different_classes():
+    made = of_each_class()
+    for p, values in DIVERGENCES.items():
+        for q, value in values.items():
+            found = D.kl_divergence(made[p], made[q]).item()
+            assert found == pytest.approx(value, rel=1e-4), (p, q)
+    for p in (D.Uniform(-1.0, 0.5), D.Uniform(0.5, 2.0)):
+        assert D.kl_divergence(p, made["beta"]).item() == inf
+    many = D.kl_divergence(D.Normal(tt.zeros(3, 1), 1.0), D.Uniform(tt.zeros(2), 1.0))
+    assert many.tolist() == [[inf] * 2] * 3
+    p, q = D.Weibull(1.5, 2.0), D.Weibull(2.0, 1.3)
+    assert D.kl_divergence(p, q).item() == pytest.approx(0.2220, abs=1e-4)
+    assert isnan(made["uniform"].mode.item())
+
+
 @pytest.mark.parametrize("p, q", zip(CONTINUOUS, OTHERS), ids=names)
 def test_divergences_are_averages(p, q):
     x = p.sample((200000,))

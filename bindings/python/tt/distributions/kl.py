@@ -17,7 +17,7 @@ from .laplace import Laplace
 from .normal import LogNormal, Normal
 from .counts import Binomial, Geometric, Poisson
 from .gamma import Beta, Dirichlet, Gamma
-from .locations import EULER, Cauchy, Gumbel, HalfCauchy, HalfNormal, Pareto
+from .locations import EULER, Cauchy, Gumbel, HalfCauchy, HalfNormal, Pareto, Weibull
 from .lowrank_multivariate_normal import LowRankMultivariateNormal
 from .multivariate_normal import MultivariateNormal
 from .one_hot import OneHotCategorical
@@ -177,17 +177,178 @@ def gumbel(p: Gumbel, q: Gumbel) -> Tensor:
     return locs[0] - locs[1] - ratio.log() + tail + ratio * EULER - (1 + EULER)
 
 
+# ---- pairs of different classes ----
+# KL(p || q) is -(entropy of p) - E[log q(x)]. The functions below return E[log q(x)] from what is
+# known of x: its mean and variance, and the means of log(x), log(1 - x) and exp(-x / scale).
+
+
+def under_normal(q: Normal, mean: Tensor, variance: Tensor) -> Tensor:
+    return (
+        -q.scale.log() - 0.5 * log(2 * pi) - ((mean - q.loc) ** 2 + variance) / (2 * q.scale**2)
+    )
+
+
+def under_gamma(q: Gamma, mean: Tensor, mean_log: Tensor) -> Tensor:
+    a, b = q.concentration, q.rate
+    return a * b.log() - ops.lgamma(a) + (a - 1) * mean_log - b * mean
+
+
+def under_gumbel(q: Gumbel, mean: Tensor, mean_exp: Tensor) -> Tensor:
+    return -q.scale.log() - (mean - q.loc) / q.scale - (q.loc / q.scale).exp() * mean_exp
+
+
+def under_continuous_bernoulli(q: ContinuousBernoulli, mean: Tensor) -> Tensor:
+    return q.log_norm() + mean * q.logits + (-q.probs).log1p()
+
+
+def mean_log_of_uniform(low: Tensor, high: Tensor) -> Tensor:
+    return (ops.xlogy(high, high) - ops.xlogy(low, low)) / (high - low) - 1
+
+
+def mean_log_of_beta(p: Beta) -> tuple[Tensor, Tensor]:
+    """Returns the means of log(x) and log(1 - x)."""
+    a, b = p.concentration1, p.concentration0
+    total = ops.digamma(a + b)
+    return ops.digamma(a) - total, ops.digamma(b) - total
+
+
+@register_kl(Beta, Normal)
+@register_kl(ContinuousBernoulli, Normal)
+@register_kl(Exponential, Normal)
+@register_kl(Gamma, Normal)
+@register_kl(Gumbel, Normal)
+@register_kl(Laplace, Normal)
+@register_kl(Pareto, Normal)
 @register_kl(Uniform, Normal)
-def uniform_and_normal(p: Uniform, q: Normal) -> Tensor:
-    width = p.high - p.low
-    spread = width**2 / 12 + ((p.high + p.low - 2 * q.loc) / 2) ** 2
-    return (q.scale * (2 * pi) ** 0.5 / width).log() + 0.5 * spread / q.scale**2
+def any_and_normal(p: Any, q: Normal) -> Tensor:
+    return -p.entropy() - under_normal(q, p.mean, p.variance)
+
+
+@register_kl(Beta, Exponential)
+@register_kl(ContinuousBernoulli, Exponential)
+@register_kl(Gamma, Exponential)
+@register_kl(Pareto, Exponential)
+def positive_and_exponential(p: Any, q: Exponential) -> Tensor:
+    return -p.entropy() - q.rate.log() + q.rate * p.mean
+
+
+@register_kl(Uniform, Exponential)
+def uniform_and_exponential(p: Uniform, q: Exponential) -> Tensor:
+    return positive_and_exponential(p, q).masked_fill(p.low < 0, inf)
+
+
+@register_kl(Beta, Gamma)
+def beta_and_gamma(p: Beta, q: Gamma) -> Tensor:
+    return -p.entropy() - under_gamma(q, p.mean, mean_log_of_beta(p)[0])
 
 
 @register_kl(Exponential, Gamma)
 def exponential_and_gamma(p: Exponential, q: Gamma) -> Tensor:
-    ratio, b = q.rate / p.rate, q.concentration
-    return -b * ratio.log() + ratio + ops.lgamma(b) + b * EULER - (1 + EULER)
+    return -p.entropy() - under_gamma(q, p.mean, -EULER - p.rate.log())
+
+
+@register_kl(Pareto, Gamma)
+def pareto_and_gamma(p: Pareto, q: Gamma) -> Tensor:
+    return -p.entropy() - under_gamma(q, p.mean, p.scale.log() + 1 / p.alpha)
+
+
+@register_kl(Uniform, Gamma)
+def uniform_and_gamma(p: Uniform, q: Gamma) -> Tensor:
+    expected = under_gamma(q, p.mean, mean_log_of_uniform(p.low, p.high))
+    return (-p.entropy() - expected).masked_fill(p.low < 0, inf)
+
+
+@register_kl(Exponential, Gumbel)
+def exponential_and_gumbel(p: Exponential, q: Gumbel) -> Tensor:
+    scaled = p.rate * q.scale
+    return -p.entropy() - under_gumbel(q, p.mean, scaled / (scaled + 1))
+
+
+@register_kl(Gamma, Gumbel)
+def gamma_and_gumbel(p: Gamma, q: Gumbel) -> Tensor:
+    mean_exp = (-p.concentration * (1 / (p.rate * q.scale)).log1p()).exp()
+    return -p.entropy() - under_gumbel(q, p.mean, mean_exp)
+
+
+@register_kl(Normal, Gumbel)
+def normal_and_gumbel(p: Normal, q: Gumbel) -> Tensor:
+    mean_exp = (0.5 * (p.scale / q.scale) ** 2 - p.loc / q.scale).exp()
+    return -p.entropy() - under_gumbel(q, p.mean, mean_exp)
+
+
+@register_kl(Uniform, Gumbel)
+def uniform_and_gumbel(p: Uniform, q: Gumbel) -> Tensor:
+    mean_exp = ((-p.low / q.scale).exp() - (-p.high / q.scale).exp()) * q.scale / (p.high - p.low)
+    return -p.entropy() - under_gumbel(q, p.mean, mean_exp)
+
+
+@register_kl(Beta, ContinuousBernoulli)
+def beta_and_continuous_bernoulli(p: Beta, q: ContinuousBernoulli) -> Tensor:
+    return -p.entropy() - under_continuous_bernoulli(q, p.mean)
+
+
+@register_kl(Uniform, ContinuousBernoulli)
+def uniform_and_continuous_bernoulli(p: Uniform, q: ContinuousBernoulli) -> Tensor:
+    divergence = -p.entropy() - under_continuous_bernoulli(q, p.mean)
+    return divergence.masked_fill((p.low < 0) | (p.high > 1), inf)
+
+
+@register_kl(Uniform, Beta)
+def uniform_and_beta(p: Uniform, q: Beta) -> Tensor:
+    a, b = q.concentration1, q.concentration0
+    logs = mean_log_of_uniform(p.low, p.high), mean_log_of_uniform(1 - p.high, 1 - p.low)
+    norm = ops.lgamma(a + b) - ops.lgamma(a) - ops.lgamma(b)
+    divergence = -p.entropy() - (norm + (a - 1) * logs[0] + (b - 1) * logs[1])
+    return divergence.masked_fill((p.low < 0) | (p.high > 1), inf)
+
+
+@register_kl(Beta, Uniform)
+@register_kl(ContinuousBernoulli, Uniform)
+def share_and_uniform(p: Any, q: Uniform) -> Tensor:
+    divergence = -p.entropy() + (q.high - q.low).log()
+    return divergence.masked_fill((q.low > 0) | (q.high < 1), inf)
+
+
+@register_kl(Uniform, Pareto)
+def uniform_and_pareto(p: Uniform, q: Pareto) -> Tensor:
+    mean_log = mean_log_of_uniform(p.low, p.high)
+    expected = (q.alpha * q.scale**q.alpha).log() - (q.alpha + 1) * mean_log
+    return (-p.entropy() - expected).masked_fill(p.low < q.scale, inf)
+
+
+@register_kl(Bernoulli, Poisson)
+def bernoulli_and_poisson(p: Bernoulli, q: Poisson) -> Tensor:
+    return -p.entropy() - (p.probs * q.rate.log() - q.rate)
+
+
+@register_kl(Weibull, Weibull)
+def weibull(p: Weibull, q: Weibull) -> Tensor:
+    k, c = p.concentration, q.concentration
+    mean_log = p.scale.log() - EULER / k
+    mean_power = (c * (p.scale / q.scale).log() + ops.lgamma(1 + c / k)).exp()
+    return -p.entropy() - (c.log() - c * q.scale.log() + (c - 1) * mean_log - mean_power)
+
+
+def without_common_support(p: Any, q: Any) -> Tensor:
+    """p has values that q does not have."""
+    shape = broadcast_shapes(p.batch_shape, q.batch_shape)
+    return ops.full_like(p.mean, inf).expand(shape).clone()
+
+
+WIDER: dict[type, tuple[type, ...]] = {
+    Beta: (Pareto,),
+    ContinuousBernoulli: (Pareto,),
+    Exponential: (Beta, ContinuousBernoulli, Pareto, Uniform),
+    Gamma: (Beta, ContinuousBernoulli, Pareto, Uniform),
+    Gumbel: (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform),
+    Laplace: (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform),
+    Normal: (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform),
+    Pareto: (Beta, ContinuousBernoulli, Uniform),
+    Poisson: (Bernoulli, Binomial),
+}
+for wide, narrow_ones in WIDER.items():
+    for narrow in narrow_ones:
+        register_kl(wide, narrow)(without_common_support)
 
 
 @register_kl(Normal, Laplace)

@@ -1,6 +1,8 @@
 """The uniform distribution."""
 from __future__ import annotations
 
+from math import nan
+
 from .. import _ops as ops
 from .._tensor import Tensor
 from . import constraints
@@ -36,6 +38,11 @@ class Uniform(Distribution):
     @property
     def mean(self) -> Tensor:
         return (self.high + self.low) / 2
+
+    @property
+    def mode(self) -> Tensor:
+        """nan: no value is more probable than the others."""
+        return self.high * nan
 
     @property
     def variance(self) -> Tensor:
