@@ -211,10 +211,15 @@ class Body:
             return []
         return ["if inplace:", f"    return {self.name}_({', '.join(self.same_arguments())})"]
 
-    def same_arguments(self):
-        """The function's own arguments, for a call with the same ones."""
-        keywords = [f"{p.name}={p.name}" for p in self.function.keywords]
-        return [p.name for p in self.positional] + keywords
+    def same_arguments(self, form=None):
+        """The function's own arguments, or those that a form has, for a call with the same ones."""
+        keywords = [
+            f"{p.name}={p.name}" for p in self.function.keywords if form is None or form in p.slots
+        ]
+        positional = list(self.positional)
+        while form is not None and positional and form not in positional[-1].slots:
+            positional.pop()
+        return [p.name for p in positional] + keywords
 
     def bools(self):
         """A bool in the place of the argument before the one that it means."""
@@ -382,7 +387,7 @@ class Body:
     def call_without_out(self, form):
         """A call with the same arguments, but without out. Its device is out's by default, and so
         is its dtype, unless out must have the dtype of the result."""
-        given = self.same_arguments()
+        given = self.same_arguments(form)
         takes_dtype = len(form.op.outs) == 1 and not form.override("exact_out")
         if "dtype=dtype" in given and takes_dtype:
             given[given.index("dtype=dtype")] = "dtype=dtype or out.dtype"

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from . import _ops as ops
+from ._convert import written
 from ._tensor import Tensor
 
 TYPE_CHECKING = False
@@ -81,8 +82,10 @@ def view_copy(name: str) -> Callable[..., Any]:
     method = "clone" if name == "alias" else name
     view = getattr(Tensor, method, None) or ops.find("tt", name)
 
-    def call(input: Tensor, *args: Any, **options: Any) -> Any:
+    def call(input: Tensor, *args: Any, out: Any = None, **options: Any) -> Any:
         views = view(input, *args, **options)
+        if out is not None:
+            return written(views, out, name + "_copy", exact=True)
         if isinstance(views, tuple):
             return tuple(x.clone() for x in views)
         return views.clone()

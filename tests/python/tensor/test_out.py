@@ -80,6 +80,23 @@ def test_functions_that_pytorch_restricts_to_the_dtype_of_the_result(name, args)
     assert tt.equal(out, function(x, *args))
 
 
+def test_copies_of_views_are_written_to_out():
+    x, out = tt.arange(4.0), tt.empty(0)
+    assert tt.view_copy(x, (2, 2), out=out) is out and out.tolist() == [[0, 1], [2, 3]]
+    parts = tt.empty(0), tt.empty(0)
+    tt.split_copy(x, 3, out=parts)
+    assert [p.tolist() for p in parts] == [[0, 1, 2], [3]]
+    with pytest.raises(tt.errors.DtypeError):
+        tt.alias_copy(x, out=tt.empty(4, dtype=tt.float64))
+
+
+def test_all_forms_of_normal_resize_out():
+    number, one, many = 2.0, tt.ones(()), tt.ones(2, 3)
+    for mean, std in ((one, one), (many, many), (number, many), (many, number)):
+        out = tt.empty(0)
+        assert tt.normal(mean, std, out=out) is out and out.shape == (one * mean * std).shape
+
+
 def test_norms_of_complex_numbers_are_written_to_real_ones():
     out = tt.empty(0)
     assert tt.norm(tt.tensor([3 + 4j, 0j]), out=out).item() == 5 and out.dtype is tt.float32

@@ -269,7 +269,7 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
         if out is not None:
             instance(Tensor, out, "bernoulli", "out")
             if tt_bernoulli_into(local.ctx, input, opts, out):
-                return refit(out, lambda: bernoulli(input, p, generator=generator), "bernoulli")
+                return refit(out, lambda: bernoulli(input, generator=generator), "bernoulli")
             return out
         h = TensorHandle()
         if tt_bernoulli(local.ctx, input, opts, byref(h)):
@@ -460,9 +460,7 @@ def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence
         if out is not None:
             instance(Tensor, out, "normal", "out")
             if tt_normal_into(local.ctx, mean, std, opts, out):
-                return (refit(out, lambda: normal(mean, std, size, generator=generator,
-                                                  dtype=dtype or out.dtype,
-                                                  device=device or out.device), "normal"))
+                return refit(out, lambda: normal(mean, std, generator=generator), "normal")
             return out
         h = TensorHandle()
         if tt_normal(local.ctx, mean, std, opts, byref(h)):
@@ -480,9 +478,7 @@ def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence
             instance(Tensor, out, "normal", "out")
             if tt_normal_mean_into(local.ctx, mean, c_double(real(std, "normal", "std")), opts,
                                    out):
-                return (refit(out, lambda: normal(mean, std, size, generator=generator,
-                                                  dtype=dtype or out.dtype,
-                                                  device=device or out.device), "normal"))
+                return refit(out, lambda: normal(mean, std, generator=generator), "normal")
             return out
         h = TensorHandle()
         if tt_normal_mean(local.ctx, mean, c_double(real(std, "normal", "std")), opts, byref(h)):
@@ -500,9 +496,7 @@ def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence
             instance(Tensor, out, "normal", "out")
             if tt_normal_std_into(local.ctx, c_double(real(mean, "normal", "mean")), std, opts,
                                   out):
-                return (refit(out, lambda: normal(mean, std, size, generator=generator,
-                                                  dtype=dtype or out.dtype,
-                                                  device=device or out.device), "normal"))
+                return refit(out, lambda: normal(mean, std, generator=generator), "normal")
             return out
         h = TensorHandle()
         if tt_normal_std(local.ctx, c_double(real(mean, "normal", "mean")), std, opts, byref(h)):

@@ -146,7 +146,7 @@ def max(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
             raise wrong_kind("max", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            return written(max(input, dim, keepdim), out, "max")
+            return written(max(input), out, "max")
         h = TensorHandle()
         if tt_max(local.ctx, input, byref(h)):
             fail()
@@ -170,7 +170,7 @@ def max(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
         if out is not None:
             instance(Tensor, out, "max", "out")
             if tt_maximum_into(local.ctx, input, dim, out):
-                return refit(out, lambda: max(input, dim, keepdim), "max")
+                return refit(out, lambda: max(input, dim), "max")
             return out
         h = TensorHandle()
         if tt_maximum(local.ctx, input, dim, byref(h)):
@@ -206,7 +206,7 @@ def min(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
             raise wrong_kind("min", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            return written(min(input, dim, keepdim), out, "min")
+            return written(min(input), out, "min")
         h = TensorHandle()
         if tt_min(local.ctx, input, byref(h)):
             fail()
@@ -230,7 +230,7 @@ def min(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
         if out is not None:
             instance(Tensor, out, "min", "out")
             if tt_minimum_into(local.ctx, input, dim, out):
-                return refit(out, lambda: min(input, dim, keepdim), "min")
+                return refit(out, lambda: min(input, dim), "min")
             return out
         h = TensorHandle()
         if tt_minimum(local.ctx, input, dim, byref(h)):
@@ -262,7 +262,7 @@ def sum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
             raise wrong_kind("sum", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            return written(sum(input, dim, keepdim, dtype=dtype or out.dtype), out, "sum")
+            return written(sum(input, dtype=dtype or out.dtype), out, "sum")
         opts = None
         if dtype is not None:
             opts = _o_sum((dtype is not None), dtype_code(dtype, "sum", "dtype"))
@@ -330,7 +330,7 @@ def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
             raise wrong_kind("mean", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            return written(mean(input, dim, keepdim, dtype=dtype or out.dtype), out, "mean")
+            return written(mean(input, dtype=dtype or out.dtype), out, "mean")
         opts = None
         if dtype is not None:
             opts = _o_mean((dtype is not None), dtype_code(dtype, "mean", "dtype"))
@@ -411,7 +411,7 @@ def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
             raise wrong_kind("any", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            return written(any(input, dim, keepdim), out, "any")
+            return written(any(input), out, "any")
         h = TensorHandle()
         if tt_any(local.ctx, input, byref(h)):
             fail()
@@ -456,7 +456,7 @@ def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
             raise wrong_kind("all", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            return written(all(input, dim, keepdim), out, "all")
+            return written(all(input), out, "all")
         h = TensorHandle()
         if tt_all(local.ctx, input, byref(h)):
             fail()
@@ -723,7 +723,7 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: 
             raise wrong_kind("prod", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            return written(prod(input, dim, keepdim, dtype=dtype or out.dtype), out, "prod")
+            return written(prod(input, dtype=dtype or out.dtype), out, "prod")
         opts = None
         if dtype is not None:
             opts = _o_prod((dtype is not None), dtype_code(dtype, "prod", "dtype"))

@@ -370,7 +370,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
             raise wrong_kind("median", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            return written(median(input, dim, keepdim), out, "median")
+            return written(median(input), out, "median")
         h = TensorHandle()
         if tt_median(local.ctx, input, byref(h)):
             fail()
@@ -414,7 +414,7 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *,
             raise wrong_kind("nanmedian", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            return written(nanmedian(input, dim, keepdim), out, "nanmedian")
+            return written(nanmedian(input), out, "nanmedian")
         h = TensorHandle()
         if tt_nanmedian(local.ctx, input, byref(h)):
             fail()
