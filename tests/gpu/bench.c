@@ -163,6 +163,8 @@ RUN(sum, tt_sum(c, in[0], NULL, out))
 RUN(sum_dim, tt_sum_dim(c, in[0], SHAPE(r->option), 1, NULL, out))
 RUN(max_dim, tt_max_dim(c, in[0], r->option, NULL, out, out + 1))
 RUN(var, tt_var(c, in[0], SHAPE(r->option), 1, NULL, out))
+RUN(logsumexp, tt_logsumexp(c, in[0], SHAPE(r->option), 1, NULL, out))
+RUN(nansum, tt_nansum(c, in[0], SHAPE(r->option), 1, NULL, out))
 RUN(softmax, tt_softmax(c, in[0], -1, NULL, out))
 RUN(log_softmax, tt_log_softmax(c, in[0], -1, NULL, out))
 RUN(cross_entropy, tt_cross_entropy(c, in[0], in[1], NULL, out))
@@ -174,6 +176,7 @@ RUN(sort, tt_sort(c, in[0], NULL, out, out + 1))
 RUN(topk, tt_topk(c, in[0], scaled(64), NULL, out, out + 1))
 RUN(cumsum, tt_cumsum(c, in[0], -1, NULL, out))
 RUN(matmul, tt_matmul(c, in[0], in[1], out))
+RUN(group_norm, tt_group_norm(c, in[0], 16, in[1], in[2], NULL, out))
 RUN(linear, tt_linear(c, in[0], in[1], in[2], out))
 RUN(bmm, tt_bmm(c, in[0], in[1], out))
 RUN(fft, tt_fft_fft(c, in[0], NULL, out))
@@ -207,6 +210,16 @@ static tt_status run_layer_norm(const Row* r, tt_tensor* const* in, tt_tensor** 
   const int64_t size = tt_tensor_shape(in[0])[1];
   (void)r;
   return tt_layer_norm(c, in[0], &size, 1, in[1], in[2], NULL, out);
+}
+static tt_status run_rms_norm(const Row* r, tt_tensor* const* in, tt_tensor** out) {
+  const int64_t size = tt_tensor_shape(in[0])[1];
+  (void)r;
+  return tt_rms_norm(c, in[0], &size, 1, in[1], NULL, out);
+}
+static tt_status run_vector_norm(const Row* r, tt_tensor* const* in, tt_tensor** out) {
+  const int64_t dim = r->option;
+  const tt_linalg_vector_norm_opts o = {.set = TT_LINALG_VECTOR_NORM_DIM, .dim = &dim, .n_dim = 1};
+  return tt_linalg_vector_norm(c, in[0], &o, out);
 }
 static tt_status run_batch_norm(const Row* r, tt_tensor* const* in, tt_tensor** out) {
   const tt_batch_norm_opts o = {.set = TT_BATCH_NORM_TRAINING, .training = 1};
@@ -263,6 +276,12 @@ static const Row kRows[] = {
         4 * M26, 0, 0, 1),
     ROW("var over dim 1, 8192 x 8192 f32", "reduction", one, var, F32, SIZES(8192, 8192), 4 * M26,
         0, 0, 1),
+    ROW("norm over dim 1, 8192 x 8192 f32", "reduction", one, vector_norm, F32, SIZES(8192, 8192),
+        4 * M26, 0, 0, 1),
+    ROW("logsumexp over dim 1, 8192 x 8192 f32", "reduction", one, logsumexp, F32,
+        SIZES(8192, 8192), 4 * M26, 0, 0, 1),
+    ROW("nansum over dim 1, 8192 x 8192 f32", "reduction", one, nansum, F32, SIZES(8192, 8192),
+        4 * M26, 0, 0, 1),
     ROW("softmax, 8192 x 8192 bf16", "rows", one, softmax, BF16, SIZES(8192, 8192), 4 * M26, 0, 0,
         0),
     ROW("softmax, 65536 x 512 f32", "rows", one, softmax, F32, SIZES(65536, 512), 4 * M26, 0, 0, 0),
@@ -276,6 +295,14 @@ static const Row kRows[] = {
         0, 0, 0),
     ROW("layer_norm, 16384 x 4096 bf16, with backward", "rows", norm, layer_norm, BF16,
         SIZES(16384, 4096), 10 * M26, 0, 3, 0),
+    ROW("rms_norm, 16384 x 4096 bf16", "rows", norm, rms_norm, BF16, SIZES(16384, 4096), 4 * M26, 0,
+        0, 0),
+    ROW("rms_norm, 16384 x 4096 bf16, with backward", "rows", norm, rms_norm, BF16,
+        SIZES(16384, 4096), 10 * M26, 0, 2, 0),
+    ROW("group_norm of 16 groups, 64 x 256 x 56 x 56 f32", "rows", norm, group_norm, F32,
+        SIZES(64, 256, 56, 56), 8 * BATCH, 0, 0, 0),
+    ROW("group_norm of 16 groups, 64 x 256 x 56 x 56 f32, with backward", "rows", norm, group_norm,
+        F32, SIZES(64, 256, 56, 56), 20 * BATCH, 0, 3, 0),
     ROW("batch_norm in training, 64 x 256 x 56 x 56 f32", "rows", batch, batch_norm, F32,
         SIZES(64, 256, 56, 56), 12 * BATCH, 0, 0, 0),
     ROW("batch_norm in training, 64 x 256 x 56 x 56 f32, with backward", "rows", batch, batch_norm,

@@ -110,6 +110,14 @@ def layer_norm(x, weight=None, bias=None):
     return F.layer_norm(x, x.shape[1:], weight, bias)
 
 
+def rms_norm(x, weight, bias):
+    return F.rms_norm(x, x.shape[1:], weight)
+
+
+def group_norm(x, weight, bias):
+    return F.group_norm(x, 16, weight, bias)
+
+
 def batch_norm(x, weight, bias, mean, var):
     return F.batch_norm(x, mean, var, weight, bias, training=True)
 
@@ -132,6 +140,12 @@ ROWS = {
     "max over dim 1, 8192 x 8192 f32": (normals(1, F32, *SQUARE), lambda x: x.max(1)),
     "argmax over dim 1, 8192 x 8192 f32": (normals(1, F32, *SQUARE), lambda x: x.argmax(1)),
     "var over dim 1, 8192 x 8192 f32": (normals(1, F32, *SQUARE), lambda x: x.var(1)),
+    "norm over dim 1, 8192 x 8192 f32": (
+        normals(1, F32, *SQUARE),
+        lambda x: torch.linalg.vector_norm(x, dim=1),
+    ),
+    "logsumexp over dim 1, 8192 x 8192 f32": (normals(1, F32, *SQUARE), lambda x: x.logsumexp(1)),
+    "nansum over dim 1, 8192 x 8192 f32": (normals(1, F32, *SQUARE), lambda x: x.nansum(1)),
     "softmax, 8192 x 8192 bf16": (normals(1, BF16, *SQUARE), lambda x: x.softmax(-1)),
     "softmax, 65536 x 512 f32": (normals(1, F32, 65536, 512), lambda x: x.softmax(-1)),
     "log_softmax, 8192 x 8192 bf16": (normals(1, BF16, *SQUARE), lambda x: x.log_softmax(-1)),
@@ -143,6 +157,14 @@ ROWS = {
     ),
     "layer_norm, 16384 x 4096 bf16": (normals(1, BF16, 16384, 4096), layer_norm),
     "layer_norm, 16384 x 4096 bf16, with backward": (norm(BF16, 16384, 4096), layer_norm, 3),
+    "rms_norm, 16384 x 4096 bf16": (norm(BF16, 16384, 4096), rms_norm),
+    "rms_norm, 16384 x 4096 bf16, with backward": (norm(BF16, 16384, 4096), rms_norm, 2),
+    "group_norm of 16 groups, 64 x 256 x 56 x 56 f32": (norm(F32, 64, 256, 56, 56), group_norm),
+    "group_norm of 16 groups, 64 x 256 x 56 x 56 f32, with backward": (
+        norm(F32, 64, 256, 56, 56),
+        group_norm,
+        3,
+    ),
     "batch_norm in training, 64 x 256 x 56 x 56 f32": (batch(64, 256, 56, 56), batch_norm),
     "batch_norm in training, 64 x 256 x 56 x 56 f32, with backward": (
         batch(64, 256, 56, 56),
