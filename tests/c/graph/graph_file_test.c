@@ -219,9 +219,42 @@ static tt_graph* checked_graph(void) {
   OK(tt_capture_end(c, LIST(y, z), &g));
   return g;
 }
-static tt_graph* (*const kGraphs[])(void) = {step_graph,      image_graph, attention_graph,
-                                             recurrent_graph, shape_graph, training_graph,
-                                             integer_graph,   block_graph, checked_graph};
+/* A loss whose kernels read lengths and classes, and its gradient. */
+static tt_graph* sequence_graph(void) {
+  tt_tensor* x = weights(SHAPE(6, 2, 5));
+  tt_tensor *classes = numbers(TT_I64, (double[]){1, 2, 2, 3, 1, 4}, 6), *y, *loss;
+  tt_tensor* lengths = numbers(TT_I64, (double[]){6, 5}, 2);
+  tt_tensor* sizes = numbers(TT_I64, (double[]){3, 2}, 2);
+  tt_graph* g;
+  OK(tt_reshape(c, classes, SHAPE(2, 3), &classes));
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_log_softmax(c, x, -1, NULL, &y));
+  OK(tt_ctc_loss(c, y, classes, lengths, sizes, NULL, &loss));
+  y = derive(loss, x, 0);
+  OK(tt_capture_end(c, LIST(loss, y), &g));
+  return g;
+}
+/* Factorizations, and solutions whose kernels read exchanges of rows. */
+static tt_graph* factor_graph(void) {
+  tt_tensor *x = randn(SHAPE(4, 4)), *y, *lu, *pivots, *ld, *turns, *q, *r, *u, *s, *v;
+  tt_graph* g;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_transpose(c, x, 0, 1, &y));
+  OK(tt_matmul(c, x, y, &y));
+  OK(tt_linalg_lu_factor(c, y, NULL, &lu, &pivots));
+  OK(tt_linalg_lu_solve(c, lu, pivots, x, NULL, &x));
+  OK(tt_linalg_ldl_factor(c, y, NULL, &ld, &turns));
+  OK(tt_linalg_ldl_solve(c, ld, turns, x, NULL, &x));
+  OK(tt_linalg_qr(c, y, NULL, &q, &r));
+  OK(tt_linalg_solve(c, y, r, NULL, &r));
+  OK(tt_linalg_eigh(c, y, NULL, &s, &u));
+  OK(tt_linalg_svd(c, u, NULL, &u, &s, &v));
+  OK(tt_capture_end(c, LIST(x, r, s), &g));
+  return g;
+}
+static tt_graph* (*const kGraphs[])(void) = {
+    step_graph,    image_graph, attention_graph, recurrent_graph, shape_graph, training_graph,
+    integer_graph, block_graph, checked_graph,   sequence_graph,  factor_graph};
 enum { kTraining = 5 };
 enum { kNumGraphs = sizeof kGraphs / sizeof *kGraphs };
 

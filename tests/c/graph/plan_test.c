@@ -160,6 +160,52 @@ static void test_run_for(void** state) {
   tt_graph_release(g);
 }
 
+static tt_status refuse(void* user, tt_ctx* x) {
+  (void)x;
+  ++*(int*)user;
+  return TT_INTERNAL;
+}
+
+/* A cancelled run fails, also between two slices, and so does one that the poll callback ends; the
+   next run begins anew. */
+static void test_cancel_and_poll(void** state) {
+  Model eager = new_model(), replayed = new_model();
+  tt_graph* g = captured_step(&replayed);
+  tt_plan* p;
+  tt_cancel* token;
+  tt_tensor *in, *out, *x = batch(1), *loss;
+  tt_status status = TT_OK;
+  int32_t done;
+  int polls = 0, k;
+  (void)state;
+  OK(tt_plan_new(c, g, NULL, &p));
+  OK(tt_plan_slot(c, p, 0, 0, &in));
+  OK(tt_plan_slot(c, p, 1, 0, &out));
+  OK(tt_cancel_new(c, &token));
+  OK(tt_ctx_set_cancel(c, token));
+  OK(tt_plan_run_for(c, p, 0, &done));
+  tt_cancel_request(token);
+  FAILS(tt_plan_run_for(c, p, 0, &done), TT_CANCELLED, NULL);
+  FAILS(tt_plan_run(c, p), TT_CANCELLED, NULL);
+  OK(tt_ctx_set_cancel(c, NULL));
+  tt_cancel_release(token);
+  OK(tt_ctx_set_poll(c, refuse, &polls, NULL));
+  for (k = 0; k < 10000000 && status == TT_OK; k++) status = tt_plan_run(c, p);
+  assert_int_equal(status, TT_CALLBACK);
+  assert_int_equal(polls, 1);
+  OK(tt_ctx_set_poll(c, NULL, NULL, NULL));
+  copy_model(&replayed, &eager);
+  OK(tt_manual_seed(c, 5));
+  loss = train(&eager, x);
+  OK(tt_copy_(c, in, x));
+  OK(tt_manual_seed(c, 5));
+  OK(tt_plan_run(c, p));
+  same_bits(out, loss);
+  same_bits(replayed.w1, eager.w1);
+  tt_plan_release(p);
+  tt_graph_release(g);
+}
+
 /* Plans of one graph on several threads. */
 typedef struct Job {
   tt_runtime* rt;
@@ -544,6 +590,7 @@ static void test_out_of_memory(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {SCOPED(test_training_curve),
                                      SCOPED(test_run_for),
+                                     SCOPED(test_cancel_and_poll),
                                      SCOPED(test_threads),
                                      SCOPED(test_one_plan_on_two_threads),
                                      SCOPED(test_checks),
