@@ -81,6 +81,13 @@ def test_embedding_bag_refuses_contradictory_arguments():
     ]
 
 
+def test_embedding_bag_takes_its_table_first():
+    weight, rows = tt.tensor([[3.0, 4.0], [0.3, 0.4]]), tt.tensor([[0, 1]])
+    with pytest.warns(UserWarning, match="exchanged"):
+        y = F.embedding_bag(weight, rows, max_norm=1.0, mode="sum")
+    tt.testing.assert_close(y, tt.tensor([[0.9, 1.2]]))
+
+
 def test_ctc_loss_and_its_gradient():
     tt.manual_seed(4)
     x = tt.randn(6, 2, 4, dtype=tt.float64).requires_grad_()

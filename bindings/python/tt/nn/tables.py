@@ -1,6 +1,8 @@
 """Embedding look-ups of torch.nn.functional."""
 from __future__ import annotations
 
+import warnings
+
 from .. import _ops
 from ..autograd import is_grad_enabled, no_grad
 from ..errors import InvalidArgumentError
@@ -87,7 +89,12 @@ def embedding_bag(
     per_sample_weights: factor of each row, in the shape of input; for mode "sum"
     include_last_offset: the last offset is the end of the last bag
     padding_idx: row that is ignored; negative values count from the end
+
+    As in PyTorch, input and weight may be exchanged, with a warning.
     """
+    if input.is_floating_point() and not weight.is_floating_point():
+        warnings.warn("embedding_bag: input is floating: input and weight are exchanged")
+        input, weight = weight, input
     _renormalize(input, weight, max_norm, norm_type)
     if sparse and _has_sparse_grad("embedding_bag", weight, scale_grad_by_freq):
         if mode == "max":
