@@ -34,6 +34,7 @@ KEYS = {  # language -> key -> type of its value
         "takes_memory_format": bool,
         "ignored": list,
         "legacy_reduction": bool,
+        "sparse_operands": bool,
         "exact_out": bool,
         "empty_dims_keep": bool,
         "inplace_view": bool,

@@ -20,7 +20,7 @@ CONVERT = (
     *("like", "no_overload", "number_form", "number_operand", "one_of", "optional_tensor"),
     *("refit", "written", "unreduced", "check_layout"),
     *("out_tensors", "pointers", "real", "scalar", "scalar_field", "tensor_address"),
-    *("tensor_list", "text", "wrong_kind", "legacy_reduction"),
+    *("tensor_list", "text", "wrong_kind", "legacy_reduction", "sparse_product"),
 )
 LIST = "isinstance({0}, (tuple, list))"
 # schema type -> test that a Python value is of this kind, where forms differ
@@ -261,6 +261,9 @@ class Body:
             lines = [f"if not isinstance({p.name}, Tensor):"]
         if p.any_slot("number") and not self.variant:
             made = f"{p.name} = number_operand({', '.join(self.number_arguments(p))})"
+        elif self.forms[0].override("sparse_operands"):
+            operands = ", ".join(q.name for q in self.positional)
+            made = f'return sparse_product("{self.name}", "{p.name}", {operands})'
         else:
             made = f'raise wrong_kind("{self.name}", "{p.name}", "Tensor", {p.name})'
         return lines + indented([made], 2 if keeps_class else 1)

@@ -357,6 +357,16 @@ def legacy_reduction(size_average: bool | None, reduce: bool | None) -> Any:
     return "sum" if size_average is False else "mean"
 
 
+def sparse_product(op: str, arg: str, a: Any, b: Any) -> Tensor:
+    """Returns the product of two matrices of which one is a SparseTensor. Raises TypeError that
+    names `arg` if none is."""
+    from . import sparse
+
+    if not isinstance(a, sparse.SparseTensor) and not isinstance(b, sparse.SparseTensor):
+        raise wrong_kind(op, arg, "Tensor", b if isinstance(a, Tensor) else a)
+    return sparse.mm(a, b)
+
+
 # ---- numbers in the place of tensors ----
 
 KINDS = "bifc"  # of dtypes and of tt_scalar, in the order of promotion

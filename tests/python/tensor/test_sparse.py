@@ -62,7 +62,8 @@ def test_products_and_gradients(a):
     values = a._values().double().requires_grad_()
     s = tt.sparse_coo_tensor(a._indices(), values, (3, 4))
     x = tt.rand(4, 2, dtype=tt.float64, requires_grad=True)
-    for product in (sparse.mm(s, x), tt.spmm(s, x), s @ x, s.to_sparse_csr() @ x, s.mm(x)):
+    products = [sparse.mm(s, x), tt.spmm(s, x), s @ x, s.to_sparse_csr() @ x, s.mm(x)]
+    for product in (*products, tt.mm(s, x), tt.matmul(s, x)):
         tt.testing.assert_close(product, s.to_dense() @ x)
         weights = tt.rand(3, 2, dtype=tt.float64)
         found = tt.autograd.grad((product * weights).sum(), [values, x], retain_graph=True)
@@ -71,7 +72,11 @@ def test_products_and_gradients(a):
             tt.testing.assert_close(one, other)
     assert (s @ x[:, 0]).shape == (3,)
     left = tt.rand(2, 3, dtype=tt.float64)
-    tt.testing.assert_close(left @ s, left @ s.to_dense())
+    for product in (left @ s, tt.mm(left, s), left.mm(s), left.matmul(s)):
+        tt.testing.assert_close(product, left @ s.to_dense())
+    for wrong in ((s, 2.0), (2.0, x), (x, [s])):
+        with pytest.raises(TypeError, match=r"mm\(\): argument '(input|mat2)' must be Tensor"):
+            tt.mm(*wrong)
     tt.testing.assert_close(
         sparse.addmm(tt.ones(3, 2).double(), s, x, beta=2.0, alpha=0.5),
         2 + 0.5 * (s.to_dense() @ x),

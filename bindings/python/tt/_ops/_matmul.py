@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import (gathered, instance, int_list, integer, keeps, length, like, optional_tensor,
-    refit, written, pointers, scalar_field, tensor_list, text, wrong_kind)
+    refit, written, pointers, scalar_field, tensor_list, text, wrong_kind, sparse_product)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -74,9 +74,9 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         if keeps(input) and out is None:
             return classed(matmul(input.as_subclass(Tensor), other), type(input))
         if not isinstance(input, Tensor):
-            raise wrong_kind("matmul", "input", "Tensor", input)
+            return sparse_product("matmul", "input", input, other)
     if not isinstance(other, Tensor):
-        raise wrong_kind("matmul", "other", "Tensor", other)
+        return sparse_product("matmul", "other", input, other)
     if out is not None:
         instance(Tensor, out, "matmul", "out")
         if tt_matmul_into(local.ctx, input, other, out):
@@ -251,9 +251,9 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         if keeps(input) and out is None:
             return classed(mm(input.as_subclass(Tensor), mat2), type(input))
         if not isinstance(input, Tensor):
-            raise wrong_kind("mm", "input", "Tensor", input)
+            return sparse_product("mm", "input", input, mat2)
     if not isinstance(mat2, Tensor):
-        raise wrong_kind("mm", "mat2", "Tensor", mat2)
+        return sparse_product("mm", "mat2", input, mat2)
     if out is not None:
         instance(Tensor, out, "mm", "out")
         if tt_mm_into(local.ctx, input, mat2, out):
