@@ -413,16 +413,18 @@ class Tensor(Arithmetic, TensorLayout):
     ) -> Tensor | str:
         """Converts to a dtype. Without one, returns a name such as "tt.FloatTensor".
 
-        dtype: a dtype, tt.FloatTensor, or a name such as "torch.cuda.FloatTensor", which also
-        moves. tt.Tensor means the default dtype.
+        dtype: a dtype; a class such as tt.cuda.FloatTensor or its name, which also move; or
+        tt.Tensor, which means the default dtype.
         """
         if dtype is Tensor:
             return self.to(Defaults.float)
         if isinstance(dtype, str):
             return self.to(*named_type(dtype))
         if dtype is not None:
-            kind: Any = getattr(dtype, "dtype", dtype)
-            return self.to(kind)
+            given: Any = dtype
+            if hasattr(given, "device_type"):  # tt.FloatTensor, tt.cuda.FloatTensor
+                return self.to(given.device_type, given.dtype)
+            return self.to(getattr(given, "dtype", given))
         device = "" if self.is_cpu else self.device.type + "."
         return f"tt.{device}{self.dtype.shown}Tensor"
 

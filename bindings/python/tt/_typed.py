@@ -20,31 +20,34 @@ class OfDtype(type):
     """The metaclass: isinstance(x, FloatTensor) is True for a float32 tensor on the CPU."""
 
     dtype: DType
+    device_type: str
 
     def __instancecheck__(cls, x: object) -> bool:
-        return isinstance(x, Tensor) and x.dtype is cls.dtype and x.is_cpu
+        of_dtype = isinstance(x, Tensor) and x.dtype is cls.dtype
+        return of_dtype and x.device.type == cls.device_type
 
 
 class TypedTensor(metaclass=OfDtype):
     """Creates tensors of one dtype: FloatTensor(2, 3) is uninitialised and has this shape,
     FloatTensor(data) has the values of data."""
 
-    def __init_subclass__(cls, dtype: str) -> None:
-        cls.dtype = BY_NAME[dtype]
+    def __init_subclass__(cls, dtype: str, device_type: str = "cpu") -> None:
+        cls.dtype, cls.device_type = BY_NAME[dtype], device_type
 
     def __new__(cls, *data: Any) -> Any:
         if len(data) == 1 and isinstance(data[0], Tensor):
-            if data[0].dtype is not cls.dtype:
+            if not isinstance(data[0], cls):
                 raise TypeError(
-                    f"{cls.__name__}(): the tensor is {data[0].dtype}: must be {cls.dtype}"
+                    f"{cls.__name__}(): the tensor is {data[0].dtype} on {data[0].device}: must be "
+                    f"{cls.dtype} on {cls.device_type}"
                 )
             return data[0].detach()
         if len(data) == 1 and isinstance(data[0], Size):
-            return _ops.empty(data[0], dtype=cls.dtype)
+            return _ops.empty(data[0], dtype=cls.dtype, device=cls.device_type)
         if all(type(x) is int for x in data):
-            return _ops.empty(data or (0,), dtype=cls.dtype)
+            return _ops.empty(data or (0,), dtype=cls.dtype, device=cls.device_type)
         if len(data) == 1 and hasattr(data[0], "__len__"):
-            return tensor(*data).to(cls.dtype)
+            return tensor(*data).to(cls.device_type, cls.dtype)
         raise TypeError(f"{cls.__name__}() takes sizes or a sequence")
 
 

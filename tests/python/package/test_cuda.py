@@ -15,6 +15,14 @@ assert cuda.get_device_name() == "fake" and cuda.get_device_capability() == (9, 
 assert cuda.get_device_properties("cuda:1").warp_size == 32
 assert cuda.can_device_access_peer(0, 1)
 x = tt.arange(6.0).to("cuda")
+for name in "Bool Byte Char Short Int Long Half BFloat16 Float Double".split():
+    of_device, of_cpu = getattr(cuda, name + "Tensor"), getattr(tt, name + "Tensor")
+    made = of_device([1, 0])
+    assert made.is_cuda and isinstance(made, of_device) and not isinstance(made, of_cpu), name
+    assert of_device(2, 3).shape == (2, 3) and of_device(2, 3).is_cuda and of_cpu is not of_device
+    back = made.type(of_cpu)
+    assert isinstance(back, of_cpu) and isinstance(back.type(of_device), of_device)
+    assert back.tolist() == [1, 0]
 side = cuda.Stream()
 assert side == side and side != cuda.default_stream() and side != 3
 assert cuda.current_stream() == cuda.default_stream()

@@ -34,6 +34,10 @@ def test_without_a_cuda_device():
         pass
     with tt.cuda.device(-1):
         pass
+    for needs in (lambda: tt.cuda.FloatTensor([1.0]), lambda: tt.ones(2).type(tt.cuda.LongTensor)):
+        with pytest.raises(tt.errors.DeviceError):
+            needs()
+    assert not isinstance(tt.ones(2), tt.cuda.FloatTensor)
 
 
 def test_backends():

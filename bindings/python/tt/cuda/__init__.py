@@ -15,6 +15,16 @@ from .._convert import place
 from .._layouts import struct
 from .._lib import call, local
 from ..errors import OutOfMemoryError as OutOfMemoryError
+from ._typed import BFloat16Tensor as BFloat16Tensor
+from ._typed import BoolTensor as BoolTensor
+from ._typed import ByteTensor as ByteTensor
+from ._typed import CharTensor as CharTensor
+from ._typed import DoubleTensor as DoubleTensor
+from ._typed import FloatTensor as FloatTensor
+from ._typed import HalfTensor as HalfTensor
+from ._typed import IntTensor as IntTensor
+from ._typed import LongTensor as LongTensor
+from ._typed import ShortTensor as ShortTensor
 from .devices import device_count as device_count
 from .devices import required
 from .graphs import CUDAGraph as CUDAGraph
@@ -42,6 +52,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "amp",
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "FloatTensor",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "ShortTensor",
     "CUDAGraph",
     "DeviceProperties",
     "Event",
