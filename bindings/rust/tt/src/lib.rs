@@ -83,6 +83,7 @@ pub mod graph;
 #[path = "gen/mod.rs"]
 mod generated; // `gen` is a keyword of edition 2024
 mod handle;
+mod hook;
 mod host;
 mod index;
 #[cfg(any(feature = "half", feature = "ndarray", feature = "num-complex", feature = "serde"))]
@@ -109,6 +110,7 @@ pub use error::{Error, ErrorInfo, Result};
 pub use float16::*;
 pub use generated::*;
 pub use handle::Handle;
+pub use hook::*;
 pub use host::*;
 pub use index::*;
 pub use io::*;

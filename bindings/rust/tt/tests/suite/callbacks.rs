@@ -3,7 +3,7 @@ use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use tt::{Error, FunctionCall, Module, Result, Status, Tensor};
+use tt::{Error, FunctionCall, HookGuard, Module, Result, Status, Tensor};
 
 fn leaf(v: &[f32]) -> Tensor {
     floats(v).requires_grad_(true).unwrap()
@@ -179,6 +179,33 @@ fn custom_modules() -> Result<()> {
         Module::from_fn("One", |x| Ok(x.clone()))?.forward_list(&[&y, &y]).unwrap_err().status,
         Status::Callback
     );
+    Ok(())
+}
+
+#[test]
+fn guards_remove_their_hooks() -> Result<()> {
+    let (x, m) = (leaf(&[1.0]), tt::nn::relu()?);
+    let gradient = || -> Result<Vec<f32>> {
+        x.set_grad(None)?;
+        x.sum()?.backward()?;
+        values(&x.grad()?.unwrap())
+    };
+    let doubled = |grad: &Tensor| Ok(Some(grad * 2.0));
+    {
+        let _guard = HookGuard::new(&x, x.register_hook(doubled)?);
+        assert_eq!(gradient()?, [2.0]);
+    }
+    assert_eq!(gradient()?, [1.0]);
+    HookGuard::new(&x, x.register_hook(doubled)?).remove()?;
+    assert_eq!(gradient()?, [1.0]);
+    let id = HookGuard::new(&x, x.register_hook(doubled)?).keep();
+    assert_eq!(gradient()?, [2.0]);
+    x.remove_hook(id)?;
+    assert!(HookGuard::new(&x, id).remove().is_err());
+
+    let guard = HookGuard::new(&m, m.register_forward_hook(|_, _, _| Ok(vec![None]))?);
+    guard.remove()?;
+    assert_eq!(values(&m.call(&x)?)?, [1.0]);
     Ok(())
 }
 
