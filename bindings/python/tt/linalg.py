@@ -1,10 +1,13 @@
 """Linear algebra, with the API of torch.linalg. A is a matrix (m, n) or a batch (…, m, n)."""
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from . import _ops
+from ._convert import written
 from ._create import tensor
 from ._tensor import Tensor
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, ShapeError
 from .errors import LinAlgError as LinAlgError
 
 TYPE_CHECKING = False
@@ -18,9 +21,39 @@ if TYPE_CHECKING:
 
 __all__ = """cholesky cholesky_ex cond cross det diagonal eig eigh eigvals eigvalsh
 householder_product inv inv_ex ldl_factor ldl_factor_ex ldl_solve LinAlgError lstsq lu lu_factor
-lu_factor_ex lu_solve matmul matrix_exp matrix_norm matrix_power matrix_rank multi_dot norm pinv qr
-slogdet solve solve_ex solve_triangular svd svdvals tensorinv tensorsolve vander vecdot
-vector_norm""".split()
+lu_factor_ex lu_solve matmul matrix_exp matrix_norm matrix_power matrix_rank matrix_sqrth multi_dot
+norm pinv polar qr slogdet solve solve_ex solve_triangular svd svdvals tensorinv tensorsolve vander
+vecdot vector_norm""".split()
+
+
+# ---- functions of decompositions ----
+
+
+def matrix_sqrth(A: Tensor) -> Tensor:
+    """Returns the symmetric or Hermitian square root of positive-definite matrices, of which the
+    lower triangles are read. It has no gradient where eigenvalues are equal."""
+    values, vectors = _ops.linalg_eigh(A)
+    return (vectors * values.sqrt().unsqueeze(-2)) @ vectors.mH
+
+
+class Polar(NamedTuple):
+    """The result of polar."""
+
+    U: Tensor
+    H: Tensor
+
+
+def polar(A: Tensor, *, out: Outs | None = None) -> Polar:
+    """Returns U, with orthonormal columns, and the positive-semidefinite H with A = U @ H.
+
+    A has at least as many rows as columns. It has no gradient where singular values are equal.
+    out: receives both.
+    """
+    if A.ndim < 2 or A.shape[-2] < A.shape[-1]:
+        raise ShapeError(f"polar: A is {list(A.shape)}: must have as many rows as columns, or more")
+    left, values, right = _ops.linalg_svd(A, full_matrices=False)
+    found = Polar(left @ right, (right.mH * values.unsqueeze(-2)) @ right)
+    return found if out is None else Polar(*written(found, out, "polar"))
 
 
 # ---- norms ----

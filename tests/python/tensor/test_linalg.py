@@ -82,3 +82,21 @@ def test_refusals():
         tt.norm(x, "nuc", (0, 3))
     with pytest.raises(RuntimeError):
         tt.norm(tt.ones(2, 3, dtype=tt.int64), "nuc")
+
+
+@pytest.mark.parametrize("dtype", [tt.float64, tt.complex128])
+def test_square_roots_and_polar_factors(dtype):
+    a = tt.randn(2, 4, 3, dtype=dtype)
+    square = a.mH @ a
+    root = tt.linalg.matrix_sqrth(square)
+    assert tt.allclose(root @ root, square) and tt.allclose(root, root.mH)
+    u, h = tt.linalg.polar(a)
+    assert tt.allclose(u @ h, a) and tt.allclose(h, root)
+    assert tt.allclose(u.mH @ u, tt.eye(3, dtype=dtype).expand(2, 3, 3))
+    out = tt.empty(0, dtype=dtype), tt.empty(0, dtype=dtype)
+    assert tt.linalg.polar(a, out=out).U is out[0] and tt.equal(out[1], h)
+    x = a[:1].clone().requires_grad_()
+    assert tt.autograd.gradcheck(lambda x: tt.linalg.matrix_sqrth(x.mH @ x), (x,))
+    assert tt.autograd.gradcheck(tt.linalg.polar, (x,))
+    with pytest.raises(RuntimeError, match="polar: A is"):
+        tt.linalg.polar(a.mT)
