@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from . import jit as jit
     from . import library as library
     from . import linalg as linalg
+    from . import masked as masked
     from . import mps as mps
     from . import multiprocessing as multiprocessing
     from . import nn as nn
@@ -167,8 +168,8 @@ if TYPE_CHECKING:
 __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
     "accelerator amp ao array_api autograd backends compiler cpu cuda distributed distributions "
-    "errors export fft files func futures fx hub jit library linalg mps multiprocessing nn onnx "
-    "optim overrides profiler random runtime safetensors serialization signal sparse special "
+    "errors export fft files func futures fx hub jit library linalg masked mps multiprocessing nn "
+    "onnx optim overrides profiler random runtime safetensors serialization signal sparse special "
     "storage testing types utils version xpu"
 )
 # module -> names of it that users find here

@@ -1,0 +1,70 @@
+"""torch.masked: reductions and normalizations with masks. Values are those of PyTorch 2.15."""
+from math import inf, nan
+
+import pytest
+import tt
+from tt import masked
+
+X = tt.tensor([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
+M = tt.tensor([[True, False, True], [False, False, False]])
+
+
+@pytest.mark.parametrize(
+    "name, args, want",
+    [
+        ("sum", (1,), [4, 0]),
+        ("prod", (1,), [3, 1]),
+        ("amax", (1,), [3, -inf]),
+        ("amin", (1,), [1, inf]),
+        ("argmax", (1,), [2, 0]),
+        ("mean", (1,), [2, nan]),
+        ("median", (1,), [1, nan]),
+        ("norm", (2.0, 1), [10**0.5, 0]),
+        ("norm", (-inf, 1), [1, inf]),
+        ("var", (1,), [2, nan]),
+        ("std", (1, False), [1, nan]),
+        ("logsumexp", (1,), [3.126928, -inf]),
+        ("cumsum", (1,), [1, 1, 4, 0, 0, 0]),
+        ("cumprod", (1,), [1, 1, 3, 1, 1, 1]),
+        ("softmax", (1,), [0.119203, 0, 0.880797, nan, nan, nan]),
+        ("softmin", (1,), [0.880797, 0, 0.119203, nan, nan, nan]),
+        ("log_softmax", (1,), [-2.126928, -inf, -0.126928, nan, nan, nan]),
+        ("normalize", (1.0, 1), [0.25, 0, 0.75, 0, 0, 0]),
+    ],
+)
+def test_masked_out_elements_do_not_count(name, args, want):
+    found = getattr(masked, name)(X, *args, mask=M)
+    assert found.flatten().tolist() == pytest.approx(want, abs=1e-6, nan_ok=True)
+    assert found.dtype is tt.float32
+    without = getattr(masked, name)(X, *args)
+    everywhere = getattr(masked, name)(X, *args, mask=tt.ones_like(X).bool())
+    assert tt.equal(without, everywhere)
+
+
+def test_masks_broadcast_and_results_have_pytorchs_dtypes():
+    assert masked.sum(X, mask=M[0]).item() == 1 + 3 + 4 - 6
+    assert masked.sum(X, (), keepdim=True, mask=None).tolist() == [[5]]
+    whole = X.to(tt.int32)
+    assert masked.sum(whole, 1, mask=M).dtype is tt.int64
+    assert masked.cumsum(whole, 1, mask=M).dtype is tt.int32
+    assert masked.amax(whole, 1, mask=M).tolist() == [3, -(2**31)]
+    x = X.clone().requires_grad_()
+    masked.mean(x, 1, mask=M)[0].backward()
+    assert x.grad.tolist() == [[0.5, 0, 0.5], [0, 0, 0]]
+    both = masked.logaddexp(X[0], X[1], input_mask=M[0], other_mask=M[1])
+    assert both.tolist() == [1, -inf, 3]
+
+
+def test_bad_arguments_of_masked_reductions():
+    with pytest.raises(ValueError, match="floating"):
+        masked.mean(X.long(), mask=M)
+    with pytest.raises(IndexError):
+        masked.sum(X[0], mask=M)
+    with pytest.raises(IndexError):
+        masked.sum(X, 2)
+    with pytest.raises(RuntimeError, match="more than once"):
+        masked.sum(X, (0, 0))
+    with pytest.raises(RuntimeError, match="correction"):
+        masked.var(X, 0, True, correction=1)
+    with pytest.raises(NotImplementedError, match="masked.masked_tensor"):
+        masked.masked_tensor(X, M)
