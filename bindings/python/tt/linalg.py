@@ -53,7 +53,7 @@ def polar(A: Tensor, *, out: Outs | None = None) -> Polar:
         raise ShapeError(f"polar: A is {list(A.shape)}: must have as many rows as columns, or more")
     left, values, right = _ops.linalg_svd(A, full_matrices=False)
     found = Polar(left @ right, (right.mH * values.unsqueeze(-2)) @ right)
-    return found if out is None else Polar(*written(found, out, "polar"))
+    return found if out is None else Polar(*written(found, out, "polar", exact=True))
 
 
 # ---- norms ----
