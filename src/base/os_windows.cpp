@@ -10,6 +10,7 @@
 
 #include <bcrypt.h>
 #include <errno.h>
+#include <fenv.h>
 #include <malloc.h>
 #include <process.h>
 #include <stdlib.h>
@@ -97,11 +98,15 @@ namespace {
 struct Start {
   void (*fn)(void*);
   void* arg;
+  fenv_t rounding;
 };
 
+// A thread begins with x87's precision cut to 53 bits, in which mingw's pow has other results: it
+// takes the creator's, as on POSIX, so that results do not depend on who computes them.
 unsigned __stdcall thread_main(void* p) {
   const Start s = *static_cast<Start*>(p);
   free(p);
+  fesetenv(&s.rounding);
   s.fn(s.arg);
   return 0;
 }
@@ -113,7 +118,9 @@ HANDLE handle_of(const OsThread* t) { return reinterpret_cast<HANDLE>(uintptr_t(
 int os_thread_start(OsThread* t, void (*fn)(void*), void* arg) noexcept {
   auto* s = static_cast<Start*>(malloc(sizeof(Start)));
   if (!s) return ENOMEM;
-  *s = {fn, arg};
+  s->fn = fn;
+  s->arg = arg;
+  fegetenv(&s->rounding);
   const uintptr_t handle = _beginthreadex(nullptr, 0, thread_main, s, 0, nullptr);
   if (!handle) {
     free(s);
