@@ -16,7 +16,8 @@ static int tear_down(void** state) {
   char text[100];
   (void)state;
   snprintf(text, sizeof text, "rm -r %s", folder);
-  return system(text);
+  if (system(text)) printf("%s stays: there is no rm\n", folder); /* as on Windows */
+  return 0;
 }
 
 static tt_tensor* waves(const int64_t* shape, int64_t ndim, double phase) {
