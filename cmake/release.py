@@ -64,7 +64,7 @@ def built(target, jobs):
         if shutil.which("ninja"):
             options += ["-G", "Ninja"]
     run("cmake", "-S", ROOT, "-B", folder, *options, stdout=subprocess.DEVNULL)
-    run("cmake", "--build", folder, "--target", "tt", "tt_static", "-j", jobs)
+    run("cmake", "--build", folder, "--target", "tt", "tt_static", "tt_engines", "-j", jobs)
     return folder
 
 
