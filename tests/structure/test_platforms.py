@@ -3,8 +3,10 @@ kernels/cpu/simd; extensions of GNU are in src/base/compiler."""
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 from common import BUILD, ROOT, per_file, run, sources
 
 SYSTEM = re.compile(
@@ -116,6 +118,15 @@ def test_each_kernel_belongs_to_a_build(tmp_path):
     kernels = set(sources("kernels/cpu", suffixes=(".cpp",)))
     assert not [str(path) for path in kernels - here - arm]
     assert ROOT / "kernels/cpu/quant/int8_mmla.cpp" in arm
+
+
+def test_kernels_run_on_64_bit_arm(tmp_path):
+    sys.path.insert(0, str(ROOT / "tests/cross"))
+    import kernels
+
+    if kernels.missing() or not (BUILD / "build.ninja").exists():
+        pytest.skip(f"there is no {kernels.missing() or 'build by ninja'}")
+    print(run(sys.executable, ROOT / "tests/cross/kernels.py", BUILD, tmp_path))
 
 
 def test_big_endian_targets_are_refused():
