@@ -125,6 +125,16 @@ for shape in ((512, 512), (1000, 16, 16)):
         x = data(t, *shape)
         return lambda: t.linalg.svd(x)
 
+    @row(f"svdvals {text}")
+    def _(t, shape=shape):
+        x = data(t, *shape)
+        return lambda: t.linalg.svdvals(x)
+
+    @row(f"eigvalsh {text}")
+    def _(t, shape=shape):
+        x = positive(data(t, *shape))
+        return lambda: t.linalg.eigvalsh(x)
+
     @row(f"eigh {text}")
     def _(t, shape=shape):
         x = positive(data(t, *shape))

@@ -389,7 +389,8 @@ template <class T> int64_t eigh_of(int64_t n, T* a, T* w, bool upper, bool vecto
 
 // ---- singular values ----
 
-template <class T> void svd_of(int64_t m, int64_t n, const T* a, T* u, T* s, T* vt) {
+// Without vectors, u and vt are NULL.
+template <class T> int64_t svd_of(int64_t m, int64_t n, const T* a, T* u, T* s, T* vt) {
   const bool wide = m < n;
   const int64_t long_side = max(m, n);
   const int64_t k = min(m, n);
@@ -400,8 +401,8 @@ template <class T> void svd_of(int64_t m, int64_t n, const T* a, T* u, T* s, T* 
   if (wide) transpose_rows(matrix.get(), row, a, n, n, m);
   else copy_rows(matrix.get(), row, a, n, m, n);
   multiply(matrix.get(), height * row, by);
-  const Numbers<T> left(k * height);
-  const Numbers<T> right(k * row);
+  const Numbers<T> left(u ? k * height : 0);
+  const Numbers<T> right(u ? k * row : 0);
   const Numbers<T> beside(k);
   const Numbers<T> tau(k);
   const Numbers<T> tau_u(k);
@@ -427,13 +428,21 @@ template <class T> void svd_of(int64_t m, int64_t n, const T* a, T* u, T* s, T* 
                            .tau_u = tau_u.get(),
                            .x = factors.get()};
     kernels<T>().bidiagonal(p);
-    memcpy(left.get() + at * height, p.left, size_t(width * height) * sizeof(T));
-    memcpy(right.get() + at * row, p.right + width * row, size_t(width * row) * sizeof(T));
+    if (u) {
+      memcpy(left.get() + at * height, p.left, size_t(width * height) * sizeof(T));
+      memcpy(right.get() + at * row, p.right + width * row, size_t(width * row) * sizeof(T));
+    }
     const int64_t from = at + width;
     multiply_parts(kDtype<T>,
                    {matrix.get() + from * row + from, long_side - from, k - from, row, 1},
                    {p.left + from, long_side - from, 2 * width, 1, height},
                    {p.right + from, 2 * width, k - from, row, 1}, -1, true);
+  }
+  if (!u) {
+    const Numbers<T> work(4 * k);
+    const int64_t info = lapack_bidiagonal_svdvals(kDtype<T>, k, s, beside.get(), work.get());
+    multiply(s, k, 1 / by);
+    return info;
   }
   // The rows of the long factor and of the short one, transposed.
   const Numbers<T> long_rows(k * height);
@@ -447,6 +456,7 @@ template <class T> void svd_of(int64_t m, int64_t n, const T* a, T* u, T* s, T* 
   const T* const v_rows = wide ? long_rows.get() : short_rows.get();
   transpose_rows(u, k, u_rows, wide ? row : height, m, k);
   copy_rows(vt, n, v_rows, wide ? height : row, k, n);
+  return 0;
 }
 
 }  // namespace
@@ -485,6 +495,13 @@ int64_t own_eigh(Dtype d, int64_t n, void* a, void* w, bool upper, bool vectors)
   if (d == Dtype::kF32)
     return eigh_of(n, static_cast<float*>(a), static_cast<float*>(w), upper, vectors);
   return eigh_of(n, static_cast<double*>(a), static_cast<double*>(w), upper, vectors);
+}
+int64_t own_svdvals(Dtype d, int64_t m, int64_t n, const void* a, void* s) {
+  if (d == Dtype::kF32)
+    return svd_of<float>(m, n, static_cast<const float*>(a), nullptr, static_cast<float*>(s),
+                         nullptr);
+  return svd_of<double>(m, n, static_cast<const double*>(a), nullptr, static_cast<double*>(s),
+                        nullptr);
 }
 void own_svd(Dtype d, int64_t m, int64_t n, const void* a, void* u, void* s, void* vt) {
   if (d == Dtype::kF32)

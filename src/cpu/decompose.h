@@ -1,6 +1,6 @@
 // Decompositions of large real matrices, of float32 and float64, by tt's own products and kernels
 // for panels of columns: OpenBLAS has fast kernels for the processors that its version knows, which
-// those with AVX-512 may not be. Eigenvalues without vectors are LAPACK's, of tt's reduction.
+// those with AVX-512 may not be. Values without vectors are LAPACK's, of tt's reductions.
 #pragma once
 
 #include "cpu/lapack.h"
@@ -24,5 +24,7 @@ void own_q(Dtype d, int64_t m, int64_t n, int64_t k, const void* a, const void* 
 int64_t own_eigh(Dtype d, int64_t n, void* a, void* w, bool upper, bool vectors);
 // Row-major a (m, n), u (m, k), vt (k, n); s (k), k = min(m, n).
 void own_svd(Dtype d, int64_t m, int64_t n, const void* a, void* u, void* s, void* vt);
+// The values alone, by LAPACK from tt's reduction to bidiagonal form.
+int64_t own_svdvals(Dtype d, int64_t m, int64_t n, const void* a, void* s);
 
 }  // namespace TT_NS

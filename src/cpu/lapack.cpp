@@ -11,11 +11,11 @@ namespace TT_NS {
 
 namespace {
 
-enum Routine { kPotrf, kTrsm, kSyevd, kGesdd, kGeev, kSterf, kRoutines };
+enum Routine { kPotrf, kTrsm, kSyevd, kGesdd, kGeev, kSterf, kBdsqr, kRoutines };
 // of real and of complex numbers, behind the letter of the dtype
 constexpr const char* kNames[kRoutines][2] = {
-    {"potrf_", "potrf_"}, {"trsm_", "trsm_"}, {"syevd_", "heevd_"},
-    {"gesdd_", "gesdd_"}, {"geev_", "geev_"}, {"sterf_", nullptr},
+    {"potrf_", "potrf_"}, {"trsm_", "trsm_"},  {"syevd_", "heevd_"}, {"gesdd_", "gesdd_"},
+    {"geev_", "geev_"},   {"sterf_", nullptr}, {"bdsqr_", nullptr},
 };
 constexpr char kLetters[] = {'s', 'd', 'c', 'z'};
 
@@ -194,6 +194,18 @@ int64_t lapack_tridiagonal_eigvalsh(Dtype d, int64_t n, void* w, void* e) {
   const int size = int(n);
   int info = 0;
   call(kSterf, d, &size, w, e, &info);
+  return info;
+}
+
+int64_t lapack_bidiagonal_svdvals(Dtype d, int64_t n, void* s, void* e, void* work) {
+  const char* upper = "U";
+  const int size = int(n);
+  const int none = 0;
+  const int one = 1;
+  int info = 0;
+  void* absent = work;
+  call(kBdsqr, d, upper, &size, &none, &none, &none, s, e, absent, &one, absent, &one, absent, &one,
+       work, &info);
   return info;
 }
 

@@ -470,6 +470,7 @@ constexpr Guard kGuards[] = {
     {"check_info", [](const Args& a) { return a.in("what", 0, 3); }},
     {"scatter_fill", [](const Args& a) { return scatters(a, false); }},
     {"native_nuclear_norm", [](const Args& a) { return a.ndim("self") >= 2; }},
+    {"native_svdvals", [](const Args& a) { return a.ndim("self") >= 2; }},
     {"native_svd", [](const Args& a) { return a.ndim("self") >= 2; }},
     {"native_pinv", [](const Args& a) { return a.ndim("self") >= 2; }},
     {"native_qr", [](const Args& a) { return a.ndim("self") >= 2 && a.in("mode", 0, 2); }},

@@ -14,6 +14,7 @@ namespace TT_NS {
 struct SvdPlan {
   Stages run;
   bool complex;
+  bool vectors;  // false: only s is wanted, and w and v have any numbers
   int64_t m, n;
   double* w;  // [batch][n][m]: columns of A, replaced by those of U
   double* v;  // [batch][n][n]: columns of V

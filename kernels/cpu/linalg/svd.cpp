@@ -95,7 +95,7 @@ template <bool kComplex> struct Jacobi {
   static constexpr int64_t kParts = kComplex ? 2 : 1;
   double *w, *v, *s;
   int64_t m, n;
-  int64_t length, width;  // of a column of w, kParts m, and of v, kParts n
+  int64_t length, width;  // of a column of w, kParts m, and of v, kParts n or, not wanted, 0
 
   // A power of two that scales the largest element to about 1; 0 if all are 0, NaN if one is not
   // finite.
@@ -171,7 +171,7 @@ template <bool kComplex> struct Jacobi {
   double prepare() {
     const double by = scale();
     fill(v, n * width, 0);
-    for (int64_t i = 0; i < n; i++) v[i * width + i * kParts] = 1;
+    for (int64_t i = 0; width && i < n; i++) v[i * width + i * kParts] = 1;
     multiply(w, n * length, by >= 0 ? by : 0);
     return by;
   }
@@ -194,7 +194,9 @@ template <bool kComplex> struct Jacobi {
       s[i] = libm::sqrt(dots<false>(w + i * length, w + i * length, length).pp);
     sort();
     for (int64_t i = 0; i < n; i++) {
-      if (s[i] > 0x1p-500) {
+      if (!width) {
+        if (!(s[i] > 0x1p-500)) s[i] = 0;
+      } else if (s[i] > 0x1p-500) {
         multiply(w + i * length, length, 1 / s[i]);
       } else {
         s[i] = 0;
@@ -208,7 +210,7 @@ template <bool kComplex> struct Jacobi {
 template <bool kComplex> TT_INLINE Jacobi<kComplex> matrix(const SvdPlan& p, int64_t i) {
   constexpr int64_t kParts = kComplex ? 2 : 1;
   const int64_t length = kParts * p.m;
-  const int64_t width = kParts * p.n;
+  const int64_t width = p.vectors ? kParts * p.n : 0;
   return {p.w + i * p.n * length, p.v + i * p.n * width, p.s + i * p.n, p.m, p.n, length, width};
 }
 template <bool kComplex> TT_INLINE void decompose(const SvdPlan& p, int64_t i) {
@@ -227,13 +229,14 @@ using F64v = Vec<double>;
 struct LaneJacobi {
   double* room;
   int64_t m, n;
+  int64_t height;  // m, and n if vectors are wanted
 
-  double* column(int64_t k) const { return room + k * (m + n) * L; }
+  double* column(int64_t k) const { return room + k * height * L; }
 
   // Reads, or writes, matrix j.w and j.v as lane `lane`.
   void exchange(const Jacobi<false>& j, int64_t lane, bool writes) const {
     for (int64_t k = 0; k < n; k++)
-      for (int64_t i = 0; i < m + n; i++) {
+      for (int64_t i = 0; i < height; i++) {
         double& element = i < m ? j.w[k * m + i] : j.v[k * n + i - m];
         double& copy = column(k)[i * L + lane];
         if (writes) element = copy;
@@ -266,7 +269,7 @@ struct LaneJacobi {
     const F64v t = chosen(turns, tangent, F64v{});
     const F64v c = one / vsqrt(fma(t, t, one));
     const F64v s = c * t;
-    for (int64_t i = 0; i < (m + n) * L; i += L) {
+    for (int64_t i = 0; i < height * L; i += L) {
       const F64v x = load(p + i);
       const F64v y = load(q + i);
       store(p + i, fma(c, x, -(s * y)));
@@ -289,7 +292,7 @@ TT_INLINE bool pays(int64_t count) { return count >= kSvdFewest; }
 // Matrices [first, first + count), count <= L.
 TT_NOINLINE void decompose_group(const SvdPlan& p, int64_t first, int64_t count) {
   const Room room(p.rooms);
-  const LaneJacobi lanes = {room.as<double>(), p.m, p.n};
+  const LaneJacobi lanes = {room.as<double>(), p.m, p.n, p.m + (p.vectors ? p.n : 0)};
   double by[L];
   for (int64_t i = 0; i < (p.m + p.n) * p.n * L; i += L) store(room.as<double>() + i, F64v{});
   for (int64_t l = 0; l < count; l++) {

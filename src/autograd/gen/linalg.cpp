@@ -133,6 +133,15 @@ static constexpr OpSchema native_svd_schema =
 constinit Op<TensorTriple(const Tensor&)> op_native_svd = make_op<TensorTriple,
     const Tensor&>(&native_svd_schema, impl::native_svd, native_svd_autograd);
 
+// ---- native_svdvals ----
+static constexpr ArgInfo native_svdvals_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema native_svdvals_schema =
+    schema_of({.name = "native_svdvals", .call = "native_svdvals",
+               .text = "native_svdvals(self: Tensor) -> Tensor", .args = native_svdvals_args,
+               .n_args = 1, .n_outs = 1, .internal = true, .leaf = true});
+constinit Op<TensorRef(const Tensor&)> op_native_svdvals =
+    make_op<TensorRef, const Tensor&>(&native_svdvals_schema, impl::native_svdvals, nullptr);
+
 // ---- native_eigh ----
 struct native_eigh_saved {
   Saved r0;

@@ -278,6 +278,7 @@ void check_holds(Call c, const Tensor& holds, int64_t status, Str arg, Str text,
 TensorRef nuclear_norm(Call c, const Tensor& self, Ints dim, bool keepdim);
 TensorPair native_nuclear_norm(Call c, const Tensor& self);
 TensorTriple native_svd(Call c, const Tensor& self);
+TensorRef native_svdvals(Call c, const Tensor& self);
 TensorPair native_eigh(Call c, const Tensor& self, bool upper, bool vectors);
 TensorPair native_eig(Call c, const Tensor& self, bool vectors);
 TensorTriple native_det(Call c, const Tensor& self);

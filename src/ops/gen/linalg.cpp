@@ -20,6 +20,8 @@ void nuclear_norm_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, 
 
 // native_svd(self: Tensor) -> (u: Tensor, s: Tensor, vh: Tensor)
 
+// native_svdvals(self: Tensor) -> Tensor
+
 // native_eigh(self: Tensor, upper: Bool, vectors: Bool) -> (eigenvalues: Tensor, eigenvectors:
 // Tensor)
 

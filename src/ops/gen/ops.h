@@ -583,6 +583,7 @@ extern Op<TensorRef(const Tensor&, Ints, bool)> op_nuclear_norm;
 extern Op<void(const Tensor&, Ints, bool, Tensor&)> op_nuclear_norm_into;
 extern Op<TensorPair(const Tensor&)> op_native_nuclear_norm;
 extern Op<TensorTriple(const Tensor&)> op_native_svd;
+extern Op<TensorRef(const Tensor&)> op_native_svdvals;
 extern Op<TensorPair(const Tensor&, bool, bool)> op_native_eigh;
 extern Op<TensorPair(const Tensor&, bool)> op_native_eig;
 extern Op<TensorTriple(const Tensor&)> op_native_det;
@@ -3181,6 +3182,9 @@ inline TensorPair native_nuclear_norm(const Tensor& self) {
 }
 inline TensorTriple native_svd(const Tensor& self) {
   return dispatch(op_native_svd, self);
+}
+inline TensorRef native_svdvals(const Tensor& self) {
+  return dispatch(op_native_svdvals, self);
 }
 inline TensorPair native_eigh(const Tensor& self, bool upper, bool vectors) {
   return dispatch(op_native_eigh, self, upper, vectors);

@@ -51,9 +51,9 @@ TensorTriple svd(Call, const Tensor& self, bool some, bool compute_uv) {
 }
 TensorRef linalg_svdvals(Call, const Tensor& self) {
   check_matrices(self, "self");
-  TensorTriple f = op::native_svd(self);
-  check_singular_values(*f.second);
-  return std::move(f.second);
+  TensorRef s = is_tracked(self) ? op::native_svd(self).second : op::native_svdvals(self);
+  check_singular_values(*s);
+  return s;
 }
 
 // ---- ranks and pseudo-inverses ----

@@ -9,31 +9,39 @@ struct LapackSvdPlan {
   int64_t batch, m, n;
   BatchData a, u, s, vh;
   int32_t* info;
+  bool vectors;
 };
 static void compute_svd(const LapackSvdPlan& p) {
   for (int64_t i = 0; i < p.batch; i++) {
     if (!are_finite(p.dtype, p.a.at(i), p.a.step)) {
-      for (const BatchData* out : {&p.u, &p.s, &p.vh}) fill_nan(p.dtype, out->at(i), out->step);
+      fill_nan(p.dtype, p.s.at(i), p.s.step);
+      for (const BatchData* out : {&p.u, &p.vh})
+        if (p.vectors) fill_nan(p.dtype, out->at(i), out->step);
       continue;
     }
-    if (decomposes(p.dtype))
+    if (decomposes(p.dtype) && !p.vectors)
+      p.info[i] = int32_t(own_svdvals(p.dtype, p.n, p.m, p.a.at(i), p.s.at(i)));
+    else if (decomposes(p.dtype))
       own_svd(p.dtype, p.n, p.m, p.a.at(i), p.vh.at(i), p.s.at(i), p.u.at(i));
     else
-      p.info[i] =
-          int32_t(lapack_svd(p.dtype, p.m, p.n, p.a.at(i), p.u.at(i), p.s.at(i), p.vh.at(i), true));
+      p.info[i] = int32_t(
+          lapack_svd(p.dtype, p.m, p.n, p.a.at(i), p.u.at(i), p.s.at(i), p.vh.at(i), p.vectors));
   }
 }
 constexpr Kernel kLapackSvd = lapack_kernel<LapackSvdPlan, compute_svd>("lapack_svd");
 
 // LAPACK's order of columns makes self^T of it, whose factors are those of self exchanged.
-static TensorTriple svd_large(const Tensor& self) {
+static TensorTriple svd_large(const Tensor& self, bool vectors) {
   const int64_t m = self.size(-2);
   const int64_t n = self.size(-1);
   const int64_t k = TT_NS::min(m, n);
   const TensorRef a = working_copy(self, self.dtype);
-  TensorRef u = new_tensor(matrix_shape(batch_of(self), m, k), a->dtype, a->device);
+  const int64_t none[2] = {0, 0};
+  const Shape columns = vectors ? matrix_shape(batch_of(self), m, k) : Shape(Ints(none, 2));
+  const Shape rows = vectors ? matrix_shape(batch_of(self), k, n) : Shape(Ints(none, 2));
+  TensorRef u = new_tensor(columns, a->dtype, a->device);
   TensorRef s = new_tensor(vector_shape(batch_of(self), k), real_of(self.dtype), a->device);
-  TensorRef vh = new_tensor(matrix_shape(batch_of(self), k, n), a->dtype, a->device);
+  TensorRef vh = new_tensor(rows, a->dtype, a->device);
   const TensorRef info = op::zeros(batch_of(self), Dtype::kI32, a->device);
   const LapackSvdPlan plan = {.dtype = a->dtype,
                               .batch = info->numel,
@@ -43,15 +51,16 @@ static TensorTriple svd_large(const Tensor& self) {
                               .u = matrices_of(*vh),
                               .s = vectors_of(*s),
                               .vh = matrices_of(*u),
-                              .info = info->as<int32_t>()};
+                              .info = info->as<int32_t>(),
+                              .vectors = vectors};
   launch(kLapackSvd, kCpuDevice, &plan, 1);
   check_info(*info, kNoResult);
   return {std::move(u), std::move(s), std::move(vh)};
 }
 
 // self = U diag(s) Vh with U (*, m, k), s (*, k), Vh (*, k, n), k = min(m, n). Computed in double;
-// a wide matrix is decomposed by its adjoint.
-TensorTriple native_svd(Call, const Tensor& self) {
+// a wide matrix is decomposed by its adjoint. Without vectors only s has meaning.
+static TensorTriple decomposed(const Tensor& self, bool vectors) {
   MaskGuard no_grad(bit(kKeyAutograd));
   if (self.ndim < 2)
     fail_arg(TT_SHAPE, "self", "self is {}: must have at least two dimensions", self.sizes());
@@ -63,7 +72,7 @@ TensorTriple native_svd(Call, const Tensor& self) {
   // Jacobi's rotations are slower than LAPACK but for tiny matrices and where vectors have several.
   const int64_t most = !complex && batch >= kSvdFewest ? 24 : 8;
   if (self.dtype != Dtype::kF16 && self.dtype != Dtype::kBF16 && uses_lapack(self, most))
-    return svd_large(self);
+    return svd_large(self, vectors);
   const bool wide = self.size(-2) < self.size(-1);
   const int64_t m = self.size(wide ? -1 : -2);
   const int64_t n = self.size(wide ? -2 : -1);
@@ -80,6 +89,7 @@ TensorTriple native_svd(Call, const Tensor& self) {
     SvdPlan plan;
     one_stage(&plan.run, batch, round_up(row_grain(16 * m * n * n), kSvdGroup));
     plan.complex = complex;
+    plan.vectors = vectors;
     plan.m = m;
     plan.n = n;
     plan.w = reinterpret_cast<double*>(w->data);
@@ -91,6 +101,7 @@ TensorTriple native_svd(Call, const Tensor& self) {
     plan.rooms.memory = rooms.data();
     launch_stages(kernel_svd, self.device, &plan.run);
   }
+  if (!vectors) return {std::move(w), converted(std::move(s), real_of(self.dtype)), std::move(v)};
   TensorRef columns = op::transpose(wide ? *v : *w, -2, -1);
   TensorRef rows = op::conj(wide ? *w : *v);
   auto narrow = [&](const Tensor& t, Dtype to) {
@@ -98,6 +109,9 @@ TensorTriple native_svd(Call, const Tensor& self) {
   };
   return {narrow(*columns, self.dtype), narrow(*s, real_of(self.dtype)), narrow(*rows, self.dtype)};
 }
+
+TensorTriple native_svd(Call, const Tensor& self) { return decomposed(self, true); }
+TensorRef native_svdvals(Call, const Tensor& self) { return decomposed(self, false).second; }
 
 // polar: U Vh, the gradient of the norm.
 TensorPair native_nuclear_norm(Call, const Tensor& self) {

@@ -330,7 +330,30 @@ def test_singular_values_of_batches(shape, batch):
         scale = np.abs(a[k]).max() or 1
         close((u[k] * (s[k] / scale)) @ vh[k], a[k] / scale)
         close(s[k] / scale, np.linalg.svd(a[k] / scale, compute_uv=False))
+        alone = linalg.svdvals(of(a)).numpy()[k] / scale
+        close(alone, s[k] / scale)
     assert (s >= 0).all() and (np.diff(s, axis=-1) <= 0).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("shape", [(131, 200), (200, 131), (160, 160), (2, 30, 9), (4, 6)])
+def test_singular_values_without_vectors(shape, dtype):
+    tiny = 1e-37 if dtype == "float32" else 1e-300
+    for scale in (1, tiny):
+        a = (drawn(shape, dtype if dtype.startswith("complex") else "float64", 13) * scale).astype(
+            dtype
+        )
+        want = np.linalg.svd(a.astype("complex128") / scale, compute_uv=False)
+        alone = linalg.svdvals(of(a)).numpy()
+        with_vectors = linalg.svdvals(of(a, requires_grad=True))
+        limit = 100 * np.finfo(dtype).eps * want.max()
+        assert with_vectors.requires_grad
+        assert np.abs(alone / scale - want).max() <= limit
+        assert np.abs(with_vectors.detach().numpy() / scale - want).max() <= limit
+    a[..., 1, 2] = np.inf
+    with pytest.raises(linalg.LinAlgError):
+        linalg.svdvals(of(a))
+    assert not linalg.svdvals(tt.zeros(*shape)).any()
 
 
 def test_a_matrix_of_a_batch_that_is_not_finite():
