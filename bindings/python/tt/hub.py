@@ -47,11 +47,6 @@ def get_dir() -> str:
     return chosen if chosen is not None else os.path.join(_get_torch_home(), "hub")
 
 
-def _get_torch_home() -> str:
-    """Returns the folder above that of downloads."""
-    return os.path.dirname(get_dir())
-
-
 def set_dir(d: str | os.PathLike[str]) -> None:
     """Sets the folder for downloads."""
     global chosen
