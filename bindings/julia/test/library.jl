@@ -10,6 +10,8 @@ end
 
 @testset "library" begin
     @test isfile(TT.LIBRARY[]) && startswith(TT.build_info(), "tt 0.1.0")
+    @test TT.set_cuda_math!(matmul_tf32=true, cudnn=false) === nothing  # the CPU ignores it
+    @test TT.set_cuda_math!() === nothing
     ok, said = fresh("using TT"; TT_LIBRARY="/nowhere/libtt.so")
     @test !ok
     @test occursin("libtt was not found", said)

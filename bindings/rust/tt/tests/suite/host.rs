@@ -132,6 +132,9 @@ fn live_objects_and_profile() -> Result<()> {
         tt::synchronize(None)?;
         tt::synchronize(Some(Device::CPU))?;
         tt::set_num_threads(1)?;
+        // The CPU ignores it.
+        tt::set_cuda_math_with(tt::opts::CudaMathOpts::new().matmul_tf32(true).cudnn(false))?;
+        tt::set_cuda_math()?;
         assert_eq!(Device::count(DeviceType::Cpu)?, 1);
         assert_eq!(
             unsafe { tt::load_cuda(Some("/nowhere.so".as_ref())) }.unwrap_err().status,
