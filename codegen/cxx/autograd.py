@@ -1,6 +1,7 @@
 """Nodes, autograd wrappers and op objects: src/autograd/gen/<family>.cpp."""
 import re
 
+from codegen.cxx import forward
 from codegen.cxx.ops import (
     HEADER,
     ROOT,
@@ -60,6 +61,7 @@ class Formula:
         functions = formula_functions(ROOT)
         self.args, self.facts, self.results = set(), set(), set()
         self.blocks = []  # (input indices, expression C++, Uses)
+        self.expressions = {name: expr for name, (_, expr) in keys.items()}
         done = set()
         for i, a in enumerate(self.inputs):
             joined, expr = keys[a.name]
@@ -461,7 +463,7 @@ def objects(op, v, wrapped):
 
 def generate_op(op, ops):
     lines = [f"// ---- {op.name} ----"]
-    f = Formula(op, ops) if op.has_grad else None
+    f = formula(op, ops)
     if f:
         lines += f.struct() + f.apply()
         lines.append(
@@ -511,4 +513,21 @@ def generate(ops):
             out += generate_op(op, ops)
         out.append("}  // namespace TT_NS\n")
         files[f"src/autograd/gen/{family}.cpp"] = "\n".join(out)
-    return files
+    return files | forward.generate(ops, lambda op: formula(op, ops), lambda op: emitter(op, ops))
+
+
+def formula(op, ops):
+    return Formula(op, ops) if op.has_grad else None
+
+
+def emitter(op, ops):
+    """A function from a formula of forward mode to its C++ and its Uses."""
+
+    def emit(text):
+        functions = formula_functions(ROOT)
+        e = Emitter(op, ops, functions, lambda n: n, lambda n, f: FACTS[f][2].format(n))
+        code = e.emit(text)
+        e.uses.args -= {"tangents"}
+        return code, e.uses
+
+    return emit

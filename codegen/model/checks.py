@@ -37,6 +37,7 @@ KEYS = {
     "kind": str,
     "alias": str,
     "grad": (str, dict),
+    "forward_ad": (str, dict),
     "nondiff": list,
     "reads_self": list,
     "c": str,
@@ -78,7 +79,9 @@ SYMBOLS = (
 )
 TYPE_NAMES = {str: "text", bool: "true or false", list: "a list", dict: "a table", int: "a number"}
 FACTS = ("shape", "dtype", "device", "ndim", "strides", "offset", "shapes")
-FORMULA_NAMES = ("grads", "results", "needs")
+FORMULA_NAMES = ("grads", "results", "needs", "tangents")
+FORWARD_RULES = ("symmetric", "twice")
+FORWARD_ROLES = ("addend", "factor", "other")
 
 
 def check_types(where, table, types):
@@ -248,6 +251,8 @@ def check_formulas(op, ops, functions):
     callable_names = {o.name for o in ops.values()} | {o.host for o in ops.values()} | functions
     formulas = list(op.grad.values()) if op.has_grad else []
     formulas += [op.composite] if op.composite else []
+    forward = op.get("forward_ad")
+    formulas += [forward] if isinstance(forward, str) and forward not in FORWARD_RULES else []
     for formula in formulas:
         try:
             tree = ast.parse(formula, mode="eval")

@@ -6,6 +6,8 @@ from codegen.model.checks import DeclError, ops_by_symbol
 
 BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}  # -> symbol
 
+PLACES = {"grads": "g", "results": "r", "tangents": "t"}  # -> what their local variables begin with
+
 
 @dataclass
 class Uses:
@@ -15,13 +17,14 @@ class Uses:
     )  # (argument, "shape" | "dtype" | "device" | "ndim" | "shapes")
     results: set = field(default_factory=set)
     grads: set = field(default_factory=set)
+    tangents: set = field(default_factory=set)
 
 
 class Emitter(ast.NodeVisitor):
     """name(arg) gives the C++ of an argument; fact(arg, attribute) that of its shape, dtype …"""
 
     def __init__(self, op, ops, functions, name, fact):
-        self.op, self.ops, self.functions, self.name, self.fact = op, ops, functions, name, fact
+        self.op, self.ops, self.functions, self.name, self.fact = (op, ops, functions, name, fact)
         self.symbols = ops_by_symbol(ops)
         self.hosts = {o.host for o in ops.values()} | set(ops)
         self.uses = Uses()
@@ -51,10 +54,10 @@ class Emitter(ast.NodeVisitor):
         return self.fact(node.value.id, node.attr)
 
     def visit_Subscript(self, node):
-        if isinstance(node.value, ast.Name) and node.value.id in ("grads", "results"):
+        if isinstance(node.value, ast.Name) and node.value.id in PLACES:
             i = node.slice.value
             getattr(self.uses, node.value.id).add(i)
-            return f"{'g' if node.value.id == 'grads' else 'r'}{i}"
+            return f"{PLACES[node.value.id]}{i}"
         if isinstance(node.value, ast.Name) and node.value.id == "needs":
             return f"needs({node.slice.value})"
         return f"{self.visit(node.value)}.{('first', 'second', 'third')[node.slice.value]}"

@@ -317,6 +317,8 @@ def scalar_overload(op):
         f"{op.name}(", f"{op.name}_scalar(", 1
     )
     raw["host"] = op.host
+    if isinstance(raw.get("forward_ad"), dict):
+        raw["forward_ad"] = {k: v for k, v in raw["forward_ad"].items() if k != which}
     if isinstance(op.grad, dict):
         raw["grad"] = {k: v for k, v in op.grad.items() if k != which}
         if not raw["grad"]:
@@ -361,6 +363,6 @@ def read(texts, functions):
 
 
 def formula_functions(root):
-    """Names declared in autograd/formulas/formulas.h: what formulas may call besides operators."""
-    path = Path(root) / "src/autograd/formulas/formulas.h"
-    return set(re.findall(r"\b(\w+)\(", path.read_text())) if path.exists() else set()
+    """Names declared in autograd/formulas: what formulas may call besides operators."""
+    paths = sorted((Path(root) / "src/autograd/formulas").glob("*.h"))
+    return {name for path in paths for name in re.findall(r"\b(\w+)\(", path.read_text())}

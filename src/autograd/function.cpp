@@ -1,6 +1,7 @@
 #include "autograd/function.h"
 
 #include "autograd/callback_outs.h"
+#include "autograd/dual.h"
 #include "autograd/saved.h"
 #include "base/finalizer.h"
 #include "core/callback.h"
@@ -18,7 +19,8 @@ struct Function {
   NodeType node_type;
   SmallVec<Saved, 4> saved;
   bool in_forward;
-  Node* in_backward;  // the node whose backward runs
+  const ForwardLevel* plain;  // (in forward) results and saved tensors lose its tangents
+  Node* in_backward;          // the node whose backward runs
   size_t bytes;
   static void destroy(Function* f) noexcept {
     f->tag = 0;
@@ -75,7 +77,7 @@ Ref<Function> make_function(const FunctionDef& def) {
     run_drop(def.drop, def.user);
     fail_oom(int64_t(bytes));
   }
-  auto* f = new (block) Function{kTagFunction, 1, def, {}, {}, false, nullptr, bytes};
+  auto* f = new (block) Function{kTagFunction, 1, def, {}, {}, false, nullptr, nullptr, bytes};
   char* name = reinterpret_cast<char*>(f + 1);
   memcpy(name, def.name, name_bytes);
   f->def.name = name;
@@ -97,14 +99,52 @@ TensorList run_forward(Function& f, TensorSpan inputs, int64_t n_outs) {
                          reinterpret_cast<const tt_tensor* const*>(inputs.ptr), inputs.n,
                          outs.data(), n_outs);
   });
-  return outs.take(what.text, false);
+  TensorList results = outs.take(what.text, false);
+  if (f.plain)
+    for (TensorRef& r : results) r = primal_of(*r, f.plain);
+  return results;
 }
 
 }  // namespace
 
+namespace {
+
+TensorList apply_plain(const FunctionDef& def, TensorSpan inputs, int64_t n_outs,
+                       const ForwardLevel* plain);
+
+// A call of a function whose inputs have tangents of a level.
+struct PlainCall {
+  const FunctionDef& def;
+  int64_t n_outs;
+  const ForwardLevel* level;
+  bool called = false;  // from then on apply_function drops the application's data
+  static TensorList run(void* self, TensorSpan inputs) {
+    auto& c = *static_cast<PlainCall*>(self);
+    c.called = true;
+    return apply_plain(c.def, inputs, c.n_outs, c.level);
+  }
+  ~PlainCall() {
+    if (!called) run_drop(def.drop, def.user);
+  }
+};
+
+}  // namespace
+
 TensorList apply_function(const FunctionDef& def, TensorSpan inputs, int64_t n_outs) {
+  ForwardLevel* const level = kModes ? innermost_level(inputs) : nullptr;
+  if (!level) return apply_plain(def, inputs, n_outs, nullptr);
+  PlainCall call{def, n_outs, level};
+  const auto call_plain = atomic_load(&call_with_tangents, kRelaxed);
+  return call_plain({&PlainCall::run, &call}, inputs, *level);
+}
+
+namespace {
+
+TensorList apply_plain(const FunctionDef& def, TensorSpan inputs, int64_t n_outs,
+                       const ForwardLevel* plain) {
   Ref<Function> fn = make_function(def);
   Function& f = *fn;
+  f.plain = plain;
   if ((ctx().exclude & bit(kKeyAutograd)) || !needs_grad(inputs))
     return run_forward(f, inputs, n_outs);
   NodeRef node = new_node(&f.node_type, inputs.n, n_outs);
@@ -124,12 +164,15 @@ TensorList apply_function(const FunctionDef& def, TensorSpan inputs, int64_t n_o
   return results;
 }
 
+}  // namespace
+
 void function_save(Function& f, TensorSpan tensors) {
   if (!f.in_forward) fail(TT_INVALID_ARG, "tensors can be saved only while forward runs");
   f.saved.reserve(f.saved.size() + tensors.n);
   for (const Tensor* t : tensors) {
     f.saved.push_back(Saved());
-    f.saved.back().save(t);
+    if (t && f.plain) f.saved.back().save(*primal_of(*t, f.plain));
+    else f.saved.back().save(t);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "autograd/batch.h"
 #include "autograd/callback_outs.h"
+#include "autograd/dual.h"
 #include "autograd/engine.h"
 #include "autograd/saved.h"
 #include "base/pointer_map.h"
@@ -14,7 +15,9 @@ TensorList call_function(ApplicationFn fn, void* user, TensorSpan inputs) {
   constexpr const char* kWhat = "the function";
   CallbackOuts outs(kMaxFunctionOuts);
   int64_t n = 1;
+  const uint64_t forward = ctx().include & bit(kKeyForward);
   run_callback(kWhat, true, [&](tt_ctx* c) {
+    ctx().include |= forward;
     return fn(user, c, reinterpret_cast<const tt_tensor* const*>(inputs.ptr), inputs.n, outs.data(),
               kMaxFunctionOuts, &n);
   });
@@ -46,6 +49,7 @@ class Tracked {
   TensorList whole;    // the results without levels; empty: they do not depend on tracked tensors
 
  private:
+  TensorRef tracked(const Tensor& t, TensorRef& leaf) const;
   bool depends_on_others(const Tensor& output);
 
   const bool recording_;  // the caller records
@@ -54,6 +58,16 @@ class Tracked {
 };
 
 bool recording() { return !(ctx().exclude & bit(kKeyAutograd)); }
+
+// Returns t as the function gets it; leaf: the part of it that is tracked.
+TensorRef Tracked::tracked(const Tensor& t, TensorRef& leaf) const {
+  if (ForwardLevel* const level = forward_level_of(t))
+    return new_dual(*tracked(*primal_of(t, level), leaf), tangent_of(t, *level), true, *level);
+  const bool others = recording_ && requires_grad(t);
+  leaf = others ? op::expand(t, t.sizes()) : op::detach(*primal_of(t, nullptr));
+  if (!others) set_requires_grad(*leaf, true);
+  return leaf;
+}
 
 Tracked::Tracked(const TensorFunction& f, TensorSpan inputs) : recording_(recording()), masks_(0) {
   ctx().exclude &= ~bit(kKeyAutograd);
@@ -64,19 +78,65 @@ Tracked::Tracked(const TensorFunction& f, TensorSpan inputs) : recording_(record
       continue;
     }
     TensorRef all = without_levels(*t);
-    const bool others = recording_ && requires_grad(*all);
-    others_ |= others;
-    TensorRef leaf = others ? op::expand(*all, all->sizes()) : op::detach(*all);
-    if (!others) set_requires_grad(*leaf, true);
-    given.push_back(with_levels(leaf));
-    leaves.push_back(std::move(leaf));
+    others_ |= recording_ && is_recorded(*all);
+    leaves.push_back({});
+    given.push_back(with_levels(tracked(*all, leaves.back())));
   }
   results = f.call(f.self, Borrowed(given));
   for (const TensorRef& r : results) {
-    TensorRef all = is_differentiable(r->dtype) ? without_levels(*r) : TensorRef();
-    const bool tracked = all && requires_grad(*all);
-    whole.push_back(tracked ? std::move(all) : TensorRef());
+    TensorRef all = r && is_differentiable(r->dtype) ? without_levels(*r) : TensorRef();
+    const bool depends = all && is_recorded(*all);
+    whole.push_back(depends ? std::move(all) : TensorRef());
   }
+}
+
+// The gradients of outputs, as run_backward computes them. Outputs and their gradients may be dual
+// tensors: then the results are. With o + e t for an output and its tangent, and g + e u for its
+// gradient, the derivative of g * J by e is the gradient of t for g plus that of o for u.
+TensorList gradients_of(TensorSpan inputs, TensorSpan outputs, TensorSpan grads,
+                        bool create_graph) {
+  SmallVec<const Tensor*, 16> both(outputs);
+  both.append(grads);
+  ForwardLevel* const level = innermost_level(both);
+  SmallVec<const Tensor*, 8> roots, seeds;
+  const auto add = [&](const TensorRef& output, const TensorRef& grad) {
+    if (!output || !grad || !is_recorded(*output)) return;
+    roots.push_back(output.get());
+    seeds.push_back(grad.get());
+  };
+  TensorList owned, found;
+  found.resize(inputs.n);
+  const auto part = [&](const Tensor* t, bool tangent) {
+    owned.push_back(tangent ? tangent_of(*t, *level) : primal_of(*t, level));
+    return owned.back();
+  };
+  for (int64_t i = 0; i < outputs.n; i++) add(part(outputs[i], false), part(grads[i], false));
+  if (!level) {
+    if (roots.empty() || !inputs.n) return found;
+    BackwardArgs a;
+    a.outputs = roots;
+    a.grads = seeds;
+    a.inputs = inputs;
+    a.retain_graph = true;
+    a.create_graph = create_graph;
+    a.allow_unused = true;
+    a.accumulate = false;
+    return run_backward(a);
+  }
+  found = gradients_of(inputs, roots, seeds, create_graph);
+  roots.clear();
+  seeds.clear();
+  for (int64_t i = 0; i < outputs.n; i++) {
+    add(part(outputs[i], true), part(grads[i], false));
+    add(part(outputs[i], false), part(grads[i], true));
+  }
+  const TensorList tangents = gradients_of(inputs, roots, seeds, create_graph);
+  for (int64_t i = 0; i < inputs.n; i++) {
+    if (!tangents[i]) continue;
+    if (!found[i]) found[i] = op::zeros_like(*tangents[i]);
+    found[i] = new_dual(*found[i], tangents[i], true, *level);
+  }
+  return found;
 }
 
 TensorList Tracked::gradients(TensorSpan outputs, TensorSpan grads, bool create_graph) {
@@ -86,15 +146,7 @@ TensorList Tracked::gradients(TensorSpan outputs, TensorSpan grads, bool create_
   TensorList found;
   found.resize(leaves.size());
   if (!outputs.n || inputs.empty()) return found;
-  BackwardArgs a;
-  a.outputs = outputs;
-  a.grads = grads;
-  a.inputs = inputs;
-  a.retain_graph = true;
-  a.create_graph = create_graph;
-  a.allow_unused = true;
-  a.accumulate = false;
-  TensorList computed = run_backward(a);
+  TensorList computed = gradients_of(inputs, outputs, grads, create_graph);
   int64_t next = 0;
   for (int64_t i = 0; i < leaves.size(); i++)
     if (leaves[i]) found[i] = std::move(computed[next++]);
@@ -103,6 +155,10 @@ TensorList Tracked::gradients(TensorSpan outputs, TensorSpan grads, bool create_
 
 // Walks the graph below an output for a leaf that is not ours. The output keeps it alive.
 bool Tracked::depends_on_others(const Tensor& output) {
+  if (ForwardLevel* const level = forward_level_of(output))
+    return depends_on_others(*primal_of(output, level)) ||
+           depends_on_others(*tangent_of(output, *level));
+  if (!requires_grad(output)) return false;
   PointerMap seen;
   SmallVec<Node*, 64> open;
   const auto visit = [&](const Edge& e) {
@@ -140,7 +196,9 @@ bool Tracked::recorded_outside() {
 }
 
 TensorRef detached(const TensorRef& t) {
-  return t && is_differentiable(t->dtype) ? op::detach(*t) : t;
+  if (!t || !is_differentiable(t->dtype)) return t;
+  if (!(ctx().include & bit(kKeyForward))) return op::detach(*t);
+  return with_levels(without_history(*without_levels(*t)));  // with its tangents
 }
 
 // The results as the caller gets them.
@@ -184,7 +242,7 @@ ResultsAndProducts vjp(const TensorFunction& f, TensorSpan inputs, TensorSpan co
     seeds.push_back(v ? checked_cotangent(*v, *t.results[i], i) : TensorRef());
     if (!t.whole[i]) continue;
     if (!v) seeds.back() = op::ones_like(*t.whole[i]);
-    seeds_recorded |= requires_grad(*seeds.back());
+    seeds_recorded |= is_recorded(*seeds.back());
     outputs.push_back(t.whole[i].get());
     grads.push_back(seeds.back().get());
   }
@@ -220,22 +278,14 @@ TensorList pushed_forward(Tracked& t, Span<const TensorRef> tangents, bool recor
   const TensorList back = t.gradients(outputs, grads, true);
   SmallVec<const Tensor*, 8> roots, seeds, wanted;
   for (int64_t i = 0; i < back.size(); i++) {
-    if (!back[i] || !tangents[i] || !requires_grad(*back[i])) continue;
+    if (!back[i] || !tangents[i] || !is_recorded(*back[i])) continue;
     roots.push_back(back[i].get());
     seeds.push_back(tangents[i].get());
   }
   for (const TensorRef& w : weights)
     if (w) wanted.push_back(w.get());
   if (roots.empty() || wanted.empty()) return products;
-  BackwardArgs a;
-  a.outputs = roots;
-  a.grads = seeds;
-  a.inputs = wanted;
-  a.retain_graph = true;
-  a.create_graph = recorded;
-  a.allow_unused = true;
-  a.accumulate = false;
-  TensorList found = run_backward(a);
+  TensorList found = gradients_of(wanted, roots, seeds, recorded);
   int64_t next = 0;
   for (int64_t i = 0; i < weights.size(); i++)
     if (weights[i]) products[i] = std::move(found[next++]);
@@ -244,36 +294,21 @@ TensorList pushed_forward(Tracked& t, Span<const TensorRef> tangents, bool recor
 
 }  // namespace
 
-ResultsAndProducts jvp(const TensorFunction& f, TensorSpan inputs, TensorSpan tangents) {
-  for (int64_t i = 0; i < inputs.n; i++) {
-    const Tensor* v = tangents[i];
-    if (!v) continue;
-    if (!same(v->sizes(), inputs[i]->sizes()))
-      fail_arg(TT_SHAPE, "tangents", "tangent {} is {}: must have its input's shape {}", i,
-               v->sizes(), inputs[i]->sizes());
-    if (v->dtype != inputs[i]->dtype)
-      fail_arg(TT_DTYPE, "tangents", "tangent {} is {}: must have its input's dtype {}", i,
-               fmt(v->dtype), fmt(inputs[i]->dtype));
-  }
+ResultsAndProducts jvp_by_gradients(const TensorFunction& f, TensorSpan inputs,
+                                    TensorSpan tangents) {
   Tracked t(f, inputs);
   TensorList seeds;
   bool recorded = false;
   for (const Tensor* v : tangents) {
     seeds.push_back(v ? without_levels(*v) : TensorRef());
-    recorded |= v && requires_grad(*seeds.back());
+    recorded |= v && is_recorded(*seeds.back());
   }
   const bool outside = t.recorded_outside();
   TensorList found = pushed_forward(t, seeds, outside || recorded);
   ResultsAndProducts both;
-  for (int64_t i = 0; i < t.results.size(); i++) {
-    const Tensor& r = *t.results[i];
-    if (!is_differentiable(r.dtype)) {
-      both.products.push_back({});
-    } else if (found[i]) {
-      both.products.push_back(with_levels(outside || recorded ? found[i] : detached(found[i])));
-    } else {
-      both.products.push_back(op::zeros_like(*op::detach(r)));
-    }
+  for (const TensorRef& product : found) {
+    if (!product) both.products.push_back({});
+    else both.products.push_back(with_levels(outside || recorded ? product : detached(product)));
   }
   both.results = given_back(t, outside);
   return both;

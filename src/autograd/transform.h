@@ -24,7 +24,12 @@ struct ResultsAndProducts {
 // have one element.
 ResultsAndProducts vjp(const TensorFunction& f, TensorSpan inputs, TensorSpan cotangents);
 // products[i] belongs to results[i]: Jacobian x tangents; empty if the result has no gradient.
+// Computed operator by operator (forward.h).
 ResultsAndProducts jvp(const TensorFunction& f, TensorSpan inputs, TensorSpan tangents);
+// The same by two backward passes over the whole function: the gradient of its gradient. A product
+// is also empty if the result does not depend on the inputs.
+ResultsAndProducts jvp_by_gradients(const TensorFunction& f, TensorSpan inputs,
+                                    TensorSpan tangents);
 // Item r * inputs.n + i is the Jacobian matrix of result r and input i: result.shape + input.shape.
 TensorList jacobian(const TensorFunction& f, TensorSpan inputs);
 // Item i * inputs.n + j is the matrix of second derivatives with respect to inputs i and j. The

@@ -17,8 +17,8 @@ struct DispatchTrace : CtxPart {
 DispatchTrace* of(Ctx& c) { return static_cast<DispatchTrace*>(c.trace); }
 
 constexpr const char* kSlotNames[kNumKeys] = {
-    "cpu",      "cuda",     "meta",          "ext",  "layout", "layout", "stream",  "capture",
-    "autograd", "autocast", "wide_unsigned", "vmap", "user",   "trace",  "profile", "reserved"};
+    "cpu",      "cuda",     "meta",          "ext",  "layout",  "layout", "stream",  "capture",
+    "autograd", "autocast", "wide_unsigned", "vmap", "forward", "trace",  "profile", "reserved"};
 
 // Calls fn once per slot: each functionality key passes the call on to the next lower one, the last
 // to a backend.

@@ -1,6 +1,7 @@
 #include "modes/vmap.h"
 
 #include "autograd/saved.h"
+#include "dispatch/changed_args.h"
 #include "modes/vmap_call.h"
 #include "ops/gen/ops.h"
 
@@ -9,18 +10,6 @@
 namespace TT_NS {
 
 namespace {
-
-// Calls f(tensor) for each tensor among the arguments; f may exchange it.
-template <class F> void for_each_tensor(const Value& v, F f) {
-  if (v.kind == Value::kTensor) f(*v.tensor);
-  if (v.kind == Value::kTensorList)
-    for (int64_t k = 0; k < v.n; k++)
-      if (v.tensors[k]) f(*v.tensors[k]);
-  if (v.kind == Value::kIndices)
-    for (int64_t k = 0; k < v.n; k++)
-      if (v.indices[k].kind == TT_IDX_TENSOR)
-        f(*reinterpret_cast<const Tensor*>(v.indices[k].tensor));
-}
 
 uint64_t keys_of_args(const BatchCall& b, const Value* args) {
   uint64_t keys = 0;
@@ -84,46 +73,6 @@ void vmap_slot(Call c, const Value* args, TensorList& outs) {
   call_for_each(b);
 }
 
-// The arguments of a call for one sample, or aligned.
-struct OtherArgs {
-  SmallVec<Value, 16> values;
-  SmallVec<TensorRef, 8> owned;
-  SmallVec<SmallVec<const Tensor*, 8>, 1> lists;
-  SmallVec<SmallVec<tt_index, 4>, 1> indices;
-
-  // change(t): the tensor to take instead.
-  template <class F> OtherArgs(const BatchCall& b, F change) {
-    lists.reserve(b.n_args());
-    indices.reserve(b.n_args());
-    const auto other = [&](const Tensor& t) {
-      owned.push_back(change(t));
-      return owned.back().get();
-    };
-    for (int32_t i = 0; i < b.n_args(); i++) {
-      Value v = b.args[i];
-      if (v.kind == Value::kTensor) {
-        v.tensor = other(*v.tensor);
-      } else if (v.kind == Value::kTensorList) {
-        lists.push_back({});
-        for (int64_t k = 0; k < v.n; k++)
-          lists.back().push_back(v.tensors[k] ? other(*v.tensors[k]) : nullptr);
-        v.tensors = lists.back().data();
-      } else if (v.kind == Value::kIndices) {
-        indices.push_back({});
-        for (int64_t k = 0; k < v.n; k++) {
-          indices.back().push_back(v.indices[k]);
-          tt_index& at = indices.back().back();
-          if (at.kind == TT_IDX_TENSOR)
-            at.tensor = reinterpret_cast<const tt_tensor*>(
-                other(*reinterpret_cast<const Tensor*>(at.tensor)));
-        }
-        v.indices = indices.back().data();
-      }
-      values.push_back(v);
-    }
-  }
-};
-
 }  // namespace
 
 void call_operator(const BatchCall& b, const Value* args, TensorList& outs) {
@@ -155,12 +104,12 @@ void call_for_each(const BatchCall& b) {
   const Rng before = same_numbers ? generator->state() : Rng();
   for (int64_t k = 0; k < b.level.size; k++) {
     if (same_numbers) generator->set(before);
-    const OtherArgs sample(b, [&](const Tensor& t) {
+    const ChangedArgs sample(b.schema(), b.args, [&](const Tensor& t) {
       const TensorRef all = batch_at(t, b.level);
       return all ? op::select(*all, 0, k) : TensorRef::share(&t);
     });
     TensorList found;
-    call_operator(b, sample.values.data(), found);
+    call_operator(b, sample.data(), found);
     if (!k) parts.resize(found.size());
     if (found.size() != parts.size())
       fail(TT_NOT_IMPLEMENTED, "{} gives samples of a vmap different numbers of results",
@@ -208,11 +157,11 @@ TensorRef aligned(const Tensor& t, const TensorRef& all, const Operands& o) {
 
 void call_aligned(const BatchCall& b) {
   const Operands o = operands_of(b);
-  const OtherArgs whole(b, [&](const Tensor& t) {
+  const ChangedArgs whole(b.schema(), b.args, [&](const Tensor& t) {
     const TensorRef all = batch_at(t, b.level);
     return all ? aligned(t, all, o) : TensorRef::share(&t);
   });
-  call_and_wrap(b, whole.values.data());
+  call_and_wrap(b, whole.data());
 }
 
 namespace {

@@ -35,7 +35,8 @@ void check_fits(const Scalar& value, Dtype d, const char* arg) {
 }
 
 bool needs_gradient(const Tensor& t) {
-  return (t.flags & kRequiresGrad) || atomic_load(&t.grad_fn, kRelaxed);
+  const bool is_dual = t.keys & bit(kKeyUser);  // autograd/dual.h
+  return is_dual || (t.flags & kRequiresGrad) || atomic_load(&t.grad_fn, kRelaxed);
 }
 bool shares_elements(const Tensor& t) {
   return !t.dense() && may_overlap_self(t.sizes(), t.strides());

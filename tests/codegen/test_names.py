@@ -33,6 +33,7 @@ WORDS = {
     "view": "a key and a family",
     "where": "a word that Julia reserves",
     "zeros": "a filler of samples",
+    "zeros_like": "how a formula says that a gradient is 0",
 }
 # what calls an operator in generated code
 CALLS = re.compile(r"\b(?:op::|_ops\.|Tensor::|impl::|op_)(\w+?)_?\(")

@@ -136,6 +136,122 @@ static void check_differences(const Sample* s, const Leaves* l, tt_tensor** grad
   }
   n_derivatives++;
 }
+/* ---- forward mode ---- */
+
+/* A sample as a function of its leaves, and the direction of the derivative. */
+typedef struct Forward {
+  const Sample* sample;
+  Leaves leaves; /* leaf: the tangents */
+  int in_place;
+} Forward;
+
+static tt_status forward_call(void* user, tt_ctx* ctx, const tt_tensor* const* inputs, int64_t n,
+                              tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  const Forward* f = user;
+  Sample s = *f->sample;
+  tt_tensor** places[kMaxArgs + kMaxItems];
+  int count = 0;
+  int k = 0;
+  tt_status status;
+  (void)cap;
+  OK(tt_scope_push(ctx));
+  for (int i = 0; i < tensor_places(&s, places); i++)
+    if (k < n && *places[i] == f->leaves.source[k]) *places[i] = (tt_tensor*)(uintptr_t)inputs[k++];
+  if (f->in_place) {
+    outs[0] = s.args[0].tensor = clone_of(s.args[0].tensor);
+    count = 1;
+    status = call_variant(&s, "_", NULL, 0, NULL, n_outs);
+  } else {
+    status = call(&s, outs, &count);
+  }
+  *n_outs = count;
+  OK(tt_scope_pop(ctx, outs, status ? 0 : count));
+  return status;
+}
+
+/* Copies of the results, moved by a step along the tangents. */
+static void moved(Forward* f, double step, tt_tensor** outs, int* n) {
+  Forward there = *f;
+  const tt_tensor* inputs[kMaxLeaves];
+  int64_t count = 0;
+  for (int k = 0; k < f->leaves.n; k++) {
+    tt_tensor* t;
+    OK(tt_mul_f64(c, f->leaves.leaf[k], step, &t));
+    OK(tt_add(c, f->leaves.source[k], t, &t));
+    inputs[k] = t;
+  }
+  done(f->sample, forward_call(&there, c, inputs, f->leaves.n, outs, kMaxOuts, &count));
+  *n = (int)count;
+}
+
+/* Products with the Jacobian matrix against differences, and against the gradients of the weighted
+   sum. */
+static void check_products(Forward* f, tt_tensor* const* grads) {
+  const double step = 1e-5;
+  tt_tensor *outs[kMaxOuts], *products[kMaxOuts], *up[kMaxOuts], *down[kMaxOuts];
+  double by_gradient = 0;
+  int64_t n = 0;
+  int n_up;
+  done(f->sample,
+       tt_jvp(c, forward_call, f, NULL, (const tt_tensor* const*)f->leaves.source,
+              (const tt_tensor* const*)f->leaves.leaf, f->leaves.n, outs, products, kMaxOuts, &n));
+  moved(f, step, up, &n_up);
+  moved(f, -step, down, &n_up);
+  for (int64_t k = 0; k < n; k++) {
+    if (!products[k]) continue;
+    tt_tensor* product = as_reals(products[k]);
+    if (tt_tensor_dtype(product) != TT_F64) continue;
+    double* got = values_of(product);
+    double* high = values_of(as_reals(up[k]));
+    double* low = values_of(as_reals(down[k]));
+    check_shape(f->sample, products[k], tt_tensor_shape(outs[k]), (int)tt_tensor_ndim(outs[k]));
+    for (int64_t i = 0; i < tt_tensor_numel(product); i++) {
+      const double want = (high[i] - low[i]) / (2 * step);
+      if (isnan(got[i]) && isnan(want)) continue;
+      if (!(fabs(got[i] - want) <= 1e-6 * (1 + fabs(want)))) {
+        print_error("result %lld, element %lld\n", (long long)k, (long long)i);
+        lost(f->sample, f->in_place ? "tangent in place" : "tangent", got[i], want);
+      }
+    }
+    free(got);
+    free(high);
+    free(low);
+  }
+  if (f->in_place) return;
+  tt_tensor* sum = weighted_sum(products, (int)n);
+  const double by_products = sum ? value_of(sum) : 0;
+  for (int k = 0; k < f->leaves.n; k++) {
+    tt_tensor* term;
+    if (!grads[k]) continue;
+    OK(tt_mul(c, grads[k], f->leaves.leaf[k], &term));
+    by_gradient += value_of(sum_of(term));
+  }
+  if (isnan(by_products)) return; /* of no elements, and equal to the difference */
+  if (!(fabs(by_products - by_gradient) <= 1e-8 * (1 + fabs(by_gradient))))
+    lost(f->sample, "sum of tangents against the gradient", by_products, by_gradient);
+}
+
+/* Of all arguments at once, and of each alone: those without a tangent are treated apart. */
+static void check_forward(const Sample* s, const Leaves* l, tt_tensor* const* grads) {
+  Forward f = {.sample = s, .leaves = *l};
+  doing = "forward mode";
+  for (int k = 0; k < l->n; k++) f.leaves.leaf[k] = weights_like(l->source[k], 3 + k);
+  tt_tensor* outs[kMaxOuts];
+  int n_outs;
+  done(s, call(s, outs, &n_outs));
+  f.in_place = s->row->inplace && f.leaves.source[0] == s->args[0].tensor &&
+               have_equal_shapes(outs[0], s->args[0].tensor) && tt_tensor_dtype(outs[0]) == TT_F64;
+  if (f.in_place) check_products(&f, grads);
+  f.in_place = 0;
+  check_products(&f, grads);
+  for (int only = 0; l->n > 1 && only < l->n; only++) {
+    Forward one = f;
+    for (int k = 0; k < l->n; k++)
+      if (k != only) OK(tt_zeros_like(c, l->source[k], NULL, &one.leaves.leaf[k]));
+    check_products(&one, grads);
+  }
+}
+
 void check_derivatives(const Sample* s) {
   Sample with_leaves = *s;
   const Leaves l = make_leaves(&with_leaves);
@@ -148,6 +264,8 @@ void check_derivatives(const Sample* s) {
     if (first[k])
       check_shape(s, first[k], tt_tensor_shape(l.leaf[k]), (int)tt_tensor_ndim(l.leaf[k]));
   check_differences(s, &l, first, kFirst);
+  check_forward(s, &l, first);
+  doing = "derivatives";
   gradients_of(s, weighted_sum(first, l.n), &l, 0, second);
   check_differences(s, &l, second, kSecond);
 }

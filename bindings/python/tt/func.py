@@ -5,7 +5,6 @@ Transforms may be nested. Arguments and results may hold tensors in lists, tuple
 """
 from __future__ import annotations
 
-import threading
 from ctypes import byref, c_int64, c_void_p
 from functools import wraps
 from struct import Struct
@@ -17,6 +16,7 @@ from ._lib import call, drop, keep
 from ._tensor import Tensor, from_address
 from ._tree import broadcast, mapped, with_tensors, without_tensors
 from .autograd import enable_grad
+from .autograd._depth import depth
 from .autograd import grad as gradients
 
 TYPE_CHECKING = False
@@ -47,16 +47,6 @@ MAX_MATRICES = 65536
 NOT_BATCHED = -(2**63)
 VMAP_OPTIONS = Struct("QPqPqi0q").pack  # tt_vmap_opts
 RANDOMNESS = {"error": 0, "same": 1, "different": 2}
-
-
-class Depth(threading.local):
-    """The numbers of nested vmaps, and of functions that transforms call, on this thread."""
-
-    vmap = 0
-    functions = 0
-
-
-depth = Depth()
 
 
 def addresses(handles: Any) -> list[Tensor | None]:
@@ -181,7 +171,7 @@ def run_jvp(
     flat: Flat, tensors: Sequence[Tensor], tangents: Sequence[Tensor | None]
 ) -> tuple[list[Any], list[Any]]:
     """Calls tt_jvp. Returns the function's results and the products."""
-    outs, products, n = (c_void_p * MAX_RESULTS)(), (c_void_p * MAX_RESULTS)(), c_int64()
+    outs, products, n = ((c_void_p * MAX_RESULTS)(), (c_void_p * MAX_RESULTS)(), c_int64())
     call(
         "tt_jvp",
         *flat.user(),
@@ -419,8 +409,8 @@ def jacfwd(
     *,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """Returns the same as jacrev, but runs two backward passes per element of the arguments, which
-    is faster if the result has many more elements. randomness is ignored."""
+    """Returns the same as jacrev, but in forward mode, by a call of func per element of the
+    arguments, which is faster unless the result has far fewer elements. randomness is ignored."""
 
     @wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:

@@ -1,6 +1,7 @@
 // Formulas used by several families.
 #include "autograd/expr.h"
 #include "autograd/formulas/formulas.h"
+#include "autograd/formulas/forward.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
 
@@ -31,6 +32,17 @@ TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& i
   TensorRef zeros = op::zeros(size, g.dtype, g.device);
   if (keepdim) return op::scatter_add(zeros, dim, index, g);
   return op::scatter_add(zeros, dim, op::unsqueeze(index, dim), op::unsqueeze(g, dim));
+}
+
+TensorRef sum_along(const Tensor& x, int64_t dim, bool keepdim) {
+  return x.ndim ? op::sum_dim(x, Ints(&dim, 1), keepdim) : TensorRef::share(&x);
+}
+
+TensorRef picked(const Tensor& t, int64_t dim, const Tensor& index, bool keepdim) {
+  if (!t.ndim) return op::view(t, index.sizes());
+  if (keepdim) return op::gather(t, dim, index);
+  const int64_t d = wrap_dim(dim, t.ndim);
+  return op::squeeze_dims(*op::gather(t, d, *op::unsqueeze(index, d)), Ints(&d, 1));
 }
 
 }  // namespace TT_NS::formula

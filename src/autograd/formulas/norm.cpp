@@ -1,6 +1,7 @@
 // Second derivatives of normalizations.
 #include "autograd/expr.h"
 #include "autograd/formulas/formulas.h"
+#include "autograd/formulas/forward.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS::formula {
@@ -137,6 +138,51 @@ TensorTriple batch_norm_double_backward(TensorSpan g, const Tensor& grad, const 
                                     needs);
   if (out.third) out.third = op::sum_dim(*out.third, others);
   return out;
+}
+
+// ---- forward mode ----
+
+// With P(t) = t - mean(t) - xhat * mean(xhat * t) and out = xhat * weight + bias, the tangent of
+// xhat is rstd * P(t), which the backward of a norm without weight computes.
+TensorRef layer_norm_forward(TensorSpan tangents, const Tensor& input, Ints normalized_shape,
+                             const Tensor& mean, const Tensor& rstd, const Tensor* weight,
+                             double eps) {
+  TensorRef sum;
+  if (tangents[0]) {
+    sum = op::layer_norm_backward(*tangents[0], input, normalized_shape, mean, rstd, nullptr, eps,
+                                  true, false, false)
+              .first;
+    if (weight) sum = sum * *weight;
+  }
+  if (tangents[1])
+    return sum_of(
+        std::move(sum),
+        op::native_layer_norm(input, normalized_shape, tangents[1], tangents[2], eps).first);
+  return tangents[2] ? sum_of(std::move(sum), op::expand(*tangents[2], input.sizes())) : sum;
+}
+
+// The weight of a channel is a factor of the whole channel.
+TensorRef batch_norm_forward(TensorSpan tangents, const Tensor& input, const Tensor* weight,
+                             const Tensor* running_mean, const Tensor* running_var,
+                             const Tensor& stats, bool training, double eps) {
+  TensorRef sum;
+  if (tangents[0])
+    sum = op::batch_norm_backward(*tangents[0], input, weight, stats, training, eps, true, false,
+                                  false)
+              .first;
+  if (tangents[1]) {
+    const Tensor* mean = training ? nullptr : running_mean;
+    const Tensor* var = training ? nullptr : running_var;
+    return sum_of(
+        std::move(sum),
+        op::native_batch_norm(input, tangents[1], tangents[2], mean, var, training, eps).first);
+  }
+  if (!tangents[2]) return sum;
+  Shape column;
+  column.resize(input.ndim - 1, 1);
+  column[0] = input.size(1);
+  const TensorRef bias = op::reshape(*tangents[2], column);
+  return sum_of(std::move(sum), op::expand(bias, input.sizes()));
 }
 
 }  // namespace TT_NS::formula

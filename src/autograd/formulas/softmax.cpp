@@ -1,6 +1,7 @@
 // Second derivatives of softmax and log_softmax.
 #include "autograd/expr.h"
 #include "autograd/formulas/formulas.h"
+#include "autograd/formulas/forward.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS::formula {
@@ -24,6 +25,10 @@ TensorRef log_softmax_backward_grad(const Tensor& g, const Tensor& y, int64_t di
 TensorRef log_softmax_backward_y(const Tensor& g, const Tensor& grad, const Tensor& y,
                                  int64_t dim) {
   return -(g * op::exp(y) * row_sum(grad, dim));
+}
+
+TensorRef log_softmax_forward(const Tensor& t, const Tensor& y, int64_t dim) {
+  return t - sum_along(*(op::exp(y) * t), dim, true);
 }
 
 }  // namespace TT_NS::formula

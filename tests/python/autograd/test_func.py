@@ -357,3 +357,154 @@ def test_dual_tensors():
     assert fwd.unpack_dual(dual).tangent is None
     with pytest.raises(RuntimeError, match="no level is open"):
         fwd.make_dual(x, v)
+
+
+# ---- forward mode ----
+
+
+def differences(f, x, t, step=1e-6):
+    return (f(x + step * t) - f(x - step * t)) / (2 * step)
+
+
+def written(x):
+    """Writes x into a part of a buffer, of which another view was made before."""
+    buffer = tt.zeros(4, 4, dtype=tt.float64)
+    rows = buffer[1:]
+    buffer[1:3, :3] = x[:2]
+    buffer[0].add_(x[0, 0])
+    return rows * rows + buffer[0].exp()
+
+
+W = tt.linspace(-1, 1, 9, dtype=tt.float64).reshape(3, 3)
+FORWARD = [
+    lambda x: x.exp() * x.sin() / (x * x + 1),
+    lambda x: x @ W + W @ x,
+    lambda x: nn.functional.linear(x, x, x[0]),
+    lambda x: tt.addmm(x, x, W, beta=0.5, alpha=2.0),
+    lambda x: nn.functional.conv2d(x[None, None], x[None, None, :2, :2], x[0, :1]),
+    lambda x: nn.functional.layer_norm(x, (3,), x[0], x[1]).softmax(1).log_softmax(0),
+    lambda x: nn.functional.batch_norm(x, None, None, x[0], x[1], training=True),
+    lambda x: nn.functional.cross_entropy(x, tt.tensor([0, 2, 1]), reduction="none"),
+    lambda x: nn.functional.scaled_dot_product_attention(x[None], x.T[None], x[None] * 2),
+    lambda x: x.sort(0).values.cumprod(1) * x.max() + x.prod() + x.median(),
+    lambda x: tt.linalg.inv(x).norm(dim=1) + tt.linalg.det(x),
+    lambda x: tt.linalg.svdvals(x) + tt.linalg.solve(x, W)[0],
+    lambda x: tt.nn.functional.pad(x, (1, 1), value=3.0).flip(1)[:, 1:] * x[:, :1],
+    lambda x: tt.cat([x, x * x], 1).reshape(-1).index_fill(0, tt.tensor([0]), 2.0),
+    lambda x: (x * 2).mul_(x).add_(1).cumsum_(0).clamp_(min=0.1),
+    lambda x: x.clone().index_put_((tt.tensor([1]),), x[:1] * x[2:]).T.contiguous(),
+    written,
+    lambda x: tt.view_as_real(tt.fft.fft(x.to(tt.complex128)).exp()).sum(2),
+    lambda x: tt.complex(x, x * x).abs().log(),
+    lambda x: x * tt.zeros(3, 3, dtype=tt.int64).add(2),
+]
+
+
+@pytest.mark.parametrize("number", range(len(FORWARD)))
+def test_tangents_are_derivatives(number):
+    f = FORWARD[number]
+    x, t = randn(3, 3) + 2 * tt.eye(3, dtype=tt.float64), randn(3, 3)
+    out, tangent = func.jvp(f, (x,), (t,))
+    close(out, f(x))
+    tt.testing.assert_close(tangent, differences(f, x, t), atol=2e-7, rtol=2e-7)
+    assert not out.requires_grad and not tangent.requires_grad
+    if f is not written:  # vmap refuses writes to what all samples share
+        xs = tt.stack([x, x + 0.5])
+        each = func.vmap(lambda y: func.jvp(f, (y,), (t,))[1])(xs)
+        close(each, tt.stack([func.jvp(f, (y,), (t,))[1] for y in xs]))
+    second = func.jvp(lambda y: func.jvp(f, (y,), (t,))[1], (x,), (t,))[1]
+    slope = differences(lambda y: func.jvp(f, (y,), (t,))[1], x, t)
+    tt.testing.assert_close(second, slope, atol=1e-5, rtol=1e-5)
+    # of the gradient, and the gradient of the tangent
+    scalar = lambda y: (f(y) ** 2).sum()  # noqa: E731
+    product = func.jvp(func.grad(scalar), (x,), (t,))[1]
+    close(product, func.grad(lambda y: func.jvp(scalar, (y,), (t,))[1])(x))
+    tt.testing.assert_close(product, differences(func.grad(scalar), x, t), atol=1e-5, rtol=1e-5)
+
+
+COMPLEX = [
+    lambda z: z.exp() * z.sin() / (z * z + 1),
+    lambda z: z.abs() * z,
+    lambda z: z.conj() @ z,
+    lambda z: z.sgn() + z.sqrt(),
+    lambda z: z.real * z.imag + z.angle(),
+    lambda z: z.prod(0) + z.norm() + z.pow(2.5).tanh().mean(),
+    lambda z: tt.linalg.inv(z),
+    lambda z: tt.fft.irfft(tt.fft.ifft(z)).cumsum(0),
+]
+
+
+@pytest.mark.parametrize("number", range(len(COMPLEX)))
+def test_tangents_of_complex_numbers(number):
+    f = COMPLEX[number]
+    z, t = tt.complex(randn(3, 3), randn(3, 3)), tt.complex(randn(3, 3), randn(3, 3))
+    out, tangent = func.jvp(f, (z,), (t,))
+    assert tangent.dtype == out.dtype
+    tt.testing.assert_close(tangent, differences(f, z, t), atol=2e-7, rtol=2e-7)
+
+
+def test_tangents_of_what_f_captures():
+    """The inner function of a gradient may use a tensor that has a tangent."""
+    x, t = randn(3), randn(3)
+    f = lambda y: func.grad(lambda z: (z**3 * y).sum())(y * 2)  # noqa: E731
+    tt.testing.assert_close(func.jvp(f, (x,), (t,))[1], differences(f, x, t))
+    third = func.jacfwd(func.jacrev(func.jacfwd(lambda z: (z**4).sum())))(x)
+    close(third, tt.diag_embed(tt.diag(24 * x)))
+
+
+def test_tangents_end_with_the_transform():
+    x, kept = randn(3), []
+    buffer = tt.zeros(3, dtype=tt.float64)
+
+    def f(y):
+        buffer.copy_(y)
+        kept.append(y * 2)
+        return y.detach() * y + tt.ones(3, dtype=tt.float64)
+
+    out, tangent = func.jvp(f, (x,), (x,))
+    close(tangent, x * x)
+    close(kept[0] + buffer, 3 * x)
+    assert func.jvp(lambda y: buffer * kept[0], (x,), (x,))[1].count_nonzero().item() == 0
+    with pytest.raises(RuntimeError, match="an _into call computes no tangent"):
+        func.jvp(lambda y: tt.exp(y, out=tt.zeros(3, dtype=tt.float64)), (x,), (x,))
+    ids = tt.tensor([2, 0])
+    assert func.jvp(lambda i, y: (y[i], i + 1), (ids, x), (ids, x))[1][0].equal(x[ids])
+
+
+def test_tangents_are_recorded_for_the_caller():
+    w, x, t = randn(3, 2).requires_grad_(), randn(4, 3), randn(4, 3)
+    f = lambda y: (y @ w).tanh()  # noqa: E731
+    func.jvp(f, (x,), (t,))[1].sum().backward()
+    y = x @ w.detach()
+    u = t @ w.detach()
+    slope = 1 - y.tanh() ** 2
+    close(w.grad, t.T @ slope - 2 * x.T @ (y.tanh() * slope * u))
+    with tt.no_grad():
+        assert not func.jvp(f, (x,), (t,))[1].requires_grad
+
+
+def test_tangents_of_functions_with_their_own_gradient():
+    class Triple(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.detach().clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 3
+
+    x, t = randn(3), randn(3)
+    close(func.jvp(lambda y: Triple.apply(y * 2), (x,), (t,))[1], 6 * t)
+
+
+def test_tangents_under_autocast():
+    x, w = tt.randn(4, 8), tt.randn(8, 8)
+
+    def f(y):
+        with tt.autocast("cpu", dtype=tt.bfloat16):
+            return (y @ w).float().tanh() + nn.functional.linear(y, w)
+
+    out, tangent = func.jvp(f, (x,), (x,))
+    assert tangent.dtype == out.dtype
+    exact = func.jvp(lambda y: (y @ w).tanh() + nn.functional.linear(y, w), (x,), (x,))[1]
+    tt.testing.assert_close(tangent.float(), exact, atol=0.2, rtol=0.05)

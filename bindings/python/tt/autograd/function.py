@@ -11,6 +11,7 @@ from .._kinds import kind_name
 from .._lib import call
 from .._tensor import Tensor, from_address, tensor_result
 from . import is_grad_enabled, no_grad, switch_grad
+from ._depth import depth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,6 +121,11 @@ def zeros_like(t: Tensor) -> Callable[[], Tensor]:
     return partial(_ops.zeros, t.shape, dtype=t.dtype, device=t.device)
 
 
+def may_need_grad(t: Tensor) -> bool:
+    """Whether t requires a gradient or, in a function of a transform, may have a tangent."""
+    return t.requires_grad or (depth.functions > 0 and t.is_floating_point())
+
+
 class Function:
     """Base class of functions with a custom gradient.
 
@@ -155,7 +161,7 @@ class Function:
         gradient."""
         ctx = FunctionCtx()
         recorded = is_grad_enabled()
-        ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        ctx.needs_input_grad = tuple(isinstance(a, Tensor) and may_need_grad(a) for a in args)
         try:
             switch_grad(False)
             if cls.setup_context is Function.setup_context:
