@@ -101,6 +101,7 @@ def test_wrong_arguments():
             assert (A @ A).dtype == F32
         with pytest.warns(UserWarning, match="CUDA"):
             assert not tt.cuda.amp.GradScaler().is_enabled()
+            assert tt.cuda.amp.grad_scaler.GradScaler is tt.amp.GradScaler
 
 
 def test_training_keeps_float32_weights():

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 from .. import amp
+from ..amp import autocast_mode as autocast_mode
+from ..amp import grad_scaler as grad_scaler
 from ..amp.autocast_mode import custom_bwd as custom_bwd_of
 from ..amp.autocast_mode import custom_fwd as custom_fwd_of
 from .._types import float16
