@@ -1129,7 +1129,7 @@ tt_status tt_vjp(tt_ctx *c, tt_fn fn, void *user, void (*drop)(void *user),
 
 /* Calls a function once and multiplies its Jacobian matrices from the right: products[r] is the sum
    of (the Jacobian matrix of result r and input i) * tangents[i]. A NULL tangent is 0. Products of
-   integers are NULL. It is computed by two backward passes.
+   integers are NULL. It is computed in forward mode, along with the call.
    @c outs and n_outs get the results; products has room for cap, too. */
 tt_status tt_jvp(tt_ctx *c, tt_fn fn, void *user, void (*drop)(void *user),
                  const tt_tensor *const *inputs, const tt_tensor *const *tangents, int64_t n_inputs,
