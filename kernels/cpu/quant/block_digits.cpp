@@ -19,6 +19,7 @@ constexpr int kL = kLanes<float>;
 constexpr int kQuads = kL / 4;  // blocks of a vector
 constexpr int kVectors = int(kDigitRun) / kL;
 constexpr int64_t kFar = 64 << 10;  // most bytes that are fetched ahead
+static_assert(kQuadStep == kQ4Bytes);
 constexpr int64_t kRunBytes = kDigitRun * kQ4Bytes;
 
 // ---- the row as digits ----
@@ -151,7 +152,7 @@ template <int kCols> struct DigitRun {
       const char* const at = bytes + c * row + kBlock * kQ4Bytes;
       TT_UNROLL
       for (int b = 0; b < kQuads; b += 2) TT_PREFETCH_L2(at + ahead + b * kQ4Bytes);
-      const Ints pairs = load_quads(at + 2, kQ4Bytes);
+      const Ints pairs = load_quads(at + 2);
       const Ints low = pairs & mask;
       const Ints high = (pairs >> 4) & mask;
       Ints sum = dot_nibbles(Ints{}, low, digit(kBlock, 0), high, digit(kBlock, 1)) << 8;

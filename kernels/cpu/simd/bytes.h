@@ -1,7 +1,7 @@
 // Loads of kLanes<int32_t> bytes as integers: load_i8 of signed ones, load_u8 of unsigned ones.
 // low_nibbles(v, scale): the low four bits of each lane, less 8, times scale.
 // If TT_NIBBLE_DOT, products of numbers below 16 and signed bytes, four of them to a lane:
-//   load_quads(p, step)            runs of 16 bytes, step apart: four lanes each
+//   load_quads(p)                  runs of 16 bytes, kQuadStep apart: four lanes each
 //   dot_nibbles(sum, a, s, b, t)   adds those of a and s, and of b and t
 //   spread_quads<g>(v)             lane l is lane kLanes / 4 * g + l / 4 of v
 #pragma once
@@ -93,17 +93,18 @@ TT_INLINE Vec<int32_t> load_u8(const char* p) {
 
 #endif
 
+constexpr int64_t kQuadStep = 18;
+
 #if defined(__AVX512VNNI__)
 
 #define TT_NIBBLE_DOT 1
-TT_INLINE Vec<int32_t> load_quads(const char* p, int64_t step) {
-  const auto at = [&](int64_t i) TT_INLINE_BODY {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i * step));
-  };
-  __m512i v = _mm512_zextsi128_si512(at(0));
-  v = _mm512_mask_broadcast_i32x4(v, 0x00f0, at(1));
-  v = _mm512_mask_broadcast_i32x4(v, 0x0f00, at(2));
-  return Vec<int32_t>(_mm512_mask_broadcast_i32x4(v, 0xf000, at(3)));
+TT_INLINE Vec<int32_t> load_quads(const char* p) {
+  // One vector has the first three runs and the words between them.
+  const __m512i words = _mm512_set_epi16(0, 0, 0, 0, 0, 0, 0, 0, 25, 24, 23, 22, 21, 20, 19, 18, 16,
+                                         15, 14, 13, 12, 11, 10, 9, 7, 6, 5, 4, 3, 2, 1, 0);
+  const __m512i v = _mm512_permutexvar_epi16(words, _mm512_loadu_si512(p));
+  const __m128i last = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 3 * kQuadStep));
+  return Vec<int32_t>(_mm512_mask_broadcast_i32x4(v, 0xf000, last));
 }
 TT_INLINE Vec<int32_t> dot_nibbles(Vec<int32_t> sum, Vec<int32_t> a, Vec<int32_t> s, Vec<int32_t> b,
                                    Vec<int32_t> t) {
@@ -118,9 +119,9 @@ template <int g> TT_INLINE Vec<float> spread_quads(Vec<float> v) {
 #elif defined(__AVX2__) && !defined(__AVX512F__)
 
 #define TT_NIBBLE_DOT 1
-TT_INLINE Vec<int32_t> load_quads(const char* p, int64_t step) {
+TT_INLINE Vec<int32_t> load_quads(const char* p) {
   const auto at = [&](int64_t i) TT_INLINE_BODY {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i * step));
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i * kQuadStep));
   };
   return Vec<int32_t>(_mm256_inserti128_si256(_mm256_castsi128_si256(at(0)), at(1), 1));
 }
@@ -140,7 +141,7 @@ template <int g> TT_INLINE Vec<float> spread_quads(Vec<float> v) {
 #elif defined(__aarch64__) && TT_BYTE_DOT && !TT_SVE
 
 #define TT_NIBBLE_DOT 1
-TT_INLINE Vec<int32_t> load_quads(const char* p, int64_t) {
+TT_INLINE Vec<int32_t> load_quads(const char* p) {
   return Vec<int32_t>(vld1q_u8(reinterpret_cast<const uint8_t*>(p)));
 }
 TT_INLINE Vec<int32_t> dot_nibbles(Vec<int32_t> sum, Vec<int32_t> a, Vec<int32_t> s, Vec<int32_t> b,
