@@ -7,6 +7,17 @@
 
 namespace TT_NS {
 
+// As in base/arith.h, whose functions are not device code.
+TT_FN int64_t bounded(int64_t x, int64_t low, int64_t high) {
+  if (x < low) return low;
+  return x > high ? high : x;
+}
+TT_FN double bounded(double x, double low, double high) {
+  if (x < low) return low;
+  return x > high ? high : x;
+}
+TT_FN int64_t whole_lines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
 TT_FN bool is_antialiased(int32_t mode) { return mode >= kResizeSmoothLinear; }
 TT_FN bool is_cubic(int32_t mode) { return mode == kResizeCubic || mode == kResizeSmoothCubic; }
 
@@ -53,22 +64,22 @@ TT_FN ResizeWindow antialiased_window(const ResizeAxis& a, int64_t o) {
   const double reach = resize_reach(a);
   ResizeWindow w;
   w.position = a.scale * (double(o) + 0.5);
-  w.first = int64_t(clamp(w.position - reach + 0.5, 0.0, in));
-  w.count = int64_t(clamp(w.position + reach + 0.5, 0.0, in)) - w.first;
+  w.first = int64_t(bounded(w.position - reach + 0.5, 0.0, in));
+  w.count = int64_t(bounded(w.position + reach + 0.5, 0.0, in)) - w.first;
   return w;
 }
 TT_FN ResizeWindow resize_window(const ResizeAxis& a, int64_t o) {
   if (a.copies) return {o, 1, double(o)};
   if (is_antialiased(a.mode)) return antialiased_window(a, o);
   double at = a.align ? a.scale * double(o) : a.scale * (double(o) + 0.5) - 0.5;
-  at = clamp(at, is_cubic(a.mode) ? -0.5 : 0.0, double(a.in));
+  at = bounded(at, is_cubic(a.mode) ? -0.5 : 0.0, double(a.in));
   const int64_t low = int64_t(at + 1) - 1;  // rounded down
   ResizeWindow w = {low, 2, at};
   if (is_cubic(a.mode)) w = {low - 1, 4, at};
   if (!a.merged) return w;
-  const int64_t end = min(w.first + w.count, a.in);
-  w.first = clamp<int64_t>(w.first, 0, a.in - 1);
-  w.count = max<int64_t>(end - w.first, 1);
+  const int64_t end = bounded(w.first + w.count, 0, a.in);
+  w.first = bounded(w.first, 0, a.in - 1);
+  w.count = end > w.first ? end - w.first : 1;
   return w;
 }
 
@@ -134,7 +145,7 @@ constexpr int64_t kResizeHead = 64;
 TT_FN int64_t resize_axis_bytes(const ResizePlan& p, int d) {
   const int64_t item = p.dtype == TT_F64 ? 8 : 4;
   const int64_t weights = p.out[d] * resize_taps(resize_axis(p, d)) * item;
-  return kResizeHead + round_up(p.out[d] * 8, 64) + round_up(weights, 64);
+  return kResizeHead + whole_lines(p.out[d] * 8) + whole_lines(weights);
 }
 template <class W> struct ResizeTable {
   int32_t* shift;  // of weights of bytes
@@ -148,7 +159,7 @@ template <class W> struct ResizeTable {
     shift = reinterpret_cast<int32_t*>(memory);
     first = reinterpret_cast<int32_t*>(memory + kResizeHead);
     count = first + p.out[d];
-    weight = reinterpret_cast<W*>(memory + kResizeHead + round_up(p.out[d] * 8, 64));
+    weight = reinterpret_cast<W*>(memory + kResizeHead + whole_lines(p.out[d] * 8));
     const bool rows_of_taps = d == 1 && p.mode == kResizeCubic;
     result_step = rows_of_taps ? 1 : resize_taps(resize_axis(p, d));
     tap_step = rows_of_taps ? p.out[d] : 1;
@@ -175,7 +186,10 @@ TT_FN double largest_resize_weight(const ResizeAxis& a, int64_t o) {
   const ResizeWindow w = resize_window(a, o);
   const double total = resize_total(a, w);
   double largest = 0;
-  for (int64_t k = 0; k < w.count; k++) largest = max(largest, resize_weight(a, w, k) / total);
+  for (int64_t k = 0; k < w.count; k++) {
+    const double weight = resize_weight(a, w, k) / total;
+    if (weight > largest) largest = weight;
+  }
   return largest;
 }
 

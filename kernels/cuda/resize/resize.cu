@@ -188,10 +188,10 @@ template <class W> __global__ void __launch_bounds__(kThreads)
   const ResizeAxis axis = resize_axis(p, d);
   double mine = 0;
   for (int64_t o = thread; p.dtype == TT_U8 && o < p.out[d]; o += kThreads)
-    mine = max(mine, largest_resize_weight(axis, o));
+    mine = ::fmax(mine, largest_resize_weight(axis, o));
   largest[thread] = mine;
   __syncthreads();
-  for (int i = 0; p.dtype == TT_U8 && i < kThreads; i++) mine = max(mine, largest[i]);
+  for (int i = 0; p.dtype == TT_U8 && i < kThreads; i++) mine = ::fmax(mine, largest[i]);
   const int32_t shift = resize_shift(mine);
   if (thread == 0) *table.shift = shift;
   for (int64_t o = thread; o < p.out[d]; o += kThreads) fill_resize_result(table, axis, o, shift);
@@ -205,7 +205,7 @@ TT_FN int32_t product_sum(int32_t x, int32_t w, int32_t sum) { return x * w + su
 TT_FN float rounded(float sum, int32_t) { return sum; }
 TT_FN double rounded(double sum, int32_t) { return sum; }
 TT_FN int32_t rounded(int32_t sum, int32_t shift) {
-  return clamp((sum + (1 << (shift - 1))) >> shift, 0, 255);
+  return int32_t(bounded(int64_t((sum + (1 << (shift - 1))) >> shift), 0, 255));
 }
 
 template <class E, class W> __global__ void __launch_bounds__(kThreads)
@@ -219,10 +219,10 @@ template <class E, class W> __global__ void __launch_bounds__(kThreads)
     const Place at = place_of(p, p.out, i);
     W sum = 0;
     for (int64_t k = 0; k < rows.count[at.row]; k++) {
-      const int64_t row = clamp<int64_t>(rows.first[at.row] + k, 0, p.in[0] - 1);
+      const int64_t row = bounded(rows.first[at.row] + k, 0, p.in[0] - 1);
       W line = 0;
       for (int64_t l = 0; l < columns.count[at.column]; l++) {
-        const int64_t column = clamp<int64_t>(columns.first[at.column] + l, 0, p.in[1] - 1);
+        const int64_t column = bounded(columns.first[at.column] + l, 0, p.in[1] - 1);
         line = product_sum(x[number_of(p, p.in, at, row, column)], columns.at(at.column, l), line);
       }
       sum = product_sum(rounded(line, *columns.shift), rows.at(at.row, k), sum);
@@ -239,13 +239,13 @@ template <class W> __device__ __forceinline__ Range window_readers(const ResizeT
   int64_t high = results;
   while (r.first < high) {  // the first window whose last element is not before i
     const int64_t middle = (r.first + high) / 2;
-    if (min<int64_t>(t.first[middle] + t.count[middle], n) <= i) r.first = middle + 1;
+    if (bounded(t.first[middle] + t.count[middle], 0, n) <= i) r.first = middle + 1;
     else high = middle;
   }
   int64_t low = r.first;
   while (low < r.end) {  // the first window that begins behind i
     const int64_t middle = (low + r.end) / 2;
-    if (min<int64_t>(t.first[middle], n - 1) <= i) low = middle + 1;
+    if (bounded(t.first[middle], 0, n - 1) <= i) low = middle + 1;
     else r.end = middle;
   }
   return r;
@@ -254,9 +254,9 @@ template <class W> __device__ __forceinline__ Range window_readers(const ResizeT
 template <class W> __device__ __forceinline__ W window_weight(const ResizeTable<W>& t, int64_t o,
                                                               int64_t n, int64_t i) {
   const int64_t place = i - t.first[o];
-  const int64_t from = i == 0 ? 0 : max<int64_t>(place, 0);
+  const int64_t from = i == 0 || place < 0 ? 0 : place;
   const int64_t last = t.count[o] - 1;
-  const int64_t to = i == n - 1 ? last : min(place, last);
+  const int64_t to = i == n - 1 || place > last ? last : place;
   W weight = 0;
   for (int64_t k = from; k <= to; k++) weight += t.at(o, k);
   return weight;
