@@ -2,6 +2,7 @@
 
 #include "autograd/hook.h"
 #include "autograd/saved.h"
+#include "base/pointer_map.h"
 #include "core/graph_hooks.h"
 #include "ops/gen/ops.h"
 
@@ -28,7 +29,7 @@ struct Engine {
   TensorList foreign_grads;
   SmallVec<Edge, 4> inputs;  // args.inputs: the edges where their gradients arrive; owned
   TensorList captured;       // tt_grad: one per input
-  int64_t stop_topo = 0;     // nodes below this are not needed
+  PointerMap on_path;        // inputs that are leaves, and nodes from which an input is reached
   SmallVec<EndTask, 1> at_end;
   Engine* const outer;  // of the backward from which this one was started
 
@@ -41,6 +42,9 @@ struct Engine {
   void run_leaf(Tensor& leaf);
   void start();
   void mark_inputs();
+  void find_paths(int64_t lowest);
+  bool is_wanted(const Edge& e);
+  uint16_t unwanted_edges(Node& n);
   void run_end_tasks();
   void capture(const Edge& at, const TensorRef& grad);
   bool capturing() const { return args.inputs.n > 0; }
@@ -135,11 +139,11 @@ static void accumulate(TensorRef& sum, TensorRef g) {
 }
 
 void Engine::deliver(const Edge& e, TensorRef grad) {
+  if (capturing() && !is_wanted(e)) return;
   heap.reserve(heap.size() + 1);  // nothing may fail between a claim and its heap entry
   if (!e.is_leaf()) {
     Node& n = *e.node();
     NodeOut& o = n.outs()[e.nr];
-    if (n.topo < stop_topo) return;
     grad = fit(std::move(grad), o.sizes(), o.dtype, o.device, n.type->name);
     claim_node(n, this);
     if (!n.in_heap) {
@@ -194,6 +198,18 @@ static void add_retained(const NodeOut& o, const TensorRef& g) {
   if (place->wanted) std::swap(place->grad, sum);
 }
 
+// Edges whose gradients a formula leaves out. A callback in it may run the node again.
+class UnwantedEdges {
+ public:
+  UnwantedEdges(Node& n, uint16_t bits) : n_(n), outer_(n.unwanted) { n.unwanted = bits; }
+  ~UnwantedEdges() { n_.unwanted = outer_; }
+  UnwantedEdges(const UnwantedEdges&) = delete;
+
+ private:
+  Node& n_;
+  const uint16_t outer_;
+};
+
 void Engine::run_node(Node& n) {
   SmallVec<TensorRef, 4> grads, outs;
   try {
@@ -214,8 +230,8 @@ void Engine::run_node(Node& n) {
   if (atomic_load(&n.captured, kRelaxed)) {
     for (int64_t i = 0; i < n.n_outs; i++)
       if (grads[i]) capture({reinterpret_cast<uintptr_t>(&n), uint32_t(i)}, grads[i]);
-    if (n.topo <= stop_topo) return;
   }
+  if (capturing() && on_path.find(&n) < 0) return;
   if (n.released) fail_graph_freed(n);
   for (int64_t i = 0; i < n.n_outs; i++)
     if (!grads[i] && n.outs()[i].defined && !n.type->takes_undefined &&
@@ -225,6 +241,7 @@ void Engine::run_node(Node& n) {
   outs.resize(n.n_edges);
   {
     EventScope event(EventKind::kNode, n.type->name);
+    const UnwantedEdges unwanted(n, capturing() ? unwanted_edges(n) : 0);
     n.type->apply(n, grads.data(), outs.data());
   }
   if (TT_UNLIKELY(ctx().anomaly != nullptr)) ctx().anomaly(n, outs.data());
@@ -329,6 +346,59 @@ void Engine::run_leaf(Tensor& leaf) {
   if (!m.hooks.empty()) run_accumulate_hooks(m.hooks, leaf);
 }
 
+// ---- what tt_grad wants ----
+
+bool Engine::is_wanted(const Edge& e) {
+  if (on_path.find(reinterpret_cast<const void*>(e.target)) >= 0) return true;
+  if (e.is_leaf() || !atomic_load(&e.node()->captured, kRelaxed)) return false;
+  for (const Edge& at : inputs)
+    if (at.target == e.target && at.nr == e.nr) return true;
+  return false;
+}
+
+uint16_t Engine::unwanted_edges(Node& n) {
+  uint32_t bits = 0;
+  for (int64_t i = 0; i < min<int64_t>(n.n_edges, 16); i++)
+    if (n.edges()[i] && !is_wanted(n.edges()[i])) bits |= 1u << i;
+  return uint16_t(bits);
+}
+
+// Fills on_path, by a walk below the outputs. Nodes from `lowest` down reach no input.
+void Engine::find_paths(int64_t lowest) {
+  for (const Edge& e : inputs)
+    if (e.is_leaf()) on_path.add(reinterpret_cast<const void*>(e.target));
+  struct Visit {
+    Node* node;
+    int64_t next;  // the edge to follow
+  };
+  SmallVec<Visit, 64> open;
+  PointerMap seen;
+  const auto visit = [&](const Edge& e) {
+    if (e && !e.is_leaf() && e.node()->topo > lowest && seen.add(e.node()))
+      open.push_back({e.node(), 0});
+  };
+  for (const Tensor* t : args.outputs) {
+    Edge output = gradient_edge(*t);
+    visit(output);
+    release_edge(output);  // the tensor keeps the node
+    while (!open.empty()) {
+      Node& n = *open.back().node;
+      if (open.back().next < n.n_edges) {
+        Edge e;
+        {
+          const Lock lock(shared_lock);
+          e = n.edges()[open.back().next++];
+        }
+        if (e && is_wanted(e)) on_path.add(&n);
+        else visit(e);
+        continue;
+      }
+      open.pop_back();
+      if (!open.empty() && on_path.find(&n) >= 0) on_path.add(open.back().node);
+    }
+  }
+}
+
 // ---- start and end ----
 
 void Engine::mark_inputs() {
@@ -345,7 +415,7 @@ void Engine::mark_inputs() {
     const int64_t topo = e.is_leaf() ? 0 : e.node()->topo;
     if (topo < lowest) lowest = topo;
   }
-  stop_topo = lowest;
+  find_paths(lowest);
 }
 
 void Engine::start() {

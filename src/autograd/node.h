@@ -57,6 +57,7 @@ struct Node : GraphNode {
   bool doomed;        // released; the saved area is destroyed when the outermost run ends
   bool part_of_node;  // part of a copy_slices node, which releases it
   uint16_t running;
+  uint16_t unwanted;  // bit i: the running backward does not want the gradient of edge i < 16
   uint32_t captured;  // (atomic) number of backwards that capture gradients of its outputs
   union {
     uintptr_t claim;  // (atomic) 0, an Engine*, or the id of a running thread
@@ -70,7 +71,7 @@ struct Node : GraphNode {
   size_t bytes() {
     return sizeof(Node) + n_outs * sizeof(NodeOut) + n_edges * sizeof(Edge) + type->saved_bytes;
   }
-  bool needs(int64_t i) { return bool(edges()[i]); }
+  bool needs(int64_t i) { return edges()[i] && (i >= 16 || !(unwanted >> i & 1)); }
   // Shares the gradient edge of t; the edge stays empty if t needs no gradient.
   void set_edge(int64_t i, const Tensor& t);
   void set_edge(int64_t i, const Tensor* t) {

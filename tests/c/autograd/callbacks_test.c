@@ -430,6 +430,39 @@ static void test_node_hooks(void** state) {
   assert_int_equal(gone.calls, 0);
 }
 
+/* tt_grad computes what leads to its inputs, and nothing else. */
+static void test_nodes_off_the_path_do_not_run(void** state) {
+  const tt_grad_opts keep = {.set = TT_GRAD_RETAIN_GRAPH, .retain_graph = 1};
+  tt_tensor *x, *w, *h, *y, *g;
+  Seen on_h = {0};
+  Seen on_w = {0};
+  NodeSeen post = {0};
+  tt_node* n;
+  int64_t id;
+  (void)state;
+  OK(tt_scope_push(c));
+  x = leaf(DATA(2));
+  w = leaf(DATA(3));
+  h = times(w, 5);
+  OK(tt_mul(c, x, h, &y));
+  OK(tt_register_hook(c, h, on_grad, &on_h, NULL, &id));
+  OK(tt_register_hook(c, w, on_grad, &on_w, NULL, &id));
+  OK(tt_tensor_grad_fn(c, y, &n));
+  OK(tt_node_register_hook(c, n, 0, on_node, &post, drop_node_seen, &id));
+  tt_node_release(n);
+  OK(tt_grad(c, LIST(y), LIST(x), &keep, &g));
+  VALUES(g, 15);
+  assert_true(post.calls == 1 && post.values[0] == 15 && post.values[1] == 0); /* absent */
+  assert_true(on_h.calls == 0 && on_w.calls == 0);
+  OK(tt_grad(c, LIST(y), LIST(h), &keep, &g));
+  VALUES(g, 2);
+  assert_true(on_h.calls == 1 && on_w.calls == 0);
+  OK(tt_grad(c, LIST(y), LIST(w), NULL, &g));
+  VALUES(g, 10);
+  assert_true(on_h.calls == 2 && on_w.calls == 1);
+  OK(tt_scope_pop(c, NULL, 0));
+}
+
 /* ---- hooks and create_graph ---- */
 
 static void test_hook_under_create_graph(void** state) {
@@ -669,6 +702,7 @@ int main(void) {
       SCOPED(test_order_of_leaves),
       SCOPED(test_optimizer_in_hook),
       SCOPED(test_node_hooks),
+      SCOPED(test_nodes_off_the_path_do_not_run),
       SCOPED(test_hook_under_create_graph),
       SCOPED(test_poll_ends_a_call),
       SCOPED(test_poll_before_callbacks),
