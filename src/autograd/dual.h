@@ -3,13 +3,11 @@
 // histories of their own, and may be dual tensors of an outer transform.
 #pragma once
 
-#include "autograd/transform.h"
 #include "autograd/meta.h"
+#include "autograd/transform.h"
 #include "dispatch/key.h"
 
 namespace TT_NS {
-
-constexpr Key kKeyForward = kKeyUser;
 
 // A forward-mode transform. Its dual tensors hold references, since they may outlive it.
 struct ForwardLevel {

@@ -18,7 +18,7 @@ enum Key : int32_t {
   kKeyAutocast = 9,
   kKeyWideUnsigned = 10,  // of tensors of uint16, uint32, uint64 (ops/wide_unsigned.cpp)
   kKeyVmap = 11,
-  kKeyUser = 12,
+  kKeyForward = 12,  // of dual tensors (autograd/dual.h)
   kKeyTrace = 13,
   kKeyProfile = 14,
   kNumKeys = 16

@@ -35,7 +35,7 @@ void check_fits(const Scalar& value, Dtype d, const char* arg) {
 }
 
 bool needs_gradient(const Tensor& t) {
-  const bool is_dual = t.keys & bit(kKeyUser);  // autograd/dual.h
+  const bool is_dual = t.keys & bit(kKeyForward);
   return is_dual || (t.flags & kRequiresGrad) || atomic_load(&t.grad_fn, kRelaxed);
 }
 bool shares_elements(const Tensor& t) {

@@ -102,7 +102,7 @@ void fill_nan(Dtype d, char* data, int64_t bytes) {
 }
 
 bool is_tracked(const Tensor& t) {
-  const bool is_dual = t.keys & bit(kKeyUser);  // autograd/dual.h
+  const bool is_dual = t.keys & bit(kKeyForward);
   if (is_dual) return true;
   if (ctx().exclude & bit(kKeyAutograd)) return false;
   return (t.flags & kRequiresGrad) || t.grad_fn || (t.base && t.base->grad_fn);
