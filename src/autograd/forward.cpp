@@ -205,14 +205,14 @@ TensorRef zeros_as(const Tensor& t) {
   return op::expand(*op::zeros({}, t.dtype, t.device), t.sizes());
 }
 
-// The results of the operator with the tangent in place of operand `factor`, or of all addends if
-// it is -1. The first term has the tangents of the addends, too.
 TensorList terms_of(TensorRef only) {
   TensorList list;
   list.push_back(std::move(only));
   return list;
 }
 
+// The product rule: the sum of the operator's results with the tangent of one dual factor in place
+// of it and 0 in place of the addends. The first term has the tangents of the addends, too.
 TensorList DualCall::by_product(const Value* plain, TensorList& results) {
   SmallVec<int32_t, 4> factors;
   for (int32_t k = 0; k < operands_.size(); k++)
