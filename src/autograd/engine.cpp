@@ -390,7 +390,7 @@ void Engine::find_paths(int64_t lowest) {
           e = n.edges()[open.back().next++];
         }
         if (e && is_wanted(e)) on_path.add(&n);
-        else visit(e);
+        visit(e);
         continue;
       }
       open.pop_back();
