@@ -23,8 +23,9 @@ class OfDtype(type):
     device_type: str
 
     def __instancecheck__(cls, x: object) -> bool:
-        of_dtype = isinstance(x, Tensor) and x.dtype is cls.dtype
-        return of_dtype and x.device.type == cls.device_type
+        if not isinstance(x, Tensor) or x.dtype is not cls.dtype:
+            return False
+        return x.device.type == cls.device_type
 
 
 class TypedTensor(metaclass=OfDtype):
