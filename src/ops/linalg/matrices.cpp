@@ -102,8 +102,9 @@ void fill_nan(Dtype d, char* data, int64_t bytes) {
 }
 
 bool is_tracked(const Tensor& t) {
-  const bool is_dual = t.keys & bit(kKeyForward);
-  if (is_dual) return true;
+  // a batched tensor may hold a tracked one
+  const bool may_be = t.keys & (bit(kKeyForward) | bit(kKeyVmap));
+  if (may_be) return true;
   if (ctx().exclude & bit(kKeyAutograd)) return false;
   return (t.flags & kRequiresGrad) || t.grad_fn || (t.base && t.base->grad_fn);
 }

@@ -81,7 +81,7 @@ constexpr Kernel lapack_kernel(const char* name) {
   return {{fn, fn, fn}, kNoDevice, sizeof(Plan), name};
 }
 
-// Whether a gradient of t is recorded.
+// Whether a gradient or a tangent of t may be wanted.
 bool is_tracked(const Tensor& t);
 
 // The first number of an int32 tensor that is not 0: the matrix of the batch and the number.

@@ -422,6 +422,17 @@ def test_tangents_are_derivatives(number):
     tt.testing.assert_close(product, differences(func.grad(scalar), x, t), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["svdvals", "eigvalsh", "cond"])
+def test_values_of_each_sample_have_gradients(name):
+    f = getattr(tt.linalg, name)
+    xs, t = randn(2, 3, 3), randn(3, 3)
+    xs, t = xs + xs.mT, t + t.mT
+    grad = func.grad(lambda y: f(y).sum())
+    close(func.vmap(grad)(xs), tt.stack([grad(x) for x in xs]))
+    tangent = lambda y: func.jvp(f, (y,), (t,))[1]  # noqa: E731
+    close(func.vmap(tangent)(xs), tt.stack([tangent(x) for x in xs]))
+
+
 COMPLEX = [
     lambda z: z.exp() * z.sin() / (z * z + 1),
     lambda z: z.abs() * z,
