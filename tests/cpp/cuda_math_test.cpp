@@ -185,6 +185,8 @@ TEST_F(CudaMathTest, OfRecordedCalls) {
   EXPECT_EQ(tt_graph_optimize(c, g, &cse, &less), TT_OK);
   EXPECT_EQ(products_of(less), (std::vector<uint32_t>{0, kTf32Matmul}));
   EXPECT_EQ(reinterpret_cast<Ctx*>(c)->cuda_math, uint32_t(kOwnMatmul));
+  tt_graph_release(less);
+  tt_graph_release(g);
 }
 
 }  // namespace

@@ -394,6 +394,7 @@ static void test_digits(void** state) {
     tt_ctx* own;
     if (tt_runtime_new(&opts, &rt) != TT_OK) continue;
     assert_int_equal(tt_ctx_new(rt, &own), TT_OK);
+    OK(tt_scope_push(own));
     for (i = 0; i < kColumns * kTerms; i++) numbers[i] = (float)sin(0.7 * (double)i);
     OK(tt_tensor_from_data(own, numbers, TT_F32, SHAPE(kColumns, kTerms), &w));
     OK(tt_quantize_blockwise(own, w, TT_BLOCKFORMAT_Q4_0, &packed));
@@ -416,6 +417,7 @@ static void test_digits(void** state) {
     OK(tt_tensor_from_data(own, numbers, TT_F32, SHAPE(kColumns, kTerms), &w));
     OK(tt_quantize_blockwise(own, w, TT_BLOCKFORMAT_Q4_0, &packed));
     assert_true(row_error(own, in, packed, numbers, kColumns, kTerms) == 0);
+    OK(tt_scope_pop(own, NULL, 0));
     tt_ctx_release(own);
     tt_runtime_release(rt);
   }
