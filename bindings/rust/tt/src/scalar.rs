@@ -253,7 +253,7 @@ macro_rules! narrower_floats {
             fn try_from(value: Scalar) -> Result<$t> {
                 if let Some(wide) = value.as_f64() {
                     let narrow: $t = $narrow(wide);
-                    if f64::from(narrow) == wide || wide.is_nan() {
+                    if f64::from(narrow).to_bits() == wide.to_bits() || wide.is_nan() {
                         return Ok(narrow);
                     }
                 }
