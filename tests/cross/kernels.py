@@ -16,9 +16,7 @@ COMPILER = "aarch64-linux-gnu-g++"
 EMULATORS = ("qemu-aarch64", "qemu-aarch64-static")
 KERNELS = "kernels/cpu/CMakeFiles/tt_cpu_baseline.dir"
 # Tests of tests/cpp, and which of their cases: those that need little time in an emulator.
-PROGRAMS = {
-    "matmul": "Matmul.RoundingOfBf16IsBounded:Matmul.BatchesOfShortSums:Matmul.NanAndInf*",
-}
+PROGRAMS = {"matmul": "Matmul.RoundingOfBf16IsBounded:Matmul.BatchesOfShortSums:Matmul.NanAndInf*"}
 # Linked as well: products of bytes call code that only 64-bit ARM has, as does cpuid.cpp.
 ALSO = (f"{KERNELS}/quant/int8.cpp.o", "CMakeFiles/tt_objects.dir/src/base/os_linux.cpp.o")
 
