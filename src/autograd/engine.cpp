@@ -198,18 +198,6 @@ static void add_retained(const NodeOut& o, const TensorRef& g) {
   if (place->wanted) std::swap(place->grad, sum);
 }
 
-// Edges whose gradients a formula leaves out. A callback in it may run the node again.
-class UnwantedEdges {
- public:
-  UnwantedEdges(Node& n, uint16_t bits) : n_(n), outer_(n.unwanted) { n.unwanted = bits; }
-  ~UnwantedEdges() { n_.unwanted = outer_; }
-  UnwantedEdges(const UnwantedEdges&) = delete;
-
- private:
-  Node& n_;
-  const uint16_t outer_;
-};
-
 void Engine::run_node(Node& n) {
   SmallVec<TensorRef, 4> grads, outs;
   try {

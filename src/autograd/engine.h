@@ -29,4 +29,16 @@ void at_end_of_backward(void (*fn)(void* user), void (*drop)(void* user) noexcep
 // Whether the backward that runs on this ctx, if one does, has computed all gradients.
 bool is_backward_over() noexcept;
 
+// Edges whose gradients a formula leaves out. A callback in it may run the node again.
+class UnwantedEdges {
+ public:
+  UnwantedEdges(Node& n, uint16_t bits) : n_(n), outer_(n.unwanted) { n.unwanted = bits; }
+  ~UnwantedEdges() { n_.unwanted = outer_; }
+  UnwantedEdges(const UnwantedEdges&) = delete;
+
+ private:
+  Node& n_;
+  const uint16_t outer_;
+};
+
 }  // namespace TT_NS

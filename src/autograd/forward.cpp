@@ -1,7 +1,7 @@
 #include "autograd/forward.h"
 
 #include "autograd/batch.h"
-#include "autograd/node.h"
+#include "autograd/engine.h"
 #include "autograd/saved.h"
 #include "dispatch/call.h"
 #include "dispatch/changed_args.h"
@@ -275,29 +275,10 @@ TensorList DualCall::by_product(const Value* plain, TensorList& results) {
 
 // ---- symmetric Jacobian matrices ----
 
-// Hides all edges of a node but one, so that its formula computes one gradient.
-class OneEdge {
- public:
-  OneEdge(Node& n, int64_t edge) : n_(n) {
-    for (int64_t i = 0; i < n.n_edges; i++) {
-      hidden_.push_back(n.edges()[i]);
-      if (i != edge) n.edges()[i] = Edge();
-    }
-  }
-  ~OneEdge() {
-    for (int64_t i = 0; i < n_.n_edges; i++) n_.edges()[i] = hidden_[i];
-  }
-  OneEdge(const OneEdge&) = delete;
-
- private:
-  Node& n_;
-  SmallVec<Edge, 4> hidden_;
-};
-
 // The formula computes conj(J) * g for a gradient g. Of real results of a complex argument J * t is
 // the real part of conj(gradient) * t.
 TensorRef formula_of_tangent(Node& n, int64_t edge, const Tensor& out, const Operand& o) {
-  const OneEdge one(n, edge);
+  const UnwantedEdges others(n, uint16_t(~(1u << edge)));  // elementwise: fewer than 16 edges
   const bool complex = is_complex(out.dtype);
   const bool to_real = !complex && is_complex(o.primal->dtype);
   SmallVec<TensorRef, 4> grads, found;

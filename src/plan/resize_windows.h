@@ -49,7 +49,8 @@ struct ResizeWindow {
 
 // Elements on each side of a position that the filter reaches.
 TT_FN double resize_reach(const ResizeAxis& a) {
-  return (is_cubic(a.mode) ? 2 : 1) * (a.scale > 1 ? a.scale : 1);
+  const double reach = is_cubic(a.mode) ? 2 : 1;
+  return a.scale > 1 ? reach * a.scale : reach;
 }
 // The largest count of a window.
 TT_FN int64_t resize_taps(const ResizeAxis& a) {
