@@ -1,6 +1,6 @@
 // Graphs as C source, and quantised ones.
 #include "capi/graph/graph.h"
-#include "graph/export/c_export.h"
+#include "graph/c/export.h"
 #include "graph/quantize.h"
 #include "io/files.h"
 

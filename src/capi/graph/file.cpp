@@ -3,7 +3,7 @@
 #include "io/graph_file.h"
 
 #include "capi/graph/graph.h"
-#include "graph/export/onnx_export.h"
+#include "graph/onnx/export.h"
 #include "io/files.h"
 #include "optim/captured.h"
 

@@ -1,7 +1,7 @@
 // ONNX models as graphs.
 #include "base/os_file.h"
 #include "capi/graph/graph.h"
-#include "graph/onnx_import.h"
+#include "graph/onnx/import.h"
 #include "io/files.h"
 
 #include <string.h>

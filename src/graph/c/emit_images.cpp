@@ -1,0 +1,182 @@
+#include "graph/c/exporter.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+namespace {
+
+constexpr int64_t kMaxResized = 1 << 24;  // floats number the elements of a row
+
+}  // namespace
+
+int64_t add_strides(int64_t* out, const IrValue& v) {
+  const bool flat = v.ndim() == 3;
+  int64_t n = 0;
+  for (int64_t i = 0; i < v.ndim(); i++) {
+    if (flat && i == 2) out[n++] = 0;
+    out[n++] = v.strides[i];
+  }
+  return n;
+}
+
+// The last two arguments of the functions of convolutions.
+void CExporter::add_conv_sizes(Text& call, bool transposed) {
+  const IrValue& x = value(tensor("input"));
+  const IrValue& w = value(tensor("weight"));
+  const IrValue& y = value(node().outs[0]);
+  const int64_t given = x.ndim() - 2, groups = integer("groups");
+  const int64_t spatial = max(given, int64_t(2)), missing = spatial - given;
+  const int64_t in = transposed ? w.sizes[0] / groups : w.sizes[1];
+  const int64_t out = transposed ? w.sizes[1] : w.sizes[0] / groups;
+  SmallVec<int64_t, 13> sizes{x.sizes[0], groups, in, out};
+  SmallVec<int64_t, 9> how;
+  for (const IrValue* v : {&x, &w, &y})
+    for (int64_t d = 0; d < spatial; d++)
+      sizes.push_back(d < missing ? 1 : v->sizes[2 + d - missing]);
+  for (const char* name : {"stride", "padding", "dilation"}) {
+    const int64_t absent = strcmp(name, "padding") ? 1 : 0;
+    for (int64_t d = 0; d < spatial; d++)
+      how.push_back(d < missing ? absent : item(name, d - missing, absent));
+  }
+  add_list(call, sizes);
+  call.add(", ");
+  add_list(call, how);
+}
+
+void CExporter::emit_conv() {
+  const bool transposed = integer("transposed");
+  const IrValue& x = value(tensor("input"));
+  const int64_t spatial = x.ndim() - 2;
+  if (spatial < 1 || spatial > 3) refuse("other than one to three spatial dims");
+  const char* plane = transposed ? "transposed_conv2d" : "conv2d";
+  const char* volume = transposed ? "transposed_conv3d" : "conv3d";
+  const char* function = spatial == 3 ? volume : plane;
+  use(function);
+  int64_t xs[5], ys[5];
+  const int64_t n = add_strides(xs, x);
+  add_strides(ys, value(node().outs[0]));
+  Text call;
+  call.add("  ").add(function).add("(");
+  add_address(call, tensor("input"));
+  call.add(", ");
+  add_list(call, {xs, n});
+  call.add(", ");
+  add_address(call, tensor("weight"), true);
+  call.add(", ");
+  add_address(call, tensor("bias"), true);
+  call.add(", ");
+  add_address(call, node().outs[0]);
+  call.add(", ");
+  add_list(call, {ys, n});
+  call.add(", ");
+  add_conv_sizes(call, transposed);
+  call.add(");\n");
+  body_.add(call.span());
+}
+
+// The call of a pooling function as far as its operands and their sizes.
+void CExporter::begin_pool(const char* function) {
+  use(function);
+  const IrValue& x = value(tensor("self"));
+  const IrValue& y = value(node().outs[0]);
+  if (x.ndim() != 4) refuse("an input that is not 4-d");
+  int64_t xs[4], ys[4];
+  add_strides(xs, x);
+  add_strides(ys, y);
+  const int64_t sizes[] = {x.sizes[0], x.sizes[1], x.sizes[2], x.sizes[3], y.sizes[2], y.sizes[3]};
+  body_.add("  ").add(function).add("(");
+  add_address(body_, tensor("self"));
+  body_.add(", ");
+  add_list(body_, {xs, 4});
+  body_.add(", ");
+  add_address(body_, node().outs[0]);
+  body_.add(", ");
+  add_list(body_, {ys, 4});
+  body_.add(", ");
+  add_list(body_, {sizes, 6});
+}
+
+// The positions of maxima, the second result.
+void CExporter::add_places() {
+  const int32_t v = node().outs[1];
+  int64_t strides[4];
+  add_strides(strides, value(v));
+  body_.add(", ");
+  add_address(body_, v, false, Dtype::kI64);
+  body_.add(", ");
+  add_list(body_, {strides, 4});
+}
+bool CExporter::has_places() const { return node().outs.size() > 1 && node().outs[1] >= 0; }
+
+void CExporter::emit_pool(bool largest) {
+  const char* maxima = has_places() ? "max_pool2d_with_indices" : "max_pool2d";
+  const char* function = largest ? maxima : "avg_pool2d";
+  int64_t how[8];
+  for (int64_t i = 0; i < 2; i++) {
+    how[i] = item("kernel_size", i, 1);
+    how[2 + i] = item("stride", i, how[i]);
+    how[4 + i] = item("padding", i, 0);
+    how[6 + i] = largest ? item("dilation", i, 1) : 1;
+  }
+  begin_pool(function);
+  if (has_places()) add_places();
+  body_.add(", ");
+  add_list(body_, {how, 8});
+  if (!largest) {
+    body_.add(", ").add(integer("count_include_pad")).add(", ");
+    body_.add(has_arg("divisor_override") ? integer("divisor_override") : 0);
+  }
+  body_.add(");\n");
+}
+
+void CExporter::emit_adaptive_pool(bool largest) {
+  if (largest && !has_places()) refuse("has no positions");
+  begin_pool(largest ? "adaptive_max_pool2d" : "adaptive_avg_pool2d");
+  if (largest) add_places();
+  body_.add(");\n");
+}
+
+// Dimension d of the image that a node resizes.
+ResizeAxis CExporter::axis(int d) const {
+  const int64_t in = value(tensor("self")).sizes[2 + d];
+  const int64_t out = value(node().outs[0]).sizes[2 + d];
+  const bool align = integer("align") != 0;
+  const double scale = resize_scale(in, out, number(d ? "scale_w" : "scale_h"), align, false);
+  return merged_axis(integer("mode"), align, in, out, scale);
+}
+
+// An array of the windows of dimension d.
+void CExporter::add_windows(int d, const char* name) {
+  const ResizeAxis a = axis(d);
+  if (a.in > kMaxResized || a.out > kMaxResized) refuse("an image of this size");
+  const int64_t taps = resize_taps(a);
+  body_.add("  static const float ").add(name).add("[] = {\n");
+  for (int64_t o = 0; o < a.out; o++) {
+    const ResizeWindow w = resize_window(a, o);
+    const double total = resize_total(a, w);
+    body_.add("    ").add(w.first).add(", ").add(w.count);
+    for (int64_t k = 0; k < taps; k++) {
+      body_.add(", ");
+      add_float(body_, k < w.count ? resize_weight(a, w, k) / total : 0);
+    }
+    body_.add(",\n");
+  }
+  body_.add("  };\n");
+}
+
+void CExporter::emit_resize() {
+  const int64_t mode = integer("mode");
+  if (mode != kResizeLinear && mode < kResizeCubic) refuse("a mode without weights");
+  if (value(tensor("self")).dtype != Dtype::kF32) refuse("is exported for float32");
+  body_.add("  {\n");
+  add_windows(0, "rows");
+  add_windows(1, "columns");
+  begin_pool("resize");
+  body_.add(", rows, columns, ");
+  const int64_t taps[] = {resize_taps(axis(0)), resize_taps(axis(1))};
+  add_list(body_, {taps, 2});
+  body_.add(");\n  }\n");
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,205 @@
+#include "graph/c/exporter.h"
+#include "plan/quant_plan.h"
+
+namespace TT_NS {
+
+// Opens a statement with the scale and the zero point of the element that the loops are at.
+void CExporter::add_grid(const char* scale, const char* zero, int64_t axis, bool inverse) {
+  const auto number_at = [&](const char* name) {
+    const int32_t v = tensor(name);
+    add_pointer(body_, v);
+    body_.add("[");
+    if (axis >= 0 && value(v).numel() > 1)
+      body_.add("i").add(axis).add(" * ").add(value(v).strides[0]);
+    else body_.add("0");
+    body_.add("]");
+  };
+  body_.add("const float s = ");
+  if (arg(scale).kind != Value::kTensor) {
+    const float s = float(number(scale));
+    add_float(body_, double(inverse ? 1.0f / s : s));
+  } else {
+    body_.add(inverse ? "1.0f / (float)" : "(float)");
+    number_at(scale);
+  }
+  body_.add(", z = (float)");
+  if (arg(zero).kind == Value::kTensor) number_at(zero);
+  else body_.add(has_arg(zero) ? integer(zero) : 0);
+  body_.add(";\n    ");
+}
+
+void CExporter::emit_quantize(bool back) {
+  const bool channels = is("quantize_per_channel") || is("dequantize_per_channel");
+  const IrValue& x = value(tensor("input"));
+  const IrValue& y = value(node().outs[0]);
+  if (!back && x.dtype != Dtype::kF32) refuse("is exported for float32");
+  if (!c_type(x.dtype) || !c_type(y.dtype)) refuse("an argument of another dtype");
+  int64_t axis = channels ? integer("axis") : -1;
+  if (channels && axis < 0) axis += x.ndim();
+  open_loops(y.sizes);
+  if (channels) add_grid("scales", "zero_points", axis, !back);
+  else add_grid("scale", "zero_point", axis, !back);
+  const auto element = [&](const IrValue& v, int32_t number) {
+    add_pointer(body_, number);
+    body_.add("[");
+    add_index(body_, v.sizes, v.strides, v.ndim());
+    body_.add("]");
+  };
+  if (back) {
+    element(y, node().outs[0]);
+    body_.add(" = ((float)");
+    element(x, tensor("input"));
+    body_.add(" - z) * s;\n");
+  } else {
+    body_.add("const float v = rintf(");
+    element(x, tensor("input"));
+    const int64_t low = integer("quant_min"), high = integer("quant_max");
+    body_.add(" * s) + z;\n    const float u = v > ").add(low).add(" ? v : ").add(low);
+    body_.add(";\n    ");
+    element(y, node().outs[0]);
+    body_.add(" = (").add(c_type(y.dtype)).add(")(u < ").add(high).add(" ? u : ").add(high);
+    body_.add(");\n");
+  }
+  close_loops(y.ndim());
+}
+
+// Scale and zero point broadcast.
+void CExporter::emit_fake_quantize() {
+  const IrValue& x = value(tensor("input"));
+  const IrValue& y = value(node().outs[0]);
+  const auto element = [&](const char* name) {
+    const IrValue& v = value(tensor(name));
+    add_pointer(body_, tensor(name));
+    body_.add("[");
+    add_index(body_, v.sizes, v.strides, y.ndim());
+    body_.add("]");
+  };
+  if (x.dtype != Dtype::kF32) refuse("is exported for float32");
+  open_loops(y.sizes);
+  body_.add("const float s = (float)");
+  element("scale");
+  body_.add(", z = (float)");
+  element("zero_point");
+  body_.add(", v = rintf(");
+  element("input");
+  const int64_t low = integer("quant_min"), high = integer("quant_max");
+  body_.add(" * (1.0f / s)) + z, u = v < ").add(low).add(" ? ").add(low).add(" : v;\n    ");
+  add_pointer(body_, node().outs[0]);
+  body_.add("[");
+  add_index(body_, y.sizes, y.strides, y.ndim());
+  body_.add("] = ((u > ").add(high).add(" ? ").add(high).add(" : u) - z) * s;\n");
+  close_loops(y.ndim());
+}
+
+// A pointer to scales or zero points and, behind it, the step from one to the next.
+void CExporter::add_per_item(Text& call, const char* name, Dtype dtype) {
+  const IrValue& v = value(tensor(name));
+  if (v.dtype == dtype && is_contiguous(v)) add_pointer(call, tensor(name));
+  else add_dense_copy(call, tensor(name), dtype);
+}
+
+void CExporter::emit_quantized_linear() {
+  const IrValue& x = value(tensor("input"));
+  const IrValue& w = value(tensor("weight"));
+  const auto step = [&](const char* name) { return int64_t(value(tensor(name)).numel() != 1); };
+  if (step("input_scale") != step("input_zero_point"))
+    refuse("one scale for several zero points, or several for one");
+  Text call;
+  begin_bytes_call(call, "quantized_linear", x.dtype);
+  add_address(call, tensor("input"), true, x.dtype);
+  call.add(", ");
+  add_per_item(call, "input_scale", Dtype::kF32);
+  call.add(", ");
+  add_per_item(call, "input_zero_point", Dtype::kI32);
+  call.add(", ").add(step("input_scale")).add(", ");
+  add_address(call, tensor("weight"), true, Dtype::kI8);
+  call.add(", ");
+  add_per_item(call, "weight_scale", Dtype::kF32);
+  call.add(", ").add(step("weight_scale")).add(", ");
+  add_address(call, tensor("bias"), true);
+  call.add(", ");
+  add_address(call, node().outs[0]);
+  const int64_t k = w.sizes[1];
+  call.add(", ").add(k ? x.numel() / k : 0).add(", ").add(k).add(", ").add(w.sizes[0]);
+  call.add(");\n");
+  body_.add(call.span());
+}
+
+void CExporter::emit_quantized_conv() {
+  const IrValue& x = value(tensor("input"));
+  int64_t xs[4], ys[4];
+  add_strides(xs, x);
+  add_strides(ys, value(node().outs[0]));
+  Text call;
+  begin_bytes_call(call, "quantized_conv2d", x.dtype);
+  add_pointer(call, tensor("input"));
+  call.add(", ");
+  add_list(call, {xs, 4});
+  call.add(", ");
+  add_float(call, number("input_scale"));
+  call.add(", ").add(integer("input_zero_point")).add(", ");
+  add_address(call, tensor("weight"), true, Dtype::kI8);
+  call.add(", ");
+  add_per_item(call, "weight_scale", Dtype::kF32);
+  call.add(", ").add(int64_t(value(tensor("weight_scale")).numel() != 1)).add(", ");
+  add_address(call, tensor("bias"), true);
+  call.add(", ");
+  add_address(call, node().outs[0]);
+  call.add(", ");
+  add_list(call, {ys, 4});
+  call.add(", ");
+  add_conv_sizes(call, false);
+  call.add(");\n");
+  body_.add(call.span());
+}
+
+void CExporter::emit_quantize_blocks() {
+  use("quantize_blockwise");
+  const IrValue& y = value(node().outs[0]);
+  if (!is_contiguous(y)) refuse("a result that is not contiguous");
+  Text call;
+  call.add("  quantize_blockwise(");
+  add_address(call, tensor("input"), true);
+  call.add(", ");
+  add_address(call, node().outs[0], false, Dtype::kU8);
+  call.add(", ").add(value(tensor("input")).numel() / kBlockItems).add(", ");
+  call.add(block_bytes(int32_t(integer("format")))).add(");\n");
+  body_.add(call.span());
+}
+
+void CExporter::emit_dequantize_blocks() {
+  use("blocks");
+  use("dequantize_blockwise");
+  const IrValue& y = value(node().outs[0]);
+  if (!is_contiguous(y)) refuse("a result that is not contiguous");
+  Text call;
+  call.add("  dequantize_blockwise(");
+  add_address(call, tensor("input"), true, Dtype::kU8);
+  call.add(", ");
+  add_address(call, node().outs[0]);
+  call.add(", ").add(y.numel() / kBlockItems).add(", ");
+  call.add(block_bytes(int32_t(integer("format")))).add(");\n");
+  body_.add(call.span());
+}
+
+void CExporter::emit_blockwise_linear() {
+  use("blocks");
+  use("blockwise_linear");
+  const IrValue& x = value(tensor("input"));
+  const IrValue& w = value(tensor("weight"));
+  const int64_t k = x.sizes[x.ndim() - 1];
+  Text call;
+  call.add("  blockwise_linear(");
+  add_address(call, tensor("input"), true);
+  call.add(", ");
+  add_address(call, tensor("weight"), true, Dtype::kU8);
+  call.add(", ");
+  add_address(call, tensor("bias"), true);
+  call.add(", ");
+  add_address(call, node().outs[0]);
+  call.add(", ").add(k ? x.numel() / k : 0).add(", ").add(k).add(", ").add(w.sizes[0]);
+  call.add(", ").add(block_bytes(int32_t(integer("format")))).add(");\n");
+  body_.add(call.span());
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,275 @@
+#include "graph/c/exporter.h"
+#include "plan/recurrent_plan.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+void CExporter::emit_softmax(const char* function) {
+  use(function);
+  const IrValue& x = value(tensor("self"));
+  int64_t dim = integer("dim");
+  if (dim < 0) dim += x.ndim();
+  int64_t outer = 1, inner = 1;
+  for (int64_t i = 0; i < dim; i++) outer *= x.sizes[i];
+  for (int64_t i = dim + 1; i < x.ndim(); i++) inner *= x.sizes[i];
+  if (!is_contiguous(value(node().outs[0]))) refuse("a result that is not contiguous");
+  Text call;
+  call.add("  ").add(function).add("(");
+  add_address(call, tensor("self"), true);
+  call.add(", ");
+  add_address(call, node().outs[0]);
+  call.add(", ").add(outer).add(", ").add(x.ndim() ? x.sizes[dim] : 1).add(", ").add(inner);
+  call.add(");\n");
+  body_.add(call.span());
+}
+
+void CExporter::emit_layer_norm() {
+  use("layer_norm");
+  const IrValue& x = value(tensor("input"));
+  int64_t n = 1;
+  for (const int64_t size : arg("normalized_shape").ints) n *= size;
+  Text call;
+  call.add("  layer_norm(");
+  add_address(call, tensor("input"), true);
+  call.add(", ");
+  add_address(call, tensor("weight"), true);
+  call.add(", ");
+  add_address(call, tensor("bias"), true);
+  for (int64_t i = 0; i < 3; i++) {
+    call.add(", ");
+    add_address(call, node().outs[i]);
+  }
+  call.add(", ").add(n ? x.numel() / n : 0).add(", ").add(n).add(", ");
+  add_float(call, number("eps"));
+  call.add(");\n");
+  body_.add(call.span());
+}
+
+void CExporter::emit_batch_norm() {
+  if (integer("training")) refuse("training: export the model in eval mode");
+  use("batch_norm");
+  const IrValue& x = value(tensor("input"));
+  const IrValue& y = value(node().outs[0]);
+  int64_t inner = 1;
+  for (int64_t i = 2; i < x.ndim(); i++) inner *= x.sizes[i];
+  const auto strides = [&](const IrValue& v, int64_t* out) {
+    out[0] = v.strides[0];
+    out[1] = v.strides[1];
+    out[2] = v.ndim() > 2 ? v.strides[v.ndim() - 1] : 0;
+    for (int64_t i = v.ndim() - 2; i >= 2; i--)
+      if (v.strides[i] != v.strides[i + 1] * v.sizes[i + 1]) refuse("an input with gaps");
+  };
+  int64_t xs[3], ys[3];
+  strides(x, xs);
+  strides(y, ys);
+  Text call;
+  call.add("  batch_norm(");
+  add_address(call, tensor("input"));
+  call.add(", ");
+  add_list(call, {xs, 3});
+  for (const char* name : {"running_mean", "running_var", "weight", "bias"}) {
+    call.add(", ");
+    add_address(call, tensor(name), true);
+  }
+  call.add(", ");
+  add_address(call, node().outs[0]);
+  call.add(", ");
+  add_list(call, {ys, 3});
+  call.add(", ").add(x.sizes[0]).add(", ").add(x.sizes[1]).add(", ").add(inner).add(", ");
+  add_float(call, number("eps"));
+  call.add(");\n");
+  body_.add(call.span());
+}
+
+void CExporter::emit_attention() {
+  if (number("dropout_p") != 0) refuse("dropout: export the model in eval mode");
+  use("attention");
+  const IrValue& q = value(tensor("query"));
+  const IrValue& k = value(tensor("key"));
+  const IrValue& v = value(tensor("value"));
+  const int64_t d = q.ndim();
+  if (d < 3) refuse("fewer than 3 dims");
+  if (!is_contiguous(value(node().outs[0]))) refuse("a result that is not contiguous");
+  const auto rows = [&](const IrValue& t) { return t.numel() / (t.sizes[d - 2] * t.sizes[d - 1]); };
+  int64_t ms[3] = {0, 0, 0};
+  if (tensor("mask") >= 0) {
+    const IrValue& m = value(tensor("mask"));
+    if (m.dtype != Dtype::kF32 || m.ndim() != 2) refuse("a mask other than (m, l) in float32");
+    ms[1] = m.strides[0];
+    ms[2] = m.strides[1];
+  }
+  const int64_t scores = node_scratch(k.sizes[d - 2] * 4);
+  Text call;
+  call.add("  attention(");
+  for (const char* name : {"query", "key", "value"}) {
+    add_address(call, tensor(name), true);
+    call.add(", ");
+  }
+  add_address(call, tensor("mask"));
+  call.add(", ");
+  add_list(call, {ms, 3});
+  call.add(", ");
+  add_address(call, node().outs[0]);
+  call.add(", ");
+  add_address(call, node().outs[1]);
+  call.add(", (float *)(scratch + ").add(scores).add("), ").add(rows(q)).add(", ");
+  call.add(q.sizes[d - 2]).add(", ").add(k.sizes[d - 2]).add(", ").add(q.sizes[d - 1]).add(", ");
+  call.add(v.sizes[d - 1]).add(", ").add(rows(q) / rows(k)).add(", ").add(integer("causal"));
+  call.add(", ");
+  add_float(call, number("scale"));
+  call.add(");\n");
+  body_.add(call.span());
+}
+
+// sum, mean, amax, amin over some dims: loops over those that stay around loops over the others.
+void CExporter::emit_reduce() {
+  const bool largest = is("amax") || is("max"), smallest = is("amin") || is("min");
+  const bool mean = is("mean") || is("mean_dim");
+  const IrValue& x = value(tensor("self"));
+  const IrValue& y = value(node().outs[0]);
+  if (x.dtype != Dtype::kF32 || y.dtype != Dtype::kF32) refuse("is exported for float32");
+  SmallVec<bool, 8> reduced;
+  const bool whole = is("sum") || is("mean") || is("max") || is("min") || arg("dim").ints.empty();
+  for (int64_t i = 0; i < x.ndim(); i++) reduced.push_back(whole);
+  if (!whole)
+    for (const int64_t dim : arg("dim").ints) reduced[dim < 0 ? dim + x.ndim() : dim] = true;
+  int64_t count = 1;
+  Text target;
+  add_pointer(target, node().outs[0]);
+  target.add("[0");
+  const bool keeps = y.ndim() == x.ndim();
+  for (int64_t i = 0, at = 0; i < x.ndim(); i++) {
+    if (reduced[i]) {
+      count *= x.sizes[i];
+      at += keeps;
+      continue;
+    }
+    target.add(" + i").add(i).add(" * ").add(y.strides[at++]);
+  }
+  target.add("]");
+  const auto loop = [&](int64_t i) {
+    body_.add("  for (long i").add(i).add(" = 0; i").add(i).add(" < ").add(x.sizes[i]);
+    body_.add("; i").add(i).add("++) {\n");
+  };
+  int64_t open = 0;
+  for (int64_t i = 0; i < x.ndim(); i++)
+    if (!reduced[i]) loop(i), open++;
+  body_.add("    float sum = ").add(largest ? "-INFINITY" : smallest ? "INFINITY" : "0.0f");
+  body_.add(";\n");
+  for (int64_t i = 0; i < x.ndim(); i++)
+    if (reduced[i]) loop(i);
+  body_.add("    const float a = ");
+  add_pointer(body_, tensor("self"));
+  body_.add("[");
+  add_index(body_, x.sizes, x.strides, x.ndim());
+  body_.add("];\n    ");
+  if (largest) body_.add("if (a > sum || a != a) sum = a;\n");
+  else if (smallest) body_.add("if (a < sum || a != a) sum = a;\n");
+  else body_.add("sum += a;\n");
+  close_loops(x.ndim() - open);
+  body_.add("    ").add(target.span()).add(" = sum");
+  if (mean) body_.add(" / ").add(count).add(".0f");
+  body_.add(";\n");
+  close_loops(open);
+}
+
+void CExporter::emit_cat() {
+  const IrValue& y = value(node().outs[0]);
+  int64_t dim = integer("dim"), offset = 0;
+  if (dim < 0) dim += y.ndim();
+  for (const int32_t v : arg("tensors").values) {
+    if (value(v).ndim() != y.ndim()) continue;  // an empty vector beside other shapes
+    emit_copy(v, node().outs[0], offset);
+    offset += value(v).sizes[dim] * y.strides[dim];
+  }
+}
+
+// Rows of a table by index.
+void CExporter::emit_rows(const char* table, const char* indices) {
+  const IrValue& t = value(tensor(table));
+  const IrValue& index = value(tensor(indices));
+  const IrValue& y = value(node().outs[0]);
+  if (!is_contiguous(y) || !is_contiguous(t)) refuse("a table or a result that is not contiguous");
+  if (!is_contiguous(index)) refuse("indices that are not contiguous");
+  const int64_t n = index.numel(), row = t.sizes[0] ? t.numel() / t.sizes[0] : 0;
+  body_.add("  for (long i = 0; i < ").add(n).add("; i++) {\n    long row = (long)");
+  add_pointer(body_, tensor(indices));
+  body_.add("[i];\n    row = row < 0 ? 0 : row >= ").add(t.sizes[0]).add(" ? ");
+  body_.add(t.sizes[0] - 1).add(" : row; /* an index out of range reads the nearest row */\n");
+  body_.add("    for (long j = 0; j < ").add(row).add("; j++) ");
+  add_pointer(body_, node().outs[0]);
+  body_.add("[i * ").add(row).add(" + j] = ");
+  add_pointer(body_, tensor(table));
+  body_.add("[row * ").add(row).add(" + j];\n  }\n");
+}
+
+// Elements of self by their position along dim; one out of range reads the nearest element.
+void CExporter::emit_gather(int64_t dim, const char* indices) {
+  const IrValue& x = value(tensor("self"));
+  const IrValue& index = value(tensor(indices));
+  const IrValue& y = value(node().outs[0]);
+  if (dim < 0) dim += x.ndim();
+  if (!x.ndim()) refuse("a 0-dim input");
+  if (!c_type(x.dtype) || !c_type(index.dtype)) refuse("an argument of another dtype");
+  open_loops(y.sizes);
+  body_.add("long at = (long)");
+  add_pointer(body_, tensor(indices));
+  body_.add("[");
+  add_index(body_, index.sizes, index.strides, y.ndim());
+  const int64_t last = x.sizes[dim] - 1;
+  body_.add("];\n    if (at < 0) at = 0;\n    if (at > ").add(last).add(") at = ").add(last);
+  body_.add(";\n    ");
+  add_pointer(body_, node().outs[0]);
+  body_.add("[");
+  add_index(body_, y.sizes, y.strides, y.ndim());
+  body_.add("] = ");
+  add_pointer(body_, tensor("self"));
+  body_.add("[at * ").add(x.strides[dim]);
+  for (int64_t i = 0; i < x.ndim(); i++)
+    if (i != dim && x.strides[i]) body_.add(" + i").add(i).add(" * ").add(x.strides[i]);
+  body_.add("];\n");
+  close_loops(y.ndim());
+}
+
+// Whether all results are views and nothing is written.
+
+// ---- recurrent layers ----
+
+// A copy of a state, which the steps overwrite.
+void CExporter::add_state(Text& call, int32_t from) {
+  if (from < 0) call.add("NULL");
+  else add_dense_copy(call, from, Dtype::kF32);
+}
+
+void CExporter::emit_recurrent() {
+  const IrArg& batch = arg("batch_sizes");
+  const IrValue& w = value(tensor("w_hh"));
+  const int64_t mode = integer("mode");
+  const int64_t gates = recurrent_gates(int32_t(mode));
+  const int64_t hidden = w.sizes[0] / gates;
+  if (places_[value(node().outs[2]).storage].first >= 0) refuse("is exported without gradients");
+  use("recurrent");
+  Text call;
+  call.add("  recurrent(");
+  add_address(call, tensor("gates"), true);
+  for (const char* name : {"w_hh", "b_hh", "w_hr"}) {
+    call.add(", ");
+    add_address(call, tensor(name), true);
+  }
+  call.add(", ");
+  add_state(call, tensor("h0"));
+  call.add(", ");
+  add_state(call, tensor("c0"));
+  call.add(", ");
+  add_address(call, node().outs[0]);
+  call.add(", ");
+  add_address(call, mode == kLstm ? node().outs[1] : -1);
+  call.add(", (float *)(scratch + ").add(node_scratch((gates + 1) * hidden * 4)).add("), ");
+  add_list(call, {batch.ints.data(), batch.ints.size()});
+  call.add(", ").add(batch.ints.size()).add(", ").add(hidden).add(", ").add(w.sizes[1]);
+  call.add(", ").add(mode).add(", ").add(integer("reverse")).add(");\n");
+  body_.add(call.span());
+}
+
+}  // namespace TT_NS

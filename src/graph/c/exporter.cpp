@@ -1,0 +1,519 @@
+#include "graph/c/exporter.h"
+
+#include "base/arith.h"
+#include "graph/c/templates.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+namespace {
+
+constexpr int64_t kAlign = 16;
+
+bool is_name(const char* s) {
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  if (!letter(*s)) return false;
+  for (; *s; s++)
+    if (!letter(*s) && !(*s >= '0' && *s <= '9')) return false;
+  return true;
+}
+
+}  // namespace
+
+const char* c_type(Dtype d) {
+  switch (d) {
+    case Dtype::kBool: return "unsigned char";
+    case Dtype::kU8: return "uint8_t";
+    case Dtype::kI8: return "int8_t";
+    case Dtype::kI16: return "int16_t";
+    case Dtype::kI32: return "int32_t";
+    case Dtype::kI64: return "int64_t";
+    case Dtype::kF32: return "float";
+    default: return nullptr;
+  }
+}
+
+bool is_contiguous(const IrValue& v) {
+  int64_t step = 1;
+  for (int64_t i = v.ndim() - 1; i >= 0; i--) {
+    if (v.sizes[i] != 1 && v.strides[i] != step) return false;
+    step *= v.sizes[i];
+  }
+  return true;
+}
+
+void CExporter::refuse(const char* why) {
+  fail(TT_NOT_IMPLEMENTED, "node {}, {}: {}", int64_t(at_), op(), why);
+}
+
+const IrArg& CExporter::arg(const char* name) const {
+  const OpSchema& s = *node().op->schema;
+  for (int32_t i = 0; i < s.n_args; i++)
+    if (strcmp(s.args[i].name, name) == 0) return node().args[i];
+  fail(TT_INTERNAL, "{} has no argument {}", op(), name);
+}
+bool CExporter::has_arg(const char* name) const { return arg(name).kind != Value::kNone; }
+int32_t CExporter::tensor(const char* name) const {
+  const IrArg& a = arg(name);
+  return a.kind == Value::kTensor ? a.values[0] : -1;
+}
+double CExporter::number(const char* name) const {
+  const IrArg& a = arg(name);
+  if (a.kind == Value::kFloat) return a.f;
+  if (a.kind == Value::kScalar) return a.scalar.real();
+  return double(a.i);
+}
+int64_t CExporter::item(const char* name, int64_t i, int64_t missing) const {
+  const IrArg& a = arg(name);
+  if (a.kind == Value::kInt) return a.i;
+  if (a.ints.empty()) return missing;
+  return a.ints[a.ints.size() == 1 ? 0 : i];
+}
+
+// ---- text ----
+
+void CExporter::use(const char* name, uint8_t how) {
+  for (int64_t i = 0; i < kNumCTemplates; i++)
+    if (strcmp(kCTemplates[i].name, name) == 0) used_[i] |= how;
+}
+// Begins a call of a function that there is for both dtypes of bytes.
+void CExporter::begin_bytes_call(Text& call, const char* name, Dtype dtype) {
+  const bool is_unsigned = dtype == Dtype::kU8;
+  use(name, is_unsigned ? kForU8 : kForI8);
+  call.add("  ").add(name).add(is_unsigned ? "_uint8(" : "_int8(");
+}
+void CExporter::add_templates(Text& out) {
+  constexpr const char* kNames[] = {"", "uint8", "int8"};  // by bit of Use
+  for (int64_t i = 0; i < kNumCTemplates; i++)
+    for (int32_t how = 0; how < 3; how++) {
+      if (!(used_[i] >> how & 1)) continue;
+      for (const char* at = kCTemplates[i].text; *at;) {
+        const char* mark = strchr(at, '$');
+        const int64_t n = mark ? mark - at : int64_t(strlen(at));
+        out.add({at, n});
+        if (mark) out.add(kNames[how]);
+        at += n + (mark ? 2 : 0);
+      }
+    }
+}
+void CExporter::add_float(Text& out, double v) {
+  if (v != v) {
+    out.add("NAN");
+  } else if (v - v != 0) {
+    out.add(v > 0 ? "INFINITY" : "-INFINITY");
+  } else {
+    char digits[32];
+    out.add({digits, format_double(digits, double(float(v)), true)}).add("f");
+  }
+}
+void CExporter::add_list(Text& out, Span<const int64_t> list) {
+  out.add("(const long[]){");
+  for (int64_t i = 0; i < list.n; i++) out.add(i ? ", " : "").add(list[i]);
+  out.add("}");
+}
+void CExporter::add_scalar(Text& out, const IrArg& a, bool as_float) {
+  double v = 0;
+  if (a.kind == Value::kScalar) {
+    if (a.scalar.is_complex()) refuse("a complex number");
+    if (!as_float && (a.scalar.is_int() || a.scalar.is_bool())) {
+      out.add(a.scalar.i);
+      return;
+    }
+    v = a.scalar.real();
+  } else if (a.kind == Value::kFloat) {
+    v = a.f;
+  } else if (as_float) {
+    v = double(a.i);
+  } else {
+    out.add(a.i);
+    return;
+  }
+  add_float(out, v);
+}
+
+void CExporter::add_pointer(Text& out, int32_t v, int64_t more_offset) {
+  const IrValue& x = value(v);
+  const char* type = c_type(x.dtype);
+  if (!type) refuse("a dtype other than float32, int8 to int64, uint8 and bool");
+  const IrStorage& s = g_.storages[x.storage];
+  const int64_t offset = x.offset / item_size(x.dtype) + more_offset;
+  out.add("(");
+  if (s.role == IrRole::kInput) {
+    int64_t n = 0;
+    while (value(g_.inputs[n]).storage != x.storage) n++;
+    out.add("in").add(n);
+  } else if (s.role != IrRole::kMade && blob_) {
+    out.add("(const ").add(type).add(" *)(weights + ").add(places_[x.storage].offset).add(")");
+  } else if (s.role != IrRole::kMade) {
+    out.add("(const ").add(type).add(" *)w").add(int64_t(x.storage));
+  } else if (out_of_[x.storage] >= 0) {
+    out.add("out").add(int64_t(out_of_[x.storage]));
+  } else {
+    out.add("(").add(type).add(" *)(arena + ").add(places_[x.storage].offset).add(")");
+  }
+  out.add(" + ").add(offset).add(")");
+}
+
+int64_t CExporter::node_scratch(int64_t bytes) {
+  const int64_t offset = scratch_;
+  scratch_ += round_up(bytes, kAlign);
+  max_scratch_ = max(max_scratch_, scratch_);
+  return offset;
+}
+
+// A copy of v without gaps in scratch memory; its address goes to out.
+void CExporter::add_dense_copy(Text& out, int32_t v, Dtype dtype) {
+  const IrValue& x = value(v);
+  const char* type = c_type(dtype);
+  const int64_t offset = node_scratch(x.numel() * item_size(dtype));
+  open_loops(x.sizes);
+  body_.add("((").add(type).add(" *)(scratch + ").add(offset).add("))[");
+  Shape dense = x.sizes;
+  int64_t step = 1;
+  for (int64_t i = x.ndim() - 1; i >= 0; i--) {
+    dense[i] = step;
+    step *= x.sizes[i];
+  }
+  add_index(body_, x.sizes, dense, x.ndim());
+  body_.add("] = (").add(type).add(")");
+  add_pointer(body_, v);
+  body_.add("[");
+  add_index(body_, x.sizes, x.strides, x.ndim());
+  body_.add("];\n");
+  close_loops(x.ndim());
+  out.add("(").add(type).add(" *)(scratch + ").add(offset).add(")");
+}
+
+void CExporter::add_address(Text& out, int32_t v, bool contiguous, Dtype dtype) {
+  if (v < 0) {
+    out.add("NULL");
+    return;
+  }
+  if (value(v).dtype != dtype) {
+    if (dtype == Dtype::kF32) refuse("an argument that is not float32");
+    refuse("an argument of another dtype");
+  }
+  if (!contiguous || is_contiguous(value(v))) add_pointer(out, v);
+  else add_dense_copy(out, v, dtype);
+}
+
+void CExporter::open_loops(Ints sizes) {
+  for (int64_t i = 0; i < sizes.n; i++)
+    body_.add("  for (long i")
+        .add(i)
+        .add(" = 0; i")
+        .add(i)
+        .add(" < ")
+        .add(sizes[i])
+        .add("; i")
+        .add(i)
+        .add("++) {\n");
+  body_.add("    ");
+}
+void CExporter::close_loops(int64_t n) {
+  body_.add("  ");
+  for (int64_t i = 0; i < n; i++) body_.add("}");
+  body_.add("\n");
+}
+// The index of an element, aligned at the last dim; dims of size 1 are broadcast.
+void CExporter::add_index(Text& out, Ints sizes, Ints strides, int64_t n_loops) {
+  bool some = false;
+  for (int64_t i = 0; i < sizes.n; i++) {
+    if (sizes[i] == 1 || strides[i] == 0) continue;
+    out.add(some ? " + i" : "i").add(i + n_loops - sizes.n).add(" * ").add(strides[i]);
+    some = true;
+  }
+  if (!some) out.add("0");
+}
+
+// ---- the arena ----
+
+void CExporter::check() {
+  for (const IrStorage& s : g_.storages)
+    if (s.role == IrRole::kState)
+      fail(TT_NOT_IMPLEMENTED,
+           "the graph writes memory from outside ({}): only a graph without state "
+           "can be exported to C",
+           s.name.empty() ? "without a name" : s.name.c_str());
+  for (const int32_t v : g_.inputs)
+    if (!is_contiguous(value(v)) || value(v).offset != 0)
+      fail(TT_NOT_IMPLEMENTED, "an input is not contiguous");
+}
+
+void CExporter::place_storages() {
+  const int64_t n = g_.storages.size();
+  const int32_t n_nodes = int32_t(g_.nodes.size());
+  for (int64_t i = 0; i < n; i++) {
+    places_.push_back(StoragePlace());
+    places_[i].bytes = round_up(max(g_.storages[i].bytes, int64_t(1)), kAlign);
+    out_of_.push_back(-1);
+  }
+  for (at_ = 0; at_ < n_nodes; at_++) {
+    const auto touch = [&](int32_t v) {
+      StoragePlace& p = places_[value(v).storage];
+      if (p.first < 0) p.first = at_;
+      p.last = at_;
+    };
+    for_each_value(node(), touch);
+    const bool layer = is("recurrent_layer");  // what it saves for gradients is not made
+    for (int64_t k = 0; k < node().outs.size(); k++)
+      if (node().outs[k] >= 0 && !(layer && k == 2)) touch(node().outs[k]);
+  }
+  for (int64_t k = 0; k < g_.outputs.size(); k++) {
+    const IrValue& v = value(g_.outputs[k]);
+    const bool whole = is_contiguous(v) && v.offset == 0 &&
+                       g_.storages[v.storage].bytes == v.numel() * item_size(v.dtype);
+    const bool made = g_.storages[v.storage].role == IrRole::kMade;
+    if (whole && made && out_of_[v.storage] < 0) out_of_[v.storage] = int32_t(k);
+    places_[v.storage].last = n_nodes;
+  }
+  for (int64_t i = 0; blob_ && i < n; i++) {
+    const IrRole role = g_.storages[i].role;
+    if (role == IrRole::kMade || role == IrRole::kInput || places_[i].last < 0) continue;
+    places_[i].offset = blob_bytes_;
+    blob_bytes_ += places_[i].bytes;
+  }
+  // The largest first, each at the lowest place that is free while it is in use.
+  for (;;) {
+    int32_t next = -1;
+    for (int32_t i = 0; i < n; i++) {
+      const bool wanted = g_.storages[i].role == IrRole::kMade && places_[i].first >= 0 &&
+                          out_of_[i] < 0 && places_[i].offset < 0;
+      if (wanted && (next < 0 || places_[i].bytes > places_[next].bytes)) next = i;
+    }
+    if (next < 0) return;
+    StoragePlace& p = places_[next];
+    int64_t offset = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const StoragePlace& o : places_) {
+        const bool made = g_.storages[&o - places_.data()].role == IrRole::kMade;
+        const bool together = made && o.offset >= 0 && o.first <= p.last && p.first <= o.last;
+        if (together && o.offset < offset + p.bytes && offset < o.offset + o.bytes) {
+          offset = o.offset + o.bytes;
+          moved = true;
+        }
+      }
+    }
+    p.offset = offset;
+    arena_ = max(arena_, offset + p.bytes);
+  }
+}
+
+// ---- nodes ----
+
+bool CExporter::only_views() const {
+  if (node().outs.size() != node().n_results) return false;
+  for (int64_t i = 0; i < node().outs.size(); i++)
+    if (node().outs[i] >= 0 && !is_view_out(g_, node(), i)) return false;
+  return true;
+}
+
+void CExporter::emit_node() {
+  scratch_ = 0;
+  if (only_views()) return;
+  for (const int32_t v : node().outs)
+    if (v >= 0 && g_.storages[value(v).storage].role != IrRole::kMade)
+      refuse("writes an input or a constant");
+  body_.add("  /* ").add(op()).add(" */\n");
+  const bool integers = node().outs[0] >= 0 && is_integral(value(node().outs[0]).dtype);
+  if (is("div_floor_scalar") && integers) return emit_floor_division();
+  if (emit_elementwise()) return;
+  if (is("linear_rows")) return emit_linear();
+  if (is("mm") || is("bmm") || is("addmm") || is("baddbmm") || is("matmul_stack"))
+    return emit_matmul();
+  if (is("convolution")) return emit_conv();
+  if (is("recurrent_layer")) return emit_recurrent();
+  if (is("quantize_per_tensor") || is("quantize_per_channel")) return emit_quantize(false);
+  if (is("dequantize_per_tensor") || is("dequantize_per_channel")) return emit_quantize(true);
+  if (is("fake_quantize")) return emit_fake_quantize();
+  if (is("quantized_linear")) return emit_quantized_linear();
+  if (is("quantized_conv2d")) return emit_quantized_conv();
+  if (is("int_mm")) return emit_int_mm();
+  if (is("quantize_blockwise")) return emit_quantize_blocks();
+  if (is("dequantize_blockwise")) return emit_dequantize_blocks();
+  if (is("blockwise_linear")) return emit_blockwise_linear();
+  if (is("max_pool2d") || is("max_pool2d_with_indices")) return emit_pool(true);
+  if (is("avg_pool2d")) return emit_pool(false);
+  if (is("adaptive_avg_pool2d")) return emit_adaptive_pool(false);
+  if (is("adaptive_max_pool2d")) return emit_adaptive_pool(true);
+  if (is("upsample2d")) return emit_resize();
+  if (is("softmax") || is("log_softmax")) return emit_softmax(op());
+  if (is("native_layer_norm")) return emit_layer_norm();
+  if (is("native_batch_norm")) return emit_batch_norm();
+  if (is("native_attention")) return emit_attention();
+  for (const char* name : {"sum", "sum_dim", "mean", "mean_dim", "amax", "amin", "max", "min"})
+    if (is(name)) return emit_reduce();
+  if (is("cat")) return emit_cat();
+  if (is("embedding")) return emit_rows("weight", "indices");
+  if (is("take_maxima")) return emit_gather(1, "indices");
+  if (is("gather")) return emit_gather(integer("dim"), "index");
+  for (const char* name : {"clone", "contiguous", "to_dtype"})
+    if (is(name)) return emit_copy(tensor("self"), node().outs[0]);
+  if (is("copy_")) {
+    const IrValue& x = value(tensor("src"));
+    if (x.ndim() != value(node().outs[0]).ndim()) refuse("a broadcast copy");
+    return emit_copy(tensor("src"), node().outs[0]);
+  }
+  if (is("zeros") || is("zeros_like")) return emit_fill(node().outs[0], 0);
+  if (is("full") || is("full_like")) return emit_fill(node().outs[0], number("fill_value"));
+  if (is("fill_")) return emit_fill(node().outs[0], number("value"));
+  refuse("has no C template");
+}
+
+// ---- the files ----
+
+void CExporter::add_constant(Text& out, int32_t storage) {
+  const IrStorage& s = g_.storages[storage];
+  Dtype dtype = Dtype::kNone;
+  for (const IrValue& v : g_.values)
+    if (v.storage == storage) dtype = v.dtype;
+  const char* type = c_type(dtype);
+  if (!type) fail(TT_NOT_IMPLEMENTED, "a constant that is not float32 or integer");
+  const int64_t size = item_size(dtype), n = s.bytes / size;
+  out.add("static const ")
+      .add(type)
+      .add(" w")
+      .add(int64_t(storage))
+      .add("[")
+      .add(max(n, int64_t(1)));
+  out.add("] = {");
+  const char* data = static_cast<const char*>(s.tensor->storage->data);
+  for (int64_t i = 0; i < n; i++) {
+    out.add(i ? (i % 8 ? ", " : ",\n  ") : "\n  ");
+    if (dtype == Dtype::kF32) {
+      float v;
+      memcpy(&v, data + i * 4, 4);
+      add_float(out, double(v));
+      continue;
+    }
+    int64_t v = 0;  // little-endian, as everywhere in tt
+    memcpy(&v, data + i * size, size_t(size));
+    const int64_t unused = 64 - 8 * size;
+    const bool is_signed = dtype != Dtype::kBool && dtype != Dtype::kU8;
+    if (is_signed) v = int64_t(uint64_t(v) << unused) >> unused;
+    if (v == INT64_MIN) out.add("INT64_MIN");
+    else out.add(v).add(size == 8 ? "LL" : "");
+  }
+  if (n == 0) out.add("0");
+  out.add("};");
+  if (!s.name.empty()) out.add("  /* ").add(s.name.span()).add(" */");
+  out.add("\n");
+}
+
+// The inputs and outputs, with their types for a declaration.
+void CExporter::add_parameters(Text& out, bool types, bool some) {
+  const auto list = [&](const char* name, const char* what, bool constant,
+                        Span<const int32_t> values) {
+    for (int64_t i = 0; i < values.n; i++, some = true) {
+      const char* type = c_type(value(values[i]).dtype);
+      if (!type) fail(TT_NOT_IMPLEMENTED, "{} {} has an unsupported dtype", what, i);
+      out.add(some ? ", " : "");
+      if (types) out.add(constant ? "const " : "").add(type).add(" *");
+      out.add(name).add(i);
+    }
+  };
+  list("in", "input", true, g_.inputs);
+  list("out", "output", false, g_.outputs);
+}
+
+void CExporter::add_signature(Text& out, bool arena) {
+  out.add("void ").add(name_).add(arena ? "_run(void *memory" : "(");
+  if (blob_) out.add(arena ? ", " : "").add("const void *blob");
+  add_parameters(out, true, arena || blob_);
+  out.add(")");
+}
+
+// What the graph reads from outside, as arrays or one after the other in a blob.
+void CExporter::add_constants(CFiles& files) {
+  for (int32_t i = 0; i < g_.storages.size(); i++) {
+    const IrStorage& s = g_.storages[i];
+    const bool unused = places_[i].first < 0 && places_[i].last < 0;
+    if (s.role == IrRole::kMade || s.role == IrRole::kInput || unused) continue;
+    if (!blob_) {
+      add_constant(files.source, i);
+      continue;
+    }
+    files.blob.append({static_cast<const char*>(s.tensor->storage->data), s.bytes});
+    files.blob.resize(places_[i].offset + places_[i].bytes);
+  }
+}
+
+void CExporter::write(CFiles& files) {
+  if (!is_name(name_)) fail_arg(TT_INVALID_ARG, "name", "'{}' is not a C identifier", name_);
+  check();
+  for (int64_t i = 0; i < kNumCTemplates; i++) used_.push_back(kUnused);
+  place_storages();
+  const int32_t n = int32_t(g_.nodes.size());
+  for (at_ = 0; at_ < n; at_++) emit_node();
+  at_ = n - 1;
+  for (int64_t k = 0; k < g_.outputs.size(); k++) {
+    const int32_t v = g_.outputs[k];
+    if (out_of_[value(v).storage] == k) continue;
+    const IrValue& x = value(v);
+    body_.add("  /* output ").add(k).add(" */\n  { long at = 0;\n");
+    open_loops(x.sizes);
+    body_.add("out").add(k).add("[at++] = ");
+    add_pointer(body_, v);
+    body_.add("[");
+    add_index(body_, x.sizes, x.strides, x.ndim());
+    body_.add("];\n");
+    close_loops(x.ndim());
+    body_.add("  }\n");
+  }
+
+  Text& header = files.header;
+  header.add("/* ").add(name_).add(": exported by tt. Tensors are row-major without gaps.\n");
+  const auto shapes = [&](const char* what, Span<const int32_t> values) {
+    for (int64_t i = 0; i < values.n; i++) {
+      header.add("   ").add(what).add(i).add(": ").add(c_type(value(values[i]).dtype)).add(" (");
+      const IrValue& v = value(values[i]);
+      for (int64_t j = 0; j < v.ndim(); j++) header.add(j ? ", " : "").add(v.sizes[j]);
+      header.add(")\n");
+    }
+  };
+  Text signature, with_arena;
+  add_signature(signature, false);
+  add_signature(with_arena, true);
+  shapes("in", g_.inputs);
+  shapes("out", g_.outputs);
+  if (blob_)
+    header.add("   blob: the bytes of ")
+        .add(name_)
+        .add(".bin, aligned to 16 bytes, little-endian.\n");
+  header.add("   Inputs and outputs must not overlap. */\n#ifndef ").add(name_).add("_H\n#define ");
+  header.add(name_).add("_H\n#include <stdint.h>\n#define ").add(name_).add("_ARENA_BYTES ");
+  header.add(max(arena_ + max_scratch_, kAlign)).add("\n");
+  if (blob_) header.add("#define ").add(name_).add("_BLOB_BYTES ").add(blob_bytes_).add("\n");
+  header.add(
+      "/* In memory of the caller, of that size and aligned to 16 bytes: for several at once. "
+      "*/\n");
+  header.add(with_arena.span()).add(";\n/* In static memory: one call at a time. */\n");
+  header.add(signature.span()).add(";\n#endif\n");
+
+  Text& source = files.source;
+  source.add("/* Exported by tt: C99, libm only. */\n#include \"").add(name_).add(".h\"\n\n");
+  source.add("#include <math.h>\n#include <stddef.h>\n\n");
+  add_constants(files);
+  add_templates(source);
+  source.add("\n").add(with_arena.span()).add(" {\n  char *const arena = memory;\n");
+  source.add("  char *const scratch = arena + ").add(arena_).add(";\n");
+  if (blob_) source.add("  const char *const weights = blob;\n  (void)weights;\n");
+  source.add("  (void)arena;\n  (void)scratch;\n");
+  for (int64_t i = 0; i < g_.inputs.size(); i++) source.add("  (void)in").add(i).add(";\n");
+  source.add(body_.span()).add("}\n\n");
+  source.add(signature.span()).add(" {\n  static union { float aligned; int64_t too; char bytes[");
+  source.add(name_).add("_ARENA_BYTES]; } memory;\n  ").add(name_).add("_run(memory.bytes");
+  if (blob_) source.add(", blob");
+  add_parameters(source, false, true);
+  source.add(");\n}\n");
+}
+
+void export_c(const Graph& g, const char* name, bool blob, CFiles& files) {
+  CExporter(g, name, blob).write(files);
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,116 @@
+// The class that writes a graph as C99: exporter.cpp has its frame, emit_*.cpp the operators.
+#pragma once
+
+#include "core/shape.h"
+#include "graph/c/export.h"
+#include "plan/resize_build.h"
+
+namespace TT_NS {
+
+// One storage that nodes make: its place in the arena while it is in use.
+struct StoragePlace {
+  int64_t offset = -1;
+  int64_t bytes = 0;
+  int32_t first = -1, last = -1;  // nodes
+};
+
+// The type of elements in C; NULL: a dtype that no exported function takes.
+const char* c_type(Dtype d);
+bool is_contiguous(const IrValue& v);
+// Writes the strides of n, c, h and w to out and returns their number; an image of one spatial
+// dimension has an h of 1 and a stride of 0, of three a d before h.
+int64_t add_strides(int64_t* out, const IrValue& v);
+
+class CExporter {
+ public:
+  CExporter(const Graph& g, const char* name, bool blob) : g_(g), name_(name), blob_(blob) {}
+  void write(CFiles& files);
+
+ private:
+  const IrValue& value(int32_t v) const { return g_.values[v]; }
+  const IrNode& node() const { return g_.nodes[at_]; }
+  const char* op() const { return node().op->name(); }
+  bool is(const char* name) const { return strcmp(op(), name) == 0; }
+  const IrArg& arg(const char* name) const;
+  int32_t tensor(const char* name) const;  // its value, -1 if it is absent
+  bool has_arg(const char* name) const;
+  double number(const char* name) const;
+  int64_t integer(const char* name) const { return int64_t(number(name)); }
+  // Item i of a list with one item per spatial dim, or one for all; `missing` if it is empty.
+  int64_t item(const char* name, int64_t i, int64_t missing) const;
+
+  void check();
+  void place_storages();
+  int64_t node_scratch(int64_t bytes);
+  void emit_node();
+  bool emit_elementwise();
+  void emit_copy(int32_t from, int32_t to, int64_t to_offset = 0);
+  void emit_fill(int32_t to, double v);
+  void emit_linear();
+  void emit_matmul();
+  void emit_conv();
+  void add_conv_sizes(Text& call, bool transposed);
+  void emit_recurrent();
+  void add_state(Text& call, int32_t from);
+  void emit_quantize(bool back);
+  void emit_fake_quantize();
+  void add_grid(const char* scale, const char* zero, int64_t axis, bool inverse);
+  void emit_quantized_linear();
+  void emit_quantized_conv();
+  void emit_int_mm();
+  void emit_quantize_blocks();
+  void emit_dequantize_blocks();
+  void emit_blockwise_linear();
+  void add_per_item(Text& call, const char* name, Dtype dtype);
+  void begin_pool(const char* function);
+  void emit_pool(bool max);
+  void emit_adaptive_pool(bool largest);
+  ResizeAxis axis(int d) const;
+  void emit_resize();
+  void add_windows(int d, const char* name);
+  void add_places();
+  bool has_places() const;
+  void emit_softmax(const char* function);
+  void emit_layer_norm();
+  void emit_batch_norm();
+  void emit_attention();
+  void emit_reduce();
+  void emit_cat();
+  void emit_rows(const char* table, const char* indices);
+  void emit_gather(int64_t dim, const char* indices);
+  void emit_floor_division();
+  bool only_views() const;
+
+  // A call's argument: the address of a value, NULL if it is absent.
+  void add_address(Text& out, int32_t v, bool contiguous = false, Dtype dtype = Dtype::kF32);
+  void add_dense_copy(Text& out, int32_t v, Dtype dtype);
+  void add_pointer(Text& out, int32_t v, int64_t more_offset = 0);
+  void add_list(Text& out, Span<const int64_t> list);
+  void add_float(Text& out, double v);
+  void add_scalar(Text& out, const IrArg& a, bool as_float);
+  void add_constant(Text& out, int32_t storage);
+  void add_constants(CFiles& files);
+  void add_parameters(Text& out, bool types, bool some);
+  void add_signature(Text& out, bool arena);
+  enum Use : uint8_t { kUnused, kOnce = 1, kForU8 = 2, kForI8 = 4 };
+  void use(const char* name, uint8_t how = kOnce);
+  void begin_bytes_call(Text& call, const char* name, Dtype dtype);
+  void add_templates(Text& out);
+  void open_loops(Ints sizes);
+  void close_loops(int64_t n);
+  void add_index(Text& out, Ints sizes, Ints strides, int64_t n_loops);
+  [[noreturn]] void refuse(const char* why);
+
+  const Graph& g_;
+  const char* name_;
+  const bool blob_;
+  int64_t blob_bytes_ = 0;
+  int32_t at_ = 0;
+  SmallVec<StoragePlace, 8> places_;
+  SmallVec<int32_t, 8> out_of_;  // storage -> the output that is computed in place, or -1
+  SmallVec<uint8_t, 16> used_;
+  int64_t arena_ = 0, scratch_ = 0, max_scratch_ = 0;
+  Text body_;
+};
+
+}  // namespace TT_NS

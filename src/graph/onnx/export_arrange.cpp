@@ -1,0 +1,185 @@
+#include "graph/onnx/exporter.h"
+
+namespace TT_NS {
+
+// ---- reductions ----
+
+bool OnnxExporter::emit_reduce() {
+  static constexpr struct {
+    const char *tt, *onnx;
+  } kSame[] = {{"sum", "ReduceSum"},
+               {"sum_dim", "ReduceSum"},
+               {"mean", "ReduceMean"},
+               {"mean_dim", "ReduceMean"},
+               {"amax", "ReduceMax"},
+               {"amin", "ReduceMin"},
+               {"max", "ReduceMax"},
+               {"min", "ReduceMin"},
+               {"prod", "ReduceProd"},
+               {"prod_dim", "ReduceProd"},
+               {"logsumexp", "ReduceLogSumExp"},
+               {"any", "ReduceMax"},
+               {"any_dim", "ReduceMax"},
+               {"all", "ReduceMin"},
+               {"all_dim", "ReduceMin"}};
+  const char* type = nullptr;
+  for (const auto& f : kSame)
+    if (is(f.tt)) type = f.onnx;
+  const bool position = is("argmax") || is("argmin");
+  if (!type && !position) return false;
+  Dtype d = out_value().dtype;
+  ModelValue x = tensor("self");
+  if (position) {
+    AttrWriter a;
+    const bool whole = !has("dim");
+    const int64_t all = value("self").numel();
+    if (whole) x = reshape(x, Ints(&all, 1));
+    a.integer("axis", whole ? 0 : integer("dim"));
+    a.integer("keepdims", 0);
+    ModelValue y = node(is("argmax") ? "ArgMax" : "ArgMin", {x}, Dtype::kI64, a);
+    give(reshape(y, out_value().sizes));
+    return true;
+  }
+  if (d == Dtype::kBool) {
+    x = cast(cast(x, Dtype::kBool), Dtype::kI32);
+    d = Dtype::kI32;
+  }
+  x = cast(x, d);
+  Shape axes;
+  if (find_arg("dim") && arg("dim").kind == Value::kInts) axes = Shape(arg("dim").ints.span());
+  else if (find_arg("dim") && arg("dim").kind == Value::kInt) axes.push_back(integer("dim"));
+  if (value("self").ndim() == 0) axes.clear();
+  const ModelValue dims = axes.empty() ? ModelValue() : constant(axes);
+  const bool keeps = find_arg("keepdim") && integer("keepdim");
+  give(node(type, {x, dims}, d, AttrWriter().integer("keepdims", keeps)));
+  return true;
+}
+
+// ---- arrangement ----
+
+bool OnnxExporter::emit_arrange() {
+  const Dtype d = at().outs.empty() || at().outs[0] < 0 ? Dtype::kNone : out_value().dtype;
+  if (is("cat")) {
+    SmallVec<ModelValue, 8> parts;
+    for (const int32_t v : arg("tensors").values)
+      if (g_.values[v].ndim() == out_value().ndim()) parts.push_back(cast(of_value(v), d));
+    ModelValue y = parts[0];
+    for (int64_t i = 1; i < parts.size(); i++)
+      y = node("Concat", {y, parts[i]}, d, AttrWriter().integer("axis", integer("dim")));
+    give(y);
+    return true;
+  }
+  if (is("embedding") || is("index_select")) {
+    const bool table = is("embedding");
+    const int64_t axis = table ? 0 : integer("dim");
+    if (!table && value("self").ndim() == 0) refuse("a number");
+    const char* positions = table ? "indices" : "index";
+    ModelValue index = tensor(positions);
+    const int64_t one = 1;
+    if (!table && value(positions).ndim() == 0) index = reshape(index, Ints(&one, 1));
+    give(node("Gather", {tensor(table ? "weight" : "self"), index}, d,
+              AttrWriter().integer("axis", axis)));
+    return true;
+  }
+  if (is("gather")) {
+    if (value("self").ndim() == 0) refuse("a number");
+    const IrValue &x = value("self"), &index = value("index");
+    const int64_t dim = integer("dim") < 0 ? integer("dim") + x.ndim() : integer("dim");
+    for (int64_t i = 0; i < x.ndim(); i++)
+      if (i != dim && x.sizes[i] != index.sizes[i]) refuse("an index that is smaller than self");
+    give(node("GatherElements", {tensor("self"), tensor("index")}, d,
+              AttrWriter().integer("axis", dim)));
+    return true;
+  }
+  if (is("tril") || is("triu")) {
+    const int64_t k = integer("diagonal");
+    give(node("Trilu", {tensor("self"), constant(Ints(&k, 1), 0)}, d,
+              AttrWriter().integer("upper", is("triu"))));
+    return true;
+  }
+  if (is("flip")) {
+    SmallVec<int64_t, 8> starts, ends, steps;
+    for (int64_t i = 0; i < arg("dims").ints.size(); i++) {
+      starts.push_back(-1);
+      ends.push_back(INT64_MIN);
+      steps.push_back(-1);
+    }
+    if (starts.empty()) {
+      give(node("Identity", {tensor("self")}, d));
+      return true;
+    }
+    give(node("Slice",
+              {tensor("self"), constant(starts), constant(ends), constant(arg("dims").ints),
+               constant(steps)},
+              d));
+    return true;
+  }
+  if (is("constant_pad_nd")) {
+    const int64_t n = value("self").ndim();
+    const Ints pad = arg("pad").ints;
+    Shape pads;
+    pads.resize(2 * n);
+    for (int64_t i = 0; i < pad.n / 2; i++) {
+      pads[n - 1 - i] = pad[2 * i];
+      pads[2 * n - 1 - i] = pad[2 * i + 1];
+    }
+    give(node("Pad", {tensor("self"), constant(pads), number(real("value"), d)}, d));
+    return true;
+  }
+  if (is("topk")) {
+    const int64_t k = integer("k");
+    ModelValue outs[2] = {new_tensor(), new_tensor()};
+    outs[0].dtype = d;
+    outs[1].dtype = Dtype::kI64;
+    if (value("self").ndim() == 0) refuse("a number");
+    node_to("TopK", {tensor("self"), constant(Ints(&k, 1))}, Span<const ModelValue>(outs, 2),
+            AttrWriter()
+                .integer("axis", integer("dim"))
+                .integer("largest", integer("largest"))
+                .integer("sorted", 1));
+    give(outs[0], 0);
+    give(outs[1], 1);
+    return true;
+  }
+  return false;
+}
+
+bool OnnxExporter::emit_copy() {
+  for (const char* name : {"clone", "contiguous", "to_dtype", "positive", "conj_physical"})
+    if (is(name)) {
+      const ModelValue x = tensor("self");
+      give(x.dtype == out_value().dtype ? node("Identity", {x}, x.dtype) : x);
+      return true;
+    }
+  const bool written = !at().outs.empty() && at().outs[0] >= 0;
+  if (!written) return false;
+  const auto filled = [&](double v) {
+    give(node("Expand", {number(v, out_value().dtype), constant(out_value().sizes)},
+              out_value().dtype));
+    return true;
+  };
+  if (is("copy_")) {
+    give(node("Expand", {cast(tensor("src"), out_value().dtype), constant(out_value().sizes)},
+              out_value().dtype));
+    return true;
+  }
+  if (is("zeros") || is("zeros_like") || is("zero_")) return filled(0);
+  if (is("ones") || is("ones_like")) return filled(1);
+  if (is("full") || is("full_like")) return filled(real("fill_value"));
+  if (is("fill_") || is("fill")) return filled(real("value"));
+  if (is("arange")) {
+    const IrValue& y = out_value();
+    Bytes table;
+    for (int64_t i = 0; i < y.numel(); i++) {
+      char one[16];
+      const double v = real("start") + double(i) * real("step");
+      store_scalar(one, y.dtype, is_float(y.dtype) ? Scalar(v) : Scalar(int64_t(v)));
+      table.append({one, item_size(y.dtype)});
+    }
+    of_[at().outs[0]] = initializer(y.dtype, y.sizes, table.data(), table.size());
+    return true;
+  }
+  return false;
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,250 @@
+#include "graph/onnx/exporter.h"
+#include "plan/resize_build.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+namespace {
+
+constexpr int64_t kMaxResizeWeights = 1 << 24;
+
+int64_t item(Ints list, int64_t i, int64_t missing) {
+  if (list.n == 0) return missing;
+  return list[list.n == 1 ? 0 : i];
+}
+// One value for each spatial dimension.
+Shape per_dim(Ints list, int64_t n, int64_t missing) {
+  Shape out;
+  for (int64_t i = 0; i < n; i++) out.push_back(item(list, i, missing));
+  return out;
+}
+Shape twice(const Shape& s) {
+  Shape out(s.span());
+  out.append(s.span());
+  return out;
+}
+
+}  // namespace
+
+// ---- products ----
+
+bool OnnxExporter::emit_product() {
+  if (is("linear_rows")) {
+    const int64_t order[] = {1, 0};
+    const ModelValue w = node("Transpose", {tensor("weight")}, value("weight").dtype,
+                              AttrWriter().ints("perm", Ints(order)));
+    ModelValue y = node("MatMul", {tensor("input"), w}, w.dtype);
+    if (has("bias")) y = node("Add", {y, tensor("bias")}, w.dtype);
+    give(y);
+    return true;
+  }
+  if (is("mm") || is("bmm") || is("matmul_stack") || is("mv") || is("dot")) {
+    const char* second = has("other")  ? "other"
+                         : has("mat2") ? "mat2"
+                         : has("vec")  ? "vec"
+                                       : "tensor";
+    if (!has(second) || !has("self")) return false;
+    give(node("MatMul", {tensor("self"), tensor(second)}, value("self").dtype));
+    return true;
+  }
+  if (is("addmm") || is("baddbmm")) {
+    const bool batches = is("baddbmm");
+    const char* one = batches ? "batch1" : "mat1";
+    const char* two = batches ? "batch2" : "mat2";
+    const Dtype d = value(one).dtype;
+    ModelValue y = node("MatMul", {tensor(one), tensor(two)}, d);
+    if (real("alpha") != 1) y = node("Mul", {y, number(real("alpha"), d)}, d);
+    if (real("beta") != 0) {
+      ModelValue x = tensor("self");
+      if (real("beta") != 1) x = node("Mul", {x, number(real("beta"), d)}, d);
+      y = node("Add", {y, x}, d);
+    }
+    give(y);
+    return true;
+  }
+  return false;
+}
+
+// ---- images ----
+
+bool OnnxExporter::emit_conv() {
+  if (!is("convolution")) return false;
+  const int64_t n = value("weight").ndim() - 2;
+  AttrWriter a;
+  Shape kernel;
+  for (int64_t i = 0; i < n; i++) kernel.push_back(value("weight").sizes[2 + i]);
+  a.ints("kernel_shape", kernel);
+  a.ints("strides", per_dim(arg("stride").ints, n, 1));
+  a.ints("pads", twice(per_dim(arg("padding").ints, n, 0)));
+  a.ints("dilations", per_dim(arg("dilation").ints, n, 1));
+  a.integer("group", integer("groups"));
+  const bool transposed = integer("transposed") != 0;
+  if (transposed) a.ints("output_padding", per_dim(arg("output_padding").ints, n, 0));
+  give(node(transposed ? "ConvTranspose" : "Conv",
+            {tensor("input"), tensor("weight"), tensor("bias")}, value("input").dtype, a));
+  return true;
+}
+
+bool OnnxExporter::emit_pool() {
+  const bool max = is("max_pool2d") || is("max_pool2d_with_indices");
+  if (max || is("avg_pool2d")) {
+    if (max && at().outs.size() > 1 && at().outs[1] >= 0) {
+      bool used = false;
+      for (const IrNode& n : g_.nodes)
+        for_each_value(n, [&](int32_t v) { used |= v == at().outs[1]; });
+      for (const int32_t v : g_.outputs) used |= v == at().outs[1];
+      if (used) refuse("positions of the maxima");
+    }
+    const ModelValue x = tensor("self");
+    const bool lone = value("self").ndim() == 3;
+    AttrWriter a;
+    const Shape kernel = per_dim(arg("kernel_size").ints, 2, 1);
+    a.ints("kernel_shape", kernel);
+    Shape strides;
+    for (int64_t i = 0; i < 2; i++) strides.push_back(item(arg("stride").ints, i, kernel[i]));
+    a.ints("strides", strides);
+    a.ints("pads", twice(per_dim(arg("padding").ints, 2, 0)));
+    a.integer("ceil_mode", integer("ceil_mode"));
+    if (max) a.ints("dilations", per_dim(arg("dilation").ints, 2, 1));
+    else a.integer("count_include_pad", integer("count_include_pad"));
+    if (!max && has("divisor_override")) refuse("divisor_override");
+    Shape sizes(value("self").sizes.span());
+    if (lone) sizes.insert(0, 1);
+    ModelValue y =
+        node(max ? "MaxPool" : "AveragePool", {lone ? reshape(x, sizes) : x}, x.dtype, a);
+    if (lone) y = reshape(y, out_value().sizes);
+    give(y);
+    return true;
+  }
+  if (is("adaptive_avg_pool2d")) {
+    const IrValue &x = value("self"), &y = out_value();
+    Shape kernel;
+    for (int64_t i = 2; i >= 1; i--) {
+      const int64_t in = x.sizes[x.ndim() - i], out = y.sizes[y.ndim() - i];
+      if (out == 0 || in % out) refuse("sizes that the output size does not divide");
+      kernel.push_back(in / out);
+    }
+    if (x.ndim() != 4) refuse("an image without a batch");
+    AttrWriter a;
+    a.ints("kernel_shape", kernel).ints("strides", kernel);
+    give(node("AveragePool", {tensor("self")}, x.dtype, a));
+    return true;
+  }
+  return false;
+}
+
+// The weights of dimension d of an image as a matrix [out][in].
+ModelValue OnnxExporter::resize_weights(int d) {
+  const Dtype dtype = value("self").dtype;
+  const int64_t in = value("self").sizes[2 + d];
+  const int64_t out = out_value().sizes[2 + d];
+  const bool align = integer("align") != 0;
+  const double scale = resize_scale(in, out, real(d ? "scale_w" : "scale_h"), align, false);
+  const ResizeAxis a = merged_axis(integer("mode"), align, in, out, scale);
+  const int64_t sizes[] = {out, in};
+  if (in > kMaxResizeWeights / out) refuse("an image of this size");
+  Bytes table;
+  table.resize(out * in * item_size(dtype), 0);
+  for (int64_t o = 0; o < out; o++) {
+    const ResizeWindow w = resize_window(a, o);
+    const double total = resize_total(a, w);
+    for (int64_t k = 0; k < w.count; k++) {
+      const double weight = resize_weight(a, w, k) / total;
+      const int64_t at = o * in + w.first + k;
+      const float single = float(weight);
+      if (dtype == Dtype::kF64) memcpy(table.data() + at * 8, &weight, 8);
+      else memcpy(table.data() + at * 4, &single, 4);
+    }
+  }
+  return initializer(dtype, Ints(sizes), table.data(), table.size());
+}
+
+// Products with the weights of both dimensions.
+bool OnnxExporter::emit_resize() {
+  if (!is("upsample2d")) return false;
+  const Dtype dtype = value("self").dtype;
+  const int64_t mode = integer("mode");
+  if (mode != kResizeLinear && mode < kResizeCubic) refuse("a mode without weights");
+  if (dtype != Dtype::kF32 && dtype != Dtype::kF64) refuse("a dtype other than float32, float64");
+  const int64_t order[] = {1, 0};
+  const ModelValue columns =
+      node("Transpose", {resize_weights(1)}, dtype, AttrWriter().ints("perm", Ints(order)));
+  const ModelValue lines = node("MatMul", {tensor("self"), columns}, dtype);
+  give(node("MatMul", {resize_weights(0), lines}, dtype));
+  return true;
+}
+
+// ---- rows ----
+
+bool OnnxExporter::emit_rows() {
+  const bool log = is("log_softmax") || is("native_log_softmax");
+  if (log || is("softmax") || is("native_softmax")) {
+    const Dtype d = out_value().dtype;
+    if (out_value().ndim() == 0) refuse("a number");
+    give(node(log ? "LogSoftmax" : "Softmax", {cast(tensor("self"), d)}, d,
+              AttrWriter().integer("axis", integer("dim"))));
+    return true;
+  }
+  if (is("native_layer_norm")) {
+    const Dtype d = value("input").dtype;
+    const Ints shape = arg("normalized_shape").ints;
+    ModelValue scale = tensor("weight");
+    if (scale.id < 0) scale = node("Expand", {number(1, d), constant(shape)}, d);
+    give(node("LayerNormalization", {tensor("input"), scale, tensor("bias")}, d,
+              AttrWriter().integer("axis", -shape.n).real("epsilon", real("eps"))));
+    return true;
+  }
+  if (is("native_batch_norm")) {
+    if (integer("training")) refuse("training: export the model in eval mode");
+    const Dtype d = value("input").dtype;
+    const Ints channels(&value("input").sizes[1], 1);
+    ModelValue scale = tensor("weight"), bias = tensor("bias");
+    if (scale.id < 0) scale = node("Expand", {number(1, d), constant(channels)}, d);
+    if (bias.id < 0) bias = node("Expand", {number(0, d), constant(channels)}, d);
+    give(node("BatchNormalization",
+              {tensor("input"), scale, bias, cast(tensor("running_mean"), d),
+               cast(tensor("running_var"), d)},
+              d, AttrWriter().real("epsilon", real("eps"))));
+    return true;
+  }
+  if (is("cumsum")) {
+    const Dtype d = out_value().dtype;
+    const int64_t dim = integer("dim");
+    if (value("self").ndim() == 0) refuse("a number");
+    give(node("CumSum", {cast(tensor("self"), d), constant(Ints(&dim, 1), 0)}, d));
+    return true;
+  }
+  return false;
+}
+
+bool OnnxExporter::emit_attention() {
+  if (!is("native_attention")) return false;
+  if (real("dropout_p") != 0) refuse("dropout: export the model in eval mode");
+  const IrValue &q = value("query"), &k = value("key");
+  const Dtype d = q.dtype;
+  if (q.sizes[1] != k.sizes[1]) refuse("groups of heads");
+  const int64_t order[] = {0, 1, 3, 2};
+  const ModelValue keys =
+      node("Transpose", {tensor("key")}, d, AttrWriter().ints("perm", Ints(order)));
+  ModelValue scores = node("MatMul", {tensor("query"), keys}, d);
+  scores = node("Mul", {scores, number(real("scale"), d)}, d);
+  if (has("mask")) {
+    ModelValue mask = tensor("mask");
+    if (mask.dtype == Dtype::kBool) mask = node("Where", {mask, number(0, d), number(-kInf, d)}, d);
+    scores = node("Add", {scores, cast(mask, d)}, d);
+  }
+  if (integer("causal")) {
+    const int64_t m = q.sizes[2], l = k.sizes[2], sizes[] = {m, l};
+    Bytes table;
+    for (int64_t i = 0; i < m; i++)
+      for (int64_t j = 0; j < l; j++) table.push_back(j <= i);
+    const ModelValue seen = initializer(Dtype::kBool, Ints(sizes), table.data(), table.size());
+    scores = node("Where", {seen, scores, number(-kInf, d)}, d);
+  }
+  const ModelValue weights = node("Softmax", {scores}, d, AttrWriter().integer("axis", -1));
+  give(node("MatMul", {weights, tensor("value")}, d));
+  return true;
+}
+
+}  // namespace TT_NS

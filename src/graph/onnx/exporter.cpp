@@ -1,0 +1,402 @@
+#include "graph/onnx/exporter.h"
+
+#include "base/text/text.h"
+#include "graph/onnx/dtypes.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+namespace {
+
+constexpr int64_t kOpset = 20;
+constexpr int64_t kIrVersion = 9;
+constexpr int64_t kMaxIndexTable = 1 << 22;  // elements of a view that is written as a table
+
+uint64_t hash_of(const void* data, int64_t n, uint64_t seed) {
+  uint64_t h = seed ^ 0xcbf29ce484222325u;
+  const auto* p = static_cast<const unsigned char*>(data);
+  for (int64_t i = 0; i < n; i++) h = (h ^ p[i]) * 0x100000001b3u;
+  return h;
+}
+
+}  // namespace
+
+// ---- nodes ----
+
+void OnnxExporter::refuse(const char* why) const {
+  fail(TT_NOT_IMPLEMENTED, "node {}, {}: {}", at_, op(), why);
+}
+void OnnxExporter::add_name(Text& out, ModelValue t) const {
+  if (t.id >= 0) out.add("t").add(int64_t(t.id));
+}
+void OnnxExporter::node_to(const char* type, Inputs in, Span<const ModelValue> outs,
+                           const AttrWriter& attrs) {
+  const auto& bytes = attrs.all().all();
+  note(Ints(), hash_of(bytes.data(), bytes.size(), uint64_t(strlen(type))));
+  add_node(type, in, outs, attrs);
+}
+void OnnxExporter::add_node(const char* type, Inputs in, Span<const ModelValue> outs,
+                            const AttrWriter& attrs) {
+  Proto n;
+  int64_t count = int64_t(in.size());
+  while (count > 0 && in.begin()[count - 1].id < 0) count--;
+  for (int64_t i = 0; i < count; i++) {
+    Text name;
+    add_name(name, in.begin()[i]);
+    n.text(1, name.c_str());
+  }
+  for (const ModelValue t : outs) {
+    Text name;
+    add_name(name, t);
+    n.text(2, name.c_str());
+  }
+  n.text(4, type);
+  n.append(attrs.all());
+  nodes_.message(1, n);
+}
+ModelValue OnnxExporter::node(const char* type, Inputs in, Dtype dtype, const AttrWriter& attrs) {
+  ModelValue out = new_tensor();
+  out.dtype = dtype;
+  node_to(type, in, Span<const ModelValue>(&out, 1), attrs);
+  return out;
+}
+ModelValue OnnxExporter::cast(ModelValue x, Dtype to) {
+  if (x.dtype == to) return x;
+  if (!onnx_type(to)) refuse("ONNX has no such dtype");
+  return node("Cast", {x}, to, AttrWriter().integer("to", onnx_type(to)));
+}
+ModelValue OnnxExporter::initializer(Dtype dtype, Ints sizes, const void* data, int64_t bytes) {
+  if (!onnx_type(dtype)) fail(TT_NOT_IMPLEMENTED, "ONNX models have no {}", fmt(dtype));
+  if (!in_constant_) note(Ints(), hash_of(data, bytes, uint64_t(sizes.n)));
+  ModelValue t = new_tensor();
+  t.dtype = dtype;
+  Text name;
+  add_name(name, t);
+  Proto p;
+  for (const int64_t size : sizes) p.integer(1, size);
+  p.integer(2, onnx_type(dtype));
+  p.text(8, name.c_str());
+  p.bytes(9, data, bytes);
+  initializers_.message(5, p);
+  return t;
+}
+// Notes what is written; with a dynamic dimension it must be what the other graph has.
+void OnnxExporter::note(Ints list, uint64_t rest) {
+  const int64_t i = trace.items.size();
+  trace.items.push_back({Shape(list), rest});
+  if (!other_) return;
+  if (i >= wanted_.items.size() || wanted_.items[i].rest != rest ||
+      wanted_.items[i].list.size() != list.n)
+    refuse("depends on the dynamic size in a way that ONNX cannot follow");
+}
+// The list as numbers that follow from the dynamic size.
+ModelValue OnnxExporter::grown(Ints list, Ints other) {
+  SmallVec<int64_t, 8> times, rest;
+  for (int64_t i = 0; i < list.n; i++) {
+    int64_t factor;
+    if (!dim_.grows(list[i], other[i], &factor)) refuse("a size does not grow evenly");
+    times.push_back(factor);
+    rest.push_back(list[i] - factor * dim_.a);
+  }
+  const auto both = [&](const char* type, ModelValue a, ModelValue b) {
+    const ModelValue out = {new_tensor().id, Dtype::kI64};
+    add_node(type, {a, b}, Span<const ModelValue>(&out, 1), AttrWriter());
+    return out;
+  };
+  const ModelValue product = both("Mul", plain({times.data(), list.n}, 1), dynamic_size_);
+  return both("Add", product, plain({rest.data(), list.n}, 1));
+}
+ModelValue OnnxExporter::number(double v, Dtype dtype) {
+  char data[16];
+  store_scalar(data, dtype, is_float(dtype) ? Scalar(v) : Scalar(int64_t(v)));
+  return initializer(dtype, Ints(), data, item_size(dtype));
+}
+// An initializer that is not noted.
+ModelValue OnnxExporter::plain(Ints v, int64_t ndim) {
+  in_constant_ = true;
+  const ModelValue t = initializer(Dtype::kI64, ndim ? Ints(&v.n, 1) : Ints(), v.ptr, v.n * 8);
+  in_constant_ = false;
+  return t;
+}
+ModelValue OnnxExporter::constant(Ints v, int64_t ndim) {
+  note(v, 0);
+  if (other_ && ndim) {
+    const Shape other(wanted_.items[trace.items.size() - 1].list.span());
+    if (!same(v, other)) return grown(v, other);
+  } else if (other_ && !same(v, wanted_.items[trace.items.size() - 1].list.span())) {
+    refuse("a position depends on the dynamic size");
+  }
+  return plain(v, ndim);
+}
+
+// ---- arguments ----
+
+const IrArg* OnnxExporter::find_arg(const char* name) const {
+  const OpSchema& s = *at().op->schema;
+  for (int32_t i = 0; i < s.n_args; i++)
+    if (strcmp(s.args[i].name, name) == 0) return &at().args[i];
+  return nullptr;
+}
+const IrArg& OnnxExporter::arg(const char* name) const {
+  const IrArg* a = find_arg(name);
+  if (!a) fail(TT_INTERNAL, "{} has no argument {}", op(), name);
+  return *a;
+}
+double OnnxExporter::real(const char* name) const {
+  const IrArg& a = arg(name);
+  if (a.kind == Value::kFloat) return a.f;
+  if (a.kind == Value::kScalar) return a.scalar.real();
+  return double(a.i);
+}
+void OnnxExporter::give(ModelValue x, int64_t i) {
+  if (i < at().outs.size() && at().outs[i] >= 0) of_[at().outs[i]] = cast(x, out_value(i).dtype);
+}
+
+// ---- values ----
+
+ModelValue OnnxExporter::of_constant(const IrValue& v) {
+  const char* data = g_.storages[v.storage].tensor->storage->data;
+  Bytes dense;
+  const int64_t size = item_size(v.dtype);
+  dense.reserve(v.numel() * size);
+  each_element(v, [&](int64_t at) { dense.append({data + at, size}); });
+  return initializer(v.dtype, v.sizes, dense.data(), dense.size());
+}
+ModelValue OnnxExporter::of_value(int32_t i) {
+  if (i < 0) return ModelValue();
+  if (of_[i].id >= 0) return of_[i];
+  const IrValue& v = g_.values[i];
+  if (g_.storages[v.storage].role == IrRole::kConstant) return of_[i] = of_constant(v);
+  for (int32_t k = g_.storages[v.storage].last_value; k >= 0; k = g_.values[k].previous) {
+    const IrValue& other = g_.values[k];
+    if (k != i && of_[k].id >= 0 && other.version == v.version && other.dtype == v.dtype)
+      return of_[i] = as_view(of_[k], other, v, false);
+  }
+  refuse("reads memory after a write that ONNX cannot follow");
+}
+
+bool has_order_of(const IrValue& v) { return is_contiguous(v.sizes, v.strides); }
+
+// Elements of `from`, a value without gaps, at the addresses of `to`: by a table of positions.
+ModelValue OnnxExporter::derived(ModelValue base, const IrValue& from, const IrValue& to) {
+  if (!has_order_of(from) || to.numel() > kMaxIndexTable) refuse("a view that ONNX cannot express");
+  SmallVec<int64_t, 1> positions;
+  bool inside = true;
+  each_element(to, [&](int64_t at) {
+    const int64_t position = (at - from.offset) / item_size(from.dtype);
+    inside = inside && at >= from.offset && position < from.numel();
+    positions.push_back(position);
+  });
+  if (!inside) refuse("a view of memory that a write has not covered");
+  const int64_t all = from.numel();
+  const ModelValue flat = reshape(base, Ints(&all, 1));
+  const ModelValue table =
+      initializer(Dtype::kI64, to.sizes, positions.data(), positions.size() * 8);
+  return node("Gather", {flat, table}, base.dtype);
+}
+
+ModelValue OnnxExporter::as_view(ModelValue base, const IrValue& from, const IrValue& to,
+                                 bool keeps_order) {
+  if (same(from.sizes, to.sizes) && same(from.strides, to.strides) && from.offset == to.offset)
+    return base;
+  const bool both_dense = has_order_of(from) && has_order_of(to) && from.offset == to.offset;
+  if ((keeps_order || both_dense) && from.numel() == to.numel()) return reshape(base, to.sizes);
+  const int64_t n = from.ndim(), delta = (to.offset - from.offset) / item_size(from.dtype);
+  if (to.ndim() == n && delta == 0) {  // a permutation
+    Shape order;
+    SmallVec<bool, 8> used;
+    used.resize(n);
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t k = 0; k < n; k++) {
+        if (used[k] || to.sizes[i] != from.sizes[k] || to.strides[i] != from.strides[k]) continue;
+        used[k] = true;
+        order.push_back(k);
+        break;
+      }
+    if (order.size() == n && n)
+      return node("Transpose", {base}, base.dtype, AttrWriter().ints("perm", order));
+  }
+  int64_t changed = -1, n_changed = 0;  // a slice of one dimension
+  for (int64_t d = 0; d < n && to.ndim() == n; d++) {
+    if (to.sizes[d] == from.sizes[d] && (to.strides[d] == from.strides[d] || to.sizes[d] < 2))
+      continue;
+    changed = d;
+    n_changed++;
+  }
+  if (to.ndim() == n && n_changed == 1 && from.strides[changed] > 0 &&
+      delta % from.strides[changed] == 0) {
+    const int64_t start = delta / from.strides[changed];
+    const int64_t step = to.sizes[changed] < 2 ? 1 : to.strides[changed] / from.strides[changed];
+    const int64_t end = start + (to.sizes[changed] - 1) * step + 1;
+    if (step > 0 && start >= 0 && (to.sizes[changed] == 0 || end <= from.sizes[changed]) &&
+        (to.sizes[changed] < 2 || to.strides[changed] == step * from.strides[changed]))
+      return node("Slice",
+                  {base, constant(Ints(&start, 1)), constant(Ints(&end, 1)),
+                   constant(Ints(&changed, 1)), constant(Ints(&step, 1))},
+                  base.dtype);
+  }
+  for (int64_t d = 0; d < n && to.ndim() == n - 1; d++) {  // one position of a dimension
+    bool fits = from.strides[d] > 0 && delta % from.strides[d] == 0 && delta >= 0 &&
+                delta / from.strides[d] < from.sizes[d];
+    for (int64_t i = 0, k = 0; i < n && fits; i++) {
+      if (i == d) continue;
+      fits = to.sizes[k] == from.sizes[i] && (to.sizes[k] < 2 || to.strides[k] == from.strides[i]);
+      k++;
+    }
+    const int64_t index = fits ? delta / from.strides[d] : 0;
+    if (fits)
+      return node("Gather", {base, constant(Ints(&index, 1), 0)}, base.dtype,
+                  AttrWriter().integer("axis", d));
+  }
+  bool expands = to.ndim() >= n && delta == 0;
+  for (int64_t i = 1; i <= to.ndim() && expands; i++) {
+    const int64_t size = i <= n ? from.sizes[n - i] : 1;
+    const int64_t stride = i <= n ? from.strides[n - i] : 0;
+    const bool repeats = size == 1 && to.strides[to.ndim() - i] == 0;
+    const bool stays =
+        size == to.sizes[to.ndim() - i] && (size < 2 || stride == to.strides[to.ndim() - i]);
+    expands = repeats || stays;
+  }
+  if (expands) return node("Expand", {base, constant(to.sizes)}, base.dtype);
+  return derived(base, from, to);
+}
+
+bool OnnxExporter::emit_views() {
+  static constexpr const char* kKeepOrder[] = {"view",    "reshape",      "flatten",   "unflatten",
+                                               "squeeze", "squeeze_dims", "unsqueeze", "detach",
+                                               "ravel",   "contiguous"};
+  if (at().outs.size() != at().n_results || at().outs.empty()) return false;
+  for (int64_t i = 0; i < at().outs.size(); i++)
+    if (at().outs[i] >= 0 && !is_view_out(g_, at(), i)) return false;
+  int32_t from = -1;
+  for_each_value(at(), [&](int32_t v) {
+    if (from < 0 && g_.values[v].storage == out_value().storage) from = v;
+  });
+  bool keeps = false;
+  for (const char* name : kKeepOrder) keeps |= is(name);
+  const ModelValue base = of_value(from);
+  for (int64_t i = 0; i < at().outs.size(); i++) {
+    const int32_t out = at().outs[i];
+    if (out < 0 || of_[out].id >= 0) continue;
+    if (g_.values[out].dtype != g_.values[from].dtype) refuse("a view with another dtype");
+    of_[out] = as_view(base, g_.values[from], g_.values[out], keeps);
+  }
+  return true;
+}
+
+// ---- the model ----
+
+void OnnxExporter::emit_node() {
+  for (const int32_t v : at().outs)
+    if (v >= 0 && g_.storages[g_.values[v].storage].role == IrRole::kState) refuse("writes state");
+  for (int64_t i = 0; i < at().outs.size(); i++)
+    if (at().outs[i] >= 0 && !onnx_type(out_value(i).dtype)) refuse("ONNX has no such dtype");
+  if (emit_views() || emit_elementwise() || emit_product() || emit_conv() || emit_pool() ||
+      emit_resize() || emit_rows() || emit_attention() || emit_recurrent() || emit_reduce() ||
+      emit_arrange() || emit_copy())
+    return;
+  refuse("has no translation to ONNX");
+}
+
+// The size of the dynamic dimension, as a node.
+void OnnxExporter::find_dynamic_size() {
+  const int64_t d = dim_.dim;
+  const ModelValue shape = {new_tensor().id, Dtype::kI64};
+  dynamic_size_ = {new_tensor().id, Dtype::kI64};
+  add_node("Shape", {of_[g_.inputs[dim_.input]]}, Span<const ModelValue>(&shape, 1), AttrWriter());
+  add_node("Gather", {shape, plain(Ints(&d, 1), 1)}, Span<const ModelValue>(&dynamic_size_, 1),
+           AttrWriter());
+}
+
+void OnnxExporter::value_info(Proto& to, int field, const char* prefix, int64_t i, const IrValue& v,
+                              const IrValue* other) {
+  Proto shape, type, tensor, info;
+  if (!onnx_type(v.dtype)) fail(TT_NOT_IMPLEMENTED, "ONNX models have no {}", fmt(v.dtype));
+  for (int64_t d = 0; d < v.ndim(); d++) {
+    Proto dim;
+    const bool changes = other && other->sizes[d] != v.sizes[d];
+    const bool is_dynamic = changes && v.sizes[d] == dim_.a && other->sizes[d] == dim_.b;
+    if (changes && !is_dynamic && field == 11)
+      fail(TT_NOT_IMPLEMENTED, "input {} has two dynamic sizes", i);
+    if (is_dynamic) dim.text(2, dim_name_);
+    else if (!changes) dim.integer(1, v.sizes[d]);
+    shape.message(1, dim);
+  }
+  tensor.integer(1, onnx_type(v.dtype));
+  tensor.message(2, shape);
+  type.message(1, tensor);
+  Text name(prefix);
+  name.add(i);
+  info.text(1, name.c_str());
+  info.message(2, type);
+  to.message(field, info);
+}
+
+void OnnxExporter::write(Bytes& out) {
+  of_.resize(g_.values.size());
+  if (other_) {
+    dim_ = dynamic_dim(g_, *other_);
+    Bytes unused;
+    OnnxExporter second(*other_, nullptr, "");
+    second.write(unused);
+    wanted_ = std::move(second.trace);
+    for (int64_t i = 0; i < g_.outputs.size(); i++)
+      if (g_.values[g_.outputs[i]].ndim() != other_->values[other_->outputs[i]].ndim())
+        fail(TT_NOT_IMPLEMENTED, "output {} has other dimensions for the other size", i);
+  }
+  Proto graph, ends;
+  for (int64_t i = 0; i < g_.inputs.size(); i++) {
+    const IrValue& v = g_.values[g_.inputs[i]];
+    ModelValue t = new_tensor();
+    t.dtype = v.dtype;
+    Proto n;
+    Text from("in"), to;
+    from.add(i);
+    add_name(to, t);
+    n.text(1, from.c_str());
+    n.text(2, to.c_str());
+    n.text(4, "Identity");
+    nodes_.message(1, n);
+    value_info(ends, 11, "in", i, v, other_ ? &other_->values[other_->inputs[i]] : nullptr);
+    of_[g_.inputs[i]] = t;
+  }
+  find_gates();
+  if (other_) find_dynamic_size();
+  for (at_ = 0; at_ < g_.nodes.size(); at_++)
+    if (!skip_[at_]) emit_node();
+  at_ = int32_t(g_.nodes.size()) - 1;
+  for (int64_t i = 0; i < g_.outputs.size(); i++) {
+    const ModelValue t = of_value(g_.outputs[i]);
+    Proto n;
+    Text from, to("out");
+    add_name(from, t);
+    to.add(i);
+    n.text(1, from.c_str());
+    n.text(2, to.c_str());
+    n.text(4, "Identity");
+    nodes_.message(1, n);
+    value_info(ends, 12, "out", i, g_.values[g_.outputs[i]],
+               other_ ? &other_->values[other_->outputs[i]] : nullptr);
+  }
+  if (other_ && trace.items.size() != wanted_.items.size())
+    fail(TT_NOT_IMPLEMENTED, "the operators depend on the dynamic size");
+  graph.append(nodes_);
+  graph.text(2, "tt");
+  graph.append(initializers_);
+  graph.append(ends);
+  Proto opset, model;
+  opset.text(1, "");
+  opset.integer(2, kOpset);
+  model.integer(1, kIrVersion);
+  model.text(2, "tt");
+  model.message(8, opset);
+  model.message(7, graph);
+  out = model.all();
+}
+
+void export_onnx(const Graph& g, const Graph* other, const char* dim, Bytes& out) {
+  OnnxExporter(g, other, dim).write(out);
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,181 @@
+// The class that writes a graph as an ONNX model: exporter.cpp has its frame, export_*.cpp the
+// operators.
+#pragma once
+
+#include "core/shape.h"
+#include "graph/onnx/export.h"
+#include "graph/onnx/proto.h"
+#include "graph/resize.h"
+
+#include <initializer_list>
+
+namespace TT_NS {
+
+// Attributes of a node (AttributeProto).
+class AttrWriter {
+ public:
+  AttrWriter& integer(const char* name, int64_t v) {
+    Proto a;
+    a.text(1, name);
+    a.integer(3, v);
+    a.integer(20, 2);
+    all_.message(5, a);
+    return *this;
+  }
+  AttrWriter& real(const char* name, double v) {
+    Proto a;
+    a.text(1, name);
+    a.real(2, float(v));
+    a.integer(20, 1);
+    all_.message(5, a);
+    return *this;
+  }
+  AttrWriter& text(const char* name, const char* v) {
+    Proto a;
+    a.text(1, name);
+    a.text(4, v);
+    a.integer(20, 3);
+    all_.message(5, a);
+    return *this;
+  }
+  AttrWriter& texts(const char* name, Span<const char* const> v) {
+    Proto a;
+    a.text(1, name);
+    for (const char* s : v) a.text(9, s);
+    a.integer(20, 8);
+    all_.message(5, a);
+    return *this;
+  }
+  AttrWriter& ints(const char* name, Ints v) {
+    Proto a;
+    a.text(1, name);
+    for (const int64_t i : v) a.integer(8, i);
+    a.integer(20, 7);
+    all_.message(5, a);
+    return *this;
+  }
+  const Proto& all() const { return all_; }
+
+ private:
+  Proto all_;
+};
+
+// A tensor of the model: its number, and its dtype there.
+struct ModelValue {
+  int32_t id = -1;  // -1: absent
+  Dtype dtype = Dtype::kNone;
+};
+
+// What an export has written besides names: lists of sizes and positions, which may grow with a
+// dynamic dimension, and everything else, which must not.
+struct ExportTrace {
+  struct Item {
+    Shape list;
+    uint64_t rest = 0;
+  };
+  SmallVec<Item, 16> items;
+};
+
+class OnnxExporter {
+ public:
+  // other, dim: of a dynamic dimension; NULL: there is none.
+  OnnxExporter(const Graph& g, const Graph* other, const char* dim)
+      : g_(g), other_(other), dim_name_(dim) {}
+  void write(Bytes& out);
+  // What write() would write.
+  ExportTrace trace;
+
+  // ---- nodes of the model ----
+  using Inputs = std::initializer_list<ModelValue>;
+  ModelValue node(const char* type, Inputs in, Dtype dtype, const AttrWriter& attrs = AttrWriter());
+  void node_to(const char* type, Inputs in, Span<const ModelValue> outs,
+               const AttrWriter& attrs = AttrWriter());
+  ModelValue cast(ModelValue x, Dtype to);
+  ModelValue number(double v, Dtype dtype);
+  ModelValue constant(Ints v, int64_t ndim = 1);
+  ModelValue reshape(ModelValue x, Ints sizes) {
+    return node("Reshape", {x, constant(sizes)}, x.dtype, AttrWriter().integer("allowzero", 1));
+  }
+  [[noreturn]] void refuse(const char* why) const;
+
+  // ---- arguments ----
+  const IrNode& at() const { return g_.nodes[at_]; }
+  const char* op() const { return at().op->name(); }
+  bool is(const char* name) const { return strcmp(op(), name) == 0; }
+  const IrArg* find_arg(const char* name) const;
+  const IrArg& arg(const char* name) const;
+  bool has(const char* name) const { return find_arg(name) && arg(name).kind != Value::kNone; }
+  double real(const char* name) const;
+  int64_t integer(const char* name) const { return int64_t(real(name)); }
+  const IrValue& value(const char* name) const { return g_.values[arg(name).values[0]]; }
+  const IrValue& out_value(int64_t i = 0) const { return g_.values[at().outs[i]]; }
+  ModelValue tensor(const char* name) {
+    return has(name) ? of_value(arg(name).values[0]) : ModelValue();
+  }
+  // The result of this node is x, perhaps of another dtype.
+  void give(ModelValue x, int64_t i = 0);
+
+ private:
+  ModelValue new_tensor() { return {n_tensors_++, Dtype::kNone}; }
+  void add_name(Text& out, ModelValue t) const;
+  ModelValue initializer(Dtype dtype, Ints sizes, const void* data, int64_t bytes);
+  ModelValue of_value(int32_t v);
+  ModelValue of_constant(const IrValue& v);
+  ModelValue derived(ModelValue base, const IrValue& from, const IrValue& to);
+  ModelValue as_view(ModelValue base, const IrValue& from, const IrValue& to, bool keeps_order);
+  bool emit_views();
+  void emit_node();
+  bool emit_elementwise();
+  bool emit_direct();
+  bool emit_product();
+  bool emit_conv();
+  bool emit_pool();
+  ModelValue resize_weights(int d);
+  bool emit_resize();
+  bool emit_rows();
+  bool emit_attention();
+  bool emit_recurrent();
+  ModelValue by_gates(int32_t v, Ints order);
+  ModelValue last_rows_only(ModelValue rows, int64_t total, bool reverse);
+  bool reads_only(int32_t v, int64_t begin, int64_t end) const;
+  int32_t gates_of(int32_t v) const;
+  void find_gates();
+  bool emit_reduce();
+  bool emit_arrange();
+  bool emit_copy();
+  void value_info(Proto& to, int field, const char* prefix, int64_t i, const IrValue& v,
+                  const IrValue* other);
+  void note(Ints list, uint64_t rest);
+  ModelValue grown(Ints list, Ints other);
+  ModelValue plain(Ints v, int64_t ndim);
+  void add_node(const char* type, Inputs in, Span<const ModelValue> outs, const AttrWriter& attrs);
+  void find_dynamic_size();
+
+  const Graph& g_;
+  const Graph* const other_;
+  const char* const dim_name_;
+  DynamicDim dim_ = {};
+  ExportTrace wanted_;       // of other_
+  ModelValue dynamic_size_;  // a vector of one element
+  bool in_constant_ = false;
+  int32_t at_ = 0;
+  int32_t n_tensors_ = 0;
+  SmallVec<ModelValue, 16> of_;  // of each value
+  SmallVec<bool, 16> skip_;      // nodes that the recurrent layers which read them include
+  Proto nodes_, initializers_;
+};
+
+// Calls f(byte offset) for each element, in order.
+template <class F> void each_element(const IrValue& v, F f) {
+  const int64_t n = v.numel(), ndim = v.ndim();
+  Shape index;
+  index.resize(ndim);
+  for (int64_t k = 0; k < n; k++) {
+    int64_t at = v.offset;
+    for (int64_t d = 0; d < ndim; d++) at += index[d] * v.strides[d] * item_size(v.dtype);
+    f(at);
+    for (int64_t d = ndim - 1; d >= 0 && ++index[d] == v.sizes[d]; d--) index[d] = 0;
+  }
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,356 @@
+#include "base/arith.h"
+#include "graph/onnx/importer.h"
+#include "graph/onnx/tensor_message.h"
+#include "ops/gen/ops.h"
+
+#include <math.h>
+
+namespace TT_NS {
+
+// ---- reductions ----
+
+Shape OnnxImporter::axes_of(int64_t i, int64_t ndim) const {
+  Shape axes = numbers(i, "axes");
+  if (axes.empty() && !integer("noop_with_empty_axes", 0))
+    for (int64_t d = 0; d < ndim; d++) axes.push_back(d);
+  for (int64_t& d : axes) d = dim(d, ndim);
+  return axes;
+}
+
+bool OnnxImporter::reduction() {
+  const int64_t n = inputs_.empty() ? 0 : in(0).ndim;
+  const bool keep = integer("keepdims", 1);
+  if (type_.n > 6 && memcmp(type_.ptr, "Reduce", 6) == 0) {
+    const Tensor& x = in(0);
+    const Shape axes = axes_of(1, n);
+    const Name kind = type_.slice(6, type_.n);
+    if (axes.empty()) return give(TensorRef::share(&x)), true;
+    if (is(kind, "Sum")) return give(op::sum_dim(x, axes, keep, x.dtype)), true;
+    if (is(kind, "Mean")) return give(op::mean_dim(x, axes, keep)), true;
+    if (is(kind, "Max")) return give(op::amax(x, axes, keep)), true;
+    if (is(kind, "Min")) return give(op::amin(x, axes, keep)), true;
+    if (is(kind, "LogSumExp")) return give(op::logsumexp(x, axes, keep)), true;
+    if (is(kind, "SumSquare")) return give(op::sum_dim(*op::mul(x, x), axes, keep, x.dtype)), true;
+    if (is(kind, "L2")) return give(op::sqrt(*op::sum_dim(*op::mul(x, x), axes, keep))), true;
+    if (is(kind, "L1")) return give(op::sum_dim(*op::abs(x), axes, keep, x.dtype)), true;
+    if (!is(kind, "Prod")) return false;
+    TensorRef y = TensorRef::share(&x);
+    Shape order(axes.span());
+    for (int64_t a = 0; a < order.size(); a++)  // from the last dimension
+      for (int64_t b = a + 1; b < order.size(); b++)
+        if (order[b] > order[a]) std::swap(order[a], order[b]);
+    for (const int64_t d : order) y = op::prod_dim(*y, d, keep, x.dtype);
+    return give(y), true;
+  }
+  if (is(type_, "ArgMax") || is(type_, "ArgMin")) {
+    if (integer("select_last_index", 0)) refuse("select_last_index");
+    const Opt<int64_t> d(dim(integer("axis", 0), n));
+    return give(is(type_, "ArgMax") ? op::argmax(in(0), d, keep) : op::argmin(in(0), d, keep)),
+           true;
+  }
+  if (is(type_, "CumSum")) {
+    const int64_t d[] = {dim(whole_number(1, 0), n)};
+    const bool back = integer("reverse", 0);
+    const TensorRef x = back ? op::flip(in(0), Ints(d)) : TensorRef::share(&in(0));
+    TensorRef y = op::cumsum(*x, d[0], x->dtype);
+    if (integer("exclusive", 0)) y = op::sub(*y, *x);
+    return give(back ? op::flip(*y, Ints(d)) : std::move(y)), true;
+  }
+  if (is(type_, "TopK")) {
+    TensorPair made = op::topk(in(0), whole_number(1, 1), dim(integer("axis", -1), n),
+                               integer("largest", 1), true);
+    give(std::move(made.first));
+    return give(std::move(made.second)), true;
+  }
+  return false;
+}
+
+// ---- arrangement ----
+
+bool OnnxImporter::arrangement() {
+  const int64_t n = inputs_.empty() || !has(0) ? 0 : in(0).ndim;
+  if (is(type_, "Identity") || is(type_, "Dropout")) {
+    TensorRef x = TensorRef::share(&in(0));
+    return give(std::move(x), item(inputs_[0]).known), true;
+  }
+  if (is(type_, "Reshape")) {
+    Shape sizes = numbers(1, "shape");
+    for (int64_t i = 0; i < sizes.size() && !integer("allowzero", 0); i++)
+      if (sizes[i] == 0) sizes[i] = in(0).size(dim(i, n));
+    return give(op::reshape(in(0), sizes)), true;
+  }
+  if (is(type_, "Transpose")) {
+    Shape order = numbers(-1, "perm");
+    for (int64_t d = n - 1; d >= 0 && !attr("perm"); d--) order.push_back(d);
+    return give(op::permute(in(0), order)), true;
+  }
+  if (is(type_, "Flatten")) {
+    const int64_t axis = integer("axis", 1), d = axis == n ? n : dim(axis, n);
+    int64_t sizes[2] = {1, 1};
+    for (int64_t i = 0; i < n; i++) sizes[i >= d] *= in(0).size(i);
+    return give(op::reshape(in(0), Ints(sizes))), true;
+  }
+  if (is(type_, "Squeeze") || is(type_, "Unsqueeze")) {
+    const bool adds = is(type_, "Unsqueeze");
+    const Shape axes = numbers(1, "axes");
+    const int64_t after = adds ? n + axes.size() : n;
+    if (axes.size() > kMaxOnnxDims) refuse("too many axes");
+    SmallVec<bool, 16> named;
+    named.resize(after);
+    for (const int64_t d : axes) named[dim(d, after)] = true;
+    Shape sizes;
+    for (int64_t i = 0, from = 0; i < after; i++) {
+      const bool drops_all = !adds && axes.empty();  // of size 1
+      const bool one = drops_all ? in(0).size(i) == 1 : named[i];
+      if (one && !adds && in(0).size(i) != 1) refuse("an axis whose size is not 1");
+      if (one && adds) sizes.push_back(1);
+      else if (!one) sizes.push_back(in(0).size(adds ? from++ : i));
+    }
+    return give(op::reshape(in(0), sizes)), true;
+  }
+  if (is(type_, "Expand")) {
+    Shape sizes = numbers(1);
+    while (sizes.size() < n) sizes.insert(0, 1);
+    for (int64_t i = 1; i <= n; i++)
+      if (sizes[sizes.size() - i] == 1) sizes[sizes.size() - i] = in(0).size(n - i);
+    return give(op::expand(in(0), sizes)), true;
+  }
+  if (is(type_, "Concat")) {
+    SmallVec<const Tensor*, 8> list;
+    for (int64_t i = 0; i < inputs_.size(); i++) list.push_back(&in(i));
+    if (list.empty()) refuse("no inputs");
+    return give(op::cat({list.data(), list.size()}, dim(integer("axis", 0), n))), true;
+  }
+  if (is(type_, "Pad")) {
+    int64_t mode = 0;  // of enum Padding
+    if (text_is("mode", "reflect", false)) mode = 1;
+    if (text_is("mode", "edge", false)) mode = 2;
+    if (text_is("mode", "wrap", false)) mode = 3;
+    if (!mode && !text_is("mode", "constant", true)) refuse("its mode");
+    const Shape pads = numbers(1, "pads");
+    Shape axes = has(3) ? numbers(3) : Shape();
+    for (int64_t d = 0; d < n && !has(3); d++) axes.push_back(d);
+    if (pads.size() != 2 * axes.size()) refuse("pads of other dimensions");
+    Shape all;
+    all.resize(2 * n);
+    for (int64_t i = 0; i < axes.size(); i++) {
+      const int64_t d = dim(axes[i], n);
+      all[d] = pads[i];
+      all[n + d] = pads[axes.size() + i];
+    }
+    if (!mode) return give(padded(in(0), all, number(2, real("value", 0)))), true;
+    Shape list;  // of the dims behind those without pads, from the last one
+    int64_t first = 0;
+    while (first < n && !all[first] && !all[n + first]) first++;
+    for (int64_t d = n - 1; d >= first; d--) {
+      list.push_back(all[d]);
+      list.push_back(all[n + d]);
+    }
+    if (list.empty()) return give(TensorRef::share(&in(0))), true;
+    return give(op::pad(in(0), list, mode)), true;
+  }
+  if (is(type_, "Tile")) return give(op::repeat(in(0), numbers(1))), true;
+  if (is(type_, "Trilu")) {
+    const int64_t k = whole_number(1, 0);
+    return give(integer("upper", 1) ? op::triu(in(0), k) : op::tril(in(0), k)), true;
+  }
+  return false;
+}
+
+void OnnxImporter::slice() {
+  const Shape starts = numbers(1, "starts"), ends = numbers(2, "ends");
+  Shape axes = numbers(3, "axes"), steps = numbers(4, "steps");
+  if (ends.size() != starts.size()) refuse("starts and ends of other lengths");
+  for (int64_t i = axes.size(); i < starts.size(); i++) axes.push_back(i);
+  while (steps.size() < starts.size()) steps.push_back(1);
+  TensorRef y = TensorRef::share(&in(0));
+  for (int64_t i = 0; i < starts.size(); i++) {
+    const int64_t d = dim(axes[i], y->ndim), size = y->size(d), step = steps[i];
+    if (step == 0 || step == INT64_MIN) refuse("a step of 0");
+    const auto place = [&](int64_t v, int64_t low, int64_t high) {
+      if (v < 0) v = v < -size ? -1 - size : v + size;
+      return clamp(v, low, high);
+    };
+    if (step > 0) {
+      const int64_t start = place(starts[i], 0, size), end = place(ends[i], 0, size);
+      y = op::slice(*y, d, Opt<int64_t>(start), Opt<int64_t>(max(start, end)), step);
+      continue;
+    }
+    if (size == 0) continue;
+    const int64_t start = place(starts[i], 0, size - 1), end = place(ends[i], -1, size - 1);
+    if (size > kMaxMade) refuse("a long slice backwards");
+    SmallVec<int64_t, 8> rows;
+    for (int64_t at = start; at > end; at += max(step, -size)) rows.push_back(at);
+    y = op::index_select(*y, d, *integers({rows.data(), rows.size()}));
+  }
+  give(y);
+}
+
+void OnnxImporter::split() {
+  const int64_t d = dim(integer("axis", 0), in(0).ndim), size = in(0).size(d);
+  Shape parts = numbers(1, "split");
+  const int64_t n = outputs_.size();
+  const int64_t each = n ? ceil_div(size, n) : 0;
+  for (int64_t i = parts.size(); i < n; i++)
+    parts.push_back(clamp(size - i * each, int64_t(0), each));
+  int64_t at = 0;
+  for (int64_t i = 0; i < n; i++) {
+    give(op::narrow(in(0), d, at, parts[i]));
+    at += parts[i];
+  }
+}
+
+// index as int64, from the end if it is negative.
+TensorRef OnnxImporter::positions(const Tensor& index, int64_t size) const {
+  TensorRef at = TensorRef::share(&index);
+  if (is_float(at->dtype)) refuse("positions that are no integers");
+  if (at->dtype != Dtype::kI64) at = op::to_dtype(*at, Dtype::kI64);
+  return op::where(*op::lt(*at, Scalar(0)), *op::add(*at, Scalar(size)), *at);
+}
+
+void OnnxImporter::gather() {
+  const int64_t n = in(0).ndim, d = dim(integer("axis", 0), n), size = in(0).size(d);
+  const TensorRef index = positions(in(1), size);
+  if (is(type_, "GatherElements")) return give(op::gather(in(0), d, *index));
+  const int64_t all = index->numel;
+  const TensorRef y = op::index_select(in(0), d, *op::reshape(*index, Ints(&all, 1)));
+  Shape sizes(in(0).sizes().slice(0, d));
+  sizes.append(index->sizes());
+  sizes.append(in(0).sizes().slice(d + 1, n));
+  give(op::reshape(*y, sizes));
+}
+
+void OnnxImporter::scatter_elements() {
+  const int64_t d = dim(integer("axis", 0), in(0).ndim);
+  const TensorRef index = positions(in(1), in(0).size(d));
+  static constexpr struct {
+    const char* name;
+    int64_t reduce;  // of enum ScatterReduce
+  } kReductions[] = {{"add", 0}, {"mul", 1}, {"max", 3}, {"min", 4}};
+  for (const auto& r : kReductions)
+    if (text_is("reduction", r.name, false))
+      return give(op::scatter_reduce(in(0), d, *index, in(2), r.reduce));
+  if (!text_is("reduction", "none", true)) refuse("its reduction");
+  give(op::scatter(in(0), d, *index, in(2)));
+}
+
+// The positions (n) among rows of data, all of whose first dims are one, of index (…, dims).
+TensorRef OnnxImporter::row_numbers(const Tensor& data, const Tensor& index) const {
+  const int64_t dims = index.ndim ? index.size(-1) : 0;
+  if (dims < 1 || dims > data.ndim || integer("batch_dims", 0)) refuse("its number of dimensions");
+  TensorRef at;
+  for (int64_t k = 0; k < dims; k++) {
+    const TensorRef one = positions(*op::select(index, -1, k), data.size(k));
+    at = k ? op::add(*op::mul(*at, Scalar(data.size(k))), *one) : one;
+  }
+  return op::reshape(*at, Ints(&at->numel, 1));
+}
+
+// GatherND and ScatterND.
+void OnnxImporter::rows_of_many() {
+  const Tensor &data = in(0), &index = in(1);
+  const TensorRef at = row_numbers(data, index);
+  const int64_t dims = index.size(-1);
+  const Ints first = data.sizes().slice(0, dims), rest = data.sizes().slice(dims, data.ndim);
+  int64_t flat[2] = {1, 1};
+  for (const int64_t size : first) flat[0] *= size;
+  for (const int64_t size : rest) flat[1] *= size;
+  const TensorRef rows = op::reshape(data, Ints(flat));
+  if (is(type_, "GatherND")) {
+    Shape sizes(index.sizes().slice(0, index.ndim - 1));
+    sizes.append(rest);
+    return give(op::reshape(*op::index_select(*rows, 0, *at), sizes));
+  }
+  const int64_t of_updates[] = {at->numel, flat[1]};
+  const TensorRef updates = op::reshape(in(2), Ints(of_updates));
+  const bool adds = text_is("reduction", "add", false);
+  if (!adds && !text_is("reduction", "none", true)) refuse("its reduction");
+  const TensorRef y =
+      adds ? op::index_add(*rows, 0, *at, *updates) : op::index_copy(*rows, 0, *at, *updates);
+  give(op::reshape(*y, data.sizes()));
+}
+
+void OnnxImporter::one_hot() {
+  const int64_t depth = whole_number(1, 0), n = in(0).ndim;
+  if (depth < 1 || depth > kMaxMade) refuse("its depth");
+  if (in(2).ndim != 1 || in(2).numel != 2) refuse("values that are not two");
+  const int64_t d = dim(integer("axis", -1), n + 1);
+  const TensorRef index = op::unsqueeze(*positions(in(0), depth), d);
+  Shape sizes;
+  for (int64_t i = 0; i <= n; i++) sizes.push_back(i == d ? depth : 1);
+  const TensorRef classes = op::reshape(
+      *op::arange(Scalar(0), Scalar(depth), Scalar(1), Dtype::kI64, Opt<Device>(kCpuDevice)),
+      sizes);
+  give(op::where(*op::eq(*index, *classes), *op::select(in(2), 0, 1), *op::select(in(2), 0, 0)));
+}
+
+bool OnnxImporter::indexing() {
+  if (is(type_, "Slice")) return slice(), true;
+  if (is(type_, "Split")) return split(), true;
+  if (is(type_, "Gather") || is(type_, "GatherElements")) return gather(), true;
+  if (is(type_, "ScatterElements")) return scatter_elements(), true;
+  if (is(type_, "GatherND") || is(type_, "ScatterND")) return rows_of_many(), true;
+  if (is(type_, "OneHot")) return one_hot(), true;
+  return false;
+}
+
+// ---- constants ----
+
+bool OnnxImporter::constant() {
+  if (is(type_, "Shape")) {
+    const int64_t n = in(0).ndim;
+    const auto place = [&](int64_t v) { return clamp(v < 0 ? max(v, -n) + n : v, int64_t(0), n); };
+    const int64_t start = place(integer("start", 0)), end = place(integer("end", n));
+    return give(integers(in(0).sizes().slice(start, max(start, end))), true), true;
+  }
+  if (is(type_, "Size")) {
+    TensorRef t = new_tensor({}, Dtype::kI64, kCpuDevice);
+    *t->as<int64_t>() = in(0).numel;
+    return give(t, true), true;
+  }
+  if (is(type_, "Constant")) {
+    if (const OnnxAttr* a = attr("value"))
+      return give(TensorMessage(a->tensor).tensor(), true), true;
+    if (const OnnxAttr* a = attr("value_ints")) return give(integers(a->ints.span()), true), true;
+    const bool whole = attr("value_int") != nullptr;
+    if (!whole && !attr("value_float")) refuse("a constant of another kind");
+    TensorRef t = new_tensor({}, whole ? Dtype::kI64 : Dtype::kF32, kCpuDevice);
+    const Scalar v = whole ? Scalar(integer("value_int", 0)) : Scalar(real("value_float", 0));
+    store_scalar(t->data, t->dtype, v);
+    return give(t, true), true;
+  }
+  if (is(type_, "ConstantOfShape")) {
+    const Shape sizes = numbers(0);
+    TensorRef one;
+    if (const OnnxAttr* a = attr("value")) one = TensorMessage(a->tensor).tensor();
+    if (one && one->numel != 1) refuse("a value that is no number");
+    const Dtype dtype = one ? one->dtype : Dtype::kF32;
+    if (checked_numel(sizes, dtype, "shape") > kMaxMade) refuse("a large constant");
+    const Scalar v = one ? load_scalar(one->data, dtype) : Scalar(0.0);
+    TensorRef t = new_tensor(sizes, dtype, kCpuDevice);
+    for (int64_t i = 0; i < t->numel; i++) store_scalar(t->data + i * item_size(dtype), dtype, v);
+    return give(t, true), true;
+  }
+  if (is(type_, "Range")) {
+    const double start = number(0, 0), limit = number(1, 0), step = number(2, 1);
+    const double n = step != 0 ? (limit - start) / step : -1;
+    const bool whole = !is_float(in(0).dtype);
+    const double most = max(fabs(start), fabs(limit));
+    if (whole && !(most + fabs(step) < 0x1p53)) refuse("a range of large numbers");
+    if (!(n >= 0 && n <= double(kMaxMade))) {
+      if (n < 0 && step != 0) return give(new_tensor({}, in(0).dtype, kCpuDevice), true), true;
+      refuse("a long range");
+    }
+    const int64_t count = int64_t(n) + (double(int64_t(n)) < n);
+    TensorRef t = new_tensor(Ints(&count, 1), in(0).dtype, kCpuDevice);
+    for (int64_t i = 0; i < count; i++) {
+      const double v = start + double(i) * step;
+      store_scalar(t->data + i * item_size(t->dtype), t->dtype,
+                   whole ? Scalar(int64_t(v)) : Scalar(v));
+    }
+    return give(t, true), true;
+  }
+  return false;
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,291 @@
+#include "base/arith.h"
+#include "graph/onnx/importer.h"
+#include "ops/gen/ops.h"
+
+#include <math.h>
+
+namespace TT_NS {
+
+// begin of each of n dims, then end of each. kernel: sizes of the window.
+Shape OnnxImporter::pads_of(int64_t n, Ints kernel) const {
+  const bool upper = text_is("auto_pad", "SAME_UPPER", false);
+  const bool none = text_is("auto_pad", "NOTSET", true) || text_is("auto_pad", "VALID", false);
+  if (upper || text_is("auto_pad", "SAME_LOWER", false)) {
+    const Shape strides = numbers(-1, "strides"), dilations = numbers(-1, "dilations");
+    Shape pads;
+    pads.resize(2 * n);
+    for (int64_t i = 0; i < n && i < kernel.n; i++) {
+      const int64_t size = in(0).size(i + 2), step = i < strides.size() ? strides[i] : 1;
+      const int64_t spread = i < dilations.size() ? dilations[i] : 1;
+      if (step < 1 || spread < 1 || kernel[i] < 1 || kernel[i] > kMaxMade || spread > kMaxMade ||
+          step > kMaxMade)
+        refuse("a window of another size");
+      const int64_t covered = (ceil_div(size, step) - 1) * step + (kernel[i] - 1) * spread + 1;
+      const int64_t total = max(covered - size, int64_t(0)), less = total / 2;
+      pads[i] = upper ? less : total - less;
+      pads[n + i] = total - pads[i];
+    }
+    return pads;
+  }
+  if (!none) refuse("auto_pad");
+  Shape pads = numbers(-1, "pads");
+  if (pads.empty()) pads.resize(2 * n);
+  if (pads.size() != 2 * n) refuse("pads of other dimensions");
+  return pads;
+}
+TensorRef OnnxImporter::padded(const Tensor& x, const Shape& pads, double v) const {
+  const int64_t n = pads.size() / 2;
+  Shape list;
+  for (int64_t i = n - 1; i >= 0; i--) {
+    list.push_back(pads[i]);
+    list.push_back(pads[n + i]);
+  }
+  return op::constant_pad_nd(x, list, Scalar(v));
+}
+
+bool OnnxImporter::image() {
+  if (is(type_, "Conv") || is(type_, "ConvTranspose")) {
+    const bool transposed = is(type_, "ConvTranspose");
+    const int64_t n = in(0).ndim - 2;
+    if (n < 1 || n > 3) refuse("an input without one to three spatial dimensions");
+    if (attr("output_shape")) refuse("output_shape");
+    if (transposed &&
+        (text_is("auto_pad", "SAME_UPPER", false) || text_is("auto_pad", "SAME_LOWER", false)))
+      refuse("auto_pad");
+    const Ints window = in(1).sizes();
+    Shape pads = pads_of(n, window.slice(min(window.n, int64_t(2)), window.n)), ones;
+    for (int64_t i = 0; i < n; i++) ones.push_back(1);
+    bool even = true;
+    for (int64_t i = 0; i < n; i++) even = even && pads[i] == pads[n + i];
+    TensorRef x = TensorRef::share(&in(0));
+    if (!even && transposed) refuse("pads that differ at the ends");
+    if (!even) x = padded(*x, pads, 0);
+    Shape padding, zeros;
+    for (int64_t i = 0; i < n; i++) padding.push_back(even ? pads[i] : 0);
+    zeros.resize(n);
+    Shape strides = numbers(-1, "strides"), dilations = numbers(-1, "dilations");
+    Shape more = numbers(-1, "output_padding");
+    return give(op::convolution(*x, in(1), opt(2), strides.empty() ? ones : strides, padding,
+                                dilations.empty() ? ones : dilations, transposed,
+                                more.empty() ? zeros : more, integer("group", 1))),
+           true;
+  }
+  if (is(type_, "MaxPool")) return pool(true), true;
+  if (is(type_, "AveragePool")) return pool(false), true;
+  if (is(type_, "GlobalAveragePool") || is(type_, "GlobalMaxPool")) {
+    Shape dims;
+    for (int64_t d = 2; d < in(0).ndim; d++) dims.push_back(d);
+    if (dims.empty()) refuse("an input without spatial dimensions");
+    const bool mean = is(type_, "GlobalAveragePool");
+    return give(mean ? op::mean_dim(in(0), dims, true) : op::amax(in(0), dims, true)), true;
+  }
+  if (is(type_, "BatchNormalization")) {
+    if (integer("training_mode", 0)) refuse("training");
+    in(3);
+    in(4);
+    return give(op::batch_norm(in(0), item(inputs_[3]).t.get(), item(inputs_[4]).t.get(), opt(1),
+                               opt(2), false, 0.1, real("epsilon", 1e-5f))),
+           true;
+  }
+  if (is(type_, "LayerNormalization")) {
+    const int64_t d = dim(integer("axis", -1), in(0).ndim);
+    if (outputs_.size() > 1 && (outputs_[1].n || (outputs_.size() > 2 && outputs_[2].n)))
+      refuse("mean or deviation as a result");
+    const Shape shape(in(0).sizes().slice(d, in(0).ndim));
+    return give(op::layer_norm(in(0), shape, opt(1), opt(2), real("epsilon", 1e-5f))), true;
+  }
+  return false;
+}
+
+void OnnxImporter::pool(bool largest) {
+  const int64_t n = in(0).ndim - 2;
+  if (n < 1 || n > 3) refuse("an input without one to three spatial dimensions");
+  const bool indexed = outputs_.size() > 1 && outputs_[1].n;
+  if (indexed && n != 2) refuse("positions of the maxima, but of images");
+  const Shape kernel = numbers(-1, "kernel_shape"), pads = pads_of(n, kernel);
+  Shape strides = numbers(-1, "strides"), padding;
+  while (strides.size() < n) strides.push_back(1);
+  const bool ceil = integer("ceil_mode", 0), counts = integer("count_include_pad", 0);
+  const Shape dilations = numbers(-1, "dilations");
+  for (int64_t i = 0; i < dilations.size() && !largest; i++)
+    if (dilations[i] != 1) refuse("dilations");
+  bool even = true;
+  for (int64_t i = 0; i < n; i++) even = even && pads[i] == pads[n + i];
+  TensorRef x = TensorRef::share(&in(0));
+  if (!even) {
+    if (indexed || ceil || !is_float(x->dtype) || !(largest || counts))
+      refuse("pads that differ at the ends");
+    x = padded(*x, pads, largest ? -double(INFINITY) : 0);
+  }
+  for (int64_t i = 0; i < n; i++) padding.push_back(even ? pads[i] : 0);
+  if (indexed) {
+    if (integer("storage_order", 0)) refuse("positions by columns");
+    TensorPair made = op::max_pool2d_with_indices(*x, kernel, strides, padding, dilations, ceil);
+    const int64_t planes = x->size(0) * x->size(1), by_plane[] = {x->size(0), x->size(1), 1, 1};
+    const TensorRef first =
+        op::arange(Scalar(0), Scalar(planes), Scalar(1), Dtype::kI64, Opt<Device>(kCpuDevice));
+    const TensorRef offset =
+        op::mul(*op::reshape(*first, Ints(by_plane)), Scalar(x->size(2) * x->size(3)));
+    give(std::move(made.first));
+    return give(op::add(*made.second, *offset));
+  }
+  if (largest) {
+    if (n == 1) return give(op::max_pool1d(*x, kernel, strides, padding, dilations, ceil));
+    if (n == 2) return give(op::max_pool2d(*x, kernel, strides, padding, dilations, ceil));
+    return give(op::max_pool3d(*x, kernel, strides, padding, dilations, ceil));
+  }
+  if (n == 1) return give(op::avg_pool1d(*x, kernel, strides, padding, ceil, counts));
+  if (n == 2) return give(op::avg_pool2d(*x, kernel, strides, padding, ceil, counts));
+  give(op::avg_pool3d(*x, kernel, strides, padding, ceil, counts));
+}
+
+// The sizes of all dims that a Resize node gives.
+Shape OnnxImporter::resized_to(int64_t n) const {
+  const int64_t of_scales = opset_ < 11 ? 1 : 2;
+  if (attr("axes")) refuse("axes");
+  if (has(3)) {
+    if (!text_is("keep_aspect_ratio_policy", "stretch", true)) refuse("a ratio that is kept");
+    Shape sizes = numbers(3);
+    if (sizes.size() != n) refuse("sizes of other dimensions");
+    return sizes;
+  }
+  const Tensor& scales = in(of_scales);
+  if (!item(inputs_[of_scales]).known || scales.ndim != 1 || scales.numel != n ||
+      !scales.contiguous())
+    refuse("scales that depend on inputs");
+  Shape sizes;
+  for (int64_t d = 0; d < n; d++) {
+    const auto scale =
+        float(load_scalar(scales.data + d * scales.item_size(), scales.dtype).real());
+    const float size = float(in(0).size(d)) * scale;  // rounded, as 5 * 0.4
+    if (!(size >= 1 && size <= float(kMaxMade)) || size != float(int64_t(size)))
+      refuse("scales that give no whole sizes");
+    sizes.push_back(int64_t(size));
+  }
+  return sizes;
+}
+
+void OnnxImporter::resize() {
+  const Tensor& x = in(0);
+  const int64_t n = x.ndim;
+  const Shape sizes = resized_to(n);
+  if (n < 3 || sizes[0] != x.size(0) || sizes[1] != x.size(1))
+    refuse("a change of other dimensions than the spatial ones");
+  const bool old = opset_ < 11;
+  const char* const how = "coordinate_transformation_mode";
+  const bool corners = text_is(how, "align_corners", false);
+  const bool half = text_is(how, "half_pixel", !old) || text_is(how, "pytorch_half_pixel", false);
+  const bool asymmetric = text_is(how, "asymmetric", old);
+  if (integer("antialias", 0)) refuse("antialias");
+  for (int64_t d = 2; d < n; d++)
+    if (sizes[d] < 1 || sizes[d] > kMaxMade || x.size(d) < 1) refuse("a size of 0");
+  if (text_is("mode", "nearest", true)) {
+    const bool floors = text_is("nearest_mode", "floor", old);
+    const bool ceils = text_is("nearest_mode", "ceil", false);
+    const bool up = text_is("nearest_mode", "round_prefer_ceil", false);
+    if (!corners && !half && !asymmetric) refuse(how);
+    TensorRef y = TensorRef::share(&x);
+    for (int64_t d = 2; d < n; d++) {
+      if (sizes[d] == x.size(d)) continue;
+      const double step = double(x.size(d)) / double(sizes[d]);
+      SmallVec<int64_t, 16> rows;
+      for (int64_t i = 0; i < sizes[d]; i++) {
+        double at = double(i) * step;
+        if (half) at = (double(i) + 0.5) * step - 0.5;
+        if (corners)
+          at = sizes[d] > 1 ? double(i) * double(x.size(d) - 1) / double(sizes[d] - 1) : 0;
+        double place = -::floor(0.5 - at);  // round_prefer_floor
+        if (floors) place = ::floor(at);
+        if (ceils) place = -::floor(-at);
+        if (up) place = ::floor(at + 0.5);
+        rows.push_back(clamp(int64_t(place), int64_t(0), x.size(d) - 1));
+      }
+      y = op::index_select(*y, d, *integers({rows.data(), rows.size()}));
+    }
+    return give(std::move(y));
+  }
+  const bool cubic = text_is("mode", "cubic", false);
+  if (!cubic && !text_is("mode", "linear", false)) refuse("its mode");
+  if ((!corners && !half) || integer("exclude_outside", 0)) refuse(how);
+  if (cubic && (n != 4 || real("cubic_coeff_a", -0.75) != -0.75)) refuse("its cubic weights");
+  if (n > 5) refuse("more than three spatial dimensions");
+  for (int64_t d = 2; d < n && text_is(how, "pytorch_half_pixel", false); d++)
+    if (sizes[d] == 1 && x.size(d) != 1) refuse("a size of 1");
+  static constexpr int64_t kLinear[] = {1, 2, 6}, kCubic = 5;  // of enum Interpolation
+  give(op::interpolate(x, sizes.span().slice(2, n), {}, cubic ? kCubic : kLinear[n - 3],
+                       Opt<bool>(corners)));
+}
+
+void OnnxImporter::depth_and_space() {
+  const Tensor& x = in(0);
+  const int64_t b = integer("blocksize", 0);
+  if (x.ndim != 4 || b < 1 || b > kMaxMade) refuse("its block size, or an input that is no image");
+  const int64_t n = x.size(0), c = x.size(1), h = x.size(2), w = x.size(3);
+  const auto arranged = [&](Ints sizes, Ints order, Ints result) {
+    give(op::reshape(*op::permute(*op::reshape(x, sizes), order), result));
+  };
+  if (is(type_, "SpaceToDepth")) {
+    const int64_t sizes[] = {n, c, h / b, b, w / b, b}, order[] = {0, 3, 5, 1, 2, 4};
+    const int64_t result[] = {n, c * b * b, h / b, w / b};
+    return arranged(Ints(sizes), Ints(order), Ints(result));
+  }
+  const int64_t parts = c / (b * b), result[] = {n, parts, h * b, w * b};
+  if (text_is("mode", "CRD", false)) {
+    const int64_t sizes[] = {n, parts, b, b, h, w}, order[] = {0, 1, 4, 2, 5, 3};
+    return arranged(Ints(sizes), Ints(order), Ints(result));
+  }
+  const int64_t sizes[] = {n, b, b, parts, h, w}, order[] = {0, 3, 4, 1, 5, 2};
+  arranged(Ints(sizes), Ints(order), Ints(result));
+}
+
+bool OnnxImporter::layer() {
+  if (is(type_, "Resize")) return resize(), true;
+  if (is(type_, "DepthToSpace") || is(type_, "SpaceToDepth")) return depth_and_space(), true;
+  if (is(type_, "InstanceNormalization"))
+    return give(op::instance_norm(in(0), nullptr, nullptr, opt(1), opt(2), true, 0.1,
+                                  real("epsilon", 1e-5f))),
+           true;
+  if (is(type_, "GroupNormalization")) {
+    if (in(0).ndim < 2 || !has(1) || in(1).numel != in(0).size(1)) refuse("weights of groups");
+    return give(op::group_norm(in(0), integer("num_groups", 1), opt(1), opt(2),
+                               real("epsilon", 1e-5f))),
+           true;
+  }
+  if (is(type_, "LRN")) {
+    const int64_t size = integer("size", 1);
+    if (size % 2 == 0) refuse("an even size");
+    return give(op::local_response_norm(in(0), size, real("alpha", 1e-4f), real("beta", 0.75f),
+                                        real("bias", 1))),
+           true;
+  }
+  if (is(type_, "Selu")) {
+    if (attr("alpha") || attr("gamma")) refuse("other numbers than the usual ones");
+    return give(op::selu(in(0))), true;
+  }
+  if (is(type_, "ThresholdedRelu"))
+    return give(op::threshold(in(0), Scalar(real("alpha", 1)), Scalar(0.0))), true;
+  if (is(type_, "Shrink")) {
+    const double bias = real("bias", 0), lambd = real("lambd", 0.5);
+    if (bias != 0 && bias != lambd) refuse("a bias that is neither 0 nor lambd");
+    return give(bias == 0 ? op::hardshrink(in(0), lambd) : op::softshrink(in(0), lambd)), true;
+  }
+  if (is(type_, "Einsum")) {
+    const OnnxAttr* a = attr("equation");
+    SmallVec<const Tensor*, 4> list;
+    for (int64_t i = 0; i < inputs_.size(); i++) list.push_back(&in(i));
+    if (!a || list.empty()) refuse("no equation");
+    return give(op::einsum(a->s, {list.data(), list.size()})), true;
+  }
+  if (is(type_, "GridSample")) {
+    const bool cubic = text_is("mode", "bicubic", false) || text_is("mode", "cubic", false);
+    int64_t mode = cubic ? 2 : 0, padding = text_is("padding_mode", "border", false);
+    if (text_is("mode", "nearest", false)) mode = 1;
+    if (text_is("padding_mode", "reflection", false)) padding = 2;
+    return give(op::grid_sample(in(0), in(1), mode, padding,
+                                Opt<bool>(integer("align_corners", 0) != 0))),
+           true;
+  }
+  return false;
+}
+
+}  // namespace TT_NS
