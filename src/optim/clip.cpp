@@ -24,6 +24,11 @@ static TensorList gradients(TensorSpan params) {
   return grads;
 }
 
+// Work in units, of which a gradient has a whole number, and in elements.
+struct Amount {
+  int64_t units = 0, elements = 0;
+};
+
 class Clip {
  public:
   Clip(Span<const TensorRef> grads, double max_norm, double norm_type) : grads_(grads) {
@@ -37,7 +42,9 @@ class Clip {
 
  private:
   void check();
-  void prepare_scale(int64_t units, int64_t elements);
+  Amount add_gradients();
+  void prepare_scale(const Amount& all);
+  void write(const Kernel& kernel);
   int64_t add(SmallVec<ClipItem, 8>& items, const Tensor& t, int64_t units);
 
   Span<const TensorRef> grads_;
@@ -51,8 +58,8 @@ class Clip {
   TensorRef stored_;  // items_, for the plan
 };
 
-static int64_t grain_of(int64_t units, int64_t elements) {
-  const int64_t grain = elements ? kParallelGrain * units / elements : 1;
+static int64_t grain_of(const Amount& all) {
+  const int64_t grain = all.elements ? kParallelGrain * all.units / all.elements : 1;
   return grain < 1 ? 1 : grain;
 }
 
@@ -96,60 +103,67 @@ TensorRef Clip::norm() {
   Dtype dtype = real_of(grads_[0]->dtype);
   SmallVec<ClipItem, 8> read;
   TensorList values;  // operands of the norm, if they are not the gradients themselves
-  int64_t units = 0;
-  int64_t elements = 0;
+  Amount all;
   for (const Tensor* g : where_) {
     dtype = promote(dtype, real_of(g->dtype));
     copies_.push_back(g->dense() ? TensorRef() : dense_input(*g));
     const Tensor& held = copies_.back() ? *copies_.back() : *g;
     const bool by_modulus = is_complex(g->dtype) && plan_.norm_type != 2;
     values.push_back(by_modulus ? op::abs(held) : TensorRef());
-    units = add(read, by_modulus ? *values.back() : held, units);
+    all.units = add(read, by_modulus ? *values.back() : held, all.units);
     add(items_, held, items_.empty() ? 0 : items_.back().first_unit + optim_units(items_.back().n));
-    elements += items_.back().n;
+    all.elements += items_.back().n;
   }
-  Workspace partial(units * 8, place_);
+  Workspace partial(all.units * 8, place_);
   total_ = new_tensor(Ints(), dtype, place_);
   plan_.total_dtype = int32_t(dtype);
   plan_.total = total_->data;
   plan_.n_items = read.size();
   const TensorRef kept = stored(read);
   plan_.items = items_in(*kept);
-  plan_.n_partial = units;
+  plan_.n_partial = all.units;
   plan_.partial = reinterpret_cast<double*>(partial.data());
-  plan_.run = {{units, 1}, {grain_of(units, elements), 1}, 2, 0};
+  plan_.run = {{all.units, 1}, {grain_of(all), 1}, 2, 0};
   launch_stages(kernel_clip_norm, place_, &plan_.run);
   const ClipItem& last = items_.back();
-  prepare_scale(last.first_unit + optim_units(last.n), elements);
+  prepare_scale({last.first_unit + optim_units(last.n), all.elements});
   return total_;
 }
 
-void Clip::prepare_scale(int64_t units, int64_t elements) {
+void Clip::prepare_scale(const Amount& all) {
   plan_.n_items = items_.size();
   stored_ = stored(items_);
   plan_.items = items_in(*stored_);
-  plan_.run = {{units, 0}, {grain_of(units, elements), 1}, 1, 0};
+  plan_.run = {{all.units, 0}, {grain_of(all), 1}, 1, 0};
+}
+
+// Makes an item of each gradient; those with gaps are copied.
+Amount Clip::add_gradients() {
+  Amount all;
+  for (const Tensor* g : where_) {
+    copies_.push_back(g->dense() ? TensorRef() : dense_input(*g));
+    all.units = add(items_, copies_.back() ? *copies_.back() : *g, all.units);
+    all.elements += items_.back().n;
+  }
+  return all;
 }
 
 // Scales by a norm that has been computed.
 void Clip::scale_by(const Tensor& total) {
   check();
-  int64_t units = 0;
-  int64_t elements = 0;
-  for (const Tensor* g : where_) {
-    copies_.push_back(g->dense() ? TensorRef() : dense_input(*g));
-    units = add(items_, copies_.back() ? *copies_.back() : *g, units);
-    elements += items_.back().n;
-  }
+  const Amount all = add_gradients();
   plan_.total_dtype = int32_t(total.dtype);
   plan_.total = total.data;
-  prepare_scale(units, elements);
+  prepare_scale(all);
   scale();
 }
 
-void Clip::scale() {
-  CommitGuard whole;
-  launch_stages(kernel_clip_scale, place_, &plan_.run);
+void Clip::scale() { write(kernel_clip_scale); }
+
+// Runs a kernel that writes the gradients: all or none.
+void Clip::write(const Kernel& kernel) {
+  const CommitGuard whole;
+  launch_stages(kernel, place_, &plan_.run);
   for (int64_t i = 0; i < grads_.n; i++)
     if (copies_[i]) copy_elements(const_cast<Tensor&>(*where_[i]), *copies_[i]);
   mirrors_.write_back();
@@ -159,31 +173,18 @@ void Clip::scale() {
 // The factor is max_norm. Gradients on one device; the total is 1 if a partial is, else 0.
 bool Clip::unscale() {
   check();
-  int64_t units = 0;
-  int64_t elements = 0;
-  for (const Tensor* g : where_) {
-    copies_.push_back(g->dense() ? TensorRef() : dense_input(*g));
-    units = add(items_, copies_.back() ? *copies_.back() : *g, units);
-    elements += items_.back().n;
-  }
-  const Workspace partial(units * 8, place_);
+  const Amount all = add_gradients();
+  const Workspace partial(all.units * 8, place_);
   total_ = new_tensor(Ints(), Dtype::kF32, place_);
   plan_.total_dtype = TT_F32;
   plan_.total = total_->data;
   plan_.n_items = items_.size();
   stored_ = stored(items_);
   plan_.items = items_in(*stored_);
-  plan_.n_partial = units;
+  plan_.n_partial = all.units;
   plan_.partial = reinterpret_cast<double*>(partial.data());
-  plan_.run = {{units, 1}, {grain_of(units, elements), 1}, 2, 0};
-  {
-    const CommitGuard whole;
-    launch_stages(kernel_clip_unscale, place_, &plan_.run);
-    for (int64_t i = 0; i < grads_.n; i++)
-      if (copies_[i]) copy_elements(const_cast<Tensor&>(*where_[i]), *copies_[i]);
-    mirrors_.write_back();
-    for (const TensorRef& g : grads_) g->bump_version();
-  }
+  plan_.run = {{all.units, 1}, {grain_of(all), 1}, 2, 0};
+  write(kernel_clip_unscale);
   return read_scalar(*total_).real() != 0;
 }
 

@@ -6,130 +6,12 @@
 //   taps      [up to 16][kPoints]: an index in the plane, -1 outside, and the product of weights
 //     | take, put   by channels
 //   y, x
-#include "kernels/cpu/simd/isa.h"
-
-#include "plan/grid_plan.h"
+#include "kernels/functors/grid.h"
 
 TT_ISA_BEGIN
 
 constexpr int64_t kPoints = 64;  // positions at a time
-constexpr int32_t kAxisTaps = 4;
 constexpr int32_t kTaps = 16;
-
-// A position along one dimension, in elements, and its derivative by the number in the grid.
-template <class T> struct Position { T at, slope; };
-
-// Up to four elements along one dimension, and their weights.
-template <class T> struct AxisTaps {
-  int64_t index[kAxisTaps];
-  T weight[kAxisTaps];
-};
-
-template <class T> TT_INLINE Position<T> clipped(Position<T> p, int64_t size) {
-  const T last = T(size - 1);
-  if (!(p.at > 0)) return {0, 0};  // nan, too
-  if (p.at >= last) return {last, 0};
-  return p;
-}
-template <class T> TT_INLINE Position<T> reflected(Position<T> p, int64_t size, bool align) {
-  const T low = align ? T(0) : T(-0.5);
-  const T span = align ? T(size - 1) : T(size);
-  if (span == 0) return {0, 0};
-  T distance = p.at - low;
-  if (distance < 0) {
-    distance = -distance;
-    p.slope = -p.slope;
-  }
-  const T flips = T(libm::floor(double(distance / span)));
-  const T rest = distance - flips * span;
-  const bool odd = T(2) * T(libm::floor(double(flips / 2))) != flips;
-  if (!odd) return {rest + low, p.slope};
-  return {span - rest + low, -p.slope};
-}
-template <class T> TT_INLINE Position<T> padded(Position<T> p, const GridPlan& plan, int64_t size) {
-  if (plan.padding == kGridZeros) return p;
-  if (plan.padding == kGridReflection) p = reflected(p, size, plan.align);
-  return clipped(p, size);
-}
-// Replaces nan and what an index cannot hold by a position outside.
-template <class T> TT_INLINE Position<T> representable(Position<T> p) {
-  const bool good = libm::fabs(double(p.at)) < 0x1p31;
-  return good ? p : Position<T>{T(-100), 0};
-}
-// 0, or nan at a position that is not finite: what it adds to the weights of elements.
-template <class T> TT_INLINE T undefined(T at) { return at - at; }
-template <class T> TT_INLINE int64_t index_of(T at, int64_t size) {
-  return at >= 0 && at <= T(size - 1) ? int64_t(at) : -1;
-}
-template <class T> TT_INLINE T power(T x, int32_t n) {
-  T y = 1;
-  for (int32_t i = 0; i < n; i++) y *= x;
-  return y;
-}
-
-// The k-th derivatives of Keys' kernel with a = -3/4 at distances d in [0, 1] and in [1, 2].
-template <class T> TT_INLINE T cubic_near(T d, int32_t k) {
-  const T a = T(-0.75);
-  if (k == 0) return ((a + 2) * d - (a + 3)) * d * d + 1;
-  if (k == 1) return (3 * (a + 2) * d - 2 * (a + 3)) * d;
-  if (k == 2) return 6 * (a + 2) * d - 2 * (a + 3);
-  return k == 3 ? 6 * (a + 2) : T(0);
-}
-template <class T> TT_INLINE T cubic_far(T d, int32_t k) {
-  const T a = T(-0.75);
-  if (k == 0) return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
-  if (k == 1) return (3 * a * d - 10 * a) * d + 8 * a;
-  if (k == 2) return 6 * a * d - 10 * a;
-  return k == 3 ? 6 * a : T(0);
-}
-
-// Returns the number of taps.
-template <class T> TT_INLINE int32_t nearest_taps(Position<T> p, const GridPlan& plan, int64_t size,
-                                                  int32_t order, AxisTaps<T>* taps) {
-  const Position<T> at = representable(padded(p, plan, size));
-  const double rounded = double(at.at) + 0x1.8p52 - 0x1.8p52;  // halves to even
-  taps->index[0] = index_of(T(rounded), size);
-  taps->weight[0] = order ? T(0) : T(1);
-  return 1;
-}
-template <class T> TT_INLINE int32_t linear_taps(Position<T> p, const GridPlan& plan, int64_t size,
-                                                 int32_t order, AxisTaps<T>* taps) {
-  const Position<T> inside = padded(p, plan, size);
-  const Position<T> at = representable(inside);
-  const T low = T(libm::floor(double(at.at)));
-  const T rest = at.at - low;
-  const T slope = order == 1 ? at.slope : T(0);
-  const T odd = order ? T(0) : undefined(inside.at);
-  for (int32_t k = 0; k < 2; k++) taps->index[k] = index_of(low + T(k), size);
-  taps->weight[0] = order ? -slope : 1 - rest + odd;
-  taps->weight[1] = order ? slope : rest + odd;
-  return 2;
-}
-template <class T> TT_INLINE int32_t cubic_taps(Position<T> p, const GridPlan& plan, int64_t size,
-                                                int32_t order, AxisTaps<T>* taps) {
-  const Position<T> at = representable(p);
-  const T low = T(libm::floor(double(at.at)));
-  const T rest = at.at - low;
-  const T scale = power(at.slope, order);
-  const T mirrored = order % 2 ? -scale : scale;  // distances to later elements decrease
-  const T odd = order ? T(0) : undefined(p.at);
-  taps->weight[0] = cubic_far(rest + 1, order) * scale + odd;
-  taps->weight[1] = cubic_near(rest, order) * scale;
-  taps->weight[2] = cubic_near(1 - rest, order) * mirrored;
-  taps->weight[3] = cubic_far(2 - rest, order) * mirrored;
-  for (int32_t k = 0; k < 4; k++)
-    taps->index[k] = index_of(padded(Position<T>{low + T(k - 1), 0}, plan, size).at, size);
-  return 4;
-}
-template <class T>
-TT_INLINE int32_t axis_taps(T number, const GridPlan& plan, int32_t d, AxisTaps<T>* taps) {
-  const int64_t size = plan.in[d];
-  const T factor = (plan.align ? T(size - 1) : T(size)) / 2;
-  const Position<T> p = {(number + 1) * factor - (plan.align ? T(0) : T(0.5)), factor};
-  if (plan.mode == kGridNearest) return nearest_taps(p, plan, size, plan.order[d], taps);
-  if (plan.mode == kGridLinear) return linear_taps(p, plan, size, plan.order[d], taps);
-  return cubic_taps(p, plan, size, plan.order[d], taps);
-}
 
 template <class T> struct GridTaps {
   int64_t index[kTaps][kPoints];
@@ -137,11 +19,11 @@ template <class T> struct GridTaps {
   int32_t n;
 
   // Sets the taps of position j: all combinations of those along the dimensions.
-  TT_NOINLINE void combine(const AxisTaps<T>* axis, const int32_t* count, int64_t j) {
+  TT_NOINLINE void combine(const AxisTaps<T>* axis, int64_t j) {
     n = 0;
-    for (int32_t a = 0; a < count[0]; a++)
-      for (int32_t b = 0; b < count[1]; b++)
-        for (int32_t c = 0; c < count[2]; c++, n++) {
+    for (int32_t a = 0; a < axis[0].n; a++)
+      for (int32_t b = 0; b < axis[1].n; b++)
+        for (int32_t c = 0; c < axis[2].n; c++, n++) {
           const int64_t plane = axis[0].index[a];
           const int64_t row = axis[1].index[b];
           const int64_t column = axis[2].index[c];
@@ -156,19 +38,8 @@ template <class T> struct GridTaps {
     size = p.in;
     for (int64_t j = 0; j < m; j++) {
       AxisTaps<T> axis[kGridDims];
-      int32_t count[kGridDims];
-      const T* numbers = grid + j * p.dims;
-      const int32_t leading = kGridDims - p.dims;
-      for (int32_t d = 0; d < kGridDims; d++) {
-        if (d < leading) {
-          axis[d].index[0] = 0;
-          axis[d].weight[0] = 1;
-          count[d] = 1;
-        } else {
-          count[d] = axis_taps(numbers[kGridDims - 1 - d], p, d, &axis[d]);
-        }
-      }
-      combine(axis, count, j);
+      point_taps(p, grid + j * p.dims, axis);
+      combine(axis, j);
     }
   }
   TT_NOINLINE void take(const T* x, T* y, int64_t m) const {

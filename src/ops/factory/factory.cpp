@@ -209,31 +209,54 @@ static TensorRef ramp(const Scalar& from, const Scalar& step, int64_t n) {
   return op::add(*op::mul(*op::arange(0, n, 1, Dtype::kF64), step), from);
 }
 
+struct Range {
+  Scalar start, end;
+  Dtype dtype;
+  bool is_complex;
+};
+// The range of linspace and logspace; bounds of integers are truncated first.
+static Range range_of(const Scalar& start, const Scalar& end, Dtype dtype) {
+  const bool has_complex = start.is_complex() || end.is_complex();
+  if (dtype == Dtype::kNone) dtype = has_complex ? default_complex() : default_float();
+  if (has_complex && !is_complex(dtype))
+    fail_arg(TT_DTYPE, "dtype", "start or end is complex, dtype is {}: must be complex",
+             fmt(dtype));
+  check_fits(start, dtype, "start");
+  check_fits(end, dtype, "end");
+  const bool whole = category(dtype) < 2;
+  const auto bound = [&](const Scalar& s) { return whole ? Scalar(s.to_int()) : s; };
+  return {bound(start), bound(end), dtype, has_complex};
+}
+
 // One half is computed from start, the other from end, so that both are exact.
 TensorRef linspace(Call, const Scalar& start, const Scalar& end, int64_t steps, Dtype dtype,
                    Opt<Device> device) {
-  const bool complex_range = start.is_complex() || end.is_complex();
   if (steps < 0) fail_arg(TT_INVALID_ARG, "steps", "steps is {}: must not be negative", steps);
-  if (dtype == Dtype::kNone) dtype = complex_range ? default_complex() : default_float();
-  if (complex_range && !is_complex(dtype))
-    fail_arg(TT_DTYPE, "dtype", "start or end is complex, dtype is {}: must be complex",
-             fmt(dtype));
-  const bool whole = category(dtype) < 2;  // integers: the bounds are truncated first
-  check_fits(start, dtype, "start");
-  check_fits(end, dtype, "end");
-  const Scalar a = whole ? Scalar(start.to_int()) : start;
-  const Scalar b = whole ? Scalar(end.to_int()) : end;
+  const Range range = range_of(start, end, dtype);
+  const Scalar &a = range.start, &b = range.end;
   MaskGuard no_grad(bit(kKeyAutograd));
   checked_numel(Ints(&steps, 1), Dtype::kC128, "steps");
   const double gap = steps > 1 ? double(steps - 1) : 1;
   const double by = (b.real() - a.real()) / gap;
-  const Scalar step = complex_range ? Scalar::complex(by, (b.imag() - a.imag()) / gap) : Scalar(by);
+  const Scalar step =
+      range.is_complex ? Scalar::complex(by, (b.imag() - a.imag()) / gap) : Scalar(by);
   const int64_t half = steps > 1 ? steps / 2 : steps;
   const int64_t only[1] = {0};
   TensorRef low = ramp(a, step, half);
   TensorRef high = op::flip(*ramp(b, -step, steps - half), only);
   const Tensor* const parts[2] = {low.get(), high.get()};
-  return on(op::to_dtype(*op::cat(parts, 0), dtype), device);
+  return on(op::to_dtype(*op::cat(parts, 0), range.dtype), device);
+}
+
+// base to the power of the values of linspace.
+TensorRef logspace(Call, const Scalar& start, const Scalar& end, int64_t steps, double base,
+                   Dtype dtype, Opt<Device> device) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  const Range range = range_of(start, end, dtype);
+  TensorRef exponents =
+      op::linspace(range.start, range.end, steps, range.is_complex ? Dtype::kC128 : Dtype::kF64);
+  TensorRef bases = op::full({}, base, Dtype::kF64);
+  return on(op::to_dtype(*op::pow(*bases, *exponents), range.dtype), device);
 }
 
 }  // namespace TT_NS::impl

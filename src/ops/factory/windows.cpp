@@ -75,25 +75,4 @@ TensorRef kaiser_window(Call, int64_t window_length, bool periodic, double beta,
   });
 }
 
-// base to the power of the values of linspace.
-TensorRef logspace(Call, const Scalar& start, const Scalar& end, int64_t steps, double base,
-                   Dtype dtype, Opt<Device> device) {
-  MaskGuard no_grad(bit(kKeyAutograd));
-  const bool complex_range = start.is_complex() || end.is_complex();
-  if (dtype == Dtype::kNone) dtype = complex_range ? default_complex() : default_float();
-  if (complex_range && !is_complex(dtype))
-    fail_arg(TT_DTYPE, "dtype", "start or end is complex, dtype is {}: must be complex",
-             fmt(dtype));
-  const bool whole = category(dtype) < 2;  // integers: the bounds are truncated first
-  check_fits(start, dtype, "start");
-  check_fits(end, dtype, "end");
-  const auto bound = [&](Scalar s) { return whole ? Scalar(s.to_int()) : s; };
-  TensorRef exponents =
-      op::linspace(bound(start), bound(end), steps, complex_range ? Dtype::kC128 : Dtype::kF64);
-  TensorRef bases = op::full({}, base, Dtype::kF64);
-  TensorRef out = op::to_dtype(*op::pow(*bases, *exponents), dtype);
-  const Device to = device.or_else(kCpuDevice);
-  return to == kCpuDevice ? std::move(out) : op::to_device(*out, to);
-}
-
 }  // namespace TT_NS::impl

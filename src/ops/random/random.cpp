@@ -287,26 +287,9 @@ static void check_probabilities(const Tensor& p) {
                "self has probabilities outside [0, 1]");
 }
 
-TensorRef bernoulli(Call, const Tensor& self, Generator* generator) {
-  if (!is_float(self.dtype))
-    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: probabilities must be floating",
-             fmt(self.dtype));
-  check_probabilities(self);
-  TensorRef p = dense_input(self);
-  TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
-  if (out->device.type == TT_META) return out;
-  const Rng rng =
-      reserve_rng(generator, random_counters(out->numel, kRandomBernoulli, int32_t(out->dtype)));
-  RandomPlan plan;
-  build_random(&plan, int32_t(out->dtype), out->numel, rng.seed, rng.offset, out->data);
-  plan.p = p->data;
-  plan.p_dtype = int32_t(p->dtype);
-  run(kernel_random_bernoulli, plan, out->device);
-  return out;
-}
-
-TensorRef bernoulli_p(Call, const Tensor& self, double p, Generator* generator) {
-  const int32_t threshold = threshold_of(p, "p", p);
+// Draws a tensor like self by the probabilities p, or, if that is NULL, by one threshold for all.
+static TensorRef draw_bernoulli(const Tensor& self, const Tensor* p, int32_t threshold,
+                                Generator* generator) {
   TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
   if (out->device.type == TT_META) return out;
   const Rng rng =
@@ -314,8 +297,25 @@ TensorRef bernoulli_p(Call, const Tensor& self, double p, Generator* generator) 
   RandomPlan plan;
   build_random(&plan, int32_t(out->dtype), out->numel, rng.seed, rng.offset, out->data);
   plan.threshold = threshold;
+  if (p) {
+    plan.p = p->data;
+    plan.p_dtype = int32_t(p->dtype);
+  }
   run(kernel_random_bernoulli, plan, out->device);
   return out;
+}
+
+TensorRef bernoulli(Call, const Tensor& self, Generator* generator) {
+  if (!is_float(self.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: probabilities must be floating",
+             fmt(self.dtype));
+  check_probabilities(self);
+  const TensorRef p = dense_input(self);
+  return draw_bernoulli(self, p.get(), 0, generator);
+}
+
+TensorRef bernoulli_p(Call, const Tensor& self, double p, Generator* generator) {
+  return draw_bernoulli(self, nullptr, threshold_of(p, "p", p), generator);
 }
 
 // ---- dropout ----
