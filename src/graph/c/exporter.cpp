@@ -442,14 +442,8 @@ void CExporter::add_constants(CFiles& files) {
   }
 }
 
-void CExporter::write(CFiles& files) {
-  if (!is_name(name_)) fail_arg(TT_INVALID_ARG, "name", "'{}' is not a C identifier", name_);
-  check();
-  for (int64_t i = 0; i < kNumCTemplates; i++) used_.push_back(kUnused);
-  place_storages();
-  const int32_t n = int32_t(g_.nodes.size());
-  for (at_ = 0; at_ < n; at_++) emit_node();
-  at_ = n - 1;
+// Copies to their place the outputs that are not made there.
+void CExporter::copy_outputs() {
   for (int64_t k = 0; k < g_.outputs.size(); k++) {
     const int32_t v = g_.outputs[k];
     if (out_of_[value(v).storage] == k) continue;
@@ -464,22 +458,25 @@ void CExporter::write(CFiles& files) {
     close_loops(x.ndim());
     body_.add("  }\n");
   }
+}
 
-  Text& header = files.header;
+// A line of a comment for each value: its name, element type and sizes.
+void CExporter::add_shapes(Text& out, const char* name, Span<const int32_t> values) {
+  for (int64_t i = 0; i < values.n; i++) {
+    const IrValue& v = value(values[i]);
+    out.add("   ").add(name).add(i).add(": ").add(c_type(v.dtype)).add(" (");
+    for (int64_t d = 0; d < v.ndim(); d++) out.add(d ? ", " : "").add(v.sizes[d]);
+    out.add(")\n");
+  }
+}
+
+void CExporter::write_header(Text& header) {
   header.add("/* ").add(name_).add(": exported by tt. Tensors are row-major without gaps.\n");
-  const auto shapes = [&](const char* what, Span<const int32_t> values) {
-    for (int64_t i = 0; i < values.n; i++) {
-      header.add("   ").add(what).add(i).add(": ").add(c_type(value(values[i]).dtype)).add(" (");
-      const IrValue& v = value(values[i]);
-      for (int64_t j = 0; j < v.ndim(); j++) header.add(j ? ", " : "").add(v.sizes[j]);
-      header.add(")\n");
-    }
-  };
   Text signature, with_arena;
   add_signature(signature, false);
   add_signature(with_arena, true);
-  shapes("in", g_.inputs);
-  shapes("out", g_.outputs);
+  add_shapes(header, "in", g_.inputs);
+  add_shapes(header, "out", g_.outputs);
   if (blob_)
     header.add("   blob: the bytes of ")
         .add(name_)
@@ -493,23 +490,41 @@ void CExporter::write(CFiles& files) {
       "*/\n");
   header.add(with_arena.span()).add(";\n/* In static memory: one call at a time. */\n");
   header.add(signature.span()).add(";\n#endif\n");
+}
 
+void CExporter::write_source(CFiles& files) {
   Text& source = files.source;
   source.add("/* Exported by tt: C99, libm only. */\n#include \"").add(name_).add(".h\"\n\n");
   source.add("#include <math.h>\n#include <stddef.h>\n\n");
   add_constants(files);
   add_templates(source);
-  source.add("\n").add(with_arena.span()).add(" {\n  char *const arena = memory;\n");
+  source.add("\n");
+  add_signature(source, true);
+  source.add(" {\n  char *const arena = memory;\n");
   source.add("  char *const scratch = arena + ").add(arena_).add(";\n");
   if (blob_) source.add("  const char *const weights = blob;\n  (void)weights;\n");
   source.add("  (void)arena;\n  (void)scratch;\n");
   for (int64_t i = 0; i < g_.inputs.size(); i++) source.add("  (void)in").add(i).add(";\n");
   source.add(body_.span()).add("}\n\n");
-  source.add(signature.span()).add(" {\n  static union { float aligned; int64_t too; char bytes[");
+  add_signature(source, false);
+  source.add(" {\n  static union { float aligned; int64_t too; char bytes[");
   source.add(name_).add("_ARENA_BYTES]; } memory;\n  ").add(name_).add("_run(memory.bytes");
   if (blob_) source.add(", blob");
   add_parameters(source, false, true);
   source.add(");\n}\n");
+}
+
+void CExporter::write(CFiles& files) {
+  if (!is_name(name_)) fail_arg(TT_INVALID_ARG, "name", "'{}' is not a C identifier", name_);
+  check();
+  for (int64_t i = 0; i < kNumCTemplates; i++) used_.push_back(kUnused);
+  place_storages();
+  const int32_t n = int32_t(g_.nodes.size());
+  for (at_ = 0; at_ < n; at_++) emit_node();
+  at_ = n - 1;
+  copy_outputs();
+  write_header(files.header);
+  write_source(files);
 }
 
 void export_c(const Graph& g, const char* name, bool blob, CFiles& files) {

@@ -90,6 +90,10 @@ class CExporter {
   void add_scalar(Text& out, const IrArg& a, bool as_float);
   void add_constant(Text& out, int32_t storage);
   void add_constants(CFiles& files);
+  void add_shapes(Text& out, const char* name, Span<const int32_t> values);
+  void copy_outputs();
+  void write_header(Text& header);
+  void write_source(CFiles& files);
   void add_parameters(Text& out, bool types, bool some);
   void add_signature(Text& out, bool arena);
   enum Use : uint8_t { kUnused, kOnce = 1, kForU8 = 2, kForI8 = 4 };

@@ -333,59 +333,70 @@ void OnnxExporter::value_info(Proto& to, int field, const char* prefix, int64_t 
   to.message(field, info);
 }
 
-void OnnxExporter::write(Bytes& out) {
-  of_.resize(g_.values.size());
-  if (other_) {
-    dim_ = dynamic_dim(g_, *other_);
-    Bytes unused;
-    OnnxExporter second(*other_, nullptr, "");
-    second.write(unused);
-    wanted_ = std::move(second.trace);
-    for (int64_t i = 0; i < g_.outputs.size(); i++)
-      if (g_.values[g_.outputs[i]].ndim() != other_->values[other_->outputs[i]].ndim())
-        fail(TT_NOT_IMPLEMENTED, "output {} has other dimensions for the other size", i);
-  }
-  Proto graph, ends;
+void OnnxExporter::identity(const char* from, const char* to) {
+  Proto n;
+  n.text(1, from);
+  n.text(2, to);
+  n.text(4, "Identity");
+  nodes_.message(1, n);
+}
+
+// Writes the other size's graph for its trace.
+void OnnxExporter::follow_other() {
+  dim_ = dynamic_dim(g_, *other_);
+  Bytes unused;
+  OnnxExporter second(*other_, nullptr, "");
+  second.write(unused);
+  wanted_ = std::move(second.trace);
+  for (int64_t i = 0; i < g_.outputs.size(); i++)
+    if (g_.values[g_.outputs[i]].ndim() != other_->values[other_->outputs[i]].ndim())
+      fail(TT_NOT_IMPLEMENTED, "output {} has other dimensions for the other size", i);
+}
+
+void OnnxExporter::add_inputs(Proto& graph) {
   for (int64_t i = 0; i < g_.inputs.size(); i++) {
     const IrValue& v = g_.values[g_.inputs[i]];
     ModelValue t = new_tensor();
     t.dtype = v.dtype;
-    Proto n;
     Text from("in"), to;
     from.add(i);
     add_name(to, t);
-    n.text(1, from.c_str());
-    n.text(2, to.c_str());
-    n.text(4, "Identity");
-    nodes_.message(1, n);
-    value_info(ends, 11, "in", i, v, other_ ? &other_->values[other_->inputs[i]] : nullptr);
+    identity(from.c_str(), to.c_str());
+    value_info(graph, 11, "in", i, v, other_ ? &other_->values[other_->inputs[i]] : nullptr);
     of_[g_.inputs[i]] = t;
   }
+}
+
+void OnnxExporter::add_outputs(Proto& graph) {
+  for (int64_t i = 0; i < g_.outputs.size(); i++) {
+    const ModelValue t = of_value(g_.outputs[i]);
+    Text from, to("out");
+    add_name(from, t);
+    to.add(i);
+    identity(from.c_str(), to.c_str());
+    value_info(graph, 12, "out", i, g_.values[g_.outputs[i]],
+               other_ ? &other_->values[other_->outputs[i]] : nullptr);
+  }
+}
+
+void OnnxExporter::write(Bytes& out) {
+  of_.resize(g_.values.size());
+  if (other_) follow_other();
+  Proto ends;
+  add_inputs(ends);
   find_gates();
   if (other_) find_dynamic_size();
   for (at_ = 0; at_ < g_.nodes.size(); at_++)
     if (!skip_[at_]) emit_node();
   at_ = int32_t(g_.nodes.size()) - 1;
-  for (int64_t i = 0; i < g_.outputs.size(); i++) {
-    const ModelValue t = of_value(g_.outputs[i]);
-    Proto n;
-    Text from, to("out");
-    add_name(from, t);
-    to.add(i);
-    n.text(1, from.c_str());
-    n.text(2, to.c_str());
-    n.text(4, "Identity");
-    nodes_.message(1, n);
-    value_info(ends, 12, "out", i, g_.values[g_.outputs[i]],
-               other_ ? &other_->values[other_->outputs[i]] : nullptr);
-  }
+  add_outputs(ends);
   if (other_ && trace.items.size() != wanted_.items.size())
     fail(TT_NOT_IMPLEMENTED, "the operators depend on the dynamic size");
+  Proto graph, opset, model;
   graph.append(nodes_);
   graph.text(2, "tt");
   graph.append(initializers_);
   graph.append(ends);
-  Proto opset, model;
   opset.text(1, "");
   opset.integer(2, kOpset);
   model.integer(1, kIrVersion);

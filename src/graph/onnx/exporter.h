@@ -150,6 +150,10 @@ class OnnxExporter {
   ModelValue plain(Ints v, int64_t ndim);
   void add_node(const char* type, Inputs in, Span<const ModelValue> outs, const AttrWriter& attrs);
   void find_dynamic_size();
+  void follow_other();
+  void identity(const char* from, const char* to);
+  void add_inputs(Proto& graph);
+  void add_outputs(Proto& graph);
 
   const Graph& g_;
   const Graph* const other_;
