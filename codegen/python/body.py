@@ -20,8 +20,9 @@ CONVERT = (
     *("like", "no_overload", "number_form", "number_operand", "one_of", "optional_tensor"),
     *("refit", "written", "unreduced", "check_layout"),
     *("out_tensors", "pointers", "real", "scalar", "scalar_field", "tensor_address"),
-    *("tensor_list", "text", "wrong_kind", "legacy_reduction", "sparse_product"),
+    *("retried", "tensor_list", "text", "wrong_kind", "legacy_reduction", "sparse_product"),
 )
+TENSOR_TYPES = {"Tensor", "Tensor!", "Tensor?", "Tensor!?", "Tensor[]", "Tensor?[]"}
 LIST = "isinstance({0}, (tuple, list))"
 # schema type -> test that a Python value is of this kind, where forms differ
 TESTS = {
@@ -124,7 +125,15 @@ def emit(function):
     """The lines of a function: signature, docstring, body."""
     signature = function.signature(hinted=True)
     head = [f"def {function.name}({signature}) -> {function.returned()}:"]
-    return head + docstring(function.doc()) + indented(Body(function).lines())
+    return head + docstring(function.doc()) + indented(guarded(function, Body(function).lines()))
+
+
+def guarded(function, lines):
+    """The statements of a function whose tensors may be objects with a __torch_function__."""
+    if not any(p.of_some_type(TENSOR_TYPES) for p in function.parameters):
+        return lines
+    again = f"return retried({function.name}, locals())"
+    return ["try:", *indented(lines), "except TypeError:", f"    {again}"]
 
 
 class Body:

@@ -152,6 +152,9 @@ class Parameter:
     def of_types(self, types):
         return all(slot.arg.type in types for slot in self.slots.values())
 
+    def of_some_type(self, types):
+        return any(slot.arg.type in types for slot in self.slots.values())
+
     def any_slot(self, what):
         return any(getattr(slot, what) for slot in self.slots.values())
 

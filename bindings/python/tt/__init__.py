@@ -224,7 +224,7 @@ if not TYPE_CHECKING:
 
     def __getattr__(name):
         """Loads a module or a function when it is first used."""
-        if name in MODULES.split():
+        if name in MODULES.split() or name == "_C":
             return import_module("." + name, __name__)
         if name in HOME:
             value = getattr(import_module("." + HOME[name], __name__), name)

@@ -16,6 +16,7 @@ from struct import error as struct_error
 from ._kinds import kind_name
 from . import errors
 from ._index import INT_MAX, INT_MIN
+from ._interception import retried, retried_operator, state
 from ._types import BY_PYTHON_TYPE, PACK, device, dtype
 from ._lib import fail, packed_address
 from ._tensor import SCALAR, Tensor, classed, from_address, tensor_result
@@ -39,7 +40,7 @@ def wrong_kind(op: str, arg: str, want: str, got: object) -> TypeError:
 
 def keeps(x: object) -> bool:
     """Returns whether operators on x return its subclass of Tensor."""
-    return isinstance(x, Tensor) and x._keeps_class
+    return isinstance(x, Tensor) and x._keeps_class and not state.subclass_off
 
 
 def instance(cls: type[T], x: Any, op: str, arg: str) -> T:
@@ -130,18 +131,18 @@ def operate(function: Callable[..., Any], self: Any, other: Any, **more: Any) ->
     Returns NotImplemented for an unsupported operand, so that Python tries the other operand.
     """
     instance(Tensor, self, function.__name__, "self")
-    other = operand(other)
-    if other is NotImplemented:
-        return NotImplemented
-    return like(function(self, other, **more), (self, other))
+    found = operand(other)
+    if found is NotImplemented:
+        return retried_operator(getattr(Tensor, function.__name__, function), self, other, **more)
+    return like(function(self, found, **more), (self, found))
 
 
 def operate_swapped(function: Callable[..., Any], self: Any, other: Any, **more: Any) -> Any:
     """Returns function(other, self); see operate."""
-    other = operand(other)
-    if other is NotImplemented:
-        return NotImplemented
-    return like(function(other, self, **more), (self, other))
+    found = operand(other)
+    if found is NotImplemented:
+        return retried_operator(function, other, self, **more)
+    return like(function(found, self, **more), (self, found))
 
 
 def is_int(x: Any) -> bool:

@@ -252,7 +252,8 @@ def as_torch() -> ModuleType:
     if sys.modules.get("torch", tt) is not tt:
         raise ImportError("as_torch: PyTorch is imported already")
     for info in pkgutil.walk_packages(tt.__path__, "tt."):
-        if not any(part.startswith("_") for part in info.name.split(".")):
+        parts = info.name.split(".")
+        if parts[-1] == "_C" or not any(part.startswith("_") for part in parts):
             import_module(info.name)
     for name, module in list(sys.modules.items()):
         if name == "tt" or name.startswith("tt."):

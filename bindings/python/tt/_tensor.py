@@ -16,6 +16,7 @@ from . import errors
 from ._arithmetic import Arithmetic
 from ._facts import TensorFacts, TensorHandle
 from ._index import INT_MAX, INT_MIN, packed_index
+from ._interception import COMMON, adopt, default_torch_function
 from ._layout import SparseGrads, TensorLayout
 from ._lib import call, fail, filled, lib, local, packed_address, quick, result
 from ._memory import to_list, to_numpy
@@ -121,6 +122,11 @@ class Tensor(Arithmetic, TensorLayout):
         super().__init_subclass__(**kwargs)
         if Tensor in cls.__bases__ and not plain_results:
             cls._keeps_class = True
+        method: Any = cls.__torch_function__
+        if getattr(method, "__func__", method) is not default_torch_function:
+            adopt(cls)
+
+    __torch_function__: Any = classmethod(default_torch_function)
 
     def as_subclass(self, cls: _type[SomeTensor]) -> SomeTensor:
         """Returns the same tensor as an object of another tensor class."""
@@ -768,7 +774,7 @@ class Tensor(Arithmetic, TensorLayout):
             index, n, keep = packed_index(key)  # keep: tensors that index points to
             if tensor_index_get(local.ctx, self._as_parameter_, index, n, byref(h)):
                 fail()
-        return wrap(h).as_subclass(type(self)) if self._keeps_class else wrap(h)
+        return wrap(h).as_subclass(type(self)) if keeps(self) else wrap(h)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         index, n, keep = packed_index(key)
@@ -811,6 +817,9 @@ class Tensor(Arithmetic, TensorLayout):
             )
         self._as_parameter_ = other._as_parameter_
         return self
+
+
+COMMON.add(Tensor)
 
 
 def wrap(handle: TensorHandle) -> Tensor:
@@ -904,4 +913,4 @@ def to_arguments(
     return dtype, device, bool(copy), memory_format or preserve_format
 
 
-from ._convert import operate, operate_swapped  # noqa: E402, F401  (_arithmetic uses them)
+from ._convert import keeps, operate, operate_swapped  # noqa: E402, F401  (used above and below)

@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import (boolean, generator_handle, instance, integer, keeps, one_of, refit, real,
-    scalar, wrong_kind)
+    scalar, retried, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -77,22 +77,25 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0,
       min_val: lower bound
       max_val: upper bound, at least min_val
     """
-    if inplace:
-        return hardtanh_(input, min_val, max_val)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(hardtanh(input.as_subclass(Tensor), min_val, max_val), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("hardtanh", "input", "Tensor", input)
-    opts = None
-    if (min_val != -1.0 or type(min_val) is not float or max_val != 1.0
-        or type(max_val) is not float):
-        opts = _o_hardtanh(3, real(min_val, "hardtanh", "min_val"),
-                           real(max_val, "hardtanh", "max_val"))
-    h = TensorHandle()
-    if tt_hardtanh(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return hardtanh_(input, min_val, max_val)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(hardtanh(input.as_subclass(Tensor), min_val, max_val), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("hardtanh", "input", "Tensor", input)
+        opts = None
+        if (min_val != -1.0 or type(min_val) is not float or max_val != 1.0
+            or type(max_val) is not float):
+            opts = _o_hardtanh(3, real(min_val, "hardtanh", "min_val"),
+                               real(max_val, "hardtanh", "max_val"))
+        h = TensorHandle()
+        if tt_hardtanh(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(hardtanh, locals())
 
 
 def hardtanh_(self: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
@@ -103,17 +106,20 @@ def hardtanh_(self: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tens
       min_val: lower bound
       max_val: upper bound, at least min_val
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("hardtanh_", "input", "Tensor", input)
-    opts = None
-    if (min_val != -1.0 or type(min_val) is not float or max_val != 1.0
-        or type(max_val) is not float):
-        opts = _o_hardtanh(3, real(min_val, "hardtanh_", "min_val"),
-                           real(max_val, "hardtanh_", "max_val"))
-    if tt_hardtanh_(local.ctx, input, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("hardtanh_", "input", "Tensor", input)
+        opts = None
+        if (min_val != -1.0 or type(min_val) is not float or max_val != 1.0
+            or type(max_val) is not float):
+            opts = _o_hardtanh(3, real(min_val, "hardtanh_", "min_val"),
+                               real(max_val, "hardtanh_", "max_val"))
+        if tt_hardtanh_(local.ctx, input, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(hardtanh_, locals())
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -122,17 +128,20 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at its
     bounds.
     """
-    if inplace:
-        return relu6_(input)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(relu6(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("relu6", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_relu6(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return relu6_(input)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(relu6(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("relu6", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_relu6(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(relu6, locals())
 
 
 def relu6_(self: Tensor) -> Tensor:
@@ -141,12 +150,15 @@ def relu6_(self: Tensor) -> Tensor:
     In place: Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval
     and at its bounds.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("relu6_", "input", "Tensor", input)
-    if tt_relu6_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("relu6_", "input", "Tensor", input)
+        if tt_relu6_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(relu6_, locals())
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -155,20 +167,23 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     Computes x where x > 0 and negative_slope * x elsewhere, elementwise.
       negative_slope: slope for x <= 0
     """
-    if inplace:
-        return leaky_relu_(input, negative_slope)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(leaky_relu(input.as_subclass(Tensor), negative_slope), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("leaky_relu", "input", "Tensor", input)
-    opts = None
-    if negative_slope != 0.01 or type(negative_slope) is not float:
-        opts = _o_leaky_relu(1, real(negative_slope, "leaky_relu", "negative_slope"))
-    h = TensorHandle()
-    if tt_leaky_relu(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return leaky_relu_(input, negative_slope)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(leaky_relu(input.as_subclass(Tensor), negative_slope), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("leaky_relu", "input", "Tensor", input)
+        opts = None
+        if negative_slope != 0.01 or type(negative_slope) is not float:
+            opts = _o_leaky_relu(1, real(negative_slope, "leaky_relu", "negative_slope"))
+        h = TensorHandle()
+        if tt_leaky_relu(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(leaky_relu, locals())
 
 
 def leaky_relu_(self: Tensor, negative_slope: float = 0.01) -> Tensor:
@@ -177,15 +192,18 @@ def leaky_relu_(self: Tensor, negative_slope: float = 0.01) -> Tensor:
     In place: Computes x where x > 0 and negative_slope * x elsewhere, elementwise.
       negative_slope: slope for x <= 0
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("leaky_relu_", "input", "Tensor", input)
-    opts = None
-    if negative_slope != 0.01 or type(negative_slope) is not float:
-        opts = _o_leaky_relu(1, real(negative_slope, "leaky_relu_", "negative_slope"))
-    if tt_leaky_relu_(local.ctx, input, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("leaky_relu_", "input", "Tensor", input)
+        opts = None
+        if negative_slope != 0.01 or type(negative_slope) is not float:
+            opts = _o_leaky_relu(1, real(negative_slope, "leaky_relu_", "negative_slope"))
+        if tt_leaky_relu_(local.ctx, input, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(leaky_relu_, locals())
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -194,20 +212,23 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Computes x where x > 0 and alpha * (exp(x) - 1) elsewhere, elementwise.
       alpha: scale of the negative part; the limit for x -> -inf is -alpha
     """
-    if inplace:
-        return elu_(input, alpha)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(elu(input.as_subclass(Tensor), alpha), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("elu", "input", "Tensor", input)
-    opts = None
-    if alpha != 1.0 or type(alpha) is not float:
-        opts = _o_elu(1, real(alpha, "elu", "alpha"))
-    h = TensorHandle()
-    if tt_elu(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return elu_(input, alpha)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(elu(input.as_subclass(Tensor), alpha), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("elu", "input", "Tensor", input)
+        opts = None
+        if alpha != 1.0 or type(alpha) is not float:
+            opts = _o_elu(1, real(alpha, "elu", "alpha"))
+        h = TensorHandle()
+        if tt_elu(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(elu, locals())
 
 
 def elu_(self: Tensor, alpha: float = 1.0) -> Tensor:
@@ -216,15 +237,18 @@ def elu_(self: Tensor, alpha: float = 1.0) -> Tensor:
     In place: Computes x where x > 0 and alpha * (exp(x) - 1) elsewhere, elementwise.
       alpha: scale of the negative part; the limit for x -> -inf is -alpha
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("elu_", "input", "Tensor", input)
-    opts = None
-    if alpha != 1.0 or type(alpha) is not float:
-        opts = _o_elu(1, real(alpha, "elu_", "alpha"))
-    if tt_elu_(local.ctx, input, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("elu_", "input", "Tensor", input)
+        opts = None
+        if alpha != 1.0 or type(alpha) is not float:
+            opts = _o_elu(1, real(alpha, "elu_", "alpha"))
+        if tt_elu_(local.ctx, input, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(elu_, locals())
 
 
 def gelu(input: Tensor, approximate: Literal['tanh'] | None = None, *,
@@ -236,23 +260,26 @@ def gelu(input: Tensor, approximate: Literal['tanh'] | None = None, *,
       approximate: none: exact, by erf; tanh: x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) /
         2
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(gelu(input.as_subclass(Tensor), approximate), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("gelu", "input", "Tensor", input)
-    opts = None
-    if approximate is not None:
-        opts = _o_gelu(1, one_of(APPROXIMATE, approximate, "gelu", "approximate"))
-    if out is not None:
-        instance(Tensor, out, "gelu", "out")
-        if tt_gelu_into(local.ctx, input, opts, out):
-            return refit(out, lambda: gelu(input, approximate), "gelu", True)
-        return out
-    h = TensorHandle()
-    if tt_gelu(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(gelu(input.as_subclass(Tensor), approximate), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("gelu", "input", "Tensor", input)
+        opts = None
+        if approximate is not None:
+            opts = _o_gelu(1, one_of(APPROXIMATE, approximate, "gelu", "approximate"))
+        if out is not None:
+            instance(Tensor, out, "gelu", "out")
+            if tt_gelu_into(local.ctx, input, opts, out):
+                return refit(out, lambda: gelu(input, approximate), "gelu", True)
+            return out
+        h = TensorHandle()
+        if tt_gelu(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(gelu, locals())
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -260,17 +287,20 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Computes x * sigmoid(x), elementwise.
     """
-    if inplace:
-        return silu_(input)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(silu(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("silu", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_silu(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return silu_(input)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(silu(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("silu", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_silu(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(silu, locals())
 
 
 def silu_(self: Tensor) -> Tensor:
@@ -278,12 +308,15 @@ def silu_(self: Tensor) -> Tensor:
 
     In place: Computes x * sigmoid(x), elementwise.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("silu_", "input", "Tensor", input)
-    if tt_silu_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("silu_", "input", "Tensor", input)
+        if tt_silu_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(silu_, locals())
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -291,17 +324,20 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
     Computes x * tanh(softplus(x)), elementwise.
     """
-    if inplace:
-        return mish_(input)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(mish(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("mish", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_mish(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return mish_(input)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(mish(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("mish", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_mish(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(mish, locals())
 
 
 def mish_(self: Tensor) -> Tensor:
@@ -309,12 +345,15 @@ def mish_(self: Tensor) -> Tensor:
 
     In place: Computes x * tanh(softplus(x)), elementwise.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("mish_", "input", "Tensor", input)
-    if tt_mish_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("mish_", "input", "Tensor", input)
+        if tt_mish_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(mish_, locals())
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *,
@@ -325,24 +364,28 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *,
       beta: sharpness of the approximation
       threshold: the result is x itself where beta * x is greater
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(softplus(input.as_subclass(Tensor), beta, threshold), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("softplus", "input", "Tensor", input)
-    opts = None
-    if beta != 1.0 or type(beta) is not float or threshold != 20.0 or type(threshold) is not float:
-        opts = _o_softplus(3, real(beta, "softplus", "beta"),
-                           real(threshold, "softplus", "threshold"))
-    if out is not None:
-        instance(Tensor, out, "softplus", "out")
-        if tt_softplus_into(local.ctx, input, opts, out):
-            return refit(out, lambda: softplus(input, beta, threshold), "softplus", True)
-        return out
-    h = TensorHandle()
-    if tt_softplus(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(softplus(input.as_subclass(Tensor), beta, threshold), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("softplus", "input", "Tensor", input)
+        opts = None
+        if (beta != 1.0 or type(beta) is not float or threshold != 20.0
+            or type(threshold) is not float):
+            opts = _o_softplus(3, real(beta, "softplus", "beta"),
+                               real(threshold, "softplus", "threshold"))
+        if out is not None:
+            instance(Tensor, out, "softplus", "out")
+            if tt_softplus_into(local.ctx, input, opts, out):
+                return refit(out, lambda: softplus(input, beta, threshold), "softplus", True)
+            return out
+        h = TensorHandle()
+        if tt_softplus(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(softplus, locals())
 
 
 def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -350,20 +393,23 @@ def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes log(sigmoid(x)), elementwise, without underflow.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(logsigmoid(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("logsigmoid", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "logsigmoid", "out")
-        if tt_logsigmoid_into(local.ctx, input, out):
-            return refit(out, lambda: logsigmoid(input), "logsigmoid")
-        return out
-    h = TensorHandle()
-    if tt_logsigmoid(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(logsigmoid(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("logsigmoid", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "logsigmoid", "out")
+            if tt_logsigmoid_into(local.ctx, input, out):
+                return refit(out, lambda: logsigmoid(input), "logsigmoid")
+            return out
+        h = TensorHandle()
+        if tt_logsigmoid(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(logsigmoid, locals())
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -371,17 +417,20 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
     Computes x * relu6(x + 3) / 6, elementwise.
     """
-    if inplace:
-        return hardswish_(input)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(hardswish(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("hardswish", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_hardswish(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return hardswish_(input)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(hardswish(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("hardswish", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_hardswish(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(hardswish, locals())
 
 
 def hardswish_(self: Tensor) -> Tensor:
@@ -389,12 +438,15 @@ def hardswish_(self: Tensor) -> Tensor:
 
     In place: Computes x * relu6(x + 3) / 6, elementwise.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("hardswish_", "input", "Tensor", input)
-    if tt_hardswish_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("hardswish_", "input", "Tensor", input)
+        if tt_hardswish_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(hardswish_, locals())
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
@@ -402,17 +454,20 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
     Computes relu6(x + 3) / 6, elementwise.
     """
-    if inplace:
-        return hardsigmoid_(input)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(hardsigmoid(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("hardsigmoid", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_hardsigmoid(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return hardsigmoid_(input)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(hardsigmoid(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("hardsigmoid", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_hardsigmoid(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(hardsigmoid, locals())
 
 
 def hardsigmoid_(self: Tensor) -> Tensor:
@@ -420,12 +475,15 @@ def hardsigmoid_(self: Tensor) -> Tensor:
 
     In place: Computes relu6(x + 3) / 6, elementwise.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("hardsigmoid_", "input", "Tensor", input)
-    if tt_hardsigmoid_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("hardsigmoid_", "input", "Tensor", input)
+        if tt_hardsigmoid_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(hardsigmoid_, locals())
 
 
 def glu(input: Tensor, dim: int = -1, *, axis: int | None = None) -> Tensor:
@@ -435,20 +493,23 @@ def glu(input: Tensor, dim: int = -1, *, axis: int | None = None) -> Tensor:
     dim.
       dim: dimension to split; its size must be even
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(glu(input.as_subclass(Tensor), dim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("glu", "input", "Tensor", input)
-    opts = None
-    if dim != -1 or type(dim) is not int:
-        opts = _o_glu(1, integer(dim, "glu", "dim"))
-    h = TensorHandle()
-    if tt_glu(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(glu(input.as_subclass(Tensor), dim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("glu", "input", "Tensor", input)
+        opts = None
+        if dim != -1 or type(dim) is not int:
+            opts = _o_glu(1, integer(dim, "glu", "dim"))
+        h = TensorHandle()
+        if tt_glu(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(glu, locals())
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -456,15 +517,18 @@ def softsign(input: Tensor) -> Tensor:
 
     Computes x / (1 + |x|), elementwise.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(softsign(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("softsign", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_softsign(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(softsign(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("softsign", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_softsign(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(softsign, locals())
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -472,17 +536,20 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0.
     """
-    if inplace:
-        return relu_(input)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(relu(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("relu", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_relu(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return relu_(input)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(relu(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("relu", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_relu(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(relu, locals())
 
 
 def relu_(self: Tensor) -> Tensor:
@@ -490,12 +557,15 @@ def relu_(self: Tensor) -> Tensor:
 
     In place: Computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("relu_", "input", "Tensor", input)
-    if tt_relu_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("relu_", "input", "Tensor", input)
+        if tt_relu_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(relu_, locals())
 
 
 def threshold(input: Tensor, threshold: complex, value: complex, inplace: bool = False, *,
@@ -506,24 +576,27 @@ def threshold(input: Tensor, threshold: complex, value: complex, inplace: bool =
       threshold: bound: greater elements are kept
       value: number for the other elements
     """
-    if inplace:
-        return threshold_(input, threshold, value)
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(threshold(input.as_subclass(Tensor), threshold, value), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("threshold", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "threshold", "out")
-        if tt_threshold_into(local.ctx, input, scalar(threshold, "threshold", "threshold"),
-                             scalar(value, "threshold", "value"), out):
-            return refit(out, lambda: threshold(input, threshold, value), "threshold")
-        return out
-    h = TensorHandle()
-    if tt_threshold(local.ctx, input, scalar(threshold, "threshold", "threshold"),
-                    scalar(value, "threshold", "value"), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return threshold_(input, threshold, value)
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(threshold(input.as_subclass(Tensor), threshold, value), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("threshold", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "threshold", "out")
+            if tt_threshold_into(local.ctx, input, scalar(threshold, "threshold", "threshold"),
+                                 scalar(value, "threshold", "value"), out):
+                return refit(out, lambda: threshold(input, threshold, value), "threshold")
+            return out
+        h = TensorHandle()
+        if tt_threshold(local.ctx, input, scalar(threshold, "threshold", "threshold"),
+                        scalar(value, "threshold", "value"), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(threshold, locals())
 
 
 def threshold_(self: Tensor, threshold: complex, value: complex) -> Tensor:
@@ -533,13 +606,16 @@ def threshold_(self: Tensor, threshold: complex, value: complex) -> Tensor:
       threshold: bound: greater elements are kept
       value: number for the other elements
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("threshold_", "input", "Tensor", input)
-    if tt_threshold_(local.ctx, input, scalar(threshold, "threshold_", "threshold"),
-                     scalar(value, "threshold_", "value")):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("threshold_", "input", "Tensor", input)
+        if tt_threshold_(local.ctx, input, scalar(threshold, "threshold_", "threshold"),
+                         scalar(value, "threshold_", "value")):
+            fail()
+        return input
+    except TypeError:
+        return retried(threshold_, locals())
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
@@ -548,23 +624,26 @@ def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     Replaces the elements in [-lambd, lambd] by 0.
       lambd: half the width of the interval
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(hardshrink(input.as_subclass(Tensor), lambd), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("hardshrink", "input", "Tensor", input)
-    opts = None
-    if lambd != 0.5 or type(lambd) is not float:
-        opts = _o_hardshrink(1, real(lambd, "hardshrink", "lambd"))
-    if out is not None:
-        instance(Tensor, out, "hardshrink", "out")
-        if tt_hardshrink_into(local.ctx, input, opts, out):
-            return refit(out, lambda: hardshrink(input, lambd), "hardshrink", True)
-        return out
-    h = TensorHandle()
-    if tt_hardshrink(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(hardshrink(input.as_subclass(Tensor), lambd), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("hardshrink", "input", "Tensor", input)
+        opts = None
+        if lambd != 0.5 or type(lambd) is not float:
+            opts = _o_hardshrink(1, real(lambd, "hardshrink", "lambd"))
+        if out is not None:
+            instance(Tensor, out, "hardshrink", "out")
+            if tt_hardshrink_into(local.ctx, input, opts, out):
+                return refit(out, lambda: hardshrink(input, lambd), "hardshrink", True)
+            return out
+        h = TensorHandle()
+        if tt_hardshrink(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(hardshrink, locals())
 
 
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
@@ -573,23 +652,26 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     Moves each element by lambd towards 0; those in [-lambd, lambd] become 0.
       lambd: distance, at least 0
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(softshrink(input.as_subclass(Tensor), lambd), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("softshrink", "input", "Tensor", input)
-    opts = None
-    if lambd != 0.5 or type(lambd) is not float:
-        opts = _o_softshrink(1, real(lambd, "softshrink", "lambd"))
-    if out is not None:
-        instance(Tensor, out, "softshrink", "out")
-        if tt_softshrink_into(local.ctx, input, opts, out):
-            return refit(out, lambda: softshrink(input, lambd), "softshrink", True)
-        return out
-    h = TensorHandle()
-    if tt_softshrink(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(softshrink(input.as_subclass(Tensor), lambd), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("softshrink", "input", "Tensor", input)
+        opts = None
+        if lambd != 0.5 or type(lambd) is not float:
+            opts = _o_softshrink(1, real(lambd, "softshrink", "lambd"))
+        if out is not None:
+            instance(Tensor, out, "softshrink", "out")
+            if tt_softshrink_into(local.ctx, input, opts, out):
+                return refit(out, lambda: softshrink(input, lambd), "softshrink", True)
+            return out
+        h = TensorHandle()
+        if tt_softshrink(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(softshrink, locals())
 
 
 def tanhshrink(input: Tensor) -> Tensor:
@@ -597,15 +679,18 @@ def tanhshrink(input: Tensor) -> Tensor:
 
     Computes x - tanh(x), elementwise.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(tanhshrink(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("tanhshrink", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_tanhshrink(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(tanhshrink(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("tanhshrink", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_tanhshrink(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(tanhshrink, locals())
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -614,17 +699,20 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     Computes x where x > 0 and weight * x elsewhere.
       weight: slope for x <= 0: one element, or one per channel (dimension 1 of self)
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(prelu(input.as_subclass(Tensor), weight), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("prelu", "input", "Tensor", input)
-    if not isinstance(weight, Tensor):
-        raise wrong_kind("prelu", "weight", "Tensor", weight)
-    h = TensorHandle()
-    if tt_prelu(local.ctx, input, weight, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(prelu(input.as_subclass(Tensor), weight), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("prelu", "input", "Tensor", input)
+        if not isinstance(weight, Tensor):
+            raise wrong_kind("prelu", "weight", "Tensor", weight)
+        h = TensorHandle()
+        if tt_prelu(local.ctx, input, weight, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(prelu, locals())
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -633,17 +721,20 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     Computes scale * (x where x > 0, alpha * (exp(x) - 1) elsewhere), elementwise, with alpha =
     1.6732632423543772 and scale = 1.0507009873554805 (Klambauer et al., 2017).
     """
-    if inplace:
-        return selu_(input)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(selu(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("selu", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_selu(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return selu_(input)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(selu(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("selu", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_selu(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(selu, locals())
 
 
 def selu_(self: Tensor) -> Tensor:
@@ -652,12 +743,15 @@ def selu_(self: Tensor) -> Tensor:
     In place: Computes scale * (x where x > 0, alpha * (exp(x) - 1) elsewhere), elementwise, with
     alpha = 1.6732632423543772 and scale = 1.0507009873554805 (Klambauer et al., 2017).
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("selu_", "input", "Tensor", input)
-    if tt_selu_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("selu_", "input", "Tensor", input)
+        if tt_selu_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(selu_, locals())
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -666,20 +760,23 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Computes x where x > 0 and alpha * (exp(x / alpha) - 1) elsewhere, elementwise.
       alpha: scale of the negative part, not 0
     """
-    if inplace:
-        return celu_(input, alpha)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(celu(input.as_subclass(Tensor), alpha), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("celu", "input", "Tensor", input)
-    opts = None
-    if alpha != 1.0 or type(alpha) is not float:
-        opts = _o_celu(1, real(alpha, "celu", "alpha"))
-    h = TensorHandle()
-    if tt_celu(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return celu_(input, alpha)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(celu(input.as_subclass(Tensor), alpha), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("celu", "input", "Tensor", input)
+        opts = None
+        if alpha != 1.0 or type(alpha) is not float:
+            opts = _o_celu(1, real(alpha, "celu", "alpha"))
+        h = TensorHandle()
+        if tt_celu(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(celu, locals())
 
 
 def celu_(self: Tensor, alpha: float = 1.0) -> Tensor:
@@ -688,15 +785,18 @@ def celu_(self: Tensor, alpha: float = 1.0) -> Tensor:
     In place: Computes x where x > 0 and alpha * (exp(x / alpha) - 1) elsewhere, elementwise.
       alpha: scale of the negative part, not 0
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("celu_", "input", "Tensor", input)
-    opts = None
-    if alpha != 1.0 or type(alpha) is not float:
-        opts = _o_celu(1, real(alpha, "celu_", "alpha"))
-    if tt_celu_(local.ctx, input, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("celu_", "input", "Tensor", input)
+        opts = None
+        if alpha != 1.0 or type(alpha) is not float:
+            opts = _o_celu(1, real(alpha, "celu_", "alpha"))
+        if tt_celu_(local.ctx, input, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(celu_, locals())
 
 
 def rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333,
@@ -712,25 +812,28 @@ def rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333
       training: whether slopes are drawn
       generator: random number generator; default: the one of the ctx
     """
-    if inplace:
-        return rrelu_(input, lower, upper, training, generator=generator)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(rrelu(input.as_subclass(Tensor), lower, upper, training,
-                                 generator=generator), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("rrelu", "input", "Tensor", input)
-    opts = None
-    if (lower != 0.125 or type(lower) is not float or upper != 0.3333333333333333
-        or type(upper) is not float or training is not False or generator is not None):
-        opts = _o_rrelu(7 | (generator is not None) << 3, real(lower, "rrelu", "lower"),
-                        real(upper, "rrelu", "upper"), boolean(training, "rrelu", "training"),
-                        0 if generator is None else generator_handle(generator, "rrelu",
-            "generator")._address)
-    h = TensorHandle()
-    if tt_rrelu(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return rrelu_(input, lower, upper, training, generator=generator)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(rrelu(input.as_subclass(Tensor), lower, upper, training,
+                                     generator=generator), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("rrelu", "input", "Tensor", input)
+        opts = None
+        if (lower != 0.125 or type(lower) is not float or upper != 0.3333333333333333
+            or type(upper) is not float or training is not False or generator is not None):
+            opts = _o_rrelu(7 | (generator is not None) << 3, real(lower, "rrelu", "lower"),
+                            real(upper, "rrelu", "upper"), boolean(training, "rrelu", "training"),
+                            0 if generator is None else generator_handle(generator, "rrelu",
+                "generator")._address)
+        h = TensorHandle()
+        if tt_rrelu(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(rrelu, locals())
 
 
 def rrelu_(self: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333,
@@ -744,16 +847,19 @@ def rrelu_(self: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333
       training: whether slopes are drawn
       generator: random number generator; default: the one of the ctx
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("rrelu_", "input", "Tensor", input)
-    opts = None
-    if (lower != 0.125 or type(lower) is not float or upper != 0.3333333333333333
-        or type(upper) is not float or training is not False or generator is not None):
-        opts = _o_rrelu(7 | (generator is not None) << 3, real(lower, "rrelu_", "lower"),
-                        real(upper, "rrelu_", "upper"), boolean(training, "rrelu_", "training"),
-                        0 if generator is None else generator_handle(generator, "rrelu_",
-            "generator")._address)
-    if tt_rrelu_(local.ctx, input, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("rrelu_", "input", "Tensor", input)
+        opts = None
+        if (lower != 0.125 or type(lower) is not float or upper != 0.3333333333333333
+            or type(upper) is not float or training is not False or generator is not None):
+            opts = _o_rrelu(7 | (generator is not None) << 3, real(lower, "rrelu_", "lower"),
+                            real(upper, "rrelu_", "upper"), boolean(training, "rrelu_", "training"),
+                            0 if generator is None else generator_handle(generator, "rrelu_",
+                "generator")._address)
+        if tt_rrelu_(local.ctx, input, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(rrelu_, locals())

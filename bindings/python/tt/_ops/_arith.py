@@ -5,7 +5,7 @@ from ctypes import byref
 from struct import Struct
 from . import result_class
 from .._convert import (instance, keeps, is_number, no_overload, number_form, number_operand,
-    one_of, optional_tensor, refit, out_tensors, scalar, scalar_field, wrong_kind)
+    one_of, optional_tensor, refit, out_tensors, scalar, scalar_field, retried, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -266,57 +266,61 @@ def add(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
       other: tensor or number to add
       alpha: factor of other
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(add(input.as_subclass(Tensor), other, alpha=alpha), type(input))
-        if not isinstance(input, Tensor):
-            input = number_operand("add", "input", input, other, alone=True)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "add", "out")
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(add(input.as_subclass(Tensor), other, alpha=alpha), type(input))
+            if not isinstance(input, Tensor):
+                input = number_operand("add", "input", input, other, alone=True)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "add", "out")
+                if alpha != 1 or type(alpha) is not int:
+                    if tt_add_ex_into(local.ctx, input, other,
+                                      _o_add(1, *scalar_field(alpha, "add", "alpha")), out):
+                        return refit(out, lambda: add(input, other, alpha=alpha), "add")
+                else:
+                    if tt_add_into(local.ctx, input, other, out):
+                        return refit(out, lambda: add(input, other, alpha=alpha), "add")
+                return out
+            h = TensorHandle()
             if alpha != 1 or type(alpha) is not int:
-                if tt_add_ex_into(local.ctx, input, other,
-                                  _o_add(1, *scalar_field(alpha, "add", "alpha")), out):
-                    return refit(out, lambda: add(input, other, alpha=alpha), "add")
+                if tt_add_ex(local.ctx, input, other,
+                             _o_add(1, *scalar_field(alpha, "add", "alpha")), byref(h)):
+                    fail()
             else:
-                if tt_add_into(local.ctx, input, other, out):
-                    return refit(out, lambda: add(input, other, alpha=alpha), "add")
-            return out
-        h = TensorHandle()
-        if alpha != 1 or type(alpha) is not int:
-            if tt_add_ex(local.ctx, input, other, _o_add(1, *scalar_field(alpha, "add", "alpha")),
-                         byref(h)):
-                fail()
-        else:
-            if tt_add(local.ctx, input, other, byref(h)):
-                fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "add", "out")
+                if tt_add(local.ctx, input, other, byref(h)):
+                    fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "add", "out")
+                if alpha != 1 or type(alpha) is not int:
+                    if tt_add_scalar_ex_into(local.ctx, input, scalar(other, "add", "other"),
+                                             _o_add_scalar(1, *scalar_field(alpha, "add", "alpha")),
+                                             out):
+                        return refit(out, lambda: add(input, other, alpha=alpha), "add")
+                else:
+                    call, value = number_form(tt_add_f64_into, tt_add_i64_into, tt_add_scalar_into,
+                                              other, "add", "other", input)
+                    if call(local.ctx, input, value, out):
+                        return refit(out, lambda: add(input, other, alpha=alpha), "add")
+                return out
+            h = TensorHandle()
             if alpha != 1 or type(alpha) is not int:
-                if tt_add_scalar_ex_into(local.ctx, input, scalar(other, "add", "other"),
-                                         _o_add_scalar(1, *scalar_field(alpha, "add", "alpha")),
-                                         out):
-                    return refit(out, lambda: add(input, other, alpha=alpha), "add")
+                if tt_add_scalar_ex(local.ctx, input, scalar(other, "add", "other"),
+                                    _o_add_scalar(1, *scalar_field(alpha, "add", "alpha")),
+                                    byref(h)):
+                    fail()
             else:
-                call, value = number_form(tt_add_f64_into, tt_add_i64_into, tt_add_scalar_into,
-                                          other, "add", "other", input)
-                if call(local.ctx, input, value, out):
-                    return refit(out, lambda: add(input, other, alpha=alpha), "add")
-            return out
-        h = TensorHandle()
-        if alpha != 1 or type(alpha) is not int:
-            if tt_add_scalar_ex(local.ctx, input, scalar(other, "add", "other"),
-                                _o_add_scalar(1, *scalar_field(alpha, "add", "alpha")), byref(h)):
-                fail()
-        else:
-            call, value = number_form(tt_add_f64, tt_add_i64, tt_add_scalar, other, "add", "other",
-                                      input)
-            if call(local.ctx, input, value, byref(h)):
-                fail()
-        return wrap(h)
-    raise no_overload("add", input, other)
+                call, value = number_form(tt_add_f64, tt_add_i64, tt_add_scalar, other, "add",
+                                          "other", input)
+                if call(local.ctx, input, value, byref(h)):
+                    fail()
+            return wrap(h)
+        raise no_overload("add", input, other)
+    except TypeError:
+        return retried(add, locals())
 
 
 def add_(self: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
@@ -326,30 +330,33 @@ def add_(self: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor
       other: tensor or number to add
       alpha: factor of other
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("add_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if alpha != 1 or type(alpha) is not int:
-            if tt_add_ex_(local.ctx, input, other,
-                          _o_add(1, *scalar_field(alpha, "add_", "alpha"))):
-                fail()
-        else:
-            if tt_add_(local.ctx, input, other):
-                fail()
-        return input
-    elif is_number(other):
-        if alpha != 1 or type(alpha) is not int:
-            if tt_add_scalar_ex_(local.ctx, input, scalar(other, "add_", "other"),
-                                 _o_add_scalar(1, *scalar_field(alpha, "add_", "alpha"))):
-                fail()
-        else:
-            call, value = number_form(tt_add_f64_, tt_add_i64_, tt_add_scalar_, other, "add_",
-                                      "other", input)
-            if call(local.ctx, input, value):
-                fail()
-        return input
-    raise no_overload("add_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("add_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if alpha != 1 or type(alpha) is not int:
+                if tt_add_ex_(local.ctx, input, other,
+                              _o_add(1, *scalar_field(alpha, "add_", "alpha"))):
+                    fail()
+            else:
+                if tt_add_(local.ctx, input, other):
+                    fail()
+            return input
+        elif is_number(other):
+            if alpha != 1 or type(alpha) is not int:
+                if tt_add_scalar_ex_(local.ctx, input, scalar(other, "add_", "other"),
+                                     _o_add_scalar(1, *scalar_field(alpha, "add_", "alpha"))):
+                    fail()
+            else:
+                call, value = number_form(tt_add_f64_, tt_add_i64_, tt_add_scalar_, other, "add_",
+                                          "other", input)
+                if call(local.ctx, input, value):
+                    fail()
+            return input
+        raise no_overload("add_", input, other)
+    except TypeError:
+        return retried(add_, locals())
 
 
 def sub(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
@@ -361,57 +368,61 @@ def sub(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
       other: tensor or number to subtract
       alpha: factor of other
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(sub(input.as_subclass(Tensor), other, alpha=alpha), type(input))
-        if not isinstance(input, Tensor):
-            input = number_operand("sub", "input", input, other, alone=True)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "sub", "out")
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(sub(input.as_subclass(Tensor), other, alpha=alpha), type(input))
+            if not isinstance(input, Tensor):
+                input = number_operand("sub", "input", input, other, alone=True)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "sub", "out")
+                if alpha != 1 or type(alpha) is not int:
+                    if tt_sub_ex_into(local.ctx, input, other,
+                                      _o_sub(1, *scalar_field(alpha, "sub", "alpha")), out):
+                        return refit(out, lambda: sub(input, other, alpha=alpha), "sub")
+                else:
+                    if tt_sub_into(local.ctx, input, other, out):
+                        return refit(out, lambda: sub(input, other, alpha=alpha), "sub")
+                return out
+            h = TensorHandle()
             if alpha != 1 or type(alpha) is not int:
-                if tt_sub_ex_into(local.ctx, input, other,
-                                  _o_sub(1, *scalar_field(alpha, "sub", "alpha")), out):
-                    return refit(out, lambda: sub(input, other, alpha=alpha), "sub")
+                if tt_sub_ex(local.ctx, input, other,
+                             _o_sub(1, *scalar_field(alpha, "sub", "alpha")), byref(h)):
+                    fail()
             else:
-                if tt_sub_into(local.ctx, input, other, out):
-                    return refit(out, lambda: sub(input, other, alpha=alpha), "sub")
-            return out
-        h = TensorHandle()
-        if alpha != 1 or type(alpha) is not int:
-            if tt_sub_ex(local.ctx, input, other, _o_sub(1, *scalar_field(alpha, "sub", "alpha")),
-                         byref(h)):
-                fail()
-        else:
-            if tt_sub(local.ctx, input, other, byref(h)):
-                fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "sub", "out")
+                if tt_sub(local.ctx, input, other, byref(h)):
+                    fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "sub", "out")
+                if alpha != 1 or type(alpha) is not int:
+                    if tt_sub_scalar_ex_into(local.ctx, input, scalar(other, "sub", "other"),
+                                             _o_sub_scalar(1, *scalar_field(alpha, "sub", "alpha")),
+                                             out):
+                        return refit(out, lambda: sub(input, other, alpha=alpha), "sub")
+                else:
+                    call, value = number_form(tt_sub_f64_into, tt_sub_i64_into, tt_sub_scalar_into,
+                                              other, "sub", "other", input)
+                    if call(local.ctx, input, value, out):
+                        return refit(out, lambda: sub(input, other, alpha=alpha), "sub")
+                return out
+            h = TensorHandle()
             if alpha != 1 or type(alpha) is not int:
-                if tt_sub_scalar_ex_into(local.ctx, input, scalar(other, "sub", "other"),
-                                         _o_sub_scalar(1, *scalar_field(alpha, "sub", "alpha")),
-                                         out):
-                    return refit(out, lambda: sub(input, other, alpha=alpha), "sub")
+                if tt_sub_scalar_ex(local.ctx, input, scalar(other, "sub", "other"),
+                                    _o_sub_scalar(1, *scalar_field(alpha, "sub", "alpha")),
+                                    byref(h)):
+                    fail()
             else:
-                call, value = number_form(tt_sub_f64_into, tt_sub_i64_into, tt_sub_scalar_into,
-                                          other, "sub", "other", input)
-                if call(local.ctx, input, value, out):
-                    return refit(out, lambda: sub(input, other, alpha=alpha), "sub")
-            return out
-        h = TensorHandle()
-        if alpha != 1 or type(alpha) is not int:
-            if tt_sub_scalar_ex(local.ctx, input, scalar(other, "sub", "other"),
-                                _o_sub_scalar(1, *scalar_field(alpha, "sub", "alpha")), byref(h)):
-                fail()
-        else:
-            call, value = number_form(tt_sub_f64, tt_sub_i64, tt_sub_scalar, other, "sub", "other",
-                                      input)
-            if call(local.ctx, input, value, byref(h)):
-                fail()
-        return wrap(h)
-    raise no_overload("sub", input, other)
+                call, value = number_form(tt_sub_f64, tt_sub_i64, tt_sub_scalar, other, "sub",
+                                          "other", input)
+                if call(local.ctx, input, value, byref(h)):
+                    fail()
+            return wrap(h)
+        raise no_overload("sub", input, other)
+    except TypeError:
+        return retried(sub, locals())
 
 
 def sub_(self: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
@@ -422,30 +433,33 @@ def sub_(self: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor
       other: tensor or number to subtract
       alpha: factor of other
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("sub_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if alpha != 1 or type(alpha) is not int:
-            if tt_sub_ex_(local.ctx, input, other,
-                          _o_sub(1, *scalar_field(alpha, "sub_", "alpha"))):
-                fail()
-        else:
-            if tt_sub_(local.ctx, input, other):
-                fail()
-        return input
-    elif is_number(other):
-        if alpha != 1 or type(alpha) is not int:
-            if tt_sub_scalar_ex_(local.ctx, input, scalar(other, "sub_", "other"),
-                                 _o_sub_scalar(1, *scalar_field(alpha, "sub_", "alpha"))):
-                fail()
-        else:
-            call, value = number_form(tt_sub_f64_, tt_sub_i64_, tt_sub_scalar_, other, "sub_",
-                                      "other", input)
-            if call(local.ctx, input, value):
-                fail()
-        return input
-    raise no_overload("sub_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("sub_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if alpha != 1 or type(alpha) is not int:
+                if tt_sub_ex_(local.ctx, input, other,
+                              _o_sub(1, *scalar_field(alpha, "sub_", "alpha"))):
+                    fail()
+            else:
+                if tt_sub_(local.ctx, input, other):
+                    fail()
+            return input
+        elif is_number(other):
+            if alpha != 1 or type(alpha) is not int:
+                if tt_sub_scalar_ex_(local.ctx, input, scalar(other, "sub_", "other"),
+                                     _o_sub_scalar(1, *scalar_field(alpha, "sub_", "alpha"))):
+                    fail()
+            else:
+                call, value = number_form(tt_sub_f64_, tt_sub_i64_, tt_sub_scalar_, other, "sub_",
+                                          "other", input)
+                if call(local.ctx, input, value):
+                    fail()
+            return input
+        raise no_overload("sub_", input, other)
+    except TypeError:
+        return retried(sub_, locals())
 
 
 def rsub(input: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
@@ -455,35 +469,38 @@ def rsub(input: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tenso
     are not supported.
       alpha: factor of self
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(rsub(input.as_subclass(Tensor), other, alpha=alpha), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("rsub", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        h = TensorHandle()
-        if alpha != 1 or type(alpha) is not int:
-            if tt_rsub_ex(local.ctx, input, other,
-                          _o_rsub(1, *scalar_field(alpha, "rsub", "alpha")), byref(h)):
-                fail()
-        else:
-            if tt_rsub(local.ctx, input, other, byref(h)):
-                fail()
-        return wrap(h)
-    elif is_number(other):
-        h = TensorHandle()
-        if alpha != 1 or type(alpha) is not int:
-            if tt_rsub_scalar_ex(local.ctx, input, scalar(other, "rsub", "other"),
-                                 _o_rsub_scalar(1, *scalar_field(alpha, "rsub", "alpha")),
-                                 byref(h)):
-                fail()
-        else:
-            call, value = number_form(tt_rsub_f64, tt_rsub_i64, tt_rsub_scalar, other, "rsub",
-                                      "other", input)
-            if call(local.ctx, input, value, byref(h)):
-                fail()
-        return wrap(h)
-    raise no_overload("rsub", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(rsub(input.as_subclass(Tensor), other, alpha=alpha), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("rsub", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            h = TensorHandle()
+            if alpha != 1 or type(alpha) is not int:
+                if tt_rsub_ex(local.ctx, input, other,
+                              _o_rsub(1, *scalar_field(alpha, "rsub", "alpha")), byref(h)):
+                    fail()
+            else:
+                if tt_rsub(local.ctx, input, other, byref(h)):
+                    fail()
+            return wrap(h)
+        elif is_number(other):
+            h = TensorHandle()
+            if alpha != 1 or type(alpha) is not int:
+                if tt_rsub_scalar_ex(local.ctx, input, scalar(other, "rsub", "other"),
+                                     _o_rsub_scalar(1, *scalar_field(alpha, "rsub", "alpha")),
+                                     byref(h)):
+                    fail()
+            else:
+                call, value = number_form(tt_rsub_f64, tt_rsub_i64, tt_rsub_scalar, other, "rsub",
+                                          "other", input)
+                if call(local.ctx, input, value, byref(h)):
+                    fail()
+            return wrap(h)
+        raise no_overload("rsub", input, other)
+    except TypeError:
+        return retried(rsub, locals())
 
 
 def mul(input: Tensor | complex, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -491,36 +508,39 @@ def mul(input: Tensor | complex, other: Tensor | complex, *, out: Tensor | None 
 
     Computes self * other, elementwise with broadcasting and dtype promotion.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(mul(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            input = number_operand("mul", "input", input, other, alone=True)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "mul", "out")
-            if tt_mul_into(local.ctx, input, other, out):
-                return refit(out, lambda: mul(input, other), "mul")
-            return out
-        h = TensorHandle()
-        if tt_mul(local.ctx, input, other, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "mul", "out")
-            call, value = number_form(tt_mul_f64_into, tt_mul_i64_into, tt_mul_scalar_into, other,
-                                      "mul", "other", input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: mul(input, other), "mul")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_mul_f64, tt_mul_i64, tt_mul_scalar, other, "mul", "other",
-                                  input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("mul", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(mul(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                input = number_operand("mul", "input", input, other, alone=True)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "mul", "out")
+                if tt_mul_into(local.ctx, input, other, out):
+                    return refit(out, lambda: mul(input, other), "mul")
+                return out
+            h = TensorHandle()
+            if tt_mul(local.ctx, input, other, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "mul", "out")
+                call, value = number_form(tt_mul_f64_into, tt_mul_i64_into, tt_mul_scalar_into,
+                                          other, "mul", "other", input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: mul(input, other), "mul")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_mul_f64, tt_mul_i64, tt_mul_scalar, other, "mul", "other",
+                                      input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("mul", input, other)
+    except TypeError:
+        return retried(mul, locals())
 
 
 def mul_(self: Tensor, other: Tensor | complex) -> Tensor:
@@ -528,20 +548,23 @@ def mul_(self: Tensor, other: Tensor | complex) -> Tensor:
 
     In place: Computes self * other, elementwise with broadcasting and dtype promotion.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("mul_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if tt_mul_(local.ctx, input, other):
-            fail()
-        return input
-    elif is_number(other):
-        call, value = number_form(tt_mul_f64_, tt_mul_i64_, tt_mul_scalar_, other, "mul_", "other",
-                                  input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("mul_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("mul_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if tt_mul_(local.ctx, input, other):
+                fail()
+            return input
+        elif is_number(other):
+            call, value = number_form(tt_mul_f64_, tt_mul_i64_, tt_mul_scalar_, other, "mul_",
+                                      "other", input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("mul_", input, other)
+    except TypeError:
+        return retried(mul_, locals())
 
 
 def div(input: Tensor | complex, other: Tensor | complex, *,
@@ -554,43 +577,46 @@ def div(input: Tensor | complex, other: Tensor | complex, *,
       rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
         toward zero, like / in C
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(div(input.as_subclass(Tensor), other, rounding_mode=rounding_mode),
-                           type(input))
-        if not isinstance(input, Tensor):
-            input = number_operand("div", "input", input, other, alone=True)
-    if isinstance(other, Tensor):
-        opts = None
-        if rounding_mode is not None:
-            opts = _o_div(1, one_of(ROUNDING, rounding_mode, "div", "rounding_mode"))
-        if out is not None:
-            instance(Tensor, out, "div", "out")
-            if tt_div_into(local.ctx, input, other, opts, out):
-                return refit(out, lambda: div(input, other, rounding_mode=rounding_mode), "div")
-            return out
-        h = TensorHandle()
-        if tt_div(local.ctx, input, other, opts, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        opts = None
-        if rounding_mode is not None:
-            opts = _o_div_scalar(1, one_of(ROUNDING, rounding_mode, "div", "rounding_mode"))
-        if out is not None:
-            instance(Tensor, out, "div", "out")
-            call, value = number_form(tt_div_f64_into, tt_div_i64_into, tt_div_scalar_into, other,
-                                      "div", "other", input)
-            if call(local.ctx, input, value, opts, out):
-                return refit(out, lambda: div(input, other, rounding_mode=rounding_mode), "div")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_div_f64, tt_div_i64, tt_div_scalar, other, "div", "other",
-                                  input)
-        if call(local.ctx, input, value, opts, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("div", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(div(input.as_subclass(Tensor), other, rounding_mode=rounding_mode),
+                               type(input))
+            if not isinstance(input, Tensor):
+                input = number_operand("div", "input", input, other, alone=True)
+        if isinstance(other, Tensor):
+            opts = None
+            if rounding_mode is not None:
+                opts = _o_div(1, one_of(ROUNDING, rounding_mode, "div", "rounding_mode"))
+            if out is not None:
+                instance(Tensor, out, "div", "out")
+                if tt_div_into(local.ctx, input, other, opts, out):
+                    return refit(out, lambda: div(input, other, rounding_mode=rounding_mode), "div")
+                return out
+            h = TensorHandle()
+            if tt_div(local.ctx, input, other, opts, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            opts = None
+            if rounding_mode is not None:
+                opts = _o_div_scalar(1, one_of(ROUNDING, rounding_mode, "div", "rounding_mode"))
+            if out is not None:
+                instance(Tensor, out, "div", "out")
+                call, value = number_form(tt_div_f64_into, tt_div_i64_into, tt_div_scalar_into,
+                                          other, "div", "other", input)
+                if call(local.ctx, input, value, opts, out):
+                    return refit(out, lambda: div(input, other, rounding_mode=rounding_mode), "div")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_div_f64, tt_div_i64, tt_div_scalar, other, "div", "other",
+                                      input)
+            if call(local.ctx, input, value, opts, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("div", input, other)
+    except TypeError:
+        return retried(div, locals())
 
 
 def div_(self: Tensor, other: Tensor | complex, *, rounding_mode: Literal['floor', 'trunc']
@@ -602,26 +628,29 @@ def div_(self: Tensor, other: Tensor | complex, *, rounding_mode: Literal['floor
       rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
         toward zero, like / in C
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("div_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        opts = None
-        if rounding_mode is not None:
-            opts = _o_div(1, one_of(ROUNDING, rounding_mode, "div_", "rounding_mode"))
-        if tt_div_(local.ctx, input, other, opts):
-            fail()
-        return input
-    elif is_number(other):
-        opts = None
-        if rounding_mode is not None:
-            opts = _o_div_scalar(1, one_of(ROUNDING, rounding_mode, "div_", "rounding_mode"))
-        call, value = number_form(tt_div_f64_, tt_div_i64_, tt_div_scalar_, other, "div_", "other",
-                                  input)
-        if call(local.ctx, input, value, opts):
-            fail()
-        return input
-    raise no_overload("div_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("div_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            opts = None
+            if rounding_mode is not None:
+                opts = _o_div(1, one_of(ROUNDING, rounding_mode, "div_", "rounding_mode"))
+            if tt_div_(local.ctx, input, other, opts):
+                fail()
+            return input
+        elif is_number(other):
+            opts = None
+            if rounding_mode is not None:
+                opts = _o_div_scalar(1, one_of(ROUNDING, rounding_mode, "div_", "rounding_mode"))
+            call, value = number_form(tt_div_f64_, tt_div_i64_, tt_div_scalar_, other, "div_",
+                                      "other", input)
+            if call(local.ctx, input, value, opts):
+                fail()
+            return input
+        raise no_overload("div_", input, other)
+    except TypeError:
+        return retried(div_, locals())
 
 
 def floor_divide(input: Tensor | complex, other: Tensor | complex, *,
@@ -631,37 +660,40 @@ def floor_divide(input: Tensor | complex, other: Tensor | complex, *,
     Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion.
     No gradient.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(floor_divide(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            input = number_operand("floor_divide", "input", input, other, alone=True)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "floor_divide", "out")
-            if tt_floor_divide_into(local.ctx, input, other, out):
-                return refit(out, lambda: floor_divide(input, other), "floor_divide")
-            return out
-        h = TensorHandle()
-        if tt_floor_divide(local.ctx, input, other, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "floor_divide", "out")
-            call, value = number_form(tt_floor_divide_f64_into, tt_floor_divide_i64_into,
-                                      tt_floor_divide_scalar_into, other, "floor_divide", "other",
-                                      input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: floor_divide(input, other), "floor_divide")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_floor_divide_f64, tt_floor_divide_i64, tt_floor_divide_scalar,
-                                  other, "floor_divide", "other", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("floor_divide", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(floor_divide(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                input = number_operand("floor_divide", "input", input, other, alone=True)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "floor_divide", "out")
+                if tt_floor_divide_into(local.ctx, input, other, out):
+                    return refit(out, lambda: floor_divide(input, other), "floor_divide")
+                return out
+            h = TensorHandle()
+            if tt_floor_divide(local.ctx, input, other, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "floor_divide", "out")
+                call, value = number_form(tt_floor_divide_f64_into, tt_floor_divide_i64_into,
+                                          tt_floor_divide_scalar_into, other, "floor_divide",
+                                          "other", input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: floor_divide(input, other), "floor_divide")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_floor_divide_f64, tt_floor_divide_i64,
+                                      tt_floor_divide_scalar, other, "floor_divide", "other", input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("floor_divide", input, other)
+    except TypeError:
+        return retried(floor_divide, locals())
 
 
 def floor_divide_(self: Tensor, other: Tensor | complex) -> Tensor:
@@ -670,20 +702,24 @@ def floor_divide_(self: Tensor, other: Tensor | complex) -> Tensor:
     In place: Divides and rounds down, like // in Python, elementwise with broadcasting and dtype
     promotion. No gradient.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("floor_divide_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if tt_floor_divide_(local.ctx, input, other):
-            fail()
-        return input
-    elif is_number(other):
-        call, value = number_form(tt_floor_divide_f64_, tt_floor_divide_i64_,
-                                  tt_floor_divide_scalar_, other, "floor_divide_", "other", input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("floor_divide_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("floor_divide_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if tt_floor_divide_(local.ctx, input, other):
+                fail()
+            return input
+        elif is_number(other):
+            call, value = number_form(tt_floor_divide_f64_, tt_floor_divide_i64_,
+                                      tt_floor_divide_scalar_, other, "floor_divide_", "other",
+                                      input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("floor_divide_", input, other)
+    except TypeError:
+        return retried(floor_divide_, locals())
 
 
 def fmod(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -692,36 +728,39 @@ def fmod(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -
     Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It
     has the sign of self.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fmod(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fmod", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "fmod", "out")
-            if tt_fmod_into(local.ctx, input, other, out):
-                return refit(out, lambda: fmod(input, other), "fmod")
-            return out
-        h = TensorHandle()
-        if tt_fmod(local.ctx, input, other, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "fmod", "out")
-            call, value = number_form(tt_fmod_f64_into, tt_fmod_i64_into, tt_fmod_scalar_into,
-                                      other, "fmod", "other", input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: fmod(input, other), "fmod")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_fmod_f64, tt_fmod_i64, tt_fmod_scalar, other, "fmod", "other",
-                                  input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("fmod", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fmod(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fmod", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "fmod", "out")
+                if tt_fmod_into(local.ctx, input, other, out):
+                    return refit(out, lambda: fmod(input, other), "fmod")
+                return out
+            h = TensorHandle()
+            if tt_fmod(local.ctx, input, other, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "fmod", "out")
+                call, value = number_form(tt_fmod_f64_into, tt_fmod_i64_into, tt_fmod_scalar_into,
+                                          other, "fmod", "other", input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: fmod(input, other), "fmod")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_fmod_f64, tt_fmod_i64, tt_fmod_scalar, other, "fmod",
+                                      "other", input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("fmod", input, other)
+    except TypeError:
+        return retried(fmod, locals())
 
 
 def fmod_(self: Tensor, other: Tensor | complex) -> Tensor:
@@ -730,20 +769,23 @@ def fmod_(self: Tensor, other: Tensor | complex) -> Tensor:
     In place: Computes the remainder of the division rounded toward zero, elementwise with
     broadcasting. It has the sign of self.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("fmod_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if tt_fmod_(local.ctx, input, other):
-            fail()
-        return input
-    elif is_number(other):
-        call, value = number_form(tt_fmod_f64_, tt_fmod_i64_, tt_fmod_scalar_, other, "fmod_",
-                                  "other", input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("fmod_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("fmod_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if tt_fmod_(local.ctx, input, other):
+                fail()
+            return input
+        elif is_number(other):
+            call, value = number_form(tt_fmod_f64_, tt_fmod_i64_, tt_fmod_scalar_, other, "fmod_",
+                                      "other", input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("fmod_", input, other)
+    except TypeError:
+        return retried(fmod_, locals())
 
 
 def remainder(input: Tensor | complex, other: Tensor | complex, *,
@@ -753,36 +795,40 @@ def remainder(input: Tensor | complex, other: Tensor | complex, *,
     Computes the remainder of the division rounded down, like % in Python, elementwise with
     broadcasting. It has the sign of other.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(remainder(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            input = number_operand("remainder", "input", input, other, alone=False)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "remainder", "out")
-            if tt_remainder_into(local.ctx, input, other, out):
-                return refit(out, lambda: remainder(input, other), "remainder")
-            return out
-        h = TensorHandle()
-        if tt_remainder(local.ctx, input, other, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "remainder", "out")
-            call, value = number_form(tt_remainder_f64_into, tt_remainder_i64_into,
-                                      tt_remainder_scalar_into, other, "remainder", "other", input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: remainder(input, other), "remainder")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_remainder_f64, tt_remainder_i64, tt_remainder_scalar, other,
-                                  "remainder", "other", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("remainder", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(remainder(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                input = number_operand("remainder", "input", input, other, alone=False)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "remainder", "out")
+                if tt_remainder_into(local.ctx, input, other, out):
+                    return refit(out, lambda: remainder(input, other), "remainder")
+                return out
+            h = TensorHandle()
+            if tt_remainder(local.ctx, input, other, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "remainder", "out")
+                call, value = number_form(tt_remainder_f64_into, tt_remainder_i64_into,
+                                          tt_remainder_scalar_into, other, "remainder", "other",
+                                          input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: remainder(input, other), "remainder")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_remainder_f64, tt_remainder_i64, tt_remainder_scalar,
+                                      other, "remainder", "other", input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("remainder", input, other)
+    except TypeError:
+        return retried(remainder, locals())
 
 
 def remainder_(self: Tensor, other: Tensor | complex) -> Tensor:
@@ -791,20 +837,23 @@ def remainder_(self: Tensor, other: Tensor | complex) -> Tensor:
     In place: Computes the remainder of the division rounded down, like % in Python, elementwise
     with broadcasting. It has the sign of other.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("remainder_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if tt_remainder_(local.ctx, input, other):
-            fail()
-        return input
-    elif is_number(other):
-        call, value = number_form(tt_remainder_f64_, tt_remainder_i64_, tt_remainder_scalar_, other,
-                                  "remainder_", "other", input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("remainder_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("remainder_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if tt_remainder_(local.ctx, input, other):
+                fail()
+            return input
+        elif is_number(other):
+            call, value = number_form(tt_remainder_f64_, tt_remainder_i64_, tt_remainder_scalar_,
+                                      other, "remainder_", "other", input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("remainder_", input, other)
+    except TypeError:
+        return retried(remainder_, locals())
 
 
 def atan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -813,22 +862,25 @@ def atan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the angle in radians between the positive x axis and the point (x = other, y = self),
     in [-pi, pi], elementwise with broadcasting.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(atan2(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("atan2", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("atan2", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "atan2", "out")
-        if tt_atan2_into(local.ctx, input, other, out):
-            return refit(out, lambda: atan2(input, other), "atan2")
-        return out
-    h = TensorHandle()
-    if tt_atan2(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(atan2(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("atan2", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("atan2", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "atan2", "out")
+            if tt_atan2_into(local.ctx, input, other, out):
+                return refit(out, lambda: atan2(input, other), "atan2")
+            return out
+        h = TensorHandle()
+        if tt_atan2(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(atan2, locals())
 
 
 def atan2_(self: Tensor, other: Tensor) -> Tensor:
@@ -837,14 +889,17 @@ def atan2_(self: Tensor, other: Tensor) -> Tensor:
     In place: Computes the angle in radians between the positive x axis and the point (x = other, y
     = self), in [-pi, pi], elementwise with broadcasting.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("atan2_", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("atan2_", "other", "Tensor", other)
-    if tt_atan2_(local.ctx, input, other):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("atan2_", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("atan2_", "other", "Tensor", other)
+        if tt_atan2_(local.ctx, input, other):
+            fail()
+        return input
+    except TypeError:
+        return retried(atan2_, locals())
 
 
 def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -852,20 +907,23 @@ def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Negates each element. Bool tensors are not supported.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(neg(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("neg", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "neg", "out")
-        if tt_neg_into(local.ctx, input, out):
-            return refit(out, lambda: neg(input), "neg", True)
-        return out
-    h = TensorHandle()
-    if tt_neg(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(neg(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("neg", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "neg", "out")
+            if tt_neg_into(local.ctx, input, out):
+                return refit(out, lambda: neg(input), "neg", True)
+            return out
+        h = TensorHandle()
+        if tt_neg(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(neg, locals())
 
 
 def neg_(self: Tensor) -> Tensor:
@@ -873,12 +931,15 @@ def neg_(self: Tensor) -> Tensor:
 
     In place: Negates each element. Bool tensors are not supported.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("neg_", "input", "Tensor", input)
-    if tt_neg_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("neg_", "input", "Tensor", input)
+        if tt_neg_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(neg_, locals())
 
 
 def pow(input: Tensor | complex, exponent: Tensor | complex, *,
@@ -890,45 +951,48 @@ def pow(input: Tensor | complex, exponent: Tensor | complex, *,
     integer.
     Raises a number to the power of each element of exponent.
     """
-    if isinstance(input, Tensor) and isinstance(exponent, Tensor):
-        if out is not None:
-            instance(Tensor, out, "pow", "out")
-            if tt_pow_into(local.ctx, input, exponent, out):
-                return refit(out, lambda: pow(input, exponent), "pow")
-            return out
-        h = TensorHandle()
-        if tt_pow(local.ctx, input, exponent, byref(h)):
-            fail()
-        return wrap(h)
-    elif isinstance(input, Tensor) and is_number(exponent):
-        if out is not None:
-            instance(Tensor, out, "pow", "out")
-            call, value = number_form(tt_pow_f64_into, tt_pow_i64_into, tt_pow_scalar_into,
-                                      exponent, "pow", "exponent", input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: pow(input, exponent), "pow")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_pow_f64, tt_pow_i64, tt_pow_scalar, exponent, "pow",
-                                  "exponent", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(input) and isinstance(exponent, Tensor):
-        if out is not None:
-            instance(Tensor, out, "pow", "out")
-            call, value = number_form(tt_pow_base_f64_into, tt_pow_base_i64_into,
-                                      tt_pow_base_scalar_into, input, "pow", "input")
-            if call(local.ctx, value, exponent, out):
-                return refit(out, lambda: pow(input, exponent), "pow")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_pow_base_f64, tt_pow_base_i64, tt_pow_base_scalar, input,
-                                  "pow", "input")
-        if call(local.ctx, value, exponent, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("pow", input, exponent)
+    try:
+        if isinstance(input, Tensor) and isinstance(exponent, Tensor):
+            if out is not None:
+                instance(Tensor, out, "pow", "out")
+                if tt_pow_into(local.ctx, input, exponent, out):
+                    return refit(out, lambda: pow(input, exponent), "pow")
+                return out
+            h = TensorHandle()
+            if tt_pow(local.ctx, input, exponent, byref(h)):
+                fail()
+            return wrap(h)
+        elif isinstance(input, Tensor) and is_number(exponent):
+            if out is not None:
+                instance(Tensor, out, "pow", "out")
+                call, value = number_form(tt_pow_f64_into, tt_pow_i64_into, tt_pow_scalar_into,
+                                          exponent, "pow", "exponent", input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: pow(input, exponent), "pow")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_pow_f64, tt_pow_i64, tt_pow_scalar, exponent, "pow",
+                                      "exponent", input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(input) and isinstance(exponent, Tensor):
+            if out is not None:
+                instance(Tensor, out, "pow", "out")
+                call, value = number_form(tt_pow_base_f64_into, tt_pow_base_i64_into,
+                                          tt_pow_base_scalar_into, input, "pow", "input")
+                if call(local.ctx, value, exponent, out):
+                    return refit(out, lambda: pow(input, exponent), "pow")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_pow_base_f64, tt_pow_base_i64, tt_pow_base_scalar, input,
+                                      "pow", "input")
+            if call(local.ctx, value, exponent, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("pow", input, exponent)
+    except TypeError:
+        return retried(pow, locals())
 
 
 def pow_(self: Tensor, exponent: Tensor | complex) -> Tensor:
@@ -938,20 +1002,23 @@ def pow_(self: Tensor, exponent: Tensor | complex) -> Tensor:
     Raises each element of self to the power of a number. Integers cannot be raised to a negative
     integer.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("pow_", "input", "Tensor", input)
-    if isinstance(exponent, Tensor):
-        if tt_pow_(local.ctx, input, exponent):
-            fail()
-        return input
-    elif is_number(exponent):
-        call, value = number_form(tt_pow_f64_, tt_pow_i64_, tt_pow_scalar_, exponent, "pow_",
-                                  "exponent", input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("pow_", input, exponent)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("pow_", "input", "Tensor", input)
+        if isinstance(exponent, Tensor):
+            if tt_pow_(local.ctx, input, exponent):
+                fail()
+            return input
+        elif is_number(exponent):
+            call, value = number_form(tt_pow_f64_, tt_pow_i64_, tt_pow_scalar_, exponent, "pow_",
+                                      "exponent", input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("pow_", input, exponent)
+    except TypeError:
+        return retried(pow_, locals())
 
 
 def clamp(input: Tensor, min: complex | Tensor | None = None, max: complex | Tensor | None = None,
@@ -965,36 +1032,39 @@ def clamp(input: Tensor, min: complex | Tensor | None = None, max: complex | Ten
       min: lower bound; none: unbounded
       max: upper bound; none: unbounded
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(clamp(input.as_subclass(Tensor), min, max), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("clamp", "input", "Tensor", input)
-    if (min is None or is_number(min)) and (max is None or is_number(max)):
-        if out is not None:
-            instance(Tensor, out, "clamp", "out")
-            if tt_clamp_into(local.ctx, input, None if min is None else scalar(min, "clamp", "min"),
-                             None if max is None else scalar(max, "clamp", "max"), out):
-                return refit(out, lambda: clamp(input, min, max), "clamp")
-            return out
-        h = TensorHandle()
-        if tt_clamp(local.ctx, input, None if min is None else scalar(min, "clamp", "min"),
-                    None if max is None else scalar(max, "clamp", "max"), byref(h)):
-            fail()
-        return wrap(h)
-    elif (min is None or isinstance(min, Tensor)) and (max is None or isinstance(max, Tensor)):
-        if out is not None:
-            instance(Tensor, out, "clamp", "out")
-            if tt_clamp_tensor_into(local.ctx, input, optional_tensor(min, "clamp", "min"),
-                                    optional_tensor(max, "clamp", "max"), out):
-                return refit(out, lambda: clamp(input, min, max), "clamp")
-            return out
-        h = TensorHandle()
-        if tt_clamp_tensor(local.ctx, input, optional_tensor(min, "clamp", "min"),
-                           optional_tensor(max, "clamp", "max"), byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("clamp", input, min, max)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(clamp(input.as_subclass(Tensor), min, max), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("clamp", "input", "Tensor", input)
+        if (min is None or is_number(min)) and (max is None or is_number(max)):
+            if out is not None:
+                instance(Tensor, out, "clamp", "out")
+                if tt_clamp_into(local.ctx, input, None if min is None else scalar(min, "clamp",
+                        "min"), None if max is None else scalar(max, "clamp", "max"), out):
+                    return refit(out, lambda: clamp(input, min, max), "clamp")
+                return out
+            h = TensorHandle()
+            if tt_clamp(local.ctx, input, None if min is None else scalar(min, "clamp", "min"),
+                        None if max is None else scalar(max, "clamp", "max"), byref(h)):
+                fail()
+            return wrap(h)
+        elif (min is None or isinstance(min, Tensor)) and (max is None or isinstance(max, Tensor)):
+            if out is not None:
+                instance(Tensor, out, "clamp", "out")
+                if tt_clamp_tensor_into(local.ctx, input, optional_tensor(min, "clamp", "min"),
+                                        optional_tensor(max, "clamp", "max"), out):
+                    return refit(out, lambda: clamp(input, min, max), "clamp")
+                return out
+            h = TensorHandle()
+            if tt_clamp_tensor(local.ctx, input, optional_tensor(min, "clamp", "min"),
+                               optional_tensor(max, "clamp", "max"), byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("clamp", input, min, max)
+    except TypeError:
+        return retried(clamp, locals())
 
 
 def clamp_(self: Tensor, min: complex | Tensor | None = None,
@@ -1008,20 +1078,23 @@ def clamp_(self: Tensor, min: complex | Tensor | None = None,
       min: lower bound; none: unbounded
       max: upper bound; none: unbounded
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("clamp_", "input", "Tensor", input)
-    if (min is None or is_number(min)) and (max is None or is_number(max)):
-        if tt_clamp_(local.ctx, input, None if min is None else scalar(min, "clamp_", "min"),
-                     None if max is None else scalar(max, "clamp_", "max")):
-            fail()
-        return input
-    elif (min is None or isinstance(min, Tensor)) and (max is None or isinstance(max, Tensor)):
-        if tt_clamp_tensor_(local.ctx, input, optional_tensor(min, "clamp_", "min"),
-                            optional_tensor(max, "clamp_", "max")):
-            fail()
-        return input
-    raise no_overload("clamp_", input, min, max)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("clamp_", "input", "Tensor", input)
+        if (min is None or is_number(min)) and (max is None or is_number(max)):
+            if tt_clamp_(local.ctx, input, None if min is None else scalar(min, "clamp_", "min"),
+                         None if max is None else scalar(max, "clamp_", "max")):
+                fail()
+            return input
+        elif (min is None or isinstance(min, Tensor)) and (max is None or isinstance(max, Tensor)):
+            if tt_clamp_tensor_(local.ctx, input, optional_tensor(min, "clamp_", "min"),
+                                optional_tensor(max, "clamp_", "max")):
+                fail()
+            return input
+        raise no_overload("clamp_", input, min, max)
+    except TypeError:
+        return retried(clamp_, locals())
 
 
 def clamp_min(input: Tensor, min: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -1032,36 +1105,39 @@ def clamp_min(input: Tensor, min: Tensor | complex, *, out: Tensor | None = None
     receives all of it.
       min: lower bounds, or one number
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(clamp_min(input.as_subclass(Tensor), min), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("clamp_min", "input", "Tensor", input)
-    if isinstance(min, Tensor):
-        if out is not None:
-            instance(Tensor, out, "clamp_min", "out")
-            if tt_clamp_min_into(local.ctx, input, min, out):
-                return refit(out, lambda: clamp_min(input, min), "clamp_min")
-            return out
-        h = TensorHandle()
-        if tt_clamp_min(local.ctx, input, min, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(min):
-        if out is not None:
-            instance(Tensor, out, "clamp_min", "out")
-            call, value = number_form(tt_clamp_min_f64_into, tt_clamp_min_i64_into,
-                                      tt_clamp_min_scalar_into, min, "clamp_min", "min", input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: clamp_min(input, min), "clamp_min")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_clamp_min_f64, tt_clamp_min_i64, tt_clamp_min_scalar, min,
-                                  "clamp_min", "min", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("clamp_min", input, min)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(clamp_min(input.as_subclass(Tensor), min), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("clamp_min", "input", "Tensor", input)
+        if isinstance(min, Tensor):
+            if out is not None:
+                instance(Tensor, out, "clamp_min", "out")
+                if tt_clamp_min_into(local.ctx, input, min, out):
+                    return refit(out, lambda: clamp_min(input, min), "clamp_min")
+                return out
+            h = TensorHandle()
+            if tt_clamp_min(local.ctx, input, min, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(min):
+            if out is not None:
+                instance(Tensor, out, "clamp_min", "out")
+                call, value = number_form(tt_clamp_min_f64_into, tt_clamp_min_i64_into,
+                                          tt_clamp_min_scalar_into, min, "clamp_min", "min", input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: clamp_min(input, min), "clamp_min")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_clamp_min_f64, tt_clamp_min_i64, tt_clamp_min_scalar, min,
+                                      "clamp_min", "min", input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("clamp_min", input, min)
+    except TypeError:
+        return retried(clamp_min, locals())
 
 
 def clamp_min_(self: Tensor, min: Tensor | complex) -> Tensor:
@@ -1072,20 +1148,23 @@ def clamp_min_(self: Tensor, min: Tensor | complex) -> Tensor:
     number, self receives all of it.
       min: lower bounds, or one number
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("clamp_min_", "input", "Tensor", input)
-    if isinstance(min, Tensor):
-        if tt_clamp_min_(local.ctx, input, min):
-            fail()
-        return input
-    elif is_number(min):
-        call, value = number_form(tt_clamp_min_f64_, tt_clamp_min_i64_, tt_clamp_min_scalar_, min,
-                                  "clamp_min_", "min", input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("clamp_min_", input, min)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("clamp_min_", "input", "Tensor", input)
+        if isinstance(min, Tensor):
+            if tt_clamp_min_(local.ctx, input, min):
+                fail()
+            return input
+        elif is_number(min):
+            call, value = number_form(tt_clamp_min_f64_, tt_clamp_min_i64_, tt_clamp_min_scalar_,
+                                      min, "clamp_min_", "min", input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("clamp_min_", input, min)
+    except TypeError:
+        return retried(clamp_min_, locals())
 
 
 def clamp_max(input: Tensor, max: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -1096,36 +1175,39 @@ def clamp_max(input: Tensor, max: Tensor | complex, *, out: Tensor | None = None
     receives all of it.
       max: upper bounds, or one number
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(clamp_max(input.as_subclass(Tensor), max), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("clamp_max", "input", "Tensor", input)
-    if isinstance(max, Tensor):
-        if out is not None:
-            instance(Tensor, out, "clamp_max", "out")
-            if tt_clamp_max_into(local.ctx, input, max, out):
-                return refit(out, lambda: clamp_max(input, max), "clamp_max")
-            return out
-        h = TensorHandle()
-        if tt_clamp_max(local.ctx, input, max, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(max):
-        if out is not None:
-            instance(Tensor, out, "clamp_max", "out")
-            call, value = number_form(tt_clamp_max_f64_into, tt_clamp_max_i64_into,
-                                      tt_clamp_max_scalar_into, max, "clamp_max", "max", input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: clamp_max(input, max), "clamp_max")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_clamp_max_f64, tt_clamp_max_i64, tt_clamp_max_scalar, max,
-                                  "clamp_max", "max", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("clamp_max", input, max)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(clamp_max(input.as_subclass(Tensor), max), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("clamp_max", "input", "Tensor", input)
+        if isinstance(max, Tensor):
+            if out is not None:
+                instance(Tensor, out, "clamp_max", "out")
+                if tt_clamp_max_into(local.ctx, input, max, out):
+                    return refit(out, lambda: clamp_max(input, max), "clamp_max")
+                return out
+            h = TensorHandle()
+            if tt_clamp_max(local.ctx, input, max, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(max):
+            if out is not None:
+                instance(Tensor, out, "clamp_max", "out")
+                call, value = number_form(tt_clamp_max_f64_into, tt_clamp_max_i64_into,
+                                          tt_clamp_max_scalar_into, max, "clamp_max", "max", input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: clamp_max(input, max), "clamp_max")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_clamp_max_f64, tt_clamp_max_i64, tt_clamp_max_scalar, max,
+                                      "clamp_max", "max", input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("clamp_max", input, max)
+    except TypeError:
+        return retried(clamp_max, locals())
 
 
 def clamp_max_(self: Tensor, max: Tensor | complex) -> Tensor:
@@ -1136,20 +1218,23 @@ def clamp_max_(self: Tensor, max: Tensor | complex) -> Tensor:
     number, self receives all of it.
       max: upper bounds, or one number
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("clamp_max_", "input", "Tensor", input)
-    if isinstance(max, Tensor):
-        if tt_clamp_max_(local.ctx, input, max):
-            fail()
-        return input
-    elif is_number(max):
-        call, value = number_form(tt_clamp_max_f64_, tt_clamp_max_i64_, tt_clamp_max_scalar_, max,
-                                  "clamp_max_", "max", input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("clamp_max_", input, max)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("clamp_max_", "input", "Tensor", input)
+        if isinstance(max, Tensor):
+            if tt_clamp_max_(local.ctx, input, max):
+                fail()
+            return input
+        elif is_number(max):
+            call, value = number_form(tt_clamp_max_f64_, tt_clamp_max_i64_, tt_clamp_max_scalar_,
+                                      max, "clamp_max_", "max", input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("clamp_max_", input, max)
+    except TypeError:
+        return retried(clamp_max_, locals())
 
 
 def fmax(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1158,22 +1243,25 @@ def fmax(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the elementwise maximum with broadcasting; where one element is nan, the result is the
     other one. Equal elements share the gradient equally.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fmax(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fmax", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("fmax", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "fmax", "out")
-        if tt_fmax_into(local.ctx, input, other, out):
-            return refit(out, lambda: fmax(input, other), "fmax")
-        return out
-    h = TensorHandle()
-    if tt_fmax(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fmax(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fmax", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("fmax", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "fmax", "out")
+            if tt_fmax_into(local.ctx, input, other, out):
+                return refit(out, lambda: fmax(input, other), "fmax")
+            return out
+        h = TensorHandle()
+        if tt_fmax(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fmax, locals())
 
 
 def fmin(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1182,22 +1270,25 @@ def fmin(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the elementwise minimum with broadcasting; where one element is nan, the result is the
     other one. Equal elements share the gradient equally.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fmin(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fmin", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("fmin", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "fmin", "out")
-        if tt_fmin_into(local.ctx, input, other, out):
-            return refit(out, lambda: fmin(input, other), "fmin")
-        return out
-    h = TensorHandle()
-    if tt_fmin(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fmin(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fmin", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("fmin", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "fmin", "out")
+            if tt_fmin_into(local.ctx, input, other, out):
+                return refit(out, lambda: fmin(input, other), "fmin")
+            return out
+        h = TensorHandle()
+        if tt_fmin(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fmin, locals())
 
 
 def copysign(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -1207,36 +1298,40 @@ def copysign(input: Tensor, other: Tensor | complex, *, out: Tensor | None = Non
     as negative.
       other: tensor or number that gives the signs
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(copysign(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("copysign", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "copysign", "out")
-            if tt_copysign_into(local.ctx, input, other, out):
-                return refit(out, lambda: copysign(input, other), "copysign")
-            return out
-        h = TensorHandle()
-        if tt_copysign(local.ctx, input, other, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "copysign", "out")
-            call, value = number_form(tt_copysign_f64_into, tt_copysign_i64_into,
-                                      tt_copysign_scalar_into, other, "copysign", "other", input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: copysign(input, other), "copysign")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_copysign_f64, tt_copysign_i64, tt_copysign_scalar, other,
-                                  "copysign", "other", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("copysign", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(copysign(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("copysign", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "copysign", "out")
+                if tt_copysign_into(local.ctx, input, other, out):
+                    return refit(out, lambda: copysign(input, other), "copysign")
+                return out
+            h = TensorHandle()
+            if tt_copysign(local.ctx, input, other, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "copysign", "out")
+                call, value = number_form(tt_copysign_f64_into, tt_copysign_i64_into,
+                                          tt_copysign_scalar_into, other, "copysign", "other",
+                                          input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: copysign(input, other), "copysign")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_copysign_f64, tt_copysign_i64, tt_copysign_scalar, other,
+                                      "copysign", "other", input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("copysign", input, other)
+    except TypeError:
+        return retried(copysign, locals())
 
 
 def copysign_(self: Tensor, other: Tensor | complex) -> Tensor:
@@ -1246,20 +1341,23 @@ def copysign_(self: Tensor, other: Tensor | complex) -> Tensor:
     -nan count as negative.
       other: tensor or number that gives the signs
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("copysign_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if tt_copysign_(local.ctx, input, other):
-            fail()
-        return input
-    elif is_number(other):
-        call, value = number_form(tt_copysign_f64_, tt_copysign_i64_, tt_copysign_scalar_, other,
-                                  "copysign_", "other", input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("copysign_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("copysign_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if tt_copysign_(local.ctx, input, other):
+                fail()
+            return input
+        elif is_number(other):
+            call, value = number_form(tt_copysign_f64_, tt_copysign_i64_, tt_copysign_scalar_,
+                                      other, "copysign_", "other", input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("copysign_", input, other)
+    except TypeError:
+        return retried(copysign_, locals())
 
 
 def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1267,22 +1365,25 @@ def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes sqrt(self^2 + other^2), elementwise with broadcasting, without intermediate overflow.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(hypot(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("hypot", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("hypot", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "hypot", "out")
-        if tt_hypot_into(local.ctx, input, other, out):
-            return refit(out, lambda: hypot(input, other), "hypot")
-        return out
-    h = TensorHandle()
-    if tt_hypot(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(hypot(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("hypot", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("hypot", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "hypot", "out")
+            if tt_hypot_into(local.ctx, input, other, out):
+                return refit(out, lambda: hypot(input, other), "hypot")
+            return out
+        h = TensorHandle()
+        if tt_hypot(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(hypot, locals())
 
 
 def hypot_(self: Tensor, other: Tensor) -> Tensor:
@@ -1291,14 +1392,17 @@ def hypot_(self: Tensor, other: Tensor) -> Tensor:
     In place: Computes sqrt(self^2 + other^2), elementwise with broadcasting, without intermediate
     overflow.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("hypot_", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("hypot_", "other", "Tensor", other)
-    if tt_hypot_(local.ctx, input, other):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("hypot_", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("hypot_", "other", "Tensor", other)
+        if tt_hypot_(local.ctx, input, other):
+            fail()
+        return input
+    except TypeError:
+        return retried(hypot_, locals())
 
 
 def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1307,22 +1411,25 @@ def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     Computes log(exp(self) + exp(other)), elementwise with broadcasting, without intermediate
     overflow.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(logaddexp(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("logaddexp", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("logaddexp", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "logaddexp", "out")
-        if tt_logaddexp_into(local.ctx, input, other, out):
-            return refit(out, lambda: logaddexp(input, other), "logaddexp")
-        return out
-    h = TensorHandle()
-    if tt_logaddexp(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(logaddexp(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("logaddexp", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("logaddexp", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "logaddexp", "out")
+            if tt_logaddexp_into(local.ctx, input, other, out):
+                return refit(out, lambda: logaddexp(input, other), "logaddexp")
+            return out
+        h = TensorHandle()
+        if tt_logaddexp(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(logaddexp, locals())
 
 
 def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1330,22 +1437,25 @@ def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Te
 
     Computes log2(2^self + 2^other), elementwise with broadcasting, without intermediate overflow.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(logaddexp2(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("logaddexp2", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("logaddexp2", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "logaddexp2", "out")
-        if tt_logaddexp2_into(local.ctx, input, other, out):
-            return refit(out, lambda: logaddexp2(input, other), "logaddexp2")
-        return out
-    h = TensorHandle()
-    if tt_logaddexp2(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(logaddexp2(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("logaddexp2", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("logaddexp2", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "logaddexp2", "out")
+            if tt_logaddexp2_into(local.ctx, input, other, out):
+                return refit(out, lambda: logaddexp2(input, other), "logaddexp2")
+            return out
+        h = TensorHandle()
+        if tt_logaddexp2(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(logaddexp2, locals())
 
 
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1355,22 +1465,25 @@ def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Te
     broadcasting. nan gives 0.
       values: results where self is 0
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(heaviside(input.as_subclass(Tensor), values), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("heaviside", "input", "Tensor", input)
-    if not isinstance(values, Tensor):
-        raise wrong_kind("heaviside", "values", "Tensor", values)
-    if out is not None:
-        instance(Tensor, out, "heaviside", "out")
-        if tt_heaviside_into(local.ctx, input, values, out):
-            return refit(out, lambda: heaviside(input, values), "heaviside", True)
-        return out
-    h = TensorHandle()
-    if tt_heaviside(local.ctx, input, values, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(heaviside(input.as_subclass(Tensor), values), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("heaviside", "input", "Tensor", input)
+        if not isinstance(values, Tensor):
+            raise wrong_kind("heaviside", "values", "Tensor", values)
+        if out is not None:
+            instance(Tensor, out, "heaviside", "out")
+            if tt_heaviside_into(local.ctx, input, values, out):
+                return refit(out, lambda: heaviside(input, values), "heaviside", True)
+            return out
+        h = TensorHandle()
+        if tt_heaviside(local.ctx, input, values, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(heaviside, locals())
 
 
 def heaviside_(self: Tensor, values: Tensor) -> Tensor:
@@ -1380,14 +1493,17 @@ def heaviside_(self: Tensor, values: Tensor) -> Tensor:
     with broadcasting. nan gives 0.
       values: results where self is 0
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("heaviside_", "input", "Tensor", input)
-    if not isinstance(values, Tensor):
-        raise wrong_kind("heaviside_", "values", "Tensor", values)
-    if tt_heaviside_(local.ctx, input, values):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("heaviside_", "input", "Tensor", input)
+        if not isinstance(values, Tensor):
+            raise wrong_kind("heaviside_", "values", "Tensor", values)
+        if tt_heaviside_(local.ctx, input, values):
+            fail()
+        return input
+    except TypeError:
+        return retried(heaviside_, locals())
 
 
 def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1396,22 +1512,25 @@ def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     Returns the next representable number after self in the direction of other, elementwise with
     broadcasting. The gradient passes to self, except where both are equal.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(nextafter(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("nextafter", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("nextafter", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "nextafter", "out")
-        if tt_nextafter_into(local.ctx, input, other, out):
-            return refit(out, lambda: nextafter(input, other), "nextafter")
-        return out
-    h = TensorHandle()
-    if tt_nextafter(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(nextafter(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("nextafter", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("nextafter", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "nextafter", "out")
+            if tt_nextafter_into(local.ctx, input, other, out):
+                return refit(out, lambda: nextafter(input, other), "nextafter")
+            return out
+        h = TensorHandle()
+        if tt_nextafter(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(nextafter, locals())
 
 
 def nextafter_(self: Tensor, other: Tensor) -> Tensor:
@@ -1420,14 +1539,17 @@ def nextafter_(self: Tensor, other: Tensor) -> Tensor:
     In place: Returns the next representable number after self in the direction of other,
     elementwise with broadcasting. The gradient passes to self, except where both are equal.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("nextafter_", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("nextafter_", "other", "Tensor", other)
-    if tt_nextafter_(local.ctx, input, other):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("nextafter_", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("nextafter_", "other", "Tensor", other)
+        if tt_nextafter_(local.ctx, input, other):
+            fail()
+        return input
+    except TypeError:
+        return retried(nextafter_, locals())
 
 
 def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1436,22 +1558,25 @@ def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the greatest common divisor of integers, elementwise with broadcasting; it is never
     negative, and 0 if both are 0.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(gcd(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("gcd", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("gcd", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "gcd", "out")
-        if tt_gcd_into(local.ctx, input, other, out):
-            return refit(out, lambda: gcd(input, other), "gcd")
-        return out
-    h = TensorHandle()
-    if tt_gcd(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(gcd(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("gcd", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("gcd", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "gcd", "out")
+            if tt_gcd_into(local.ctx, input, other, out):
+                return refit(out, lambda: gcd(input, other), "gcd")
+            return out
+        h = TensorHandle()
+        if tt_gcd(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(gcd, locals())
 
 
 def gcd_(self: Tensor, other: Tensor) -> Tensor:
@@ -1460,14 +1585,17 @@ def gcd_(self: Tensor, other: Tensor) -> Tensor:
     In place: Computes the greatest common divisor of integers, elementwise with broadcasting; it is
     never negative, and 0 if both are 0.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("gcd_", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("gcd_", "other", "Tensor", other)
-    if tt_gcd_(local.ctx, input, other):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("gcd_", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("gcd_", "other", "Tensor", other)
+        if tt_gcd_(local.ctx, input, other):
+            fail()
+        return input
+    except TypeError:
+        return retried(gcd_, locals())
 
 
 def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1476,22 +1604,25 @@ def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the least common multiple of integers, elementwise with broadcasting; it is never
     negative, and 0 if one is 0.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(lcm(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("lcm", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("lcm", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "lcm", "out")
-        if tt_lcm_into(local.ctx, input, other, out):
-            return refit(out, lambda: lcm(input, other), "lcm")
-        return out
-    h = TensorHandle()
-    if tt_lcm(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(lcm(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("lcm", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("lcm", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "lcm", "out")
+            if tt_lcm_into(local.ctx, input, other, out):
+                return refit(out, lambda: lcm(input, other), "lcm")
+            return out
+        h = TensorHandle()
+        if tt_lcm(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(lcm, locals())
 
 
 def lcm_(self: Tensor, other: Tensor) -> Tensor:
@@ -1500,14 +1631,17 @@ def lcm_(self: Tensor, other: Tensor) -> Tensor:
     In place: Computes the least common multiple of integers, elementwise with broadcasting; it is
     never negative, and 0 if one is 0.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("lcm_", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("lcm_", "other", "Tensor", other)
-    if tt_lcm_(local.ctx, input, other):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("lcm_", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("lcm_", "other", "Tensor", other)
+        if tt_lcm_(local.ctx, input, other):
+            fail()
+        return input
+    except TypeError:
+        return retried(lcm_, locals())
 
 
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1516,22 +1650,25 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes self * 2^other, elementwise with broadcasting and dtype promotion.
       other: exponents
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(ldexp(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("ldexp", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("ldexp", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "ldexp", "out")
-        if tt_ldexp_into(local.ctx, input, other, out):
-            return refit(out, lambda: ldexp(input, other), "ldexp")
-        return out
-    h = TensorHandle()
-    if tt_ldexp(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(ldexp(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("ldexp", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("ldexp", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "ldexp", "out")
+            if tt_ldexp_into(local.ctx, input, other, out):
+                return refit(out, lambda: ldexp(input, other), "ldexp")
+            return out
+        h = TensorHandle()
+        if tt_ldexp(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(ldexp, locals())
 
 
 def ldexp_(self: Tensor, other: Tensor) -> Tensor:
@@ -1540,14 +1677,17 @@ def ldexp_(self: Tensor, other: Tensor) -> Tensor:
     In place: Computes self * 2^other, elementwise with broadcasting and dtype promotion.
       other: exponents
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("ldexp_", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("ldexp_", "other", "Tensor", other)
-    if tt_ldexp_(local.ctx, input, other):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("ldexp_", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("ldexp_", "other", "Tensor", other)
+        if tt_ldexp_(local.ctx, input, other):
+            fail()
+        return input
+    except TypeError:
+        return retried(ldexp_, locals())
 
 
 def frexp(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
@@ -1556,20 +1696,23 @@ def frexp(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tens
     Splits each element into mantissa * 2^exponent with 0.5 <= |mantissa| < 1 and an int32 exponent.
     The mantissa of 0, infinities and nan is the element itself.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(frexp(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("frexp", "input", "Tensor", input)
-    if out is not None:
-        dst_mantissa, dst_exponent = out_tensors(out, 2, "frexp")
-        if tt_frexp_into(local.ctx, input, dst_mantissa, dst_exponent):
-            return refit(out, lambda: frexp(input), "frexp", True)
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_frexp(local.ctx, input, byref(h0), byref(h1)):
-        fail()
-    return _r_frexp(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(frexp(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("frexp", "input", "Tensor", input)
+        if out is not None:
+            dst_mantissa, dst_exponent = out_tensors(out, 2, "frexp")
+            if tt_frexp_into(local.ctx, input, dst_mantissa, dst_exponent):
+                return refit(out, lambda: frexp(input), "frexp", True)
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_frexp(local.ctx, input, byref(h0), byref(h1)):
+            fail()
+        return _r_frexp(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(frexp, locals())
 
 
 def float_power(input: Tensor, exponent: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -1579,37 +1722,40 @@ def float_power(input: Tensor, exponent: Tensor | complex, *, out: Tensor | None
     is float64, or complex128 if an operand is complex.
       exponent: tensor or number
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(float_power(input.as_subclass(Tensor), exponent), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("float_power", "input", "Tensor", input)
-    if isinstance(exponent, Tensor):
-        if out is not None:
-            instance(Tensor, out, "float_power", "out")
-            if tt_float_power_into(local.ctx, input, exponent, out):
-                return refit(out, lambda: float_power(input, exponent), "float_power", True)
-            return out
-        h = TensorHandle()
-        if tt_float_power(local.ctx, input, exponent, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(exponent):
-        if out is not None:
-            instance(Tensor, out, "float_power", "out")
-            call, value = number_form(tt_float_power_f64_into, tt_float_power_i64_into,
-                                      tt_float_power_scalar_into, exponent, "float_power",
-                                      "exponent", input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: float_power(input, exponent), "float_power", True)
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_float_power_f64, tt_float_power_i64, tt_float_power_scalar,
-                                  exponent, "float_power", "exponent", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("float_power", input, exponent)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(float_power(input.as_subclass(Tensor), exponent), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("float_power", "input", "Tensor", input)
+        if isinstance(exponent, Tensor):
+            if out is not None:
+                instance(Tensor, out, "float_power", "out")
+                if tt_float_power_into(local.ctx, input, exponent, out):
+                    return refit(out, lambda: float_power(input, exponent), "float_power", True)
+                return out
+            h = TensorHandle()
+            if tt_float_power(local.ctx, input, exponent, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(exponent):
+            if out is not None:
+                instance(Tensor, out, "float_power", "out")
+                call, value = number_form(tt_float_power_f64_into, tt_float_power_i64_into,
+                                          tt_float_power_scalar_into, exponent, "float_power",
+                                          "exponent", input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: float_power(input, exponent), "float_power", True)
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_float_power_f64, tt_float_power_i64, tt_float_power_scalar,
+                                      exponent, "float_power", "exponent", input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("float_power", input, exponent)
+    except TypeError:
+        return retried(float_power, locals())
 
 
 def float_power_(self: Tensor, exponent: Tensor | complex) -> Tensor:
@@ -1619,20 +1765,24 @@ def float_power_(self: Tensor, exponent: Tensor | complex) -> Tensor:
     the result is float64, or complex128 if an operand is complex.
       exponent: tensor or number
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("float_power_", "input", "Tensor", input)
-    if isinstance(exponent, Tensor):
-        if tt_float_power_(local.ctx, input, exponent):
-            fail()
-        return input
-    elif is_number(exponent):
-        call, value = number_form(tt_float_power_f64_, tt_float_power_i64_, tt_float_power_scalar_,
-                                  exponent, "float_power_", "exponent", input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("float_power_", input, exponent)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("float_power_", "input", "Tensor", input)
+        if isinstance(exponent, Tensor):
+            if tt_float_power_(local.ctx, input, exponent):
+                fail()
+            return input
+        elif is_number(exponent):
+            call, value = number_form(tt_float_power_f64_, tt_float_power_i64_,
+                                      tt_float_power_scalar_, exponent, "float_power_", "exponent",
+                                      input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("float_power_", input, exponent)
+    except TypeError:
+        return retried(float_power_, locals())
 
 
 def lerp(input: Tensor, end: Tensor, weight: Tensor | complex, *,
@@ -1643,38 +1793,41 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | complex, *,
       end: result for a weight of 1
       weight: tensor or number
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(lerp(input.as_subclass(Tensor), end, weight), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("lerp", "input", "Tensor", input)
-    if not isinstance(end, Tensor):
-        raise wrong_kind("lerp", "end", "Tensor", end)
-    if isinstance(weight, Tensor):
-        if out is not None:
-            instance(Tensor, out, "lerp", "out")
-            if tt_lerp_into(local.ctx, input, end, weight, out):
-                return refit(out, lambda: lerp(input, end, weight), "lerp")
-            return out
-        h = TensorHandle()
-        if tt_lerp(local.ctx, input, end, weight, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(weight):
-        if out is not None:
-            instance(Tensor, out, "lerp", "out")
-            call, value = number_form(tt_lerp_f64_into, tt_lerp_i64_into, tt_lerp_scalar_into,
-                                      weight, "lerp", "weight", input)
-            if call(local.ctx, input, end, value, out):
-                return refit(out, lambda: lerp(input, end, weight), "lerp")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_lerp_f64, tt_lerp_i64, tt_lerp_scalar, weight, "lerp",
-                                  "weight", input)
-        if call(local.ctx, input, end, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("lerp", input, end, weight)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(lerp(input.as_subclass(Tensor), end, weight), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("lerp", "input", "Tensor", input)
+        if not isinstance(end, Tensor):
+            raise wrong_kind("lerp", "end", "Tensor", end)
+        if isinstance(weight, Tensor):
+            if out is not None:
+                instance(Tensor, out, "lerp", "out")
+                if tt_lerp_into(local.ctx, input, end, weight, out):
+                    return refit(out, lambda: lerp(input, end, weight), "lerp")
+                return out
+            h = TensorHandle()
+            if tt_lerp(local.ctx, input, end, weight, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(weight):
+            if out is not None:
+                instance(Tensor, out, "lerp", "out")
+                call, value = number_form(tt_lerp_f64_into, tt_lerp_i64_into, tt_lerp_scalar_into,
+                                          weight, "lerp", "weight", input)
+                if call(local.ctx, input, end, value, out):
+                    return refit(out, lambda: lerp(input, end, weight), "lerp")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_lerp_f64, tt_lerp_i64, tt_lerp_scalar, weight, "lerp",
+                                      "weight", input)
+            if call(local.ctx, input, end, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("lerp", input, end, weight)
+    except TypeError:
+        return retried(lerp, locals())
 
 
 def lerp_(self: Tensor, end: Tensor, weight: Tensor | complex) -> Tensor:
@@ -1684,22 +1837,25 @@ def lerp_(self: Tensor, end: Tensor, weight: Tensor | complex) -> Tensor:
       end: result for a weight of 1
       weight: tensor or number
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("lerp_", "input", "Tensor", input)
-    if not isinstance(end, Tensor):
-        raise wrong_kind("lerp_", "end", "Tensor", end)
-    if isinstance(weight, Tensor):
-        if tt_lerp_(local.ctx, input, end, weight):
-            fail()
-        return input
-    elif is_number(weight):
-        call, value = number_form(tt_lerp_f64_, tt_lerp_i64_, tt_lerp_scalar_, weight, "lerp_",
-                                  "weight", input)
-        if call(local.ctx, input, end, value):
-            fail()
-        return input
-    raise no_overload("lerp_", input, end, weight)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("lerp_", "input", "Tensor", input)
+        if not isinstance(end, Tensor):
+            raise wrong_kind("lerp_", "end", "Tensor", end)
+        if isinstance(weight, Tensor):
+            if tt_lerp_(local.ctx, input, end, weight):
+                fail()
+            return input
+        elif is_number(weight):
+            call, value = number_form(tt_lerp_f64_, tt_lerp_i64_, tt_lerp_scalar_, weight, "lerp_",
+                                      "weight", input)
+            if call(local.ctx, input, end, value):
+                fail()
+            return input
+        raise no_overload("lerp_", input, end, weight)
+    except TypeError:
+        return retried(lerp_, locals())
 
 
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1,
@@ -1709,28 +1865,31 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex =
     Computes self + value * tensor1 * tensor2, elementwise with broadcasting.
       value: factor of the product
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(addcmul(input.as_subclass(Tensor), tensor1, tensor2, value=value),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("addcmul", "input", "Tensor", input)
-    if not isinstance(tensor1, Tensor):
-        raise wrong_kind("addcmul", "tensor1", "Tensor", tensor1)
-    if not isinstance(tensor2, Tensor):
-        raise wrong_kind("addcmul", "tensor2", "Tensor", tensor2)
-    opts = None
-    if value != 1 or type(value) is not int:
-        opts = _o_addcmul(1, *scalar_field(value, "addcmul", "value"))
-    if out is not None:
-        instance(Tensor, out, "addcmul", "out")
-        if tt_addcmul_into(local.ctx, input, tensor1, tensor2, opts, out):
-            return refit(out, lambda: addcmul(input, tensor1, tensor2, value=value), "addcmul")
-        return out
-    h = TensorHandle()
-    if tt_addcmul(local.ctx, input, tensor1, tensor2, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(addcmul(input.as_subclass(Tensor), tensor1, tensor2, value=value),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("addcmul", "input", "Tensor", input)
+        if not isinstance(tensor1, Tensor):
+            raise wrong_kind("addcmul", "tensor1", "Tensor", tensor1)
+        if not isinstance(tensor2, Tensor):
+            raise wrong_kind("addcmul", "tensor2", "Tensor", tensor2)
+        opts = None
+        if value != 1 or type(value) is not int:
+            opts = _o_addcmul(1, *scalar_field(value, "addcmul", "value"))
+        if out is not None:
+            instance(Tensor, out, "addcmul", "out")
+            if tt_addcmul_into(local.ctx, input, tensor1, tensor2, opts, out):
+                return refit(out, lambda: addcmul(input, tensor1, tensor2, value=value), "addcmul")
+            return out
+        h = TensorHandle()
+        if tt_addcmul(local.ctx, input, tensor1, tensor2, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(addcmul, locals())
 
 
 def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
@@ -1739,19 +1898,22 @@ def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex =
     In place: Computes self + value * tensor1 * tensor2, elementwise with broadcasting.
       value: factor of the product
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("addcmul_", "input", "Tensor", input)
-    if not isinstance(tensor1, Tensor):
-        raise wrong_kind("addcmul_", "tensor1", "Tensor", tensor1)
-    if not isinstance(tensor2, Tensor):
-        raise wrong_kind("addcmul_", "tensor2", "Tensor", tensor2)
-    opts = None
-    if value != 1 or type(value) is not int:
-        opts = _o_addcmul(1, *scalar_field(value, "addcmul_", "value"))
-    if tt_addcmul_(local.ctx, input, tensor1, tensor2, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("addcmul_", "input", "Tensor", input)
+        if not isinstance(tensor1, Tensor):
+            raise wrong_kind("addcmul_", "tensor1", "Tensor", tensor1)
+        if not isinstance(tensor2, Tensor):
+            raise wrong_kind("addcmul_", "tensor2", "Tensor", tensor2)
+        opts = None
+        if value != 1 or type(value) is not int:
+            opts = _o_addcmul(1, *scalar_field(value, "addcmul_", "value"))
+        if tt_addcmul_(local.ctx, input, tensor1, tensor2, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(addcmul_, locals())
 
 
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1,
@@ -1762,28 +1924,31 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex =
     not supported.
       value: factor of the quotient
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(addcdiv(input.as_subclass(Tensor), tensor1, tensor2, value=value),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("addcdiv", "input", "Tensor", input)
-    if not isinstance(tensor1, Tensor):
-        raise wrong_kind("addcdiv", "tensor1", "Tensor", tensor1)
-    if not isinstance(tensor2, Tensor):
-        raise wrong_kind("addcdiv", "tensor2", "Tensor", tensor2)
-    opts = None
-    if value != 1 or type(value) is not int:
-        opts = _o_addcdiv(1, *scalar_field(value, "addcdiv", "value"))
-    if out is not None:
-        instance(Tensor, out, "addcdiv", "out")
-        if tt_addcdiv_into(local.ctx, input, tensor1, tensor2, opts, out):
-            return refit(out, lambda: addcdiv(input, tensor1, tensor2, value=value), "addcdiv")
-        return out
-    h = TensorHandle()
-    if tt_addcdiv(local.ctx, input, tensor1, tensor2, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(addcdiv(input.as_subclass(Tensor), tensor1, tensor2, value=value),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("addcdiv", "input", "Tensor", input)
+        if not isinstance(tensor1, Tensor):
+            raise wrong_kind("addcdiv", "tensor1", "Tensor", tensor1)
+        if not isinstance(tensor2, Tensor):
+            raise wrong_kind("addcdiv", "tensor2", "Tensor", tensor2)
+        opts = None
+        if value != 1 or type(value) is not int:
+            opts = _o_addcdiv(1, *scalar_field(value, "addcdiv", "value"))
+        if out is not None:
+            instance(Tensor, out, "addcdiv", "out")
+            if tt_addcdiv_into(local.ctx, input, tensor1, tensor2, opts, out):
+                return refit(out, lambda: addcdiv(input, tensor1, tensor2, value=value), "addcdiv")
+            return out
+        h = TensorHandle()
+        if tt_addcdiv(local.ctx, input, tensor1, tensor2, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(addcdiv, locals())
 
 
 def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
@@ -1793,19 +1958,22 @@ def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex =
     tensors are not supported.
       value: factor of the quotient
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("addcdiv_", "input", "Tensor", input)
-    if not isinstance(tensor1, Tensor):
-        raise wrong_kind("addcdiv_", "tensor1", "Tensor", tensor1)
-    if not isinstance(tensor2, Tensor):
-        raise wrong_kind("addcdiv_", "tensor2", "Tensor", tensor2)
-    opts = None
-    if value != 1 or type(value) is not int:
-        opts = _o_addcdiv(1, *scalar_field(value, "addcdiv_", "value"))
-    if tt_addcdiv_(local.ctx, input, tensor1, tensor2, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("addcdiv_", "input", "Tensor", input)
+        if not isinstance(tensor1, Tensor):
+            raise wrong_kind("addcdiv_", "tensor1", "Tensor", tensor1)
+        if not isinstance(tensor2, Tensor):
+            raise wrong_kind("addcdiv_", "tensor2", "Tensor", tensor2)
+        opts = None
+        if value != 1 or type(value) is not int:
+            opts = _o_addcdiv(1, *scalar_field(value, "addcdiv_", "value"))
+        if tt_addcdiv_(local.ctx, input, tensor1, tensor2, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(addcdiv_, locals())
 
 
 def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1814,22 +1982,25 @@ def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tenso
     Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements
     share the gradient equally.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(maximum(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("maximum", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("maximum", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "maximum", "out")
-        if tt_maximum_into(local.ctx, input, other, out):
-            return refit(out, lambda: maximum(input, other), "maximum")
-        return out
-    h = TensorHandle()
-    if tt_maximum(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(maximum(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("maximum", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("maximum", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "maximum", "out")
+            if tt_maximum_into(local.ctx, input, other, out):
+                return refit(out, lambda: maximum(input, other), "maximum")
+            return out
+        h = TensorHandle()
+        if tt_maximum(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(maximum, locals())
 
 
 def minimum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1838,19 +2009,22 @@ def minimum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tenso
     Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements
     share the gradient equally.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(minimum(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("minimum", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("minimum", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "minimum", "out")
-        if tt_minimum_into(local.ctx, input, other, out):
-            return refit(out, lambda: minimum(input, other), "minimum")
-        return out
-    h = TensorHandle()
-    if tt_minimum(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(minimum(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("minimum", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("minimum", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "minimum", "out")
+            if tt_minimum_into(local.ctx, input, other, out):
+                return refit(out, lambda: minimum(input, other), "minimum")
+            return out
+        h = TensorHandle()
+        if tt_minimum(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(minimum, locals())

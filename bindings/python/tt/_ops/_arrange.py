@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import (boolean, gathered, instance, int_list, integer, is_int, keeps, length, like,
-    no_overload, one_of, refit, pointers, scalar_field, tensor_list, wrong_kind)
+    no_overload, one_of, refit, pointers, scalar_field, retried, tensor_list, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
@@ -88,21 +88,24 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None,
       tensors: at least one tensor
       dim: dimension to concatenate along
     """
-    if axis is not None:
-        dim = axis
-    tensors = tensor_list(tensors, "cat", "tensors")
-    opts = None
-    if dim != 0 or type(dim) is not int:
-        opts = _o_cat(1, integer(dim, "cat", "dim"))
-    if out is not None:
-        instance(Tensor, out, "cat", "out")
-        if tt_cat_into(local.ctx, pointers(tensors), length(tensors), opts, out):
-            return refit(out, lambda: cat(tensors, dim), "cat")
-        return out
-    h = TensorHandle()
-    if tt_cat(local.ctx, pointers(tensors), length(tensors), opts, byref(h)):
-        fail()
-    return like(wrap(h), tensors)
+    try:
+        if axis is not None:
+            dim = axis
+        tensors = tensor_list(tensors, "cat", "tensors")
+        opts = None
+        if dim != 0 or type(dim) is not int:
+            opts = _o_cat(1, integer(dim, "cat", "dim"))
+        if out is not None:
+            instance(Tensor, out, "cat", "out")
+            if tt_cat_into(local.ctx, pointers(tensors), length(tensors), opts, out):
+                return refit(out, lambda: cat(tensors, dim), "cat")
+            return out
+        h = TensorHandle()
+        if tt_cat(local.ctx, pointers(tensors), length(tensors), opts, byref(h)):
+            fail()
+        return like(wrap(h), tensors)
+    except TypeError:
+        return retried(cat, locals())
 
 
 def stack(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None,
@@ -113,21 +116,24 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None,
       tensors: at least one tensor
       dim: position of the new dimension, in [-ndim - 1, ndim]
     """
-    if axis is not None:
-        dim = axis
-    tensors = tensor_list(tensors, "stack", "tensors")
-    opts = None
-    if dim != 0 or type(dim) is not int:
-        opts = _o_stack(1, integer(dim, "stack", "dim"))
-    if out is not None:
-        instance(Tensor, out, "stack", "out")
-        if tt_stack_into(local.ctx, pointers(tensors), length(tensors), opts, out):
-            return refit(out, lambda: stack(tensors, dim), "stack")
-        return out
-    h = TensorHandle()
-    if tt_stack(local.ctx, pointers(tensors), length(tensors), opts, byref(h)):
-        fail()
-    return like(wrap(h), tensors)
+    try:
+        if axis is not None:
+            dim = axis
+        tensors = tensor_list(tensors, "stack", "tensors")
+        opts = None
+        if dim != 0 or type(dim) is not int:
+            opts = _o_stack(1, integer(dim, "stack", "dim"))
+        if out is not None:
+            instance(Tensor, out, "stack", "out")
+            if tt_stack_into(local.ctx, pointers(tensors), length(tensors), opts, out):
+                return refit(out, lambda: stack(tensors, dim), "stack")
+            return out
+        h = TensorHandle()
+        if tt_stack(local.ctx, pointers(tensors), length(tensors), opts, byref(h)):
+            fail()
+        return like(wrap(h), tensors)
+    except TypeError:
+        return retried(stack, locals())
 
 
 def split(input: Tensor, split_size: int | Sequence[int], dim: int = 0, *,
@@ -142,27 +148,31 @@ def split(input: Tensor, split_size: int | Sequence[int], dim: int = 0, *,
       dim: dimension to split
       split_sizes: sizes of the views; their sum must be the size of dim
     """
-    if split_sizes is not None:
-        split_size = split_sizes
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(split(input.as_subclass(Tensor), split_size, dim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("split", "input", "Tensor", input)
-    if is_int(split_size):
-        opts = None
-        if dim != 0 or type(dim) is not int:
-            opts = _o_split(1, integer(dim, "split", "dim"))
-        return listed("tt_split", input, c_int64(integer(split_size, "split", "split_size")), opts)
-    elif isinstance(split_size, (tuple, list)):
-        split_size_c, split_size_n = int_list(split_size, "split", "split_sizes")
-        opts = None
-        if dim != 0 or type(dim) is not int:
-            opts = _o_split_with_sizes(1, integer(dim, "split", "dim"))
-        return listed("tt_split_with_sizes", input, split_size_c, split_size_n, opts)
-    raise no_overload("split", input, split_size, dim)
+    try:
+        if split_sizes is not None:
+            split_size = split_sizes
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(split(input.as_subclass(Tensor), split_size, dim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("split", "input", "Tensor", input)
+        if is_int(split_size):
+            opts = None
+            if dim != 0 or type(dim) is not int:
+                opts = _o_split(1, integer(dim, "split", "dim"))
+            return listed("tt_split", input, c_int64(integer(split_size, "split", "split_size")),
+                          opts)
+        elif isinstance(split_size, (tuple, list)):
+            split_size_c, split_size_n = int_list(split_size, "split", "split_sizes")
+            opts = None
+            if dim != 0 or type(dim) is not int:
+                opts = _o_split_with_sizes(1, integer(dim, "split", "dim"))
+            return listed("tt_split_with_sizes", input, split_size_c, split_size_n, opts)
+        raise no_overload("split", input, split_size, dim)
+    except TypeError:
+        return retried(split, locals())
 
 
 def chunk(input: Tensor, chunks: int, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor,
@@ -173,17 +183,20 @@ def chunk(input: Tensor, chunks: int, dim: int = 0, *, axis: int | None = None) 
       chunks: number of views, at least 1
       dim: dimension to split
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(chunk(input.as_subclass(Tensor), chunks, dim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("chunk", "input", "Tensor", input)
-    opts = None
-    if dim != 0 or type(dim) is not int:
-        opts = _o_chunk(1, integer(dim, "chunk", "dim"))
-    return listed("tt_chunk", input, c_int64(integer(chunks, "chunk", "chunks")), opts)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(chunk(input.as_subclass(Tensor), chunks, dim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("chunk", "input", "Tensor", input)
+        opts = None
+        if dim != 0 or type(dim) is not int:
+            opts = _o_chunk(1, integer(dim, "chunk", "dim"))
+        return listed("tt_chunk", input, c_int64(integer(chunks, "chunk", "chunks")), opts)
+    except TypeError:
+        return retried(chunk, locals())
 
 
 def flip(input: Tensor, *args: Any, dims: int | Sequence[int] | None = None) -> Tensor:
@@ -192,18 +205,21 @@ def flip(input: Tensor, *args: Any, dims: int | Sequence[int] | None = None) -> 
     Returns a copy with the order of the elements reversed along dims.
       dims: dimensions to reverse
     """
-    dims = args if args and type(args[0]) is int and dims is None else gathered(args, dims, "flip",
-        "dims")
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(flip(input.as_subclass(Tensor), dims), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("flip", "input", "Tensor", input)
-    dims_c, dims_n = int_list(dims, "flip", "dims")
-    h = TensorHandle()
-    if tt_flip(local.ctx, input, dims_c, dims_n, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        dims = args if args and type(args[0]) is int and dims is None else gathered(args, dims,
+            "flip", "dims")
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(flip(input.as_subclass(Tensor), dims), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("flip", "input", "Tensor", input)
+        dims_c, dims_n = int_list(dims, "flip", "dims")
+        h = TensorHandle()
+        if tt_flip(local.ctx, input, dims_c, dims_n, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(flip, locals())
 
 
 def roll(input: Tensor, shifts: int | Sequence[int],
@@ -215,17 +231,20 @@ def roll(input: Tensor, shifts: int | Sequence[int],
       shifts: numbers of positions, one per dimension; may be negative
       dims: dimensions to shift along; an empty list: the flattened tensor
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(roll(input.as_subclass(Tensor), shifts, dims), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("roll", "input", "Tensor", input)
-    shifts_c, shifts_n = int_list(shifts, "roll", "shifts")
-    dims_c, dims_n = int_list(dims, "roll", "dims")
-    h = TensorHandle()
-    if tt_roll(local.ctx, input, shifts_c, shifts_n, dims_c, dims_n, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(roll(input.as_subclass(Tensor), shifts, dims), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("roll", "input", "Tensor", input)
+        shifts_c, shifts_n = int_list(shifts, "roll", "shifts")
+        dims_c, dims_n = int_list(dims, "roll", "dims")
+        h = TensorHandle()
+        if tt_roll(local.ctx, input, shifts_c, shifts_n, dims_c, dims_n, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(roll, locals())
 
 
 def repeat(input: Tensor, *args: Any, repeats: int | Sequence[int] | None = None) -> Tensor:
@@ -235,18 +254,21 @@ def repeat(input: Tensor, *args: Any, repeats: int | Sequence[int] | None = None
     dimensions.
       repeats: numbers of copies, at least one entry per dimension of self
     """
-    repeats = args if args and type(args[0]) is int and repeats is None else gathered(args, repeats,
-        "repeat", "repeats")
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(repeat(input.as_subclass(Tensor), repeats), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("repeat", "input", "Tensor", input)
-    repeats_c, repeats_n = int_list(repeats, "repeat", "repeats")
-    h = TensorHandle()
-    if tt_repeat(local.ctx, input, repeats_c, repeats_n, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        repeats = args if args and type(args[0]) is int and repeats is None else gathered(args,
+            repeats, "repeat", "repeats")
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(repeat(input.as_subclass(Tensor), repeats), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("repeat", "input", "Tensor", input)
+        repeats_c, repeats_n = int_list(repeats, "repeat", "repeats")
+        h = TensorHandle()
+        if tt_repeat(local.ctx, input, repeats_c, repeats_n, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(repeat, locals())
 
 
 def tile(input: Tensor, *args: Any, dims: int | Sequence[int] | None = None) -> Tensor:
@@ -256,18 +278,21 @@ def tile(input: Tensor, *args: Any, dims: int | Sequence[int] | None = None) -> 
     dimensions.
       dims: numbers of copies along the last dimensions
     """
-    dims = args if args and type(args[0]) is int and dims is None else gathered(args, dims, "tile",
-        "dims")
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(tile(input.as_subclass(Tensor), dims), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("tile", "input", "Tensor", input)
-    dims_c, dims_n = int_list(dims, "tile", "dims")
-    h = TensorHandle()
-    if tt_tile(local.ctx, input, dims_c, dims_n, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        dims = args if args and type(args[0]) is int and dims is None else gathered(args, dims,
+            "tile", "dims")
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(tile(input.as_subclass(Tensor), dims), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("tile", "input", "Tensor", input)
+        dims_c, dims_n = int_list(dims, "tile", "dims")
+        h = TensorHandle()
+        if tt_tile(local.ctx, input, dims_c, dims_n, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(tile, locals())
 
 
 def pad(input: Tensor, pad: int | Sequence[int], mode: Literal['constant', 'reflect', 'replicate',
@@ -280,20 +305,23 @@ def pad(input: Tensor, pad: int | Sequence[int], mode: Literal['constant', 'refl
         repeats the edge; circular: continues at the other end
       value: padding value of mode constant; default: 0
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(pad(input.as_subclass(Tensor), pad, mode, value), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("pad", "input", "Tensor", input)
-    pad_c, pad_n = int_list(pad, "pad", "pad")
-    opts = None
-    if mode != "constant" or value is not None:
-        opts = _o_pad(1 | (value is not None) << 1, one_of(PADDING, mode, "pad", "mode"),
-                      *scalar_field(value, "pad", "value"))
-    h = TensorHandle()
-    if tt_pad(local.ctx, input, pad_c, pad_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(pad(input.as_subclass(Tensor), pad, mode, value), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("pad", "input", "Tensor", input)
+        pad_c, pad_n = int_list(pad, "pad", "pad")
+        opts = None
+        if mode != "constant" or value is not None:
+            opts = _o_pad(1 | (value is not None) << 1, one_of(PADDING, mode, "pad", "mode"),
+                          *scalar_field(value, "pad", "value"))
+        h = TensorHandle()
+        if tt_pad(local.ctx, input, pad_c, pad_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(pad, locals())
 
 
 def constant_pad_nd(input: Tensor, pad: int | Sequence[int], value: complex = 0) -> Tensor:
@@ -303,19 +331,22 @@ def constant_pad_nd(input: Tensor, pad: int | Sequence[int], value: complex = 0)
       pad: amounts before and after the last dimension, then before and after the one before it, …
       value: padding value
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(constant_pad_nd(input.as_subclass(Tensor), pad, value), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("constant_pad_nd", "input", "Tensor", input)
-    pad_c, pad_n = int_list(pad, "constant_pad_nd", "pad")
-    opts = None
-    if value != 0 or type(value) is not int:
-        opts = _o_constant_pad_nd(1, *scalar_field(value, "constant_pad_nd", "value"))
-    h = TensorHandle()
-    if tt_constant_pad_nd(local.ctx, input, pad_c, pad_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(constant_pad_nd(input.as_subclass(Tensor), pad, value), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("constant_pad_nd", "input", "Tensor", input)
+        pad_c, pad_n = int_list(pad, "constant_pad_nd", "pad")
+        opts = None
+        if value != 0 or type(value) is not int:
+            opts = _o_constant_pad_nd(1, *scalar_field(value, "constant_pad_nd", "value"))
+        h = TensorHandle()
+        if tt_constant_pad_nd(local.ctx, input, pad_c, pad_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(constant_pad_nd, locals())
 
 
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
@@ -325,16 +356,19 @@ def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     one.
       tensors: at least one tensor
     """
-    tensors = tensor_list(tensors, "hstack", "tensors")
-    if out is not None:
-        instance(Tensor, out, "hstack", "out")
-        if tt_hstack_into(local.ctx, pointers(tensors), length(tensors), out):
-            return refit(out, lambda: hstack(tensors), "hstack")
-        return out
-    h = TensorHandle()
-    if tt_hstack(local.ctx, pointers(tensors), length(tensors), byref(h)):
-        fail()
-    return like(wrap(h), tensors)
+    try:
+        tensors = tensor_list(tensors, "hstack", "tensors")
+        if out is not None:
+            instance(Tensor, out, "hstack", "out")
+            if tt_hstack_into(local.ctx, pointers(tensors), length(tensors), out):
+                return refit(out, lambda: hstack(tensors), "hstack")
+            return out
+        h = TensorHandle()
+        if tt_hstack(local.ctx, pointers(tensors), length(tensors), byref(h)):
+            fail()
+        return like(wrap(h), tensors)
+    except TypeError:
+        return retried(hstack, locals())
 
 
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
@@ -344,16 +378,19 @@ def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     rows.
       tensors: at least one tensor
     """
-    tensors = tensor_list(tensors, "vstack", "tensors")
-    if out is not None:
-        instance(Tensor, out, "vstack", "out")
-        if tt_vstack_into(local.ctx, pointers(tensors), length(tensors), out):
-            return refit(out, lambda: vstack(tensors), "vstack")
-        return out
-    h = TensorHandle()
-    if tt_vstack(local.ctx, pointers(tensors), length(tensors), byref(h)):
-        fail()
-    return like(wrap(h), tensors)
+    try:
+        tensors = tensor_list(tensors, "vstack", "tensors")
+        if out is not None:
+            instance(Tensor, out, "vstack", "out")
+            if tt_vstack_into(local.ctx, pointers(tensors), length(tensors), out):
+                return refit(out, lambda: vstack(tensors), "vstack")
+            return out
+        h = TensorHandle()
+        if tt_vstack(local.ctx, pointers(tensors), length(tensors), byref(h)):
+            fail()
+        return like(wrap(h), tensors)
+    except TypeError:
+        return retried(vstack, locals())
 
 
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
@@ -362,16 +399,19 @@ def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     Concatenates tensors along dimension 2. Each is seen as by atleast_3d.
       tensors: at least one tensor
     """
-    tensors = tensor_list(tensors, "dstack", "tensors")
-    if out is not None:
-        instance(Tensor, out, "dstack", "out")
-        if tt_dstack_into(local.ctx, pointers(tensors), length(tensors), out):
-            return refit(out, lambda: dstack(tensors), "dstack")
-        return out
-    h = TensorHandle()
-    if tt_dstack(local.ctx, pointers(tensors), length(tensors), byref(h)):
-        fail()
-    return like(wrap(h), tensors)
+    try:
+        tensors = tensor_list(tensors, "dstack", "tensors")
+        if out is not None:
+            instance(Tensor, out, "dstack", "out")
+            if tt_dstack_into(local.ctx, pointers(tensors), length(tensors), out):
+                return refit(out, lambda: dstack(tensors), "dstack")
+            return out
+        h = TensorHandle()
+        if tt_dstack(local.ctx, pointers(tensors), length(tensors), byref(h)):
+            fail()
+        return like(wrap(h), tensors)
+    except TypeError:
+        return retried(dstack, locals())
 
 
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
@@ -380,16 +420,19 @@ def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Ten
     Concatenates tensors along dimension 1, where tensors with at most one dimension are columns.
       tensors: at least one tensor
     """
-    tensors = tensor_list(tensors, "column_stack", "tensors")
-    if out is not None:
-        instance(Tensor, out, "column_stack", "out")
-        if tt_column_stack_into(local.ctx, pointers(tensors), length(tensors), out):
-            return refit(out, lambda: column_stack(tensors), "column_stack")
-        return out
-    h = TensorHandle()
-    if tt_column_stack(local.ctx, pointers(tensors), length(tensors), byref(h)):
-        fail()
-    return like(wrap(h), tensors)
+    try:
+        tensors = tensor_list(tensors, "column_stack", "tensors")
+        if out is not None:
+            instance(Tensor, out, "column_stack", "out")
+            if tt_column_stack_into(local.ctx, pointers(tensors), length(tensors), out):
+                return refit(out, lambda: column_stack(tensors), "column_stack")
+            return out
+        h = TensorHandle()
+        if tt_column_stack(local.ctx, pointers(tensors), length(tensors), byref(h)):
+            fail()
+        return like(wrap(h), tensors)
+    except TypeError:
+        return retried(column_stack, locals())
 
 
 def block_diag(*args: Any, tensors: Sequence[Tensor] | None = None) -> Tensor:
@@ -399,13 +442,16 @@ def block_diag(*args: Any, tensors: Sequence[Tensor] | None = None) -> Tensor:
     rows.
       tensors: at least one tensor, each with at most 2 dimensions
     """
-    tensors = args if args and type(args[0]) is int and tensors is None else gathered(args, tensors,
-        "block_diag", "tensors")
-    tensors = tensor_list(tensors, "block_diag", "tensors")
-    h = TensorHandle()
-    if tt_block_diag(local.ctx, pointers(tensors), length(tensors), byref(h)):
-        fail()
-    return like(wrap(h), tensors)
+    try:
+        tensors = args if args and type(args[0]) is int and tensors is None else gathered(args,
+            tensors, "block_diag", "tensors")
+        tensors = tensor_list(tensors, "block_diag", "tensors")
+        h = TensorHandle()
+        if tt_block_diag(local.ctx, pointers(tensors), length(tensors), byref(h)):
+            fail()
+        return like(wrap(h), tensors)
+    except TypeError:
+        return retried(block_diag, locals())
 
 
 def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0, *,
@@ -423,39 +469,42 @@ def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tenso
       indices: positions at which dim is split
       tensor_indices_or_sections: 0-dim or 1-D int64 tensor
     """
-    if indices is not None:
-        indices_or_sections = indices
-    if tensor_indices_or_sections is not None:
-        indices_or_sections = tensor_indices_or_sections
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(tensor_split(input.as_subclass(Tensor), indices_or_sections, dim),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("tensor_split", "input", "Tensor", input)
-    if is_int(indices_or_sections):
-        opts = None
-        if dim != 0 or type(dim) is not int:
-            opts = _o_tensor_split(1, integer(dim, "tensor_split", "dim"))
-        return listed("tt_tensor_split", input,
-                      c_int64(integer(indices_or_sections, "tensor_split", "indices_or_sections")),
-                      opts)
-    elif isinstance(indices_or_sections, (tuple, list)):
-        indices_or_sections_c, indices_or_sections_n = int_list(indices_or_sections, "tensor_split",
-            "indices")
-        opts = None
-        if dim != 0 or type(dim) is not int:
-            opts = _o_tensor_split_indices(1, integer(dim, "tensor_split", "dim"))
-        return listed("tt_tensor_split_indices", input, indices_or_sections_c,
-                      indices_or_sections_n, opts)
-    elif isinstance(indices_or_sections, Tensor):
-        opts = None
-        if dim != 0 or type(dim) is not int:
-            opts = _o_tensor_split_tensor(1, integer(dim, "tensor_split", "dim"))
-        return listed("tt_tensor_split_tensor", input, indices_or_sections, opts)
-    raise no_overload("tensor_split", input, indices_or_sections, dim)
+    try:
+        if indices is not None:
+            indices_or_sections = indices
+        if tensor_indices_or_sections is not None:
+            indices_or_sections = tensor_indices_or_sections
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(tensor_split(input.as_subclass(Tensor), indices_or_sections, dim),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("tensor_split", "input", "Tensor", input)
+        if is_int(indices_or_sections):
+            opts = None
+            if dim != 0 or type(dim) is not int:
+                opts = _o_tensor_split(1, integer(dim, "tensor_split", "dim"))
+            return listed("tt_tensor_split", input,
+                          c_int64(integer(indices_or_sections, "tensor_split",
+                                          "indices_or_sections")), opts)
+        elif isinstance(indices_or_sections, (tuple, list)):
+            indices_or_sections_c, indices_or_sections_n = int_list(indices_or_sections,
+                "tensor_split", "indices")
+            opts = None
+            if dim != 0 or type(dim) is not int:
+                opts = _o_tensor_split_indices(1, integer(dim, "tensor_split", "dim"))
+            return listed("tt_tensor_split_indices", input, indices_or_sections_c,
+                          indices_or_sections_n, opts)
+        elif isinstance(indices_or_sections, Tensor):
+            opts = None
+            if dim != 0 or type(dim) is not int:
+                opts = _o_tensor_split_tensor(1, integer(dim, "tensor_split", "dim"))
+            return listed("tt_tensor_split_tensor", input, indices_or_sections, opts)
+        raise no_overload("tensor_split", input, indices_or_sections, dim)
+    except TypeError:
+        return retried(tensor_split, locals())
 
 
 def hsplit(input: Tensor, sections: int | Sequence[int], *,
@@ -468,19 +517,22 @@ def hsplit(input: Tensor, sections: int | Sequence[int], *,
       sections: number of views; must divide the size
       indices: positions at which the dimension is split
     """
-    if indices is not None:
-        sections = indices
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(hsplit(input.as_subclass(Tensor), sections), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("hsplit", "input", "Tensor", input)
-    if is_int(sections):
-        return listed("tt_hsplit", input, c_int64(integer(sections, "hsplit", "sections")))
-    elif isinstance(sections, (tuple, list)):
-        sections_c, sections_n = int_list(sections, "hsplit", "indices")
-        return listed("tt_hsplit_indices", input, sections_c, sections_n)
-    raise no_overload("hsplit", input, sections)
+    try:
+        if indices is not None:
+            sections = indices
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(hsplit(input.as_subclass(Tensor), sections), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("hsplit", "input", "Tensor", input)
+        if is_int(sections):
+            return listed("tt_hsplit", input, c_int64(integer(sections, "hsplit", "sections")))
+        elif isinstance(sections, (tuple, list)):
+            sections_c, sections_n = int_list(sections, "hsplit", "indices")
+            return listed("tt_hsplit_indices", input, sections_c, sections_n)
+        raise no_overload("hsplit", input, sections)
+    except TypeError:
+        return retried(hsplit, locals())
 
 
 def vsplit(input: Tensor, sections: int | Sequence[int], *,
@@ -493,19 +545,22 @@ def vsplit(input: Tensor, sections: int | Sequence[int], *,
       sections: number of views; must divide the size
       indices: positions at which the dimension is split
     """
-    if indices is not None:
-        sections = indices
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(vsplit(input.as_subclass(Tensor), sections), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("vsplit", "input", "Tensor", input)
-    if is_int(sections):
-        return listed("tt_vsplit", input, c_int64(integer(sections, "vsplit", "sections")))
-    elif isinstance(sections, (tuple, list)):
-        sections_c, sections_n = int_list(sections, "vsplit", "indices")
-        return listed("tt_vsplit_indices", input, sections_c, sections_n)
-    raise no_overload("vsplit", input, sections)
+    try:
+        if indices is not None:
+            sections = indices
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(vsplit(input.as_subclass(Tensor), sections), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("vsplit", "input", "Tensor", input)
+        if is_int(sections):
+            return listed("tt_vsplit", input, c_int64(integer(sections, "vsplit", "sections")))
+        elif isinstance(sections, (tuple, list)):
+            sections_c, sections_n = int_list(sections, "vsplit", "indices")
+            return listed("tt_vsplit_indices", input, sections_c, sections_n)
+        raise no_overload("vsplit", input, sections)
+    except TypeError:
+        return retried(vsplit, locals())
 
 
 def dsplit(input: Tensor, sections: int | Sequence[int], *,
@@ -517,19 +572,22 @@ def dsplit(input: Tensor, sections: int | Sequence[int], *,
       sections: number of views; must divide the size
       indices: positions at which the dimension is split
     """
-    if indices is not None:
-        sections = indices
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(dsplit(input.as_subclass(Tensor), sections), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("dsplit", "input", "Tensor", input)
-    if is_int(sections):
-        return listed("tt_dsplit", input, c_int64(integer(sections, "dsplit", "sections")))
-    elif isinstance(sections, (tuple, list)):
-        sections_c, sections_n = int_list(sections, "dsplit", "indices")
-        return listed("tt_dsplit_indices", input, sections_c, sections_n)
-    raise no_overload("dsplit", input, sections)
+    try:
+        if indices is not None:
+            sections = indices
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(dsplit(input.as_subclass(Tensor), sections), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("dsplit", "input", "Tensor", input)
+        if is_int(sections):
+            return listed("tt_dsplit", input, c_int64(integer(sections, "dsplit", "sections")))
+        elif isinstance(sections, (tuple, list)):
+            sections_c, sections_n = int_list(sections, "dsplit", "indices")
+            return listed("tt_dsplit_indices", input, sections_c, sections_n)
+        raise no_overload("dsplit", input, sections)
+    except TypeError:
+        return retried(dsplit, locals())
 
 
 def fliplr(input: Tensor) -> Tensor:
@@ -537,15 +595,18 @@ def fliplr(input: Tensor) -> Tensor:
 
     Returns a copy with the order of the columns, dimension 1, reversed.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(fliplr(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fliplr", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_fliplr(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(fliplr(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fliplr", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_fliplr(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fliplr, locals())
 
 
 def flipud(input: Tensor) -> Tensor:
@@ -553,15 +614,18 @@ def flipud(input: Tensor) -> Tensor:
 
     Returns a copy with the order of the rows, dimension 0, reversed.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(flipud(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("flipud", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_flipud(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(flipud(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("flipud", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_flipud(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(flipud, locals())
 
 
 def rot90(input: Tensor, k: int = 1, dims: int | Sequence[int] | None = None) -> Tensor:
@@ -572,16 +636,19 @@ def rot90(input: Tensor, k: int = 1, dims: int | Sequence[int] | None = None) ->
       k: number of quarter turns; may be negative
       dims: the two dimensions; an empty list: the first two
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(rot90(input.as_subclass(Tensor), k, dims), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("rot90", "input", "Tensor", input)
-    dims_c, dims_n = int_list(dims, "rot90", "dims")
-    h = TensorHandle()
-    if tt_rot90(local.ctx, input, c_int64(integer(k, "rot90", "k")), dims_c, dims_n, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(rot90(input.as_subclass(Tensor), k, dims), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("rot90", "input", "Tensor", input)
+        dims_c, dims_n = int_list(dims, "rot90", "dims")
+        h = TensorHandle()
+        if tt_rot90(local.ctx, input, c_int64(integer(k, "rot90", "k")), dims_c, dims_n, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(rot90, locals())
 
 
 def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
@@ -591,20 +658,23 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     zeros elsewhere.
       diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(diag(input.as_subclass(Tensor), diagonal), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("diag", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "diag", "out")
-        if tt_diag_into(local.ctx, input, c_int64(integer(diagonal, "diag", "diagonal")), out):
-            return refit(out, lambda: diag(input, diagonal), "diag", True)
-        return out
-    h = TensorHandle()
-    if tt_diag(local.ctx, input, c_int64(integer(diagonal, "diag", "diagonal")), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(diag(input.as_subclass(Tensor), diagonal), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("diag", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "diag", "out")
+            if tt_diag_into(local.ctx, input, c_int64(integer(diagonal, "diag", "diagonal")), out):
+                return refit(out, lambda: diag(input, diagonal), "diag", True)
+            return out
+        h = TensorHandle()
+        if tt_diag(local.ctx, input, c_int64(integer(diagonal, "diag", "diagonal")), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(diag, locals())
 
 
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
@@ -613,18 +683,21 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     Returns the matrix with the elements of self as its diagonal and zeros elsewhere.
       offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(diagflat(input.as_subclass(Tensor), offset), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("diagflat", "input", "Tensor", input)
-    opts = None
-    if offset != 0 or type(offset) is not int:
-        opts = _o_diagflat(1, integer(offset, "diagflat", "offset"))
-    h = TensorHandle()
-    if tt_diagflat(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(diagflat(input.as_subclass(Tensor), offset), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("diagflat", "input", "Tensor", input)
+        opts = None
+        if offset != 0 or type(offset) is not int:
+            opts = _o_diagflat(1, integer(offset, "diagflat", "offset"))
+        h = TensorHandle()
+        if tt_diagflat(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(diagflat, locals())
 
 
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
@@ -636,21 +709,25 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
       dim1: dimension of the rows in the result
       dim2: dimension of the columns in the result
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(diag_embed(input.as_subclass(Tensor), offset, dim1, dim2), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("diag_embed", "input", "Tensor", input)
-    opts = None
-    if (offset != 0 or type(offset) is not int or dim1 != -2 or type(dim1) is not int or dim2 != -1
-        or type(dim2) is not int):
-        opts = _o_diag_embed(7, integer(offset, "diag_embed", "offset"),
-                             integer(dim1, "diag_embed", "dim1"),
-                             integer(dim2, "diag_embed", "dim2"))
-    h = TensorHandle()
-    if tt_diag_embed(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(diag_embed(input.as_subclass(Tensor), offset, dim1, dim2),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("diag_embed", "input", "Tensor", input)
+        opts = None
+        if (offset != 0 or type(offset) is not int or dim1 != -2 or type(dim1) is not int
+            or dim2 != -1 or type(dim2) is not int):
+            opts = _o_diag_embed(7, integer(offset, "diag_embed", "offset"),
+                                 integer(dim1, "diag_embed", "dim1"),
+                                 integer(dim2, "diag_embed", "dim2"))
+        h = TensorHandle()
+        if tt_diag_embed(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(diag_embed, locals())
 
 
 def meshgrid(*args: Any, indexing: Literal['ij', 'xy'] = "ij",
@@ -662,13 +739,16 @@ def meshgrid(*args: Any, indexing: Literal['ij', 'xy'] = "ij",
       tensors: vectors of one dtype; a 0-dim tensor has length 1
       indexing: ij: tensor i is dimension i; xy: the first two dimensions are swapped
     """
-    tensors = args if args and type(args[0]) is int and tensors is None else gathered(args, tensors,
-        "meshgrid", "tensors")
-    tensors = tensor_list(tensors, "meshgrid", "tensors")
-    opts = None
-    if indexing != "ij":
-        opts = _o_meshgrid(1, one_of(INDEXING, indexing, "meshgrid", "indexing"))
-    return listed("tt_meshgrid", pointers(tensors), length(tensors), opts)
+    try:
+        tensors = args if args and type(args[0]) is int and tensors is None else gathered(args,
+            tensors, "meshgrid", "tensors")
+        tensors = tensor_list(tensors, "meshgrid", "tensors")
+        opts = None
+        if indexing != "ij":
+            opts = _o_meshgrid(1, one_of(INDEXING, indexing, "meshgrid", "indexing"))
+        return listed("tt_meshgrid", pointers(tensors), length(tensors), opts)
+    except TypeError:
+        return retried(meshgrid, locals())
 
 
 def cartesian_prod(*args: Any, tensors: Sequence[Tensor] | None = None) -> Tensor:
@@ -677,13 +757,16 @@ def cartesian_prod(*args: Any, tensors: Sequence[Tensor] | None = None) -> Tenso
     Returns all combinations of one element from each vector, one per row.
       tensors: vectors of one dtype
     """
-    tensors = args if args and type(args[0]) is int and tensors is None else gathered(args, tensors,
-        "cartesian_prod", "tensors")
-    tensors = tensor_list(tensors, "cartesian_prod", "tensors")
-    h = TensorHandle()
-    if tt_cartesian_prod(local.ctx, pointers(tensors), length(tensors), byref(h)):
-        fail()
-    return like(wrap(h), tensors)
+    try:
+        tensors = args if args and type(args[0]) is int and tensors is None else gathered(args,
+            tensors, "cartesian_prod", "tensors")
+        tensors = tensor_list(tensors, "cartesian_prod", "tensors")
+        h = TensorHandle()
+        if tt_cartesian_prod(local.ctx, pointers(tensors), length(tensors), byref(h)):
+            fail()
+        return like(wrap(h), tensors)
+    except TypeError:
+        return retried(cartesian_prod, locals())
 
 
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
@@ -694,19 +777,23 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
       r: number of elements of a combination
       with_replacement: whether an element may occur several times
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(combinations(input.as_subclass(Tensor), r, with_replacement),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("combinations", "input", "Tensor", input)
-    opts = None
-    if with_replacement is not False:
-        opts = _o_combinations(1, boolean(with_replacement, "combinations", "with_replacement"))
-    h = TensorHandle()
-    if tt_combinations(local.ctx, input, c_int64(integer(r, "combinations", "r")), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(combinations(input.as_subclass(Tensor), r, with_replacement),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("combinations", "input", "Tensor", input)
+        opts = None
+        if with_replacement is not False:
+            opts = _o_combinations(1, boolean(with_replacement, "combinations", "with_replacement"))
+        h = TensorHandle()
+        if tt_combinations(local.ctx, input, c_int64(integer(r, "combinations", "r")), opts,
+                           byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(combinations, locals())
 
 
 def repeat_interleave(input: Tensor, repeats: int | Tensor, dim: int | None = None, *,
@@ -719,39 +806,43 @@ def repeat_interleave(input: Tensor, repeats: int | Tensor, dim: int | None = No
       dim: dimension along which slices are repeated; default: self is flattened
       output_size: size of the result in dim, if it is known; it is checked
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(repeat_interleave(input.as_subclass(Tensor), repeats, dim,
-                                             output_size=output_size), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("repeat_interleave", "input", "Tensor", input)
-    if is_int(repeats):
-        opts = None
-        if dim is not None or output_size is not None:
-            opts = _o_repeat_interleave((dim is not None) | (output_size is not None) << 1,
-                                        0 if dim is None else integer(dim, "repeat_interleave",
-                "dim"), 0 if output_size is None else integer(output_size, "repeat_interleave",
-                "output_size"))
-        h = TensorHandle()
-        if tt_repeat_interleave(local.ctx, input,
-                                c_int64(integer(repeats, "repeat_interleave", "repeats")), opts,
-                                byref(h)):
-            fail()
-        return wrap(h)
-    elif isinstance(repeats, Tensor):
-        opts = None
-        if dim is not None or output_size is not None:
-            opts = _o_repeat_interleave_tensor((dim is not None) | (output_size is not None) << 1,
-                                               0 if dim is None else integer(dim,
-                "repeat_interleave", "dim"), 0 if output_size is None else integer(output_size,
-                "repeat_interleave", "output_size"))
-        h = TensorHandle()
-        if tt_repeat_interleave_tensor(local.ctx, input, repeats, opts, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("repeat_interleave", input, repeats, dim)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(repeat_interleave(input.as_subclass(Tensor), repeats, dim,
+                                                 output_size=output_size), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("repeat_interleave", "input", "Tensor", input)
+        if is_int(repeats):
+            opts = None
+            if dim is not None or output_size is not None:
+                opts = _o_repeat_interleave((dim is not None) | (output_size is not None) << 1,
+                                            0 if dim is None else integer(dim, "repeat_interleave",
+                    "dim"), 0 if output_size is None else integer(output_size, "repeat_interleave",
+                    "output_size"))
+            h = TensorHandle()
+            if tt_repeat_interleave(local.ctx, input,
+                                    c_int64(integer(repeats, "repeat_interleave", "repeats")), opts,
+                                    byref(h)):
+                fail()
+            return wrap(h)
+        elif isinstance(repeats, Tensor):
+            opts = None
+            if dim is not None or output_size is not None:
+                opts = _o_repeat_interleave_tensor((dim is not None)
+                                                   | (output_size is not None) << 1,
+                                                   0 if dim is None else integer(dim,
+                    "repeat_interleave", "dim"), 0 if output_size is None else integer(output_size,
+                    "repeat_interleave", "output_size"))
+            h = TensorHandle()
+            if tt_repeat_interleave_tensor(local.ctx, input, repeats, opts, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("repeat_interleave", input, repeats, dim)
+    except TypeError:
+        return retried(repeat_interleave, locals())
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
@@ -761,17 +852,21 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
       input: (…, C * r^2, H, W)
       upscale_factor: r, the factor of height and width
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(pixel_shuffle(input.as_subclass(Tensor), upscale_factor), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("pixel_shuffle", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_pixel_shuffle(local.ctx, input,
-                        c_int64(integer(upscale_factor, "pixel_shuffle", "upscale_factor")),
-                        byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(pixel_shuffle(input.as_subclass(Tensor), upscale_factor),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("pixel_shuffle", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_pixel_shuffle(local.ctx, input,
+                            c_int64(integer(upscale_factor, "pixel_shuffle", "upscale_factor")),
+                            byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(pixel_shuffle, locals())
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
@@ -781,18 +876,21 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
       input: (…, C, H * r, W * r)
       downscale_factor: r, the divisor of height and width
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(pixel_unshuffle(input.as_subclass(Tensor), downscale_factor),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("pixel_unshuffle", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_pixel_unshuffle(local.ctx, input,
-                          c_int64(integer(downscale_factor, "pixel_unshuffle", "downscale_factor")),
-                          byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(pixel_unshuffle(input.as_subclass(Tensor), downscale_factor),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("pixel_unshuffle", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_pixel_unshuffle(local.ctx, input,
+                              c_int64(integer(downscale_factor, "pixel_unshuffle",
+                                              "downscale_factor")), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(pixel_unshuffle, locals())
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
@@ -803,16 +901,19 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
       input: (N, C, …) with at least 3 dimensions
       groups: number of groups; must divide C
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(channel_shuffle(input.as_subclass(Tensor), groups), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("channel_shuffle", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_channel_shuffle(local.ctx, input, c_int64(integer(groups, "channel_shuffle", "groups")),
-                          byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(channel_shuffle(input.as_subclass(Tensor), groups), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("channel_shuffle", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_channel_shuffle(local.ctx, input,
+                              c_int64(integer(groups, "channel_shuffle", "groups")), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(channel_shuffle, locals())
 
 
 def split_with_sizes(input: Tensor, split_sizes: int | Sequence[int], dim: int = 0, *,
@@ -823,16 +924,19 @@ def split_with_sizes(input: Tensor, split_sizes: int | Sequence[int], dim: int =
       split_sizes: sizes of the views; their sum must be the size of dim
       dim: dimension to split
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(split_with_sizes(input.as_subclass(Tensor), split_sizes, dim),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("split_with_sizes", "input", "Tensor", input)
-    split_sizes_c, split_sizes_n = int_list(split_sizes, "split_with_sizes", "split_sizes")
-    opts = None
-    if dim != 0 or type(dim) is not int:
-        opts = _o_split_with_sizes(1, integer(dim, "split_with_sizes", "dim"))
-    return listed("tt_split_with_sizes", input, split_sizes_c, split_sizes_n, opts)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(split_with_sizes(input.as_subclass(Tensor), split_sizes, dim),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("split_with_sizes", "input", "Tensor", input)
+        split_sizes_c, split_sizes_n = int_list(split_sizes, "split_with_sizes", "split_sizes")
+        opts = None
+        if dim != 0 or type(dim) is not int:
+            opts = _o_split_with_sizes(1, integer(dim, "split_with_sizes", "dim"))
+        return listed("tt_split_with_sizes", input, split_sizes_c, split_sizes_n, opts)
+    except TypeError:
+        return retried(split_with_sizes, locals())

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
-from .._convert import boolean, generator_handle, keeps, optional_tensor, real, wrong_kind
+from .._convert import boolean, generator_handle, keeps, optional_tensor, real, retried, wrong_kind
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -38,36 +38,38 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
         and value
       generator: random number generator; default: the one of the ctx
     """
-    if type(query) is not Tensor:
-        if keeps(query):
-            return classed(scaled_dot_product_attention(query.as_subclass(Tensor), key, value,
-                                                        attn_mask, dropout_p, is_causal,
-                                                        scale=scale, enable_gqa=enable_gqa,
-                                                        generator=generator), type(query))
-        if not isinstance(query, Tensor):
-            raise wrong_kind("scaled_dot_product_attention", "query", "Tensor", query)
-    if not isinstance(key, Tensor):
-        raise wrong_kind("scaled_dot_product_attention", "key", "Tensor", key)
-    if not isinstance(value, Tensor):
-        raise wrong_kind("scaled_dot_product_attention", "value", "Tensor", value)
-    opts = None
-    if (dropout_p != 0.0 or type(dropout_p) is not float or is_causal is not False
-        or scale is not None or enable_gqa is not False or generator is not None):
-        opts = _o_scaled_dot_product_attention(11 | (scale is not None) << 2
-                                               | (generator is not None) << 4,
-                                               real(dropout_p, "scaled_dot_product_attention",
-                                                    "dropout_p"),
-                                               boolean(is_causal, "scaled_dot_product_attention",
-                                                       "is_causal"),
-                                               0.0 if scale is None else real(scale,
-            "scaled_dot_product_attention", "scale"),
-                                               boolean(enable_gqa, "scaled_dot_product_attention",
-                                                       "enable_gqa"),
-                                               0 if generator is None else generator_handle(
-            generator, "scaled_dot_product_attention", "generator")._address)
-    h = TensorHandle()
-    if tt_scaled_dot_product_attention(local.ctx, query, key, value,
-                                       optional_tensor(attn_mask, "scaled_dot_product_attention",
-                                                       "attn_mask"), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(query) is not Tensor:
+            if keeps(query):
+                return classed(scaled_dot_product_attention(query.as_subclass(Tensor), key, value,
+                    attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa,
+                    generator=generator), type(query))
+            if not isinstance(query, Tensor):
+                raise wrong_kind("scaled_dot_product_attention", "query", "Tensor", query)
+        if not isinstance(key, Tensor):
+            raise wrong_kind("scaled_dot_product_attention", "key", "Tensor", key)
+        if not isinstance(value, Tensor):
+            raise wrong_kind("scaled_dot_product_attention", "value", "Tensor", value)
+        opts = None
+        if (dropout_p != 0.0 or type(dropout_p) is not float or is_causal is not False
+            or scale is not None or enable_gqa is not False or generator is not None):
+            opts = _o_scaled_dot_product_attention(11 | (scale is not None) << 2
+                                                   | (generator is not None) << 4,
+                                                   real(dropout_p, "scaled_dot_product_attention",
+                                                        "dropout_p"),
+                                                   boolean(is_causal,
+                "scaled_dot_product_attention", "is_causal"),
+                                                   0.0 if scale is None else real(scale,
+                "scaled_dot_product_attention", "scale"),
+                                                   boolean(enable_gqa,
+                "scaled_dot_product_attention", "enable_gqa"),
+                                                   0 if generator is None else generator_handle(
+                generator, "scaled_dot_product_attention", "generator")._address)
+        h = TensorHandle()
+        if tt_scaled_dot_product_attention(local.ctx, query, key, value,
+                                           optional_tensor(attn_mask,
+                "scaled_dot_product_attention", "attn_mask"), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(scaled_dot_product_attention, locals())

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref
 from .._convert import (instance, keeps, is_number, no_overload, number_form, number_operand, refit,
-    wrong_kind)
+    retried, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -79,37 +79,40 @@ def bitwise_and(input: Tensor | complex, other: Tensor | complex, *,
 
     Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No gradient.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(bitwise_and(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            input = number_operand("bitwise_and", "input", input, other, alone=False)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "bitwise_and", "out")
-            if tt_bitwise_and_into(local.ctx, input, other, out):
-                return refit(out, lambda: bitwise_and(input, other), "bitwise_and")
-            return out
-        h = TensorHandle()
-        if tt_bitwise_and(local.ctx, input, other, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "bitwise_and", "out")
-            call, value = number_form(tt_bitwise_and_f64_into, tt_bitwise_and_i64_into,
-                                      tt_bitwise_and_scalar_into, other, "bitwise_and", "other",
-                                      input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: bitwise_and(input, other), "bitwise_and")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_bitwise_and_f64, tt_bitwise_and_i64, tt_bitwise_and_scalar,
-                                  other, "bitwise_and", "other", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("bitwise_and", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(bitwise_and(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                input = number_operand("bitwise_and", "input", input, other, alone=False)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "bitwise_and", "out")
+                if tt_bitwise_and_into(local.ctx, input, other, out):
+                    return refit(out, lambda: bitwise_and(input, other), "bitwise_and")
+                return out
+            h = TensorHandle()
+            if tt_bitwise_and(local.ctx, input, other, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "bitwise_and", "out")
+                call, value = number_form(tt_bitwise_and_f64_into, tt_bitwise_and_i64_into,
+                                          tt_bitwise_and_scalar_into, other, "bitwise_and", "other",
+                                          input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: bitwise_and(input, other), "bitwise_and")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_bitwise_and_f64, tt_bitwise_and_i64, tt_bitwise_and_scalar,
+                                      other, "bitwise_and", "other", input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("bitwise_and", input, other)
+    except TypeError:
+        return retried(bitwise_and, locals())
 
 
 def bitwise_and_(self: Tensor, other: Tensor | complex) -> Tensor:
@@ -118,20 +121,23 @@ def bitwise_and_(self: Tensor, other: Tensor | complex) -> Tensor:
     In place: Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No
     gradient.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("bitwise_and_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if tt_bitwise_and_(local.ctx, input, other):
-            fail()
-        return input
-    elif is_number(other):
-        call, value = number_form(tt_bitwise_and_f64_, tt_bitwise_and_i64_, tt_bitwise_and_scalar_,
-                                  other, "bitwise_and_", "other", input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("bitwise_and_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("bitwise_and_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if tt_bitwise_and_(local.ctx, input, other):
+                fail()
+            return input
+        elif is_number(other):
+            call, value = number_form(tt_bitwise_and_f64_, tt_bitwise_and_i64_,
+                                      tt_bitwise_and_scalar_, other, "bitwise_and_", "other", input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("bitwise_and_", input, other)
+    except TypeError:
+        return retried(bitwise_and_, locals())
 
 
 def bitwise_or(input: Tensor | complex, other: Tensor | complex, *,
@@ -140,37 +146,40 @@ def bitwise_or(input: Tensor | complex, other: Tensor | complex, *,
 
     Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No gradient.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(bitwise_or(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            input = number_operand("bitwise_or", "input", input, other, alone=False)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "bitwise_or", "out")
-            if tt_bitwise_or_into(local.ctx, input, other, out):
-                return refit(out, lambda: bitwise_or(input, other), "bitwise_or")
-            return out
-        h = TensorHandle()
-        if tt_bitwise_or(local.ctx, input, other, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "bitwise_or", "out")
-            call, value = number_form(tt_bitwise_or_f64_into, tt_bitwise_or_i64_into,
-                                      tt_bitwise_or_scalar_into, other, "bitwise_or", "other",
-                                      input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: bitwise_or(input, other), "bitwise_or")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_bitwise_or_f64, tt_bitwise_or_i64, tt_bitwise_or_scalar, other,
-                                  "bitwise_or", "other", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("bitwise_or", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(bitwise_or(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                input = number_operand("bitwise_or", "input", input, other, alone=False)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "bitwise_or", "out")
+                if tt_bitwise_or_into(local.ctx, input, other, out):
+                    return refit(out, lambda: bitwise_or(input, other), "bitwise_or")
+                return out
+            h = TensorHandle()
+            if tt_bitwise_or(local.ctx, input, other, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "bitwise_or", "out")
+                call, value = number_form(tt_bitwise_or_f64_into, tt_bitwise_or_i64_into,
+                                          tt_bitwise_or_scalar_into, other, "bitwise_or", "other",
+                                          input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: bitwise_or(input, other), "bitwise_or")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_bitwise_or_f64, tt_bitwise_or_i64, tt_bitwise_or_scalar,
+                                      other, "bitwise_or", "other", input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("bitwise_or", input, other)
+    except TypeError:
+        return retried(bitwise_or, locals())
 
 
 def bitwise_or_(self: Tensor, other: Tensor | complex) -> Tensor:
@@ -179,20 +188,23 @@ def bitwise_or_(self: Tensor, other: Tensor | complex) -> Tensor:
     In place: Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No
     gradient.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("bitwise_or_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if tt_bitwise_or_(local.ctx, input, other):
-            fail()
-        return input
-    elif is_number(other):
-        call, value = number_form(tt_bitwise_or_f64_, tt_bitwise_or_i64_, tt_bitwise_or_scalar_,
-                                  other, "bitwise_or_", "other", input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("bitwise_or_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("bitwise_or_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if tt_bitwise_or_(local.ctx, input, other):
+                fail()
+            return input
+        elif is_number(other):
+            call, value = number_form(tt_bitwise_or_f64_, tt_bitwise_or_i64_, tt_bitwise_or_scalar_,
+                                      other, "bitwise_or_", "other", input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("bitwise_or_", input, other)
+    except TypeError:
+        return retried(bitwise_or_, locals())
 
 
 def bitwise_xor(input: Tensor | complex, other: Tensor | complex, *,
@@ -201,37 +213,40 @@ def bitwise_xor(input: Tensor | complex, other: Tensor | complex, *,
 
     Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No gradient.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(bitwise_xor(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            input = number_operand("bitwise_xor", "input", input, other, alone=False)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "bitwise_xor", "out")
-            if tt_bitwise_xor_into(local.ctx, input, other, out):
-                return refit(out, lambda: bitwise_xor(input, other), "bitwise_xor")
-            return out
-        h = TensorHandle()
-        if tt_bitwise_xor(local.ctx, input, other, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "bitwise_xor", "out")
-            call, value = number_form(tt_bitwise_xor_f64_into, tt_bitwise_xor_i64_into,
-                                      tt_bitwise_xor_scalar_into, other, "bitwise_xor", "other",
-                                      input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: bitwise_xor(input, other), "bitwise_xor")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_bitwise_xor_f64, tt_bitwise_xor_i64, tt_bitwise_xor_scalar,
-                                  other, "bitwise_xor", "other", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("bitwise_xor", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(bitwise_xor(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                input = number_operand("bitwise_xor", "input", input, other, alone=False)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "bitwise_xor", "out")
+                if tt_bitwise_xor_into(local.ctx, input, other, out):
+                    return refit(out, lambda: bitwise_xor(input, other), "bitwise_xor")
+                return out
+            h = TensorHandle()
+            if tt_bitwise_xor(local.ctx, input, other, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "bitwise_xor", "out")
+                call, value = number_form(tt_bitwise_xor_f64_into, tt_bitwise_xor_i64_into,
+                                          tt_bitwise_xor_scalar_into, other, "bitwise_xor", "other",
+                                          input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: bitwise_xor(input, other), "bitwise_xor")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_bitwise_xor_f64, tt_bitwise_xor_i64, tt_bitwise_xor_scalar,
+                                      other, "bitwise_xor", "other", input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("bitwise_xor", input, other)
+    except TypeError:
+        return retried(bitwise_xor, locals())
 
 
 def bitwise_xor_(self: Tensor, other: Tensor | complex) -> Tensor:
@@ -240,20 +255,23 @@ def bitwise_xor_(self: Tensor, other: Tensor | complex) -> Tensor:
     In place: Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No
     gradient.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("bitwise_xor_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if tt_bitwise_xor_(local.ctx, input, other):
-            fail()
-        return input
-    elif is_number(other):
-        call, value = number_form(tt_bitwise_xor_f64_, tt_bitwise_xor_i64_, tt_bitwise_xor_scalar_,
-                                  other, "bitwise_xor_", "other", input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("bitwise_xor_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("bitwise_xor_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if tt_bitwise_xor_(local.ctx, input, other):
+                fail()
+            return input
+        elif is_number(other):
+            call, value = number_form(tt_bitwise_xor_f64_, tt_bitwise_xor_i64_,
+                                      tt_bitwise_xor_scalar_, other, "bitwise_xor_", "other", input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("bitwise_xor_", input, other)
+    except TypeError:
+        return retried(bitwise_xor_, locals())
 
 
 def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -262,20 +280,23 @@ def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool only. No
     gradient.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(bitwise_not(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("bitwise_not", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "bitwise_not", "out")
-        if tt_bitwise_not_into(local.ctx, input, out):
-            return refit(out, lambda: bitwise_not(input), "bitwise_not")
-        return out
-    h = TensorHandle()
-    if tt_bitwise_not(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(bitwise_not(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("bitwise_not", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "bitwise_not", "out")
+            if tt_bitwise_not_into(local.ctx, input, out):
+                return refit(out, lambda: bitwise_not(input), "bitwise_not")
+            return out
+        h = TensorHandle()
+        if tt_bitwise_not(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(bitwise_not, locals())
 
 
 def bitwise_not_(self: Tensor) -> Tensor:
@@ -284,12 +305,15 @@ def bitwise_not_(self: Tensor) -> Tensor:
     In place: Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool
     only. No gradient.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("bitwise_not_", "input", "Tensor", input)
-    if tt_bitwise_not_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("bitwise_not_", "input", "Tensor", input)
+        if tt_bitwise_not_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(bitwise_not_, locals())
 
 
 def bitwise_left_shift(input: Tensor | complex, other: Tensor | complex, *,
@@ -299,39 +323,44 @@ def bitwise_left_shift(input: Tensor | complex, other: Tensor | complex, *,
     Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result
     is 0 where other is negative or at least the number of bits.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(bitwise_left_shift(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            input = number_operand("bitwise_left_shift", "input", input, other, alone=False)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "bitwise_left_shift", "out")
-            if tt_bitwise_left_shift_into(local.ctx, input, other, out):
-                return refit(out, lambda: bitwise_left_shift(input, other), "bitwise_left_shift")
-            return out
-        h = TensorHandle()
-        if tt_bitwise_left_shift(local.ctx, input, other, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "bitwise_left_shift", "out")
-            call, value = number_form(tt_bitwise_left_shift_f64_into,
-                                      tt_bitwise_left_shift_i64_into,
-                                      tt_bitwise_left_shift_scalar_into, other,
-                                      "bitwise_left_shift", "other", input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: bitwise_left_shift(input, other), "bitwise_left_shift")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_bitwise_left_shift_f64, tt_bitwise_left_shift_i64,
-                                  tt_bitwise_left_shift_scalar, other, "bitwise_left_shift",
-                                  "other", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("bitwise_left_shift", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(bitwise_left_shift(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                input = number_operand("bitwise_left_shift", "input", input, other, alone=False)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "bitwise_left_shift", "out")
+                if tt_bitwise_left_shift_into(local.ctx, input, other, out):
+                    return refit(out, lambda: bitwise_left_shift(input, other),
+                                 "bitwise_left_shift")
+                return out
+            h = TensorHandle()
+            if tt_bitwise_left_shift(local.ctx, input, other, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "bitwise_left_shift", "out")
+                call, value = number_form(tt_bitwise_left_shift_f64_into,
+                                          tt_bitwise_left_shift_i64_into,
+                                          tt_bitwise_left_shift_scalar_into, other,
+                                          "bitwise_left_shift", "other", input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: bitwise_left_shift(input, other),
+                                 "bitwise_left_shift")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_bitwise_left_shift_f64, tt_bitwise_left_shift_i64,
+                                      tt_bitwise_left_shift_scalar, other, "bitwise_left_shift",
+                                      "other", input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("bitwise_left_shift", input, other)
+    except TypeError:
+        return retried(bitwise_left_shift, locals())
 
 
 def bitwise_left_shift_(self: Tensor, other: Tensor | complex) -> Tensor:
@@ -340,21 +369,24 @@ def bitwise_left_shift_(self: Tensor, other: Tensor | complex) -> Tensor:
     In place: Shifts the bits of self left by other, elementwise with broadcasting; integers only.
     The result is 0 where other is negative or at least the number of bits.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("bitwise_left_shift_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if tt_bitwise_left_shift_(local.ctx, input, other):
-            fail()
-        return input
-    elif is_number(other):
-        call, value = number_form(tt_bitwise_left_shift_f64_, tt_bitwise_left_shift_i64_,
-                                  tt_bitwise_left_shift_scalar_, other, "bitwise_left_shift_",
-                                  "other", input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("bitwise_left_shift_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("bitwise_left_shift_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if tt_bitwise_left_shift_(local.ctx, input, other):
+                fail()
+            return input
+        elif is_number(other):
+            call, value = number_form(tt_bitwise_left_shift_f64_, tt_bitwise_left_shift_i64_,
+                                      tt_bitwise_left_shift_scalar_, other, "bitwise_left_shift_",
+                                      "other", input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("bitwise_left_shift_", input, other)
+    except TypeError:
+        return retried(bitwise_left_shift_, locals())
 
 
 def bitwise_right_shift(input: Tensor | complex, other: Tensor | complex, *,
@@ -364,39 +396,44 @@ def bitwise_right_shift(input: Tensor | complex, other: Tensor | complex, *,
     Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign
     bit is copied, so the result is 0 or -1 where other is negative or at least the number of bits.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(bitwise_right_shift(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            input = number_operand("bitwise_right_shift", "input", input, other, alone=False)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "bitwise_right_shift", "out")
-            if tt_bitwise_right_shift_into(local.ctx, input, other, out):
-                return refit(out, lambda: bitwise_right_shift(input, other), "bitwise_right_shift")
-            return out
-        h = TensorHandle()
-        if tt_bitwise_right_shift(local.ctx, input, other, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "bitwise_right_shift", "out")
-            call, value = number_form(tt_bitwise_right_shift_f64_into,
-                                      tt_bitwise_right_shift_i64_into,
-                                      tt_bitwise_right_shift_scalar_into, other,
-                                      "bitwise_right_shift", "other", input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: bitwise_right_shift(input, other), "bitwise_right_shift")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_bitwise_right_shift_f64, tt_bitwise_right_shift_i64,
-                                  tt_bitwise_right_shift_scalar, other, "bitwise_right_shift",
-                                  "other", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("bitwise_right_shift", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(bitwise_right_shift(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                input = number_operand("bitwise_right_shift", "input", input, other, alone=False)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "bitwise_right_shift", "out")
+                if tt_bitwise_right_shift_into(local.ctx, input, other, out):
+                    return refit(out, lambda: bitwise_right_shift(input, other),
+                                 "bitwise_right_shift")
+                return out
+            h = TensorHandle()
+            if tt_bitwise_right_shift(local.ctx, input, other, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "bitwise_right_shift", "out")
+                call, value = number_form(tt_bitwise_right_shift_f64_into,
+                                          tt_bitwise_right_shift_i64_into,
+                                          tt_bitwise_right_shift_scalar_into, other,
+                                          "bitwise_right_shift", "other", input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: bitwise_right_shift(input, other),
+                                 "bitwise_right_shift")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_bitwise_right_shift_f64, tt_bitwise_right_shift_i64,
+                                      tt_bitwise_right_shift_scalar, other, "bitwise_right_shift",
+                                      "other", input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("bitwise_right_shift", input, other)
+    except TypeError:
+        return retried(bitwise_right_shift, locals())
 
 
 def bitwise_right_shift_(self: Tensor, other: Tensor | complex) -> Tensor:
@@ -406,18 +443,21 @@ def bitwise_right_shift_(self: Tensor, other: Tensor | complex) -> Tensor:
     The sign bit is copied, so the result is 0 or -1 where other is negative or at least the number
     of bits.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("bitwise_right_shift_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if tt_bitwise_right_shift_(local.ctx, input, other):
-            fail()
-        return input
-    elif is_number(other):
-        call, value = number_form(tt_bitwise_right_shift_f64_, tt_bitwise_right_shift_i64_,
-                                  tt_bitwise_right_shift_scalar_, other, "bitwise_right_shift_",
-                                  "other", input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("bitwise_right_shift_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("bitwise_right_shift_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if tt_bitwise_right_shift_(local.ctx, input, other):
+                fail()
+            return input
+        elif is_number(other):
+            call, value = number_form(tt_bitwise_right_shift_f64_, tt_bitwise_right_shift_i64_,
+                                      tt_bitwise_right_shift_scalar_, other, "bitwise_right_shift_",
+                                      "other", input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("bitwise_right_shift_", input, other)
+    except TypeError:
+        return retried(bitwise_right_shift_, locals())

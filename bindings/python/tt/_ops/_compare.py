@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import (boolean, instance, keeps, is_number, no_overload, number_form,
-    number_operand, refit, real, wrong_kind)
+    number_operand, refit, real, retried, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -105,35 +105,39 @@ def eq(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
 
     Tests self == other, elementwise with broadcasting. The result is bool.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(eq(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("eq", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "eq", "out")
-            if tt_eq_into(local.ctx, input, other, out):
-                return refit(out, lambda: eq(input, other), "eq")
-            return out
-        h = TensorHandle()
-        if tt_eq(local.ctx, input, other, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "eq", "out")
-            call, value = number_form(tt_eq_f64_into, tt_eq_i64_into, tt_eq_scalar_into, other,
-                                      "eq", "other", input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: eq(input, other), "eq")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_eq_f64, tt_eq_i64, tt_eq_scalar, other, "eq", "other", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("eq", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(eq(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("eq", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "eq", "out")
+                if tt_eq_into(local.ctx, input, other, out):
+                    return refit(out, lambda: eq(input, other), "eq")
+                return out
+            h = TensorHandle()
+            if tt_eq(local.ctx, input, other, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "eq", "out")
+                call, value = number_form(tt_eq_f64_into, tt_eq_i64_into, tt_eq_scalar_into, other,
+                                          "eq", "other", input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: eq(input, other), "eq")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_eq_f64, tt_eq_i64, tt_eq_scalar, other, "eq", "other",
+                                      input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("eq", input, other)
+    except TypeError:
+        return retried(eq, locals())
 
 
 def eq_(self: Tensor, other: Tensor | complex) -> Tensor:
@@ -141,20 +145,23 @@ def eq_(self: Tensor, other: Tensor | complex) -> Tensor:
 
     In place: Tests self == other, elementwise with broadcasting. The result is bool.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("eq_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if tt_eq_(local.ctx, input, other):
-            fail()
-        return input
-    elif is_number(other):
-        call, value = number_form(tt_eq_f64_, tt_eq_i64_, tt_eq_scalar_, other, "eq_", "other",
-                                  input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("eq_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("eq_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if tt_eq_(local.ctx, input, other):
+                fail()
+            return input
+        elif is_number(other):
+            call, value = number_form(tt_eq_f64_, tt_eq_i64_, tt_eq_scalar_, other, "eq_", "other",
+                                      input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("eq_", input, other)
+    except TypeError:
+        return retried(eq_, locals())
 
 
 def ne(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -162,35 +169,39 @@ def ne(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
 
     Tests self != other, elementwise with broadcasting. The result is bool.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(ne(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("ne", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "ne", "out")
-            if tt_ne_into(local.ctx, input, other, out):
-                return refit(out, lambda: ne(input, other), "ne")
-            return out
-        h = TensorHandle()
-        if tt_ne(local.ctx, input, other, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "ne", "out")
-            call, value = number_form(tt_ne_f64_into, tt_ne_i64_into, tt_ne_scalar_into, other,
-                                      "ne", "other", input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: ne(input, other), "ne")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_ne_f64, tt_ne_i64, tt_ne_scalar, other, "ne", "other", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("ne", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(ne(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("ne", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "ne", "out")
+                if tt_ne_into(local.ctx, input, other, out):
+                    return refit(out, lambda: ne(input, other), "ne")
+                return out
+            h = TensorHandle()
+            if tt_ne(local.ctx, input, other, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "ne", "out")
+                call, value = number_form(tt_ne_f64_into, tt_ne_i64_into, tt_ne_scalar_into, other,
+                                          "ne", "other", input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: ne(input, other), "ne")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_ne_f64, tt_ne_i64, tt_ne_scalar, other, "ne", "other",
+                                      input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("ne", input, other)
+    except TypeError:
+        return retried(ne, locals())
 
 
 def ne_(self: Tensor, other: Tensor | complex) -> Tensor:
@@ -198,20 +209,23 @@ def ne_(self: Tensor, other: Tensor | complex) -> Tensor:
 
     In place: Tests self != other, elementwise with broadcasting. The result is bool.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("ne_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if tt_ne_(local.ctx, input, other):
-            fail()
-        return input
-    elif is_number(other):
-        call, value = number_form(tt_ne_f64_, tt_ne_i64_, tt_ne_scalar_, other, "ne_", "other",
-                                  input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("ne_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("ne_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if tt_ne_(local.ctx, input, other):
+                fail()
+            return input
+        elif is_number(other):
+            call, value = number_form(tt_ne_f64_, tt_ne_i64_, tt_ne_scalar_, other, "ne_", "other",
+                                      input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("ne_", input, other)
+    except TypeError:
+        return retried(ne_, locals())
 
 
 def lt(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -219,35 +233,39 @@ def lt(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
 
     Tests self < other, elementwise with broadcasting. The result is bool.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(lt(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("lt", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "lt", "out")
-            if tt_lt_into(local.ctx, input, other, out):
-                return refit(out, lambda: lt(input, other), "lt")
-            return out
-        h = TensorHandle()
-        if tt_lt(local.ctx, input, other, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "lt", "out")
-            call, value = number_form(tt_lt_f64_into, tt_lt_i64_into, tt_lt_scalar_into, other,
-                                      "lt", "other", input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: lt(input, other), "lt")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_lt_f64, tt_lt_i64, tt_lt_scalar, other, "lt", "other", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("lt", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(lt(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("lt", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "lt", "out")
+                if tt_lt_into(local.ctx, input, other, out):
+                    return refit(out, lambda: lt(input, other), "lt")
+                return out
+            h = TensorHandle()
+            if tt_lt(local.ctx, input, other, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "lt", "out")
+                call, value = number_form(tt_lt_f64_into, tt_lt_i64_into, tt_lt_scalar_into, other,
+                                          "lt", "other", input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: lt(input, other), "lt")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_lt_f64, tt_lt_i64, tt_lt_scalar, other, "lt", "other",
+                                      input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("lt", input, other)
+    except TypeError:
+        return retried(lt, locals())
 
 
 def lt_(self: Tensor, other: Tensor | complex) -> Tensor:
@@ -255,20 +273,23 @@ def lt_(self: Tensor, other: Tensor | complex) -> Tensor:
 
     In place: Tests self < other, elementwise with broadcasting. The result is bool.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("lt_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if tt_lt_(local.ctx, input, other):
-            fail()
-        return input
-    elif is_number(other):
-        call, value = number_form(tt_lt_f64_, tt_lt_i64_, tt_lt_scalar_, other, "lt_", "other",
-                                  input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("lt_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("lt_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if tt_lt_(local.ctx, input, other):
+                fail()
+            return input
+        elif is_number(other):
+            call, value = number_form(tt_lt_f64_, tt_lt_i64_, tt_lt_scalar_, other, "lt_", "other",
+                                      input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("lt_", input, other)
+    except TypeError:
+        return retried(lt_, locals())
 
 
 def le(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -276,35 +297,39 @@ def le(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
 
     Tests self <= other, elementwise with broadcasting. The result is bool.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(le(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("le", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "le", "out")
-            if tt_le_into(local.ctx, input, other, out):
-                return refit(out, lambda: le(input, other), "le")
-            return out
-        h = TensorHandle()
-        if tt_le(local.ctx, input, other, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "le", "out")
-            call, value = number_form(tt_le_f64_into, tt_le_i64_into, tt_le_scalar_into, other,
-                                      "le", "other", input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: le(input, other), "le")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_le_f64, tt_le_i64, tt_le_scalar, other, "le", "other", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("le", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(le(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("le", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "le", "out")
+                if tt_le_into(local.ctx, input, other, out):
+                    return refit(out, lambda: le(input, other), "le")
+                return out
+            h = TensorHandle()
+            if tt_le(local.ctx, input, other, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "le", "out")
+                call, value = number_form(tt_le_f64_into, tt_le_i64_into, tt_le_scalar_into, other,
+                                          "le", "other", input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: le(input, other), "le")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_le_f64, tt_le_i64, tt_le_scalar, other, "le", "other",
+                                      input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("le", input, other)
+    except TypeError:
+        return retried(le, locals())
 
 
 def le_(self: Tensor, other: Tensor | complex) -> Tensor:
@@ -312,20 +337,23 @@ def le_(self: Tensor, other: Tensor | complex) -> Tensor:
 
     In place: Tests self <= other, elementwise with broadcasting. The result is bool.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("le_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if tt_le_(local.ctx, input, other):
-            fail()
-        return input
-    elif is_number(other):
-        call, value = number_form(tt_le_f64_, tt_le_i64_, tt_le_scalar_, other, "le_", "other",
-                                  input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("le_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("le_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if tt_le_(local.ctx, input, other):
+                fail()
+            return input
+        elif is_number(other):
+            call, value = number_form(tt_le_f64_, tt_le_i64_, tt_le_scalar_, other, "le_", "other",
+                                      input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("le_", input, other)
+    except TypeError:
+        return retried(le_, locals())
 
 
 def gt(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -333,35 +361,39 @@ def gt(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
 
     Tests self > other, elementwise with broadcasting. The result is bool.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(gt(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("gt", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "gt", "out")
-            if tt_gt_into(local.ctx, input, other, out):
-                return refit(out, lambda: gt(input, other), "gt")
-            return out
-        h = TensorHandle()
-        if tt_gt(local.ctx, input, other, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "gt", "out")
-            call, value = number_form(tt_gt_f64_into, tt_gt_i64_into, tt_gt_scalar_into, other,
-                                      "gt", "other", input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: gt(input, other), "gt")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_gt_f64, tt_gt_i64, tt_gt_scalar, other, "gt", "other", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("gt", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(gt(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("gt", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "gt", "out")
+                if tt_gt_into(local.ctx, input, other, out):
+                    return refit(out, lambda: gt(input, other), "gt")
+                return out
+            h = TensorHandle()
+            if tt_gt(local.ctx, input, other, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "gt", "out")
+                call, value = number_form(tt_gt_f64_into, tt_gt_i64_into, tt_gt_scalar_into, other,
+                                          "gt", "other", input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: gt(input, other), "gt")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_gt_f64, tt_gt_i64, tt_gt_scalar, other, "gt", "other",
+                                      input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("gt", input, other)
+    except TypeError:
+        return retried(gt, locals())
 
 
 def gt_(self: Tensor, other: Tensor | complex) -> Tensor:
@@ -369,20 +401,23 @@ def gt_(self: Tensor, other: Tensor | complex) -> Tensor:
 
     In place: Tests self > other, elementwise with broadcasting. The result is bool.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("gt_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if tt_gt_(local.ctx, input, other):
-            fail()
-        return input
-    elif is_number(other):
-        call, value = number_form(tt_gt_f64_, tt_gt_i64_, tt_gt_scalar_, other, "gt_", "other",
-                                  input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("gt_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("gt_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if tt_gt_(local.ctx, input, other):
+                fail()
+            return input
+        elif is_number(other):
+            call, value = number_form(tt_gt_f64_, tt_gt_i64_, tt_gt_scalar_, other, "gt_", "other",
+                                      input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("gt_", input, other)
+    except TypeError:
+        return retried(gt_, locals())
 
 
 def ge(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -390,35 +425,39 @@ def ge(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
 
     Tests self >= other, elementwise with broadcasting. The result is bool.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(ge(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("ge", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "ge", "out")
-            if tt_ge_into(local.ctx, input, other, out):
-                return refit(out, lambda: ge(input, other), "ge")
-            return out
-        h = TensorHandle()
-        if tt_ge(local.ctx, input, other, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "ge", "out")
-            call, value = number_form(tt_ge_f64_into, tt_ge_i64_into, tt_ge_scalar_into, other,
-                                      "ge", "other", input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: ge(input, other), "ge")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_ge_f64, tt_ge_i64, tt_ge_scalar, other, "ge", "other", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("ge", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(ge(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("ge", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "ge", "out")
+                if tt_ge_into(local.ctx, input, other, out):
+                    return refit(out, lambda: ge(input, other), "ge")
+                return out
+            h = TensorHandle()
+            if tt_ge(local.ctx, input, other, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "ge", "out")
+                call, value = number_form(tt_ge_f64_into, tt_ge_i64_into, tt_ge_scalar_into, other,
+                                          "ge", "other", input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: ge(input, other), "ge")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_ge_f64, tt_ge_i64, tt_ge_scalar, other, "ge", "other",
+                                      input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("ge", input, other)
+    except TypeError:
+        return retried(ge, locals())
 
 
 def ge_(self: Tensor, other: Tensor | complex) -> Tensor:
@@ -426,20 +465,23 @@ def ge_(self: Tensor, other: Tensor | complex) -> Tensor:
 
     In place: Tests self >= other, elementwise with broadcasting. The result is bool.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("ge_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if tt_ge_(local.ctx, input, other):
-            fail()
-        return input
-    elif is_number(other):
-        call, value = number_form(tt_ge_f64_, tt_ge_i64_, tt_ge_scalar_, other, "ge_", "other",
-                                  input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("ge_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("ge_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if tt_ge_(local.ctx, input, other):
+                fail()
+            return input
+        elif is_number(other):
+            call, value = number_form(tt_ge_f64_, tt_ge_i64_, tt_ge_scalar_, other, "ge_", "other",
+                                      input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("ge_", input, other)
+    except TypeError:
+        return retried(ge_, locals())
 
 
 def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -447,20 +489,23 @@ def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Tests whether each element is 0. The result is bool; nan is not 0.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(logical_not(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("logical_not", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "logical_not", "out")
-        if tt_logical_not_into(local.ctx, input, out):
-            return refit(out, lambda: logical_not(input), "logical_not")
-        return out
-    h = TensorHandle()
-    if tt_logical_not(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(logical_not(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("logical_not", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "logical_not", "out")
+            if tt_logical_not_into(local.ctx, input, out):
+                return refit(out, lambda: logical_not(input), "logical_not")
+            return out
+        h = TensorHandle()
+        if tt_logical_not(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(logical_not, locals())
 
 
 def logical_not_(self: Tensor) -> Tensor:
@@ -468,12 +513,15 @@ def logical_not_(self: Tensor) -> Tensor:
 
     In place: Tests whether each element is 0. The result is bool; nan is not 0.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("logical_not_", "input", "Tensor", input)
-    if tt_logical_not_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("logical_not_", "input", "Tensor", input)
+        if tt_logical_not_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(logical_not_, locals())
 
 
 def logical_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -482,22 +530,25 @@ def logical_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> T
     Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan
     is nonzero.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(logical_and(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("logical_and", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("logical_and", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "logical_and", "out")
-        if tt_logical_and_into(local.ctx, input, other, out):
-            return refit(out, lambda: logical_and(input, other), "logical_and")
-        return out
-    h = TensorHandle()
-    if tt_logical_and(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(logical_and(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("logical_and", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("logical_and", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "logical_and", "out")
+            if tt_logical_and_into(local.ctx, input, other, out):
+                return refit(out, lambda: logical_and(input, other), "logical_and")
+            return out
+        h = TensorHandle()
+        if tt_logical_and(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(logical_and, locals())
 
 
 def logical_and_(self: Tensor, other: Tensor) -> Tensor:
@@ -506,14 +557,17 @@ def logical_and_(self: Tensor, other: Tensor) -> Tensor:
     In place: Tests whether both elements are nonzero, elementwise with broadcasting. The result is
     bool; nan is nonzero.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("logical_and_", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("logical_and_", "other", "Tensor", other)
-    if tt_logical_and_(local.ctx, input, other):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("logical_and_", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("logical_and_", "other", "Tensor", other)
+        if tt_logical_and_(local.ctx, input, other):
+            fail()
+        return input
+    except TypeError:
+        return retried(logical_and_, locals())
 
 
 def logical_or(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -522,22 +576,25 @@ def logical_or(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Te
     Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result
     is bool; nan is nonzero.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(logical_or(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("logical_or", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("logical_or", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "logical_or", "out")
-        if tt_logical_or_into(local.ctx, input, other, out):
-            return refit(out, lambda: logical_or(input, other), "logical_or")
-        return out
-    h = TensorHandle()
-    if tt_logical_or(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(logical_or(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("logical_or", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("logical_or", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "logical_or", "out")
+            if tt_logical_or_into(local.ctx, input, other, out):
+                return refit(out, lambda: logical_or(input, other), "logical_or")
+            return out
+        h = TensorHandle()
+        if tt_logical_or(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(logical_or, locals())
 
 
 def logical_or_(self: Tensor, other: Tensor) -> Tensor:
@@ -546,14 +603,17 @@ def logical_or_(self: Tensor, other: Tensor) -> Tensor:
     In place: Tests whether at least one of two elements is nonzero, elementwise with broadcasting.
     The result is bool; nan is nonzero.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("logical_or_", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("logical_or_", "other", "Tensor", other)
-    if tt_logical_or_(local.ctx, input, other):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("logical_or_", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("logical_or_", "other", "Tensor", other)
+        if tt_logical_or_(local.ctx, input, other):
+            fail()
+        return input
+    except TypeError:
+        return retried(logical_or_, locals())
 
 
 def logical_xor(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -562,22 +622,25 @@ def logical_xor(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> T
     Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result
     is bool; nan is nonzero.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(logical_xor(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("logical_xor", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("logical_xor", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "logical_xor", "out")
-        if tt_logical_xor_into(local.ctx, input, other, out):
-            return refit(out, lambda: logical_xor(input, other), "logical_xor")
-        return out
-    h = TensorHandle()
-    if tt_logical_xor(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(logical_xor(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("logical_xor", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("logical_xor", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "logical_xor", "out")
+            if tt_logical_xor_into(local.ctx, input, other, out):
+                return refit(out, lambda: logical_xor(input, other), "logical_xor")
+            return out
+        h = TensorHandle()
+        if tt_logical_xor(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(logical_xor, locals())
 
 
 def logical_xor_(self: Tensor, other: Tensor) -> Tensor:
@@ -586,14 +649,17 @@ def logical_xor_(self: Tensor, other: Tensor) -> Tensor:
     In place: Tests whether exactly one of two elements is nonzero, elementwise with broadcasting.
     The result is bool; nan is nonzero.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("logical_xor_", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("logical_xor_", "other", "Tensor", other)
-    if tt_logical_xor_(local.ctx, input, other):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("logical_xor_", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("logical_xor_", "other", "Tensor", other)
+        if tt_logical_xor_(local.ctx, input, other):
+            fail()
+        return input
+    except TypeError:
+        return retried(logical_xor_, locals())
 
 
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8,
@@ -607,23 +673,26 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8
       atol: absolute tolerance
       equal_nan: whether nan is close to nan
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(isclose(input.as_subclass(Tensor), other, rtol, atol, equal_nan),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("isclose", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("isclose", "other", "Tensor", other)
-    opts = None
-    if (rtol != 1e-5 or type(rtol) is not float or atol != 1e-8 or type(atol) is not float
-        or equal_nan is not False):
-        opts = _o_isclose(7, real(rtol, "isclose", "rtol"), real(atol, "isclose", "atol"),
-                          boolean(equal_nan, "isclose", "equal_nan"))
-    h = TensorHandle()
-    if tt_isclose(local.ctx, input, other, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(isclose(input.as_subclass(Tensor), other, rtol, atol, equal_nan),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("isclose", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("isclose", "other", "Tensor", other)
+        opts = None
+        if (rtol != 1e-5 or type(rtol) is not float or atol != 1e-8 or type(atol) is not float
+            or equal_nan is not False):
+            opts = _o_isclose(7, real(rtol, "isclose", "rtol"), real(atol, "isclose", "atol"),
+                              boolean(equal_nan, "isclose", "equal_nan"))
+        h = TensorHandle()
+        if tt_isclose(local.ctx, input, other, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(isclose, locals())
 
 
 def isin(elements: Tensor | complex, test_elements: Tensor | complex, *,
@@ -635,25 +704,29 @@ def isin(elements: Tensor | complex, test_elements: Tensor | complex, *,
       assume_unique: accepted for compatibility
       invert: whether the result is negated
     """
-    if type(elements) is not Tensor:
-        if keeps(elements) and out is None:
-            return classed(isin(elements.as_subclass(Tensor), test_elements,
-                                assume_unique=assume_unique, invert=invert), type(elements))
-        if not isinstance(elements, Tensor):
-            elements = number_operand("isin", "elements", elements, test_elements, alone=True)
-    if not isinstance(test_elements, Tensor):
-        test_elements = number_operand("isin", "test_elements", test_elements, elements, alone=True)
-    opts = None
-    if assume_unique is not False or invert is not False:
-        opts = _o_isin(3, boolean(assume_unique, "isin", "assume_unique"),
-                       boolean(invert, "isin", "invert"))
-    if out is not None:
-        instance(Tensor, out, "isin", "out")
-        if tt_isin_into(local.ctx, elements, test_elements, opts, out):
-            return refit(out, lambda: isin(elements, test_elements, assume_unique=assume_unique,
-                                           invert=invert), "isin", True)
-        return out
-    h = TensorHandle()
-    if tt_isin(local.ctx, elements, test_elements, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(elements) is not Tensor:
+            if keeps(elements) and out is None:
+                return classed(isin(elements.as_subclass(Tensor), test_elements,
+                                    assume_unique=assume_unique, invert=invert), type(elements))
+            if not isinstance(elements, Tensor):
+                elements = number_operand("isin", "elements", elements, test_elements, alone=True)
+        if not isinstance(test_elements, Tensor):
+            test_elements = number_operand("isin", "test_elements", test_elements, elements,
+                                           alone=True)
+        opts = None
+        if assume_unique is not False or invert is not False:
+            opts = _o_isin(3, boolean(assume_unique, "isin", "assume_unique"),
+                           boolean(invert, "isin", "invert"))
+        if out is not None:
+            instance(Tensor, out, "isin", "out")
+            if tt_isin_into(local.ctx, elements, test_elements, opts, out):
+                return refit(out, lambda: isin(elements, test_elements, assume_unique=assume_unique,
+                                               invert=invert), "isin", True)
+            return out
+        h = TensorHandle()
+        if tt_isin(local.ctx, elements, test_elements, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(isin, locals())

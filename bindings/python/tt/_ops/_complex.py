@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ctypes import byref
-from .._convert import instance, keeps, refit, real, wrong_kind
+from .._convert import instance, keeps, refit, real, retried, wrong_kind
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -32,22 +32,25 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
       real: real parts
       imag: imaginary parts, of the dtype of real
     """
-    if type(real) is not Tensor:
-        if keeps(real) and out is None:
-            return classed(complex(real.as_subclass(Tensor), imag), type(real))
-        if not isinstance(real, Tensor):
-            raise wrong_kind("complex", "real", "Tensor", real)
-    if not isinstance(imag, Tensor):
-        raise wrong_kind("complex", "imag", "Tensor", imag)
-    if out is not None:
-        instance(Tensor, out, "complex", "out")
-        if tt_complex_into(local.ctx, real, imag, out):
-            return refit(out, lambda: complex(real, imag), "complex", True)
-        return out
-    h = TensorHandle()
-    if tt_complex(local.ctx, real, imag, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(real) is not Tensor:
+            if keeps(real) and out is None:
+                return classed(complex(real.as_subclass(Tensor), imag), type(real))
+            if not isinstance(real, Tensor):
+                raise wrong_kind("complex", "real", "Tensor", real)
+        if not isinstance(imag, Tensor):
+            raise wrong_kind("complex", "imag", "Tensor", imag)
+        if out is not None:
+            instance(Tensor, out, "complex", "out")
+            if tt_complex_into(local.ctx, real, imag, out):
+                return refit(out, lambda: complex(real, imag), "complex", True)
+            return out
+        h = TensorHandle()
+        if tt_complex(local.ctx, real, imag, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(complex, locals())
 
 
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -57,22 +60,25 @@ def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
       abs: moduli
       angle: angles in radians, of the dtype of abs
     """
-    if type(abs) is not Tensor:
-        if keeps(abs) and out is None:
-            return classed(polar(abs.as_subclass(Tensor), angle), type(abs))
-        if not isinstance(abs, Tensor):
-            raise wrong_kind("polar", "abs", "Tensor", abs)
-    if not isinstance(angle, Tensor):
-        raise wrong_kind("polar", "angle", "Tensor", angle)
-    if out is not None:
-        instance(Tensor, out, "polar", "out")
-        if tt_polar_into(local.ctx, abs, angle, out):
-            return refit(out, lambda: polar(abs, angle), "polar")
-        return out
-    h = TensorHandle()
-    if tt_polar(local.ctx, abs, angle, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(abs) is not Tensor:
+            if keeps(abs) and out is None:
+                return classed(polar(abs.as_subclass(Tensor), angle), type(abs))
+            if not isinstance(abs, Tensor):
+                raise wrong_kind("polar", "abs", "Tensor", abs)
+        if not isinstance(angle, Tensor):
+            raise wrong_kind("polar", "angle", "Tensor", angle)
+        if out is not None:
+            instance(Tensor, out, "polar", "out")
+            if tt_polar_into(local.ctx, abs, angle, out):
+                return refit(out, lambda: polar(abs, angle), "polar")
+            return out
+        h = TensorHandle()
+        if tt_polar(local.ctx, abs, angle, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(polar, locals())
 
 
 def real(input: Tensor) -> Tensor:
@@ -80,15 +86,18 @@ def real(input: Tensor) -> Tensor:
 
     Returns the real parts as a view; a real tensor is returned as it is.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(real(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("real", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_real(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(real(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("real", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_real(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(real, locals())
 
 
 def imag(input: Tensor) -> Tensor:
@@ -96,15 +105,18 @@ def imag(input: Tensor) -> Tensor:
 
     Returns the imaginary parts as a view.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(imag(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("imag", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_imag(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(imag(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("imag", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_imag(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(imag, locals())
 
 
 def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -113,20 +125,23 @@ def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the angle of each number in the complex plane, in radians: 0 or pi for real elements;
     nan stays nan. Integers give float32.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(angle(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("angle", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "angle", "out")
-        if tt_angle_into(local.ctx, input, out):
-            return refit(out, lambda: angle(input), "angle")
-        return out
-    h = TensorHandle()
-    if tt_angle(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(angle(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("angle", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "angle", "out")
+            if tt_angle_into(local.ctx, input, out):
+                return refit(out, lambda: angle(input), "angle")
+            return out
+        h = TensorHandle()
+        if tt_angle(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(angle, locals())
 
 
 def conj(input: Tensor) -> Tensor:
@@ -135,15 +150,18 @@ def conj(input: Tensor) -> Tensor:
     Computes the complex conjugate; a real tensor is returned as it is. Unlike PyTorch's, the result
     for a complex tensor is a copy, not a view.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(conj(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("conj", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_conj(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(conj(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("conj", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_conj(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(conj, locals())
 
 
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -151,20 +169,23 @@ def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the complex conjugate in new memory, elementwise; a real tensor is returned as it is.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(conj_physical(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("conj_physical", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "conj_physical", "out")
-        if tt_conj_physical_into(local.ctx, input, out):
-            return refit(out, lambda: conj_physical(input), "conj_physical", True)
-        return out
-    h = TensorHandle()
-    if tt_conj_physical(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(conj_physical(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("conj_physical", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "conj_physical", "out")
+            if tt_conj_physical_into(local.ctx, input, out):
+                return refit(out, lambda: conj_physical(input), "conj_physical", True)
+            return out
+        h = TensorHandle()
+        if tt_conj_physical(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(conj_physical, locals())
 
 
 def conj_physical_(self: Tensor) -> Tensor:
@@ -173,12 +194,15 @@ def conj_physical_(self: Tensor) -> Tensor:
     In place: Computes the complex conjugate in new memory, elementwise; a real tensor is returned
     as it is.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("conj_physical_", "input", "Tensor", input)
-    if tt_conj_physical_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("conj_physical_", "input", "Tensor", input)
+        if tt_conj_physical_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(conj_physical_, locals())
 
 
 def resolve_conj(input: Tensor) -> Tensor:
@@ -186,15 +210,18 @@ def resolve_conj(input: Tensor) -> Tensor:
 
     Returns self: tt conjugates at once and never defers it.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(resolve_conj(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("resolve_conj", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_resolve_conj(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(resolve_conj(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("resolve_conj", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_resolve_conj(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(resolve_conj, locals())
 
 
 def resolve_neg(input: Tensor) -> Tensor:
@@ -202,15 +229,18 @@ def resolve_neg(input: Tensor) -> Tensor:
 
     Returns self: tt negates at once and never defers it.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(resolve_neg(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("resolve_neg", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_resolve_neg(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(resolve_neg(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("resolve_neg", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_resolve_neg(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(resolve_neg, locals())
 
 
 def view_as_real(input: Tensor) -> Tensor:
@@ -219,15 +249,18 @@ def view_as_real(input: Tensor) -> Tensor:
     Returns a view of complex numbers as pairs of real numbers: a new last dimension holds the real
     and the imaginary part.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(view_as_real(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("view_as_real", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_view_as_real(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(view_as_real(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("view_as_real", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_view_as_real(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(view_as_real, locals())
 
 
 def view_as_complex(input: Tensor) -> Tensor:
@@ -237,12 +270,15 @@ def view_as_complex(input: Tensor) -> Tensor:
     it must have size 2 and stride 1, and the other strides, but for dimensions of size 1, and the
     offset must be even.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(view_as_complex(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("view_as_complex", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_view_as_complex(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(view_as_complex(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("view_as_complex", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_view_as_complex(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(view_as_complex, locals())

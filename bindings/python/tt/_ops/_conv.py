@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
-from .._convert import (list_field, integer, is_int, keeps, no_overload, optional_tensor, text,
-    wrong_kind)
+from .._convert import (list_field, integer, is_int, keeps, no_overload, optional_tensor, retried,
+    text, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -48,43 +48,46 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
       dilation: step between the elements of a window
       groups: number of blocked connections from input to output channels; divides both
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(conv1d(input.as_subclass(Tensor), weight, bias, stride, padding,
-                                  dilation, groups), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("conv1d", "input", "Tensor", input)
-    if not isinstance(weight, Tensor):
-        raise wrong_kind("conv1d", "weight", "Tensor", weight)
-    if (padding is None or isinstance(padding, (tuple, list)) or is_int(padding)):
-        opts = None
-        if (stride != 1 or type(stride) is not int or padding != 0 or type(padding) is not int
-            or dilation != 1 or type(dilation) is not int or groups != 1
-            or type(groups) is not int):
-            keep = []
-            opts = _o_conv1d(15, *list_field(stride, "conv1d", "stride", keep),
-                             *list_field(padding, "conv1d", "padding", keep),
-                             *list_field(dilation, "conv1d", "dilation", keep),
-                             integer(groups, "conv1d", "groups"))
-        h = TensorHandle()
-        if tt_conv1d(local.ctx, input, weight, optional_tensor(bias, "conv1d", "bias"), opts,
-                     byref(h)):
-            fail()
-        return wrap(h)
-    elif isinstance(padding, str):
-        opts = None
-        if (stride != 1 or type(stride) is not int or dilation != 1 or type(dilation) is not int
-            or groups != 1 or type(groups) is not int):
-            keep = []
-            opts = _o_conv1d_padding(7, *list_field(stride, "conv1d", "stride", keep),
-                                     *list_field(dilation, "conv1d", "dilation", keep),
-                                     integer(groups, "conv1d", "groups"))
-        h = TensorHandle()
-        if tt_conv1d_padding(local.ctx, input, weight, text(padding, "conv1d", "padding"),
-                             optional_tensor(bias, "conv1d", "bias"), opts, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("conv1d", input, weight, bias, stride, padding, dilation, groups)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(conv1d(input.as_subclass(Tensor), weight, bias, stride, padding,
+                                      dilation, groups), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("conv1d", "input", "Tensor", input)
+        if not isinstance(weight, Tensor):
+            raise wrong_kind("conv1d", "weight", "Tensor", weight)
+        if (padding is None or isinstance(padding, (tuple, list)) or is_int(padding)):
+            opts = None
+            if (stride != 1 or type(stride) is not int or padding != 0 or type(padding) is not int
+                or dilation != 1 or type(dilation) is not int or groups != 1
+                or type(groups) is not int):
+                keep = []
+                opts = _o_conv1d(15, *list_field(stride, "conv1d", "stride", keep),
+                                 *list_field(padding, "conv1d", "padding", keep),
+                                 *list_field(dilation, "conv1d", "dilation", keep),
+                                 integer(groups, "conv1d", "groups"))
+            h = TensorHandle()
+            if tt_conv1d(local.ctx, input, weight, optional_tensor(bias, "conv1d", "bias"), opts,
+                         byref(h)):
+                fail()
+            return wrap(h)
+        elif isinstance(padding, str):
+            opts = None
+            if (stride != 1 or type(stride) is not int or dilation != 1 or type(dilation) is not int
+                or groups != 1 or type(groups) is not int):
+                keep = []
+                opts = _o_conv1d_padding(7, *list_field(stride, "conv1d", "stride", keep),
+                                         *list_field(dilation, "conv1d", "dilation", keep),
+                                         integer(groups, "conv1d", "groups"))
+            h = TensorHandle()
+            if tt_conv1d_padding(local.ctx, input, weight, text(padding, "conv1d", "padding"),
+                                 optional_tensor(bias, "conv1d", "bias"), opts, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("conv1d", input, weight, bias, stride, padding, dilation, groups)
+    except TypeError:
+        return retried(conv1d, locals())
 
 
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
@@ -103,43 +106,46 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
       dilation: step between the elements of a window
       groups: number of blocked connections from input to output channels; divides both
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(conv2d(input.as_subclass(Tensor), weight, bias, stride, padding,
-                                  dilation, groups), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("conv2d", "input", "Tensor", input)
-    if not isinstance(weight, Tensor):
-        raise wrong_kind("conv2d", "weight", "Tensor", weight)
-    if (padding is None or isinstance(padding, (tuple, list)) or is_int(padding)):
-        opts = None
-        if (stride != 1 or type(stride) is not int or padding != 0 or type(padding) is not int
-            or dilation != 1 or type(dilation) is not int or groups != 1
-            or type(groups) is not int):
-            keep = []
-            opts = _o_conv2d(15, *list_field(stride, "conv2d", "stride", keep),
-                             *list_field(padding, "conv2d", "padding", keep),
-                             *list_field(dilation, "conv2d", "dilation", keep),
-                             integer(groups, "conv2d", "groups"))
-        h = TensorHandle()
-        if tt_conv2d(local.ctx, input, weight, optional_tensor(bias, "conv2d", "bias"), opts,
-                     byref(h)):
-            fail()
-        return wrap(h)
-    elif isinstance(padding, str):
-        opts = None
-        if (stride != 1 or type(stride) is not int or dilation != 1 or type(dilation) is not int
-            or groups != 1 or type(groups) is not int):
-            keep = []
-            opts = _o_conv2d_padding(7, *list_field(stride, "conv2d", "stride", keep),
-                                     *list_field(dilation, "conv2d", "dilation", keep),
-                                     integer(groups, "conv2d", "groups"))
-        h = TensorHandle()
-        if tt_conv2d_padding(local.ctx, input, weight, text(padding, "conv2d", "padding"),
-                             optional_tensor(bias, "conv2d", "bias"), opts, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("conv2d", input, weight, bias, stride, padding, dilation, groups)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(conv2d(input.as_subclass(Tensor), weight, bias, stride, padding,
+                                      dilation, groups), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("conv2d", "input", "Tensor", input)
+        if not isinstance(weight, Tensor):
+            raise wrong_kind("conv2d", "weight", "Tensor", weight)
+        if (padding is None or isinstance(padding, (tuple, list)) or is_int(padding)):
+            opts = None
+            if (stride != 1 or type(stride) is not int or padding != 0 or type(padding) is not int
+                or dilation != 1 or type(dilation) is not int or groups != 1
+                or type(groups) is not int):
+                keep = []
+                opts = _o_conv2d(15, *list_field(stride, "conv2d", "stride", keep),
+                                 *list_field(padding, "conv2d", "padding", keep),
+                                 *list_field(dilation, "conv2d", "dilation", keep),
+                                 integer(groups, "conv2d", "groups"))
+            h = TensorHandle()
+            if tt_conv2d(local.ctx, input, weight, optional_tensor(bias, "conv2d", "bias"), opts,
+                         byref(h)):
+                fail()
+            return wrap(h)
+        elif isinstance(padding, str):
+            opts = None
+            if (stride != 1 or type(stride) is not int or dilation != 1 or type(dilation) is not int
+                or groups != 1 or type(groups) is not int):
+                keep = []
+                opts = _o_conv2d_padding(7, *list_field(stride, "conv2d", "stride", keep),
+                                         *list_field(dilation, "conv2d", "dilation", keep),
+                                         integer(groups, "conv2d", "groups"))
+            h = TensorHandle()
+            if tt_conv2d_padding(local.ctx, input, weight, text(padding, "conv2d", "padding"),
+                                 optional_tensor(bias, "conv2d", "bias"), opts, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("conv2d", input, weight, bias, stride, padding, dilation, groups)
+    except TypeError:
+        return retried(conv2d, locals())
 
 
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
@@ -157,43 +163,46 @@ def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
       dilation: step between the elements of a window
       groups: number of blocked connections from input to output channels; divides both
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(conv3d(input.as_subclass(Tensor), weight, bias, stride, padding,
-                                  dilation, groups), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("conv3d", "input", "Tensor", input)
-    if not isinstance(weight, Tensor):
-        raise wrong_kind("conv3d", "weight", "Tensor", weight)
-    if (padding is None or isinstance(padding, (tuple, list)) or is_int(padding)):
-        opts = None
-        if (stride != 1 or type(stride) is not int or padding != 0 or type(padding) is not int
-            or dilation != 1 or type(dilation) is not int or groups != 1
-            or type(groups) is not int):
-            keep = []
-            opts = _o_conv3d(15, *list_field(stride, "conv3d", "stride", keep),
-                             *list_field(padding, "conv3d", "padding", keep),
-                             *list_field(dilation, "conv3d", "dilation", keep),
-                             integer(groups, "conv3d", "groups"))
-        h = TensorHandle()
-        if tt_conv3d(local.ctx, input, weight, optional_tensor(bias, "conv3d", "bias"), opts,
-                     byref(h)):
-            fail()
-        return wrap(h)
-    elif isinstance(padding, str):
-        opts = None
-        if (stride != 1 or type(stride) is not int or dilation != 1 or type(dilation) is not int
-            or groups != 1 or type(groups) is not int):
-            keep = []
-            opts = _o_conv3d_padding(7, *list_field(stride, "conv3d", "stride", keep),
-                                     *list_field(dilation, "conv3d", "dilation", keep),
-                                     integer(groups, "conv3d", "groups"))
-        h = TensorHandle()
-        if tt_conv3d_padding(local.ctx, input, weight, text(padding, "conv3d", "padding"),
-                             optional_tensor(bias, "conv3d", "bias"), opts, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("conv3d", input, weight, bias, stride, padding, dilation, groups)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(conv3d(input.as_subclass(Tensor), weight, bias, stride, padding,
+                                      dilation, groups), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("conv3d", "input", "Tensor", input)
+        if not isinstance(weight, Tensor):
+            raise wrong_kind("conv3d", "weight", "Tensor", weight)
+        if (padding is None or isinstance(padding, (tuple, list)) or is_int(padding)):
+            opts = None
+            if (stride != 1 or type(stride) is not int or padding != 0 or type(padding) is not int
+                or dilation != 1 or type(dilation) is not int or groups != 1
+                or type(groups) is not int):
+                keep = []
+                opts = _o_conv3d(15, *list_field(stride, "conv3d", "stride", keep),
+                                 *list_field(padding, "conv3d", "padding", keep),
+                                 *list_field(dilation, "conv3d", "dilation", keep),
+                                 integer(groups, "conv3d", "groups"))
+            h = TensorHandle()
+            if tt_conv3d(local.ctx, input, weight, optional_tensor(bias, "conv3d", "bias"), opts,
+                         byref(h)):
+                fail()
+            return wrap(h)
+        elif isinstance(padding, str):
+            opts = None
+            if (stride != 1 or type(stride) is not int or dilation != 1 or type(dilation) is not int
+                or groups != 1 or type(groups) is not int):
+                keep = []
+                opts = _o_conv3d_padding(7, *list_field(stride, "conv3d", "stride", keep),
+                                         *list_field(dilation, "conv3d", "dilation", keep),
+                                         integer(groups, "conv3d", "groups"))
+            h = TensorHandle()
+            if tt_conv3d_padding(local.ctx, input, weight, text(padding, "conv3d", "padding"),
+                                 optional_tensor(bias, "conv3d", "bias"), opts, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("conv3d", input, weight, bias, stride, padding, dilation, groups)
+    except TypeError:
+        return retried(conv3d, locals())
 
 
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
@@ -215,29 +224,34 @@ def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
       groups: number of blocked connections from input to output channels; divides both
       dilation: step between the elements of a window
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(conv_transpose1d(input.as_subclass(Tensor), weight, bias, stride,
-                                            padding, output_padding, groups, dilation), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("conv_transpose1d", "input", "Tensor", input)
-    if not isinstance(weight, Tensor):
-        raise wrong_kind("conv_transpose1d", "weight", "Tensor", weight)
-    opts = None
-    if (stride != 1 or type(stride) is not int or padding != 0 or type(padding) is not int
-        or output_padding != 0 or type(output_padding) is not int or groups != 1
-        or type(groups) is not int or dilation != 1 or type(dilation) is not int):
-        keep = []
-        opts = _o_conv_transpose1d(31, *list_field(stride, "conv_transpose1d", "stride", keep),
-                                   *list_field(padding, "conv_transpose1d", "padding", keep),
-                                   *list_field(output_padding, "conv_transpose1d", "output_padding",
-                                               keep), integer(groups, "conv_transpose1d", "groups"),
-                                   *list_field(dilation, "conv_transpose1d", "dilation", keep))
-    h = TensorHandle()
-    if tt_conv_transpose1d(local.ctx, input, weight, optional_tensor(bias, "conv_transpose1d",
-            "bias"), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(conv_transpose1d(input.as_subclass(Tensor), weight, bias, stride,
+                                                padding, output_padding, groups, dilation),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("conv_transpose1d", "input", "Tensor", input)
+        if not isinstance(weight, Tensor):
+            raise wrong_kind("conv_transpose1d", "weight", "Tensor", weight)
+        opts = None
+        if (stride != 1 or type(stride) is not int or padding != 0 or type(padding) is not int
+            or output_padding != 0 or type(output_padding) is not int or groups != 1
+            or type(groups) is not int or dilation != 1 or type(dilation) is not int):
+            keep = []
+            opts = _o_conv_transpose1d(31, *list_field(stride, "conv_transpose1d", "stride", keep),
+                                       *list_field(padding, "conv_transpose1d", "padding", keep),
+                                       *list_field(output_padding, "conv_transpose1d",
+                                                   "output_padding", keep),
+                                       integer(groups, "conv_transpose1d", "groups"),
+                                       *list_field(dilation, "conv_transpose1d", "dilation", keep))
+        h = TensorHandle()
+        if tt_conv_transpose1d(local.ctx, input, weight, optional_tensor(bias, "conv_transpose1d",
+                "bias"), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(conv_transpose1d, locals())
 
 
 def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
@@ -259,29 +273,34 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
       groups: number of blocked connections from input to output channels; divides both
       dilation: step between the elements of a window
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(conv_transpose2d(input.as_subclass(Tensor), weight, bias, stride,
-                                            padding, output_padding, groups, dilation), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("conv_transpose2d", "input", "Tensor", input)
-    if not isinstance(weight, Tensor):
-        raise wrong_kind("conv_transpose2d", "weight", "Tensor", weight)
-    opts = None
-    if (stride != 1 or type(stride) is not int or padding != 0 or type(padding) is not int
-        or output_padding != 0 or type(output_padding) is not int or groups != 1
-        or type(groups) is not int or dilation != 1 or type(dilation) is not int):
-        keep = []
-        opts = _o_conv_transpose2d(31, *list_field(stride, "conv_transpose2d", "stride", keep),
-                                   *list_field(padding, "conv_transpose2d", "padding", keep),
-                                   *list_field(output_padding, "conv_transpose2d", "output_padding",
-                                               keep), integer(groups, "conv_transpose2d", "groups"),
-                                   *list_field(dilation, "conv_transpose2d", "dilation", keep))
-    h = TensorHandle()
-    if tt_conv_transpose2d(local.ctx, input, weight, optional_tensor(bias, "conv_transpose2d",
-            "bias"), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(conv_transpose2d(input.as_subclass(Tensor), weight, bias, stride,
+                                                padding, output_padding, groups, dilation),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("conv_transpose2d", "input", "Tensor", input)
+        if not isinstance(weight, Tensor):
+            raise wrong_kind("conv_transpose2d", "weight", "Tensor", weight)
+        opts = None
+        if (stride != 1 or type(stride) is not int or padding != 0 or type(padding) is not int
+            or output_padding != 0 or type(output_padding) is not int or groups != 1
+            or type(groups) is not int or dilation != 1 or type(dilation) is not int):
+            keep = []
+            opts = _o_conv_transpose2d(31, *list_field(stride, "conv_transpose2d", "stride", keep),
+                                       *list_field(padding, "conv_transpose2d", "padding", keep),
+                                       *list_field(output_padding, "conv_transpose2d",
+                                                   "output_padding", keep),
+                                       integer(groups, "conv_transpose2d", "groups"),
+                                       *list_field(dilation, "conv_transpose2d", "dilation", keep))
+        h = TensorHandle()
+        if tt_conv_transpose2d(local.ctx, input, weight, optional_tensor(bias, "conv_transpose2d",
+                "bias"), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(conv_transpose2d, locals())
 
 
 def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
@@ -303,26 +322,31 @@ def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
       groups: number of blocked connections from input to output channels; divides both
       dilation: step between the elements of a window
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(conv_transpose3d(input.as_subclass(Tensor), weight, bias, stride,
-                                            padding, output_padding, groups, dilation), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("conv_transpose3d", "input", "Tensor", input)
-    if not isinstance(weight, Tensor):
-        raise wrong_kind("conv_transpose3d", "weight", "Tensor", weight)
-    opts = None
-    if (stride != 1 or type(stride) is not int or padding != 0 or type(padding) is not int
-        or output_padding != 0 or type(output_padding) is not int or groups != 1
-        or type(groups) is not int or dilation != 1 or type(dilation) is not int):
-        keep = []
-        opts = _o_conv_transpose3d(31, *list_field(stride, "conv_transpose3d", "stride", keep),
-                                   *list_field(padding, "conv_transpose3d", "padding", keep),
-                                   *list_field(output_padding, "conv_transpose3d", "output_padding",
-                                               keep), integer(groups, "conv_transpose3d", "groups"),
-                                   *list_field(dilation, "conv_transpose3d", "dilation", keep))
-    h = TensorHandle()
-    if tt_conv_transpose3d(local.ctx, input, weight, optional_tensor(bias, "conv_transpose3d",
-            "bias"), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(conv_transpose3d(input.as_subclass(Tensor), weight, bias, stride,
+                                                padding, output_padding, groups, dilation),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("conv_transpose3d", "input", "Tensor", input)
+        if not isinstance(weight, Tensor):
+            raise wrong_kind("conv_transpose3d", "weight", "Tensor", weight)
+        opts = None
+        if (stride != 1 or type(stride) is not int or padding != 0 or type(padding) is not int
+            or output_padding != 0 or type(output_padding) is not int or groups != 1
+            or type(groups) is not int or dilation != 1 or type(dilation) is not int):
+            keep = []
+            opts = _o_conv_transpose3d(31, *list_field(stride, "conv_transpose3d", "stride", keep),
+                                       *list_field(padding, "conv_transpose3d", "padding", keep),
+                                       *list_field(output_padding, "conv_transpose3d",
+                                                   "output_padding", keep),
+                                       integer(groups, "conv_transpose3d", "groups"),
+                                       *list_field(dilation, "conv_transpose3d", "dilation", keep))
+        h = TensorHandle()
+        if tt_conv_transpose3d(local.ctx, input, weight, optional_tensor(bias, "conv_transpose3d",
+                "bias"), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(conv_transpose3d, locals())

@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, instance, keeps, is_number, no_overload,
-    number_form, refit, wrong_kind)
+    number_form, refit, retried, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -37,13 +37,16 @@ def copy_(input: Tensor, src: Tensor) -> Tensor:
     Copies the elements of src into self. src is broadcast to the shape of self and converted to its
     dtype and device.
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("copy_", "input", "Tensor", input)
-    if not isinstance(src, Tensor):
-        raise wrong_kind("copy_", "src", "Tensor", src)
-    if tt_copy_(local.ctx, input, src):
-        fail()
-    return input
+    try:
+        if not isinstance(input, Tensor):
+            raise wrong_kind("copy_", "input", "Tensor", input)
+        if not isinstance(src, Tensor):
+            raise wrong_kind("copy_", "src", "Tensor", src)
+        if tt_copy_(local.ctx, input, src):
+            fail()
+        return input
+    except TypeError:
+        return retried(copy_, locals())
 
 
 def clone(input: Tensor, *, memory_format: memory_format = preserve_format,
@@ -54,25 +57,28 @@ def clone(input: Tensor, *, memory_format: memory_format = preserve_format,
       memory_format: preserve: the strides of self if it is dense, else row-major; contiguous:
         row-major; channels_last, channels_last_3d: dimension 1 is innermost
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(clone(input.as_subclass(Tensor), memory_format=memory_format),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("clone", "input", "Tensor", input)
-    opts = None
-    if memory_format is not preserve_format:
-        opts = _o_clone(1, instance(memory_format_class, memory_format, "clone",
-                                    "memory_format").code)
-    if out is not None:
-        instance(Tensor, out, "clone", "out")
-        if tt_clone_into(local.ctx, input, opts, out):
-            return refit(out, lambda: clone(input, memory_format=memory_format), "clone")
-        return out
-    h = TensorHandle()
-    if tt_clone(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(clone(input.as_subclass(Tensor), memory_format=memory_format),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("clone", "input", "Tensor", input)
+        opts = None
+        if memory_format is not preserve_format:
+            opts = _o_clone(1, instance(memory_format_class, memory_format, "clone",
+                                        "memory_format").code)
+        if out is not None:
+            instance(Tensor, out, "clone", "out")
+            if tt_clone_into(local.ctx, input, opts, out):
+                return refit(out, lambda: clone(input, memory_format=memory_format), "clone")
+            return out
+        h = TensorHandle()
+        if tt_clone(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(clone, locals())
 
 
 def to(input: Tensor, copy: bool = False, *, dtype: dtype | None = None,
@@ -87,23 +93,26 @@ def to(input: Tensor, copy: bool = False, *, dtype: dtype | None = None,
       copy: whether to copy even if nothing changes
       memory_format: as for clone
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(to(input.as_subclass(Tensor), copy, dtype=dtype, device=device,
-                              memory_format=memory_format), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("to", "input", "Tensor", input)
-    opts = None
-    if (dtype is not None or device is not None or copy is not False
-        or memory_format is not preserve_format):
-        opts = _o_to(12 | (dtype is not None) | (device is not None) << 1,
-                     dtype_code(dtype, "to", "dtype"), *device_field(device, "to", "device"),
-                     boolean(copy, "to", "copy"), instance(memory_format_class, memory_format, "to",
-            "memory_format").code)
-    h = TensorHandle()
-    if tt_to(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h) if h._address != input._address else input
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(to(input.as_subclass(Tensor), copy, dtype=dtype, device=device,
+                                  memory_format=memory_format), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("to", "input", "Tensor", input)
+        opts = None
+        if (dtype is not None or device is not None or copy is not False
+            or memory_format is not preserve_format):
+            opts = _o_to(12 | (dtype is not None) | (device is not None) << 1,
+                         dtype_code(dtype, "to", "dtype"), *device_field(device, "to", "device"),
+                         boolean(copy, "to", "copy"), instance(memory_format_class, memory_format,
+                "to", "memory_format").code)
+        h = TensorHandle()
+        if tt_to(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h) if h._address != input._address else input
+    except TypeError:
+        return retried(to, locals())
 
 
 def contiguous(input: Tensor) -> Tensor:
@@ -111,15 +120,18 @@ def contiguous(input: Tensor) -> Tensor:
 
     Returns self itself if it is contiguous in row-major order, else a row-major copy.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(contiguous(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("contiguous", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_contiguous(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h) if h._address != input._address else input
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(contiguous(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("contiguous", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_contiguous(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h) if h._address != input._address else input
+    except TypeError:
+        return retried(contiguous, locals())
 
 
 def zero_(input: Tensor) -> Tensor:
@@ -127,11 +139,14 @@ def zero_(input: Tensor) -> Tensor:
 
     Sets every element of self to 0.
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("zero_", "input", "Tensor", input)
-    if tt_zero_(local.ctx, input):
-        fail()
-    return input
+    try:
+        if not isinstance(input, Tensor):
+            raise wrong_kind("zero_", "input", "Tensor", input)
+        if tt_zero_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(zero_, locals())
 
 
 def fill_(input: Tensor, value: complex) -> Tensor:
@@ -139,13 +154,16 @@ def fill_(input: Tensor, value: complex) -> Tensor:
 
     Sets every element of self to value.
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("fill_", "input", "Tensor", input)
-    call, value = number_form(tt_fill_f64_, tt_fill_i64_, tt_fill_scalar_, value, "fill_", "value",
-                              input)
-    if call(local.ctx, input, value):
-        fail()
-    return input
+    try:
+        if not isinstance(input, Tensor):
+            raise wrong_kind("fill_", "input", "Tensor", input)
+        call, value = number_form(tt_fill_f64_, tt_fill_i64_, tt_fill_scalar_, value, "fill_",
+                                  "value", input)
+        if call(local.ctx, input, value):
+            fail()
+        return input
+    except TypeError:
+        return retried(fill_, locals())
 
 
 def fill(input: Tensor, value: complex | Tensor) -> Tensor:
@@ -157,21 +175,24 @@ def fill(input: Tensor, value: complex | Tensor) -> Tensor:
     The strides of a dense self are kept.
       value: 0-dim
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(fill(input.as_subclass(Tensor), value), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fill", "input", "Tensor", input)
-    if is_number(value):
-        h = TensorHandle()
-        call, value = number_form(tt_fill_f64, tt_fill_i64, tt_fill_scalar, value, "fill", "value",
-                                  input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    elif isinstance(value, Tensor):
-        h = TensorHandle()
-        if tt_fill_tensor(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("fill", input, value)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(fill(input.as_subclass(Tensor), value), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fill", "input", "Tensor", input)
+        if is_number(value):
+            h = TensorHandle()
+            call, value = number_form(tt_fill_f64, tt_fill_i64, tt_fill_scalar, value, "fill",
+                                      "value", input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        elif isinstance(value, Tensor):
+            h = TensorHandle()
+            if tt_fill_tensor(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("fill", input, value)
+    except TypeError:
+        return retried(fill, locals())

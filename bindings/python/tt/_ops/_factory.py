@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, gathered, int_list, integer, keeps,
-    left_out, number_form, written, check_layout, real, scalar, scalar_field, wrong_kind)
+    left_out, number_form, written, check_layout, real, scalar, scalar_field, retried, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -312,30 +312,33 @@ def empty_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
       dtype: dtype of the result; default: that of self
       device: device of the result; default: that of self
     """
-    if layout is not None:
-        check_layout("empty_like", layout)
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(empty_like(input.as_subclass(Tensor), dtype=dtype, device=device,
-                                      requires_grad=requires_grad, memory_format=memory_format),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("empty_like", "input", "Tensor", input)
-    if out is not None:
-        return (written(empty_like(input, dtype=dtype or out.dtype, device=device or out.device),
-                        out, "empty_like"))
-    opts = None
-    if dtype is not None or device is not None:
-        opts = _o_empty_like((dtype is not None) | (device is not None) << 1,
-                             dtype_code(dtype, "empty_like", "dtype"),
-                             *device_field(device, "empty_like", "device"))
-    h = TensorHandle()
-    if tt_empty_like(local.ctx, input, opts, byref(h)):
-        fail()
-    t = wrap(h)
-    if memory_format is not None:
-        t = t.to(memory_format=memory_format)
-    return t.requires_grad_() if requires_grad else t
+    try:
+        if layout is not None:
+            check_layout("empty_like", layout)
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(empty_like(input.as_subclass(Tensor), dtype=dtype, device=device,
+                                          requires_grad=requires_grad, memory_format=memory_format),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("empty_like", "input", "Tensor", input)
+        if out is not None:
+            return (written(empty_like(input, dtype=dtype or out.dtype,
+                                       device=device or out.device), out, "empty_like"))
+        opts = None
+        if dtype is not None or device is not None:
+            opts = _o_empty_like((dtype is not None) | (device is not None) << 1,
+                                 dtype_code(dtype, "empty_like", "dtype"),
+                                 *device_field(device, "empty_like", "device"))
+        h = TensorHandle()
+        if tt_empty_like(local.ctx, input, opts, byref(h)):
+            fail()
+        t = wrap(h)
+        if memory_format is not None:
+            t = t.to(memory_format=memory_format)
+        return t.requires_grad_() if requires_grad else t
+    except TypeError:
+        return retried(empty_like, locals())
 
 
 def zeros_like(input: Tensor, *, dtype: dtype | None = None, device: device | str | None = None,
@@ -348,30 +351,33 @@ def zeros_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
       dtype: dtype of the result; default: that of self
       device: device of the result; default: that of self
     """
-    if layout is not None:
-        check_layout("zeros_like", layout)
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(zeros_like(input.as_subclass(Tensor), dtype=dtype, device=device,
-                                      requires_grad=requires_grad, memory_format=memory_format),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("zeros_like", "input", "Tensor", input)
-    if out is not None:
-        return (written(zeros_like(input, dtype=dtype or out.dtype, device=device or out.device),
-                        out, "zeros_like"))
-    opts = None
-    if dtype is not None or device is not None:
-        opts = _o_zeros_like((dtype is not None) | (device is not None) << 1,
-                             dtype_code(dtype, "zeros_like", "dtype"),
-                             *device_field(device, "zeros_like", "device"))
-    h = TensorHandle()
-    if tt_zeros_like(local.ctx, input, opts, byref(h)):
-        fail()
-    t = wrap(h)
-    if memory_format is not None:
-        t = t.to(memory_format=memory_format)
-    return t.requires_grad_() if requires_grad else t
+    try:
+        if layout is not None:
+            check_layout("zeros_like", layout)
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(zeros_like(input.as_subclass(Tensor), dtype=dtype, device=device,
+                                          requires_grad=requires_grad, memory_format=memory_format),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("zeros_like", "input", "Tensor", input)
+        if out is not None:
+            return (written(zeros_like(input, dtype=dtype or out.dtype,
+                                       device=device or out.device), out, "zeros_like"))
+        opts = None
+        if dtype is not None or device is not None:
+            opts = _o_zeros_like((dtype is not None) | (device is not None) << 1,
+                                 dtype_code(dtype, "zeros_like", "dtype"),
+                                 *device_field(device, "zeros_like", "device"))
+        h = TensorHandle()
+        if tt_zeros_like(local.ctx, input, opts, byref(h)):
+            fail()
+        t = wrap(h)
+        if memory_format is not None:
+            t = t.to(memory_format=memory_format)
+        return t.requires_grad_() if requires_grad else t
+    except TypeError:
+        return retried(zeros_like, locals())
 
 
 def ones_like(input: Tensor, *, dtype: dtype | None = None, device: device | str | None = None,
@@ -384,30 +390,33 @@ def ones_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
       dtype: dtype of the result; default: that of self
       device: device of the result; default: that of self
     """
-    if layout is not None:
-        check_layout("ones_like", layout)
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(ones_like(input.as_subclass(Tensor), dtype=dtype, device=device,
-                                     requires_grad=requires_grad, memory_format=memory_format),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("ones_like", "input", "Tensor", input)
-    if out is not None:
-        return (written(ones_like(input, dtype=dtype or out.dtype, device=device or out.device),
-                        out, "ones_like"))
-    opts = None
-    if dtype is not None or device is not None:
-        opts = _o_ones_like((dtype is not None) | (device is not None) << 1,
-                            dtype_code(dtype, "ones_like", "dtype"),
-                            *device_field(device, "ones_like", "device"))
-    h = TensorHandle()
-    if tt_ones_like(local.ctx, input, opts, byref(h)):
-        fail()
-    t = wrap(h)
-    if memory_format is not None:
-        t = t.to(memory_format=memory_format)
-    return t.requires_grad_() if requires_grad else t
+    try:
+        if layout is not None:
+            check_layout("ones_like", layout)
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(ones_like(input.as_subclass(Tensor), dtype=dtype, device=device,
+                                         requires_grad=requires_grad, memory_format=memory_format),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("ones_like", "input", "Tensor", input)
+        if out is not None:
+            return (written(ones_like(input, dtype=dtype or out.dtype, device=device or out.device),
+                            out, "ones_like"))
+        opts = None
+        if dtype is not None or device is not None:
+            opts = _o_ones_like((dtype is not None) | (device is not None) << 1,
+                                dtype_code(dtype, "ones_like", "dtype"),
+                                *device_field(device, "ones_like", "device"))
+        h = TensorHandle()
+        if tt_ones_like(local.ctx, input, opts, byref(h)):
+            fail()
+        t = wrap(h)
+        if memory_format is not None:
+            t = t.to(memory_format=memory_format)
+        return t.requires_grad_() if requires_grad else t
+    except TypeError:
+        return retried(ones_like, locals())
 
 
 def full_like(input: Tensor, fill_value: complex, *, dtype: dtype | None = None,
@@ -422,32 +431,35 @@ def full_like(input: Tensor, fill_value: complex, *, dtype: dtype | None = None,
       dtype: dtype of the result; default: that of self
       device: device of the result; default: that of self
     """
-    if layout is not None:
-        check_layout("full_like", layout)
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(full_like(input.as_subclass(Tensor), fill_value, dtype=dtype,
-                                     device=device, requires_grad=requires_grad,
-                                     memory_format=memory_format), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("full_like", "input", "Tensor", input)
-    if out is not None:
-        return (written(full_like(input, fill_value, dtype=dtype or out.dtype,
-                                  device=device or out.device), out, "full_like"))
-    opts = None
-    if dtype is not None or device is not None:
-        opts = _o_full_like((dtype is not None) | (device is not None) << 1,
-                            dtype_code(dtype, "full_like", "dtype"),
-                            *device_field(device, "full_like", "device"))
-    h = TensorHandle()
-    call, value = number_form(tt_full_like_f64, tt_full_like_i64, tt_full_like_scalar, fill_value,
-                              "full_like", "fill_value", input)
-    if call(local.ctx, input, value, opts, byref(h)):
-        fail()
-    t = wrap(h)
-    if memory_format is not None:
-        t = t.to(memory_format=memory_format)
-    return t.requires_grad_() if requires_grad else t
+    try:
+        if layout is not None:
+            check_layout("full_like", layout)
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(full_like(input.as_subclass(Tensor), fill_value, dtype=dtype,
+                                         device=device, requires_grad=requires_grad,
+                                         memory_format=memory_format), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("full_like", "input", "Tensor", input)
+        if out is not None:
+            return (written(full_like(input, fill_value, dtype=dtype or out.dtype,
+                                      device=device or out.device), out, "full_like"))
+        opts = None
+        if dtype is not None or device is not None:
+            opts = _o_full_like((dtype is not None) | (device is not None) << 1,
+                                dtype_code(dtype, "full_like", "dtype"),
+                                *device_field(device, "full_like", "device"))
+        h = TensorHandle()
+        call, value = number_form(tt_full_like_f64, tt_full_like_i64, tt_full_like_scalar,
+                                  fill_value, "full_like", "fill_value", input)
+        if call(local.ctx, input, value, opts, byref(h)):
+            fail()
+        t = wrap(h)
+        if memory_format is not None:
+            t = t.to(memory_format=memory_format)
+        return t.requires_grad_() if requires_grad else t
+    except TypeError:
+        return retried(full_like, locals())
 
 
 def eye(n: int, m: int | None = None, *, dtype: dtype | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref, c_double, c_int64
 from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, instance, list_field, integer, keeps,
-    one_of, refit, real, tensor_address, wrong_kind)
+    one_of, refit, real, tensor_address, retried, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -97,26 +97,30 @@ def fft_fft(input: Tensor, n: int | None = None, dim: int = -1,
       dim: dimension to transform
       norm: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fft_fft(input.as_subclass(Tensor), n, dim, norm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_fft", "input", "Tensor", input)
-    opts = None
-    if n is not None or dim != -1 or type(dim) is not int or norm != "backward":
-        opts = _o_fft_fft(6 | (n is not None), 0 if n is None else integer(n, "fft_fft", "n"),
-                          integer(dim, "fft_fft", "dim"), one_of(FFTNORM, norm, "fft_fft", "norm"))
-    if out is not None:
-        instance(Tensor, out, "fft_fft", "out")
-        if tt_fft_fft_into(local.ctx, input, opts, out):
-            return refit(out, lambda: fft_fft(input, n, dim, norm), "fft_fft")
-        return out
-    h = TensorHandle()
-    if tt_fft_fft(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fft_fft(input.as_subclass(Tensor), n, dim, norm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_fft", "input", "Tensor", input)
+        opts = None
+        if n is not None or dim != -1 or type(dim) is not int or norm != "backward":
+            opts = _o_fft_fft(6 | (n is not None), 0 if n is None else integer(n, "fft_fft", "n"),
+                              integer(dim, "fft_fft", "dim"),
+                              one_of(FFTNORM, norm, "fft_fft", "norm"))
+        if out is not None:
+            instance(Tensor, out, "fft_fft", "out")
+            if tt_fft_fft_into(local.ctx, input, opts, out):
+                return refit(out, lambda: fft_fft(input, n, dim, norm), "fft_fft")
+            return out
+        h = TensorHandle()
+        if tt_fft_fft(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_fft, locals())
 
 
 def fft_ifft(input: Tensor, n: int | None = None, dim: int = -1,
@@ -130,27 +134,30 @@ def fft_ifft(input: Tensor, n: int | None = None, dim: int = -1,
       dim: dimension to transform
       norm: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fft_ifft(input.as_subclass(Tensor), n, dim, norm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_ifft", "input", "Tensor", input)
-    opts = None
-    if n is not None or dim != -1 or type(dim) is not int or norm != "backward":
-        opts = _o_fft_ifft(6 | (n is not None), 0 if n is None else integer(n, "fft_ifft", "n"),
-                           integer(dim, "fft_ifft", "dim"),
-                           one_of(FFTNORM, norm, "fft_ifft", "norm"))
-    if out is not None:
-        instance(Tensor, out, "fft_ifft", "out")
-        if tt_fft_ifft_into(local.ctx, input, opts, out):
-            return refit(out, lambda: fft_ifft(input, n, dim, norm), "fft_ifft")
-        return out
-    h = TensorHandle()
-    if tt_fft_ifft(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fft_ifft(input.as_subclass(Tensor), n, dim, norm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_ifft", "input", "Tensor", input)
+        opts = None
+        if n is not None or dim != -1 or type(dim) is not int or norm != "backward":
+            opts = _o_fft_ifft(6 | (n is not None), 0 if n is None else integer(n, "fft_ifft", "n"),
+                               integer(dim, "fft_ifft", "dim"),
+                               one_of(FFTNORM, norm, "fft_ifft", "norm"))
+        if out is not None:
+            instance(Tensor, out, "fft_ifft", "out")
+            if tt_fft_ifft_into(local.ctx, input, opts, out):
+                return refit(out, lambda: fft_ifft(input, n, dim, norm), "fft_ifft")
+            return out
+        h = TensorHandle()
+        if tt_fft_ifft(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_ifft, locals())
 
 
 def fft_rfft(input: Tensor, n: int | None = None, dim: int = -1,
@@ -164,27 +171,30 @@ def fft_rfft(input: Tensor, n: int | None = None, dim: int = -1,
       dim: dimension to transform
       norm: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fft_rfft(input.as_subclass(Tensor), n, dim, norm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_rfft", "input", "Tensor", input)
-    opts = None
-    if n is not None or dim != -1 or type(dim) is not int or norm != "backward":
-        opts = _o_fft_rfft(6 | (n is not None), 0 if n is None else integer(n, "fft_rfft", "n"),
-                           integer(dim, "fft_rfft", "dim"),
-                           one_of(FFTNORM, norm, "fft_rfft", "norm"))
-    if out is not None:
-        instance(Tensor, out, "fft_rfft", "out")
-        if tt_fft_rfft_into(local.ctx, input, opts, out):
-            return refit(out, lambda: fft_rfft(input, n, dim, norm), "fft_rfft")
-        return out
-    h = TensorHandle()
-    if tt_fft_rfft(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fft_rfft(input.as_subclass(Tensor), n, dim, norm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_rfft", "input", "Tensor", input)
+        opts = None
+        if n is not None or dim != -1 or type(dim) is not int or norm != "backward":
+            opts = _o_fft_rfft(6 | (n is not None), 0 if n is None else integer(n, "fft_rfft", "n"),
+                               integer(dim, "fft_rfft", "dim"),
+                               one_of(FFTNORM, norm, "fft_rfft", "norm"))
+        if out is not None:
+            instance(Tensor, out, "fft_rfft", "out")
+            if tt_fft_rfft_into(local.ctx, input, opts, out):
+                return refit(out, lambda: fft_rfft(input, n, dim, norm), "fft_rfft")
+            return out
+        h = TensorHandle()
+        if tt_fft_rfft(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_rfft, locals())
 
 
 def fft_irfft(input: Tensor, n: int | None = None, dim: int = -1,
@@ -198,27 +208,29 @@ def fft_irfft(input: Tensor, n: int | None = None, dim: int = -1,
       dim: dimension to transform
       norm: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fft_irfft(input.as_subclass(Tensor), n, dim, norm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_irfft", "input", "Tensor", input)
-    opts = None
-    if n is not None or dim != -1 or type(dim) is not int or norm != "backward":
-        opts = _o_fft_irfft(6 | (n is not None), 0 if n is None else integer(n, "fft_irfft", "n"),
-                            integer(dim, "fft_irfft", "dim"),
-                            one_of(FFTNORM, norm, "fft_irfft", "norm"))
-    if out is not None:
-        instance(Tensor, out, "fft_irfft", "out")
-        if tt_fft_irfft_into(local.ctx, input, opts, out):
-            return refit(out, lambda: fft_irfft(input, n, dim, norm), "fft_irfft")
-        return out
-    h = TensorHandle()
-    if tt_fft_irfft(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fft_irfft(input.as_subclass(Tensor), n, dim, norm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_irfft", "input", "Tensor", input)
+        opts = None
+        if n is not None or dim != -1 or type(dim) is not int or norm != "backward":
+            opts = _o_fft_irfft(6 | (n is not None), 0 if n is None else integer(n, "fft_irfft",
+                "n"), integer(dim, "fft_irfft", "dim"), one_of(FFTNORM, norm, "fft_irfft", "norm"))
+        if out is not None:
+            instance(Tensor, out, "fft_irfft", "out")
+            if tt_fft_irfft_into(local.ctx, input, opts, out):
+                return refit(out, lambda: fft_irfft(input, n, dim, norm), "fft_irfft")
+            return out
+        h = TensorHandle()
+        if tt_fft_irfft(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_irfft, locals())
 
 
 def fft_hfft(input: Tensor, n: int | None = None, dim: int = -1,
@@ -232,27 +244,30 @@ def fft_hfft(input: Tensor, n: int | None = None, dim: int = -1,
       dim: dimension to transform
       norm: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fft_hfft(input.as_subclass(Tensor), n, dim, norm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_hfft", "input", "Tensor", input)
-    opts = None
-    if n is not None or dim != -1 or type(dim) is not int or norm != "backward":
-        opts = _o_fft_hfft(6 | (n is not None), 0 if n is None else integer(n, "fft_hfft", "n"),
-                           integer(dim, "fft_hfft", "dim"),
-                           one_of(FFTNORM, norm, "fft_hfft", "norm"))
-    if out is not None:
-        instance(Tensor, out, "fft_hfft", "out")
-        if tt_fft_hfft_into(local.ctx, input, opts, out):
-            return refit(out, lambda: fft_hfft(input, n, dim, norm), "fft_hfft")
-        return out
-    h = TensorHandle()
-    if tt_fft_hfft(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fft_hfft(input.as_subclass(Tensor), n, dim, norm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_hfft", "input", "Tensor", input)
+        opts = None
+        if n is not None or dim != -1 or type(dim) is not int or norm != "backward":
+            opts = _o_fft_hfft(6 | (n is not None), 0 if n is None else integer(n, "fft_hfft", "n"),
+                               integer(dim, "fft_hfft", "dim"),
+                               one_of(FFTNORM, norm, "fft_hfft", "norm"))
+        if out is not None:
+            instance(Tensor, out, "fft_hfft", "out")
+            if tt_fft_hfft_into(local.ctx, input, opts, out):
+                return refit(out, lambda: fft_hfft(input, n, dim, norm), "fft_hfft")
+            return out
+        h = TensorHandle()
+        if tt_fft_hfft(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_hfft, locals())
 
 
 def fft_ihfft(input: Tensor, n: int | None = None, dim: int = -1,
@@ -266,27 +281,29 @@ def fft_ihfft(input: Tensor, n: int | None = None, dim: int = -1,
       dim: dimension to transform
       norm: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fft_ihfft(input.as_subclass(Tensor), n, dim, norm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_ihfft", "input", "Tensor", input)
-    opts = None
-    if n is not None or dim != -1 or type(dim) is not int or norm != "backward":
-        opts = _o_fft_ihfft(6 | (n is not None), 0 if n is None else integer(n, "fft_ihfft", "n"),
-                            integer(dim, "fft_ihfft", "dim"),
-                            one_of(FFTNORM, norm, "fft_ihfft", "norm"))
-    if out is not None:
-        instance(Tensor, out, "fft_ihfft", "out")
-        if tt_fft_ihfft_into(local.ctx, input, opts, out):
-            return refit(out, lambda: fft_ihfft(input, n, dim, norm), "fft_ihfft")
-        return out
-    h = TensorHandle()
-    if tt_fft_ihfft(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fft_ihfft(input.as_subclass(Tensor), n, dim, norm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_ihfft", "input", "Tensor", input)
+        opts = None
+        if n is not None or dim != -1 or type(dim) is not int or norm != "backward":
+            opts = _o_fft_ihfft(6 | (n is not None), 0 if n is None else integer(n, "fft_ihfft",
+                "n"), integer(dim, "fft_ihfft", "dim"), one_of(FFTNORM, norm, "fft_ihfft", "norm"))
+        if out is not None:
+            instance(Tensor, out, "fft_ihfft", "out")
+            if tt_fft_ihfft_into(local.ctx, input, opts, out):
+                return refit(out, lambda: fft_ihfft(input, n, dim, norm), "fft_ihfft")
+            return out
+        h = TensorHandle()
+        if tt_fft_ihfft(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_ihfft, locals())
 
 
 def fft_fft2(input: Tensor, s: int | Sequence[int] | None = None,
@@ -302,29 +319,32 @@ def fft_fft2(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fft_fft2(input.as_subclass(Tensor), s, dim, norm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_fft2", "input", "Tensor", input)
-    opts = None
-    if s is not None or dim is not None or norm != "backward":
-        keep = []
-        opts = _o_fft_fft2(4 | (s is not None) | (dim is not None) << 1,
-                           *list_field(s, "fft_fft2", "s", keep),
-                           *list_field(dim, "fft_fft2", "dim", keep),
-                           one_of(FFTNORM, norm, "fft_fft2", "norm"))
-    if out is not None:
-        instance(Tensor, out, "fft_fft2", "out")
-        if tt_fft_fft2_into(local.ctx, input, opts, out):
-            return refit(out, lambda: fft_fft2(input, s, dim, norm), "fft_fft2")
-        return out
-    h = TensorHandle()
-    if tt_fft_fft2(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fft_fft2(input.as_subclass(Tensor), s, dim, norm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_fft2", "input", "Tensor", input)
+        opts = None
+        if s is not None or dim is not None or norm != "backward":
+            keep = []
+            opts = _o_fft_fft2(4 | (s is not None) | (dim is not None) << 1,
+                               *list_field(s, "fft_fft2", "s", keep),
+                               *list_field(dim, "fft_fft2", "dim", keep),
+                               one_of(FFTNORM, norm, "fft_fft2", "norm"))
+        if out is not None:
+            instance(Tensor, out, "fft_fft2", "out")
+            if tt_fft_fft2_into(local.ctx, input, opts, out):
+                return refit(out, lambda: fft_fft2(input, s, dim, norm), "fft_fft2")
+            return out
+        h = TensorHandle()
+        if tt_fft_fft2(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_fft2, locals())
 
 
 def fft_ifft2(input: Tensor, s: int | Sequence[int] | None = None,
@@ -340,29 +360,32 @@ def fft_ifft2(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fft_ifft2(input.as_subclass(Tensor), s, dim, norm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_ifft2", "input", "Tensor", input)
-    opts = None
-    if s is not None or dim is not None or norm != "backward":
-        keep = []
-        opts = _o_fft_ifft2(4 | (s is not None) | (dim is not None) << 1,
-                            *list_field(s, "fft_ifft2", "s", keep),
-                            *list_field(dim, "fft_ifft2", "dim", keep),
-                            one_of(FFTNORM, norm, "fft_ifft2", "norm"))
-    if out is not None:
-        instance(Tensor, out, "fft_ifft2", "out")
-        if tt_fft_ifft2_into(local.ctx, input, opts, out):
-            return refit(out, lambda: fft_ifft2(input, s, dim, norm), "fft_ifft2")
-        return out
-    h = TensorHandle()
-    if tt_fft_ifft2(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fft_ifft2(input.as_subclass(Tensor), s, dim, norm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_ifft2", "input", "Tensor", input)
+        opts = None
+        if s is not None or dim is not None or norm != "backward":
+            keep = []
+            opts = _o_fft_ifft2(4 | (s is not None) | (dim is not None) << 1,
+                                *list_field(s, "fft_ifft2", "s", keep),
+                                *list_field(dim, "fft_ifft2", "dim", keep),
+                                one_of(FFTNORM, norm, "fft_ifft2", "norm"))
+        if out is not None:
+            instance(Tensor, out, "fft_ifft2", "out")
+            if tt_fft_ifft2_into(local.ctx, input, opts, out):
+                return refit(out, lambda: fft_ifft2(input, s, dim, norm), "fft_ifft2")
+            return out
+        h = TensorHandle()
+        if tt_fft_ifft2(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_ifft2, locals())
 
 
 def fft_rfft2(input: Tensor, s: int | Sequence[int] | None = None,
@@ -379,29 +402,32 @@ def fft_rfft2(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fft_rfft2(input.as_subclass(Tensor), s, dim, norm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_rfft2", "input", "Tensor", input)
-    opts = None
-    if s is not None or dim is not None or norm != "backward":
-        keep = []
-        opts = _o_fft_rfft2(4 | (s is not None) | (dim is not None) << 1,
-                            *list_field(s, "fft_rfft2", "s", keep),
-                            *list_field(dim, "fft_rfft2", "dim", keep),
-                            one_of(FFTNORM, norm, "fft_rfft2", "norm"))
-    if out is not None:
-        instance(Tensor, out, "fft_rfft2", "out")
-        if tt_fft_rfft2_into(local.ctx, input, opts, out):
-            return refit(out, lambda: fft_rfft2(input, s, dim, norm), "fft_rfft2")
-        return out
-    h = TensorHandle()
-    if tt_fft_rfft2(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fft_rfft2(input.as_subclass(Tensor), s, dim, norm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_rfft2", "input", "Tensor", input)
+        opts = None
+        if s is not None or dim is not None or norm != "backward":
+            keep = []
+            opts = _o_fft_rfft2(4 | (s is not None) | (dim is not None) << 1,
+                                *list_field(s, "fft_rfft2", "s", keep),
+                                *list_field(dim, "fft_rfft2", "dim", keep),
+                                one_of(FFTNORM, norm, "fft_rfft2", "norm"))
+        if out is not None:
+            instance(Tensor, out, "fft_rfft2", "out")
+            if tt_fft_rfft2_into(local.ctx, input, opts, out):
+                return refit(out, lambda: fft_rfft2(input, s, dim, norm), "fft_rfft2")
+            return out
+        h = TensorHandle()
+        if tt_fft_rfft2(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_rfft2, locals())
 
 
 def fft_irfft2(input: Tensor, s: int | Sequence[int] | None = None,
@@ -418,29 +444,32 @@ def fft_irfft2(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fft_irfft2(input.as_subclass(Tensor), s, dim, norm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_irfft2", "input", "Tensor", input)
-    opts = None
-    if s is not None or dim is not None or norm != "backward":
-        keep = []
-        opts = _o_fft_irfft2(4 | (s is not None) | (dim is not None) << 1,
-                             *list_field(s, "fft_irfft2", "s", keep),
-                             *list_field(dim, "fft_irfft2", "dim", keep),
-                             one_of(FFTNORM, norm, "fft_irfft2", "norm"))
-    if out is not None:
-        instance(Tensor, out, "fft_irfft2", "out")
-        if tt_fft_irfft2_into(local.ctx, input, opts, out):
-            return refit(out, lambda: fft_irfft2(input, s, dim, norm), "fft_irfft2")
-        return out
-    h = TensorHandle()
-    if tt_fft_irfft2(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fft_irfft2(input.as_subclass(Tensor), s, dim, norm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_irfft2", "input", "Tensor", input)
+        opts = None
+        if s is not None or dim is not None or norm != "backward":
+            keep = []
+            opts = _o_fft_irfft2(4 | (s is not None) | (dim is not None) << 1,
+                                 *list_field(s, "fft_irfft2", "s", keep),
+                                 *list_field(dim, "fft_irfft2", "dim", keep),
+                                 one_of(FFTNORM, norm, "fft_irfft2", "norm"))
+        if out is not None:
+            instance(Tensor, out, "fft_irfft2", "out")
+            if tt_fft_irfft2_into(local.ctx, input, opts, out):
+                return refit(out, lambda: fft_irfft2(input, s, dim, norm), "fft_irfft2")
+            return out
+        h = TensorHandle()
+        if tt_fft_irfft2(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_irfft2, locals())
 
 
 def fft_hfft2(input: Tensor, s: int | Sequence[int] | None = None,
@@ -457,29 +486,32 @@ def fft_hfft2(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fft_hfft2(input.as_subclass(Tensor), s, dim, norm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_hfft2", "input", "Tensor", input)
-    opts = None
-    if s is not None or dim is not None or norm != "backward":
-        keep = []
-        opts = _o_fft_hfft2(4 | (s is not None) | (dim is not None) << 1,
-                            *list_field(s, "fft_hfft2", "s", keep),
-                            *list_field(dim, "fft_hfft2", "dim", keep),
-                            one_of(FFTNORM, norm, "fft_hfft2", "norm"))
-    if out is not None:
-        instance(Tensor, out, "fft_hfft2", "out")
-        if tt_fft_hfft2_into(local.ctx, input, opts, out):
-            return refit(out, lambda: fft_hfft2(input, s, dim, norm), "fft_hfft2")
-        return out
-    h = TensorHandle()
-    if tt_fft_hfft2(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fft_hfft2(input.as_subclass(Tensor), s, dim, norm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_hfft2", "input", "Tensor", input)
+        opts = None
+        if s is not None or dim is not None or norm != "backward":
+            keep = []
+            opts = _o_fft_hfft2(4 | (s is not None) | (dim is not None) << 1,
+                                *list_field(s, "fft_hfft2", "s", keep),
+                                *list_field(dim, "fft_hfft2", "dim", keep),
+                                one_of(FFTNORM, norm, "fft_hfft2", "norm"))
+        if out is not None:
+            instance(Tensor, out, "fft_hfft2", "out")
+            if tt_fft_hfft2_into(local.ctx, input, opts, out):
+                return refit(out, lambda: fft_hfft2(input, s, dim, norm), "fft_hfft2")
+            return out
+        h = TensorHandle()
+        if tt_fft_hfft2(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_hfft2, locals())
 
 
 def fft_ihfft2(input: Tensor, s: int | Sequence[int] | None = None,
@@ -496,29 +528,32 @@ def fft_ihfft2(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fft_ihfft2(input.as_subclass(Tensor), s, dim, norm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_ihfft2", "input", "Tensor", input)
-    opts = None
-    if s is not None or dim is not None or norm != "backward":
-        keep = []
-        opts = _o_fft_ihfft2(4 | (s is not None) | (dim is not None) << 1,
-                             *list_field(s, "fft_ihfft2", "s", keep),
-                             *list_field(dim, "fft_ihfft2", "dim", keep),
-                             one_of(FFTNORM, norm, "fft_ihfft2", "norm"))
-    if out is not None:
-        instance(Tensor, out, "fft_ihfft2", "out")
-        if tt_fft_ihfft2_into(local.ctx, input, opts, out):
-            return refit(out, lambda: fft_ihfft2(input, s, dim, norm), "fft_ihfft2")
-        return out
-    h = TensorHandle()
-    if tt_fft_ihfft2(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fft_ihfft2(input.as_subclass(Tensor), s, dim, norm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_ihfft2", "input", "Tensor", input)
+        opts = None
+        if s is not None or dim is not None or norm != "backward":
+            keep = []
+            opts = _o_fft_ihfft2(4 | (s is not None) | (dim is not None) << 1,
+                                 *list_field(s, "fft_ihfft2", "s", keep),
+                                 *list_field(dim, "fft_ihfft2", "dim", keep),
+                                 one_of(FFTNORM, norm, "fft_ihfft2", "norm"))
+        if out is not None:
+            instance(Tensor, out, "fft_ihfft2", "out")
+            if tt_fft_ihfft2_into(local.ctx, input, opts, out):
+                return refit(out, lambda: fft_ihfft2(input, s, dim, norm), "fft_ihfft2")
+            return out
+        h = TensorHandle()
+        if tt_fft_ihfft2(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_ihfft2, locals())
 
 
 def fft_fftn(input: Tensor, s: int | Sequence[int] | None = None,
@@ -534,29 +569,32 @@ def fft_fftn(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fft_fftn(input.as_subclass(Tensor), s, dim, norm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_fftn", "input", "Tensor", input)
-    opts = None
-    if s is not None or dim is not None or norm != "backward":
-        keep = []
-        opts = _o_fft_fftn(4 | (s is not None) | (dim is not None) << 1,
-                           *list_field(s, "fft_fftn", "s", keep),
-                           *list_field(dim, "fft_fftn", "dim", keep),
-                           one_of(FFTNORM, norm, "fft_fftn", "norm"))
-    if out is not None:
-        instance(Tensor, out, "fft_fftn", "out")
-        if tt_fft_fftn_into(local.ctx, input, opts, out):
-            return refit(out, lambda: fft_fftn(input, s, dim, norm), "fft_fftn")
-        return out
-    h = TensorHandle()
-    if tt_fft_fftn(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fft_fftn(input.as_subclass(Tensor), s, dim, norm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_fftn", "input", "Tensor", input)
+        opts = None
+        if s is not None or dim is not None or norm != "backward":
+            keep = []
+            opts = _o_fft_fftn(4 | (s is not None) | (dim is not None) << 1,
+                               *list_field(s, "fft_fftn", "s", keep),
+                               *list_field(dim, "fft_fftn", "dim", keep),
+                               one_of(FFTNORM, norm, "fft_fftn", "norm"))
+        if out is not None:
+            instance(Tensor, out, "fft_fftn", "out")
+            if tt_fft_fftn_into(local.ctx, input, opts, out):
+                return refit(out, lambda: fft_fftn(input, s, dim, norm), "fft_fftn")
+            return out
+        h = TensorHandle()
+        if tt_fft_fftn(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_fftn, locals())
 
 
 def fft_ifftn(input: Tensor, s: int | Sequence[int] | None = None,
@@ -572,29 +610,32 @@ def fft_ifftn(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fft_ifftn(input.as_subclass(Tensor), s, dim, norm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_ifftn", "input", "Tensor", input)
-    opts = None
-    if s is not None or dim is not None or norm != "backward":
-        keep = []
-        opts = _o_fft_ifftn(4 | (s is not None) | (dim is not None) << 1,
-                            *list_field(s, "fft_ifftn", "s", keep),
-                            *list_field(dim, "fft_ifftn", "dim", keep),
-                            one_of(FFTNORM, norm, "fft_ifftn", "norm"))
-    if out is not None:
-        instance(Tensor, out, "fft_ifftn", "out")
-        if tt_fft_ifftn_into(local.ctx, input, opts, out):
-            return refit(out, lambda: fft_ifftn(input, s, dim, norm), "fft_ifftn")
-        return out
-    h = TensorHandle()
-    if tt_fft_ifftn(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fft_ifftn(input.as_subclass(Tensor), s, dim, norm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_ifftn", "input", "Tensor", input)
+        opts = None
+        if s is not None or dim is not None or norm != "backward":
+            keep = []
+            opts = _o_fft_ifftn(4 | (s is not None) | (dim is not None) << 1,
+                                *list_field(s, "fft_ifftn", "s", keep),
+                                *list_field(dim, "fft_ifftn", "dim", keep),
+                                one_of(FFTNORM, norm, "fft_ifftn", "norm"))
+        if out is not None:
+            instance(Tensor, out, "fft_ifftn", "out")
+            if tt_fft_ifftn_into(local.ctx, input, opts, out):
+                return refit(out, lambda: fft_ifftn(input, s, dim, norm), "fft_ifftn")
+            return out
+        h = TensorHandle()
+        if tt_fft_ifftn(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_ifftn, locals())
 
 
 def fft_rfftn(input: Tensor, s: int | Sequence[int] | None = None,
@@ -611,29 +652,32 @@ def fft_rfftn(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fft_rfftn(input.as_subclass(Tensor), s, dim, norm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_rfftn", "input", "Tensor", input)
-    opts = None
-    if s is not None or dim is not None or norm != "backward":
-        keep = []
-        opts = _o_fft_rfftn(4 | (s is not None) | (dim is not None) << 1,
-                            *list_field(s, "fft_rfftn", "s", keep),
-                            *list_field(dim, "fft_rfftn", "dim", keep),
-                            one_of(FFTNORM, norm, "fft_rfftn", "norm"))
-    if out is not None:
-        instance(Tensor, out, "fft_rfftn", "out")
-        if tt_fft_rfftn_into(local.ctx, input, opts, out):
-            return refit(out, lambda: fft_rfftn(input, s, dim, norm), "fft_rfftn")
-        return out
-    h = TensorHandle()
-    if tt_fft_rfftn(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fft_rfftn(input.as_subclass(Tensor), s, dim, norm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_rfftn", "input", "Tensor", input)
+        opts = None
+        if s is not None or dim is not None or norm != "backward":
+            keep = []
+            opts = _o_fft_rfftn(4 | (s is not None) | (dim is not None) << 1,
+                                *list_field(s, "fft_rfftn", "s", keep),
+                                *list_field(dim, "fft_rfftn", "dim", keep),
+                                one_of(FFTNORM, norm, "fft_rfftn", "norm"))
+        if out is not None:
+            instance(Tensor, out, "fft_rfftn", "out")
+            if tt_fft_rfftn_into(local.ctx, input, opts, out):
+                return refit(out, lambda: fft_rfftn(input, s, dim, norm), "fft_rfftn")
+            return out
+        h = TensorHandle()
+        if tt_fft_rfftn(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_rfftn, locals())
 
 
 def fft_irfftn(input: Tensor, s: int | Sequence[int] | None = None,
@@ -650,29 +694,32 @@ def fft_irfftn(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fft_irfftn(input.as_subclass(Tensor), s, dim, norm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_irfftn", "input", "Tensor", input)
-    opts = None
-    if s is not None or dim is not None or norm != "backward":
-        keep = []
-        opts = _o_fft_irfftn(4 | (s is not None) | (dim is not None) << 1,
-                             *list_field(s, "fft_irfftn", "s", keep),
-                             *list_field(dim, "fft_irfftn", "dim", keep),
-                             one_of(FFTNORM, norm, "fft_irfftn", "norm"))
-    if out is not None:
-        instance(Tensor, out, "fft_irfftn", "out")
-        if tt_fft_irfftn_into(local.ctx, input, opts, out):
-            return refit(out, lambda: fft_irfftn(input, s, dim, norm), "fft_irfftn")
-        return out
-    h = TensorHandle()
-    if tt_fft_irfftn(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fft_irfftn(input.as_subclass(Tensor), s, dim, norm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_irfftn", "input", "Tensor", input)
+        opts = None
+        if s is not None or dim is not None or norm != "backward":
+            keep = []
+            opts = _o_fft_irfftn(4 | (s is not None) | (dim is not None) << 1,
+                                 *list_field(s, "fft_irfftn", "s", keep),
+                                 *list_field(dim, "fft_irfftn", "dim", keep),
+                                 one_of(FFTNORM, norm, "fft_irfftn", "norm"))
+        if out is not None:
+            instance(Tensor, out, "fft_irfftn", "out")
+            if tt_fft_irfftn_into(local.ctx, input, opts, out):
+                return refit(out, lambda: fft_irfftn(input, s, dim, norm), "fft_irfftn")
+            return out
+        h = TensorHandle()
+        if tt_fft_irfftn(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_irfftn, locals())
 
 
 def fft_hfftn(input: Tensor, s: int | Sequence[int] | None = None,
@@ -689,29 +736,32 @@ def fft_hfftn(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fft_hfftn(input.as_subclass(Tensor), s, dim, norm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_hfftn", "input", "Tensor", input)
-    opts = None
-    if s is not None or dim is not None or norm != "backward":
-        keep = []
-        opts = _o_fft_hfftn(4 | (s is not None) | (dim is not None) << 1,
-                            *list_field(s, "fft_hfftn", "s", keep),
-                            *list_field(dim, "fft_hfftn", "dim", keep),
-                            one_of(FFTNORM, norm, "fft_hfftn", "norm"))
-    if out is not None:
-        instance(Tensor, out, "fft_hfftn", "out")
-        if tt_fft_hfftn_into(local.ctx, input, opts, out):
-            return refit(out, lambda: fft_hfftn(input, s, dim, norm), "fft_hfftn")
-        return out
-    h = TensorHandle()
-    if tt_fft_hfftn(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fft_hfftn(input.as_subclass(Tensor), s, dim, norm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_hfftn", "input", "Tensor", input)
+        opts = None
+        if s is not None or dim is not None or norm != "backward":
+            keep = []
+            opts = _o_fft_hfftn(4 | (s is not None) | (dim is not None) << 1,
+                                *list_field(s, "fft_hfftn", "s", keep),
+                                *list_field(dim, "fft_hfftn", "dim", keep),
+                                one_of(FFTNORM, norm, "fft_hfftn", "norm"))
+        if out is not None:
+            instance(Tensor, out, "fft_hfftn", "out")
+            if tt_fft_hfftn_into(local.ctx, input, opts, out):
+                return refit(out, lambda: fft_hfftn(input, s, dim, norm), "fft_hfftn")
+            return out
+        h = TensorHandle()
+        if tt_fft_hfftn(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_hfftn, locals())
 
 
 def fft_ihfftn(input: Tensor, s: int | Sequence[int] | None = None,
@@ -728,29 +778,32 @@ def fft_ihfftn(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(fft_ihfftn(input.as_subclass(Tensor), s, dim, norm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_ihfftn", "input", "Tensor", input)
-    opts = None
-    if s is not None or dim is not None or norm != "backward":
-        keep = []
-        opts = _o_fft_ihfftn(4 | (s is not None) | (dim is not None) << 1,
-                             *list_field(s, "fft_ihfftn", "s", keep),
-                             *list_field(dim, "fft_ihfftn", "dim", keep),
-                             one_of(FFTNORM, norm, "fft_ihfftn", "norm"))
-    if out is not None:
-        instance(Tensor, out, "fft_ihfftn", "out")
-        if tt_fft_ihfftn_into(local.ctx, input, opts, out):
-            return refit(out, lambda: fft_ihfftn(input, s, dim, norm), "fft_ihfftn")
-        return out
-    h = TensorHandle()
-    if tt_fft_ihfftn(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(fft_ihfftn(input.as_subclass(Tensor), s, dim, norm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_ihfftn", "input", "Tensor", input)
+        opts = None
+        if s is not None or dim is not None or norm != "backward":
+            keep = []
+            opts = _o_fft_ihfftn(4 | (s is not None) | (dim is not None) << 1,
+                                 *list_field(s, "fft_ihfftn", "s", keep),
+                                 *list_field(dim, "fft_ihfftn", "dim", keep),
+                                 one_of(FFTNORM, norm, "fft_ihfftn", "norm"))
+        if out is not None:
+            instance(Tensor, out, "fft_ihfftn", "out")
+            if tt_fft_ihfftn_into(local.ctx, input, opts, out):
+                return refit(out, lambda: fft_ihfftn(input, s, dim, norm), "fft_ihfftn")
+            return out
+        h = TensorHandle()
+        if tt_fft_ihfftn(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_ihfftn, locals())
 
 
 def fft_fftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None,
@@ -824,21 +877,24 @@ def fft_fftshift(input: Tensor, dim: int | Sequence[int] | None = None, *,
     Moves the frequency 0 of a spectrum to the middle: rolls each listed dimension by half its size.
       dim: dimensions to roll; default: all
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(fft_fftshift(input.as_subclass(Tensor), dim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_fftshift", "input", "Tensor", input)
-    opts = None
-    if dim is not None:
-        keep = []
-        opts = _o_fft_fftshift((dim is not None), *list_field(dim, "fft_fftshift", "dim", keep))
-    h = TensorHandle()
-    if tt_fft_fftshift(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(fft_fftshift(input.as_subclass(Tensor), dim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_fftshift", "input", "Tensor", input)
+        opts = None
+        if dim is not None:
+            keep = []
+            opts = _o_fft_fftshift((dim is not None), *list_field(dim, "fft_fftshift", "dim", keep))
+        h = TensorHandle()
+        if tt_fft_fftshift(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_fftshift, locals())
 
 
 def fft_ifftshift(input: Tensor, dim: int | Sequence[int] | None = None, *,
@@ -848,21 +904,25 @@ def fft_ifftshift(input: Tensor, dim: int | Sequence[int] | None = None, *,
     Computes the inverse of fft_fftshift: moves the middle to the front.
       dim: dimensions to roll; default: all
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(fft_ifftshift(input.as_subclass(Tensor), dim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fft_ifftshift", "input", "Tensor", input)
-    opts = None
-    if dim is not None:
-        keep = []
-        opts = _o_fft_ifftshift((dim is not None), *list_field(dim, "fft_ifftshift", "dim", keep))
-    h = TensorHandle()
-    if tt_fft_ifftshift(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(fft_ifftshift(input.as_subclass(Tensor), dim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fft_ifftshift", "input", "Tensor", input)
+        opts = None
+        if dim is not None:
+            keep = []
+            opts = _o_fft_ifftshift((dim is not None), *list_field(dim, "fft_ifftshift", "dim",
+                keep))
+        h = TensorHandle()
+        if tt_fft_ifftshift(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fft_ifftshift, locals())
 
 
 def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
@@ -893,33 +953,37 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
       align_to_window: without center: whether frame t begins its window, not its transform, at
         element t * hop_length; default: false
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(stft(input.as_subclass(Tensor), n_fft, hop_length, win_length, window,
-                                center, pad_mode, normalized, onesided, return_complex,
-                                align_to_window), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("stft", "input", "Tensor", input)
-    opts = None
-    if (hop_length is not None or win_length is not None or window is not None or center is not True
-        or pad_mode != "reflect" or normalized is not False or onesided is not None
-        or return_complex is not None or align_to_window is not None):
-        opts = _o_stft(56 | (hop_length is not None) | (win_length is not None) << 1
-                       | (window is not None) << 2 | (onesided is not None) << 6
-                       | (return_complex is not None) << 7 | (align_to_window is not None) << 8,
-                       0 if hop_length is None else integer(hop_length, "stft", "hop_length"),
-                       0 if win_length is None else integer(win_length, "stft", "win_length"),
-                       tensor_address(window, "stft", "window"), boolean(center, "stft", "center"),
-                       one_of(PADDING, pad_mode, "stft", "pad_mode"),
-                       boolean(normalized, "stft", "normalized"),
-                       0 if onesided is None else boolean(onesided, "stft", "onesided"),
-                       0 if return_complex is None else boolean(return_complex, "stft",
-            "return_complex"), 0 if align_to_window is None else boolean(align_to_window, "stft",
-            "align_to_window"))
-    h = TensorHandle()
-    if tt_stft(local.ctx, input, c_int64(integer(n_fft, "stft", "n_fft")), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(stft(input.as_subclass(Tensor), n_fft, hop_length, win_length,
+                                    window, center, pad_mode, normalized, onesided, return_complex,
+                                    align_to_window), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("stft", "input", "Tensor", input)
+        opts = None
+        if (hop_length is not None or win_length is not None or window is not None
+            or center is not True or pad_mode != "reflect" or normalized is not False
+            or onesided is not None or return_complex is not None or align_to_window is not None):
+            opts = _o_stft(56 | (hop_length is not None) | (win_length is not None) << 1
+                           | (window is not None) << 2 | (onesided is not None) << 6
+                           | (return_complex is not None) << 7 | (align_to_window is not None) << 8,
+                           0 if hop_length is None else integer(hop_length, "stft", "hop_length"),
+                           0 if win_length is None else integer(win_length, "stft", "win_length"),
+                           tensor_address(window, "stft", "window"),
+                           boolean(center, "stft", "center"),
+                           one_of(PADDING, pad_mode, "stft", "pad_mode"),
+                           boolean(normalized, "stft", "normalized"),
+                           0 if onesided is None else boolean(onesided, "stft", "onesided"),
+                           0 if return_complex is None else boolean(return_complex, "stft",
+                "return_complex"), 0 if align_to_window is None else boolean(align_to_window,
+                "stft", "align_to_window"))
+        h = TensorHandle()
+        if tt_stft(local.ctx, input, c_int64(integer(n_fft, "stft", "n_fft")), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(stft, locals())
 
 
 def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
@@ -944,28 +1008,32 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
       length: length of the signal; default: the length that the frames cover
       return_complex: whether the signal is complex
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(istft(input.as_subclass(Tensor), n_fft, hop_length, win_length, window,
-                                 center, normalized, onesided, length, return_complex), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("istft", "input", "Tensor", input)
-    opts = None
-    if (hop_length is not None or win_length is not None or window is not None or center is not True
-        or normalized is not False or onesided is not None or length is not None
-        or return_complex is not False):
-        opts = _o_istft(152 | (hop_length is not None) | (win_length is not None) << 1
-                        | (window is not None) << 2 | (onesided is not None) << 5
-                        | (length is not None) << 6,
-                        0 if hop_length is None else integer(hop_length, "istft", "hop_length"),
-                        0 if win_length is None else integer(win_length, "istft", "win_length"),
-                        tensor_address(window, "istft", "window"),
-                        boolean(center, "istft", "center"),
-                        boolean(normalized, "istft", "normalized"),
-                        0 if onesided is None else boolean(onesided, "istft", "onesided"),
-                        0 if length is None else integer(length, "istft", "length"),
-                        boolean(return_complex, "istft", "return_complex"))
-    h = TensorHandle()
-    if tt_istft(local.ctx, input, c_int64(integer(n_fft, "istft", "n_fft")), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(istft(input.as_subclass(Tensor), n_fft, hop_length, win_length,
+                                     window, center, normalized, onesided, length, return_complex),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("istft", "input", "Tensor", input)
+        opts = None
+        if (hop_length is not None or win_length is not None or window is not None
+            or center is not True or normalized is not False or onesided is not None
+            or length is not None or return_complex is not False):
+            opts = _o_istft(152 | (hop_length is not None) | (win_length is not None) << 1
+                            | (window is not None) << 2 | (onesided is not None) << 5
+                            | (length is not None) << 6,
+                            0 if hop_length is None else integer(hop_length, "istft", "hop_length"),
+                            0 if win_length is None else integer(win_length, "istft", "win_length"),
+                            tensor_address(window, "istft", "window"),
+                            boolean(center, "istft", "center"),
+                            boolean(normalized, "istft", "normalized"),
+                            0 if onesided is None else boolean(onesided, "istft", "onesided"),
+                            0 if length is None else integer(length, "istft", "length"),
+                            boolean(return_complex, "istft", "return_complex"))
+        h = TensorHandle()
+        if tt_istft(local.ctx, input, c_int64(integer(n_fft, "istft", "n_fft")), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(istft, locals())

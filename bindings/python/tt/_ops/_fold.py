@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
-from .._convert import int_list, list_field, keeps, wrong_kind
+from .._convert import int_list, list_field, keeps, retried, wrong_kind
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -30,24 +30,27 @@ def im2col(input: Tensor, kernel_size: int | Sequence[int], dilation: int | Sequ
       padding: number of zeros added on both sides of each dimension
       stride: step between windows
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(im2col(input.as_subclass(Tensor), kernel_size, dilation, padding,
-                                  stride), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("im2col", "input", "Tensor", input)
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "im2col", "kernel_size")
-    opts = None
-    if (dilation != 1 or type(dilation) is not int or padding != 0 or type(padding) is not int
-        or stride != 1 or type(stride) is not int):
-        keep = []
-        opts = _o_im2col(7, *list_field(dilation, "im2col", "dilation", keep),
-                         *list_field(padding, "im2col", "padding", keep),
-                         *list_field(stride, "im2col", "stride", keep))
-    h = TensorHandle()
-    if tt_im2col(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(im2col(input.as_subclass(Tensor), kernel_size, dilation, padding,
+                                      stride), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("im2col", "input", "Tensor", input)
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "im2col", "kernel_size")
+        opts = None
+        if (dilation != 1 or type(dilation) is not int or padding != 0 or type(padding) is not int
+            or stride != 1 or type(stride) is not int):
+            keep = []
+            opts = _o_im2col(7, *list_field(dilation, "im2col", "dilation", keep),
+                             *list_field(padding, "im2col", "padding", keep),
+                             *list_field(stride, "im2col", "stride", keep))
+        h = TensorHandle()
+        if tt_im2col(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(im2col, locals())
 
 
 def col2im(input: Tensor, output_size: int | Sequence[int], kernel_size: int | Sequence[int],
@@ -66,23 +69,26 @@ def col2im(input: Tensor, output_size: int | Sequence[int], kernel_size: int | S
       padding: number of zeros added on both sides of each dimension
       stride: step between windows
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(col2im(input.as_subclass(Tensor), output_size, kernel_size, dilation,
-                                  padding, stride), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("col2im", "input", "Tensor", input)
-    output_size_c, output_size_n = int_list(output_size, "col2im", "output_size")
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "col2im", "kernel_size")
-    opts = None
-    if (dilation != 1 or type(dilation) is not int or padding != 0 or type(padding) is not int
-        or stride != 1 or type(stride) is not int):
-        keep = []
-        opts = _o_col2im(7, *list_field(dilation, "col2im", "dilation", keep),
-                         *list_field(padding, "col2im", "padding", keep),
-                         *list_field(stride, "col2im", "stride", keep))
-    h = TensorHandle()
-    if tt_col2im(local.ctx, input, output_size_c, output_size_n, kernel_size_c, kernel_size_n, opts,
-                 byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(col2im(input.as_subclass(Tensor), output_size, kernel_size, dilation,
+                                      padding, stride), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("col2im", "input", "Tensor", input)
+        output_size_c, output_size_n = int_list(output_size, "col2im", "output_size")
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "col2im", "kernel_size")
+        opts = None
+        if (dilation != 1 or type(dilation) is not int or padding != 0 or type(padding) is not int
+            or stride != 1 or type(stride) is not int):
+            keep = []
+            opts = _o_col2im(7, *list_field(dilation, "col2im", "dilation", keep),
+                             *list_field(padding, "col2im", "padding", keep),
+                             *list_field(stride, "col2im", "stride", keep))
+        h = TensorHandle()
+        if tt_col2im(local.ctx, input, output_size_c, output_size_n, kernel_size_c, kernel_size_n,
+                     opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(col2im, locals())

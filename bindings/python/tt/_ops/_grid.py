@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
-from .._convert import boolean, int_list, keeps, one_of, wrong_kind
+from .._convert import boolean, int_list, keeps, one_of, retried, wrong_kind
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -35,25 +35,28 @@ def grid_sample(input: Tensor, grid: Tensor,
       align_corners: whether -1 and 1 are the centers of the corner elements instead of their outer
         edges; default: false
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(grid_sample(input.as_subclass(Tensor), grid, mode, padding_mode,
-                                       align_corners), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("grid_sample", "input", "Tensor", input)
-    if not isinstance(grid, Tensor):
-        raise wrong_kind("grid_sample", "grid", "Tensor", grid)
-    opts = None
-    if mode != "bilinear" or padding_mode != "zeros" or align_corners is not None:
-        opts = _o_grid_sample(3 | (align_corners is not None) << 2,
-                              one_of(GRIDMODE, mode, "grid_sample", "mode"),
-                              one_of(GRIDPADDING, padding_mode, "grid_sample", "padding_mode"),
-                              0 if align_corners is None else boolean(align_corners, "grid_sample",
-            "align_corners"))
-    h = TensorHandle()
-    if tt_grid_sample(local.ctx, input, grid, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(grid_sample(input.as_subclass(Tensor), grid, mode, padding_mode,
+                                           align_corners), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("grid_sample", "input", "Tensor", input)
+        if not isinstance(grid, Tensor):
+            raise wrong_kind("grid_sample", "grid", "Tensor", grid)
+        opts = None
+        if mode != "bilinear" or padding_mode != "zeros" or align_corners is not None:
+            opts = _o_grid_sample(3 | (align_corners is not None) << 2,
+                                  one_of(GRIDMODE, mode, "grid_sample", "mode"),
+                                  one_of(GRIDPADDING, padding_mode, "grid_sample", "padding_mode"),
+                                  0 if align_corners is None else boolean(align_corners,
+                "grid_sample", "align_corners"))
+        h = TensorHandle()
+        if tt_grid_sample(local.ctx, input, grid, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(grid_sample, locals())
 
 
 def affine_grid(theta: Tensor, size: int | Sequence[int],
@@ -66,18 +69,22 @@ def affine_grid(theta: Tensor, size: int | Sequence[int],
       align_corners: whether -1 and 1 are the centers of the corner elements instead of their outer
         edges; default: false
     """
-    if type(theta) is not Tensor:
-        if keeps(theta):
-            return classed(affine_grid(theta.as_subclass(Tensor), size, align_corners), type(theta))
-        if not isinstance(theta, Tensor):
-            raise wrong_kind("affine_grid", "theta", "Tensor", theta)
-    size_c, size_n = int_list(size, "affine_grid", "size")
-    opts = None
-    if align_corners is not None:
-        opts = _o_affine_grid((align_corners is not None),
-                              0 if align_corners is None else boolean(align_corners, "affine_grid",
-            "align_corners"))
-    h = TensorHandle()
-    if tt_affine_grid(local.ctx, theta, size_c, size_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(theta) is not Tensor:
+            if keeps(theta):
+                return classed(affine_grid(theta.as_subclass(Tensor), size, align_corners),
+                               type(theta))
+            if not isinstance(theta, Tensor):
+                raise wrong_kind("affine_grid", "theta", "Tensor", theta)
+        size_c, size_n = int_list(size, "affine_grid", "size")
+        opts = None
+        if align_corners is not None:
+            opts = _o_affine_grid((align_corners is not None),
+                                  0 if align_corners is None else boolean(align_corners,
+                "affine_grid", "align_corners"))
+        h = TensorHandle()
+        if tt_affine_grid(local.ctx, theta, size_c, size_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(affine_grid, locals())

@@ -5,7 +5,7 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from .._convert import (boolean, columns_of, instance, int_list, integer, keeps, is_number, length,
     no_overload, number_form, number_operand, one_of, optional_tensor, refit, written, pointers,
-    real, scalar_field, tensor_address, tensor_list, wrong_kind)
+    real, scalar_field, tensor_address, retried, tensor_list, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
@@ -120,24 +120,27 @@ def gather(input: Tensor, dim: int | None = None, index: Tensor | None = None, *
       index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self;
         it may be smaller than self outside dim
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(gather(input.as_subclass(Tensor), dim, index), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("gather", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("gather", "index", "Tensor", index)
-    if out is not None:
-        instance(Tensor, out, "gather", "out")
-        if tt_gather_into(local.ctx, input, c_int64(integer(dim, "gather", "dim")), index, out):
-            return refit(out, lambda: gather(input, dim, index), "gather", True)
-        return out
-    h = TensorHandle()
-    if tt_gather(local.ctx, input, c_int64(integer(dim, "gather", "dim")), index, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(gather(input.as_subclass(Tensor), dim, index), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("gather", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("gather", "index", "Tensor", index)
+        if out is not None:
+            instance(Tensor, out, "gather", "out")
+            if tt_gather_into(local.ctx, input, c_int64(integer(dim, "gather", "dim")), index, out):
+                return refit(out, lambda: gather(input, dim, index), "gather", True)
+            return out
+        h = TensorHandle()
+        if tt_gather(local.ctx, input, c_int64(integer(dim, "gather", "dim")), index, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(gather, locals())
 
 
 def scatter_add(input: Tensor, dim: int | None = None, index: Tensor | None = None,
@@ -151,24 +154,27 @@ def scatter_add(input: Tensor, dim: int | None = None, index: Tensor | None = No
       index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
       src: values to add; at least as large as index in every dimension
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(scatter_add(input.as_subclass(Tensor), dim, index, src), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("scatter_add", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("scatter_add", "index", "Tensor", index)
-    if not isinstance(src, Tensor):
-        raise wrong_kind("scatter_add", "src", "Tensor", src)
-    if out is not None:
-        return written(scatter_add(input, dim, index, src), out, "scatter_add", True)
-    h = TensorHandle()
-    if tt_scatter_add(local.ctx, input, c_int64(integer(dim, "scatter_add", "dim")), index, src,
-                      byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(scatter_add(input.as_subclass(Tensor), dim, index, src), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("scatter_add", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("scatter_add", "index", "Tensor", index)
+        if not isinstance(src, Tensor):
+            raise wrong_kind("scatter_add", "src", "Tensor", src)
+        if out is not None:
+            return written(scatter_add(input, dim, index, src), out, "scatter_add", True)
+        h = TensorHandle()
+        if tt_scatter_add(local.ctx, input, c_int64(integer(dim, "scatter_add", "dim")), index, src,
+                          byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(scatter_add, locals())
 
 
 def scatter_add_(self: Tensor, dim: int | None = None, index: Tensor | None = None,
@@ -181,18 +187,22 @@ def scatter_add_(self: Tensor, dim: int | None = None, index: Tensor | None = No
       index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
       src: values to add; at least as large as index in every dimension
     """
-    input = self
-    if axis is not None:
-        dim = axis
-    if not isinstance(input, Tensor):
-        raise wrong_kind("scatter_add_", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("scatter_add_", "index", "Tensor", index)
-    if not isinstance(src, Tensor):
-        raise wrong_kind("scatter_add_", "src", "Tensor", src)
-    if tt_scatter_add_(local.ctx, input, c_int64(integer(dim, "scatter_add_", "dim")), index, src):
-        fail()
-    return input
+    try:
+        input = self
+        if axis is not None:
+            dim = axis
+        if not isinstance(input, Tensor):
+            raise wrong_kind("scatter_add_", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("scatter_add_", "index", "Tensor", index)
+        if not isinstance(src, Tensor):
+            raise wrong_kind("scatter_add_", "src", "Tensor", src)
+        if tt_scatter_add_(local.ctx, input, c_int64(integer(dim, "scatter_add_", "dim")), index,
+                           src):
+            fail()
+        return input
+    except TypeError:
+        return retried(scatter_add_, locals())
 
 
 def index_select(input: Tensor, dim: int | None = None, index: Tensor | None = None, *,
@@ -203,26 +213,29 @@ def index_select(input: Tensor, dim: int | None = None, index: Tensor | None = N
       dim: dimension to index
       index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(index_select(input.as_subclass(Tensor), dim, index), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("index_select", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("index_select", "index", "Tensor", index)
-    if out is not None:
-        instance(Tensor, out, "index_select", "out")
-        if tt_index_select_into(local.ctx, input, c_int64(integer(dim, "index_select", "dim")),
-                                index, out):
-            return refit(out, lambda: index_select(input, dim, index), "index_select", True)
-        return out
-    h = TensorHandle()
-    if tt_index_select(local.ctx, input, c_int64(integer(dim, "index_select", "dim")), index,
-                       byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(index_select(input.as_subclass(Tensor), dim, index), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("index_select", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("index_select", "index", "Tensor", index)
+        if out is not None:
+            instance(Tensor, out, "index_select", "out")
+            if tt_index_select_into(local.ctx, input, c_int64(integer(dim, "index_select", "dim")),
+                                    index, out):
+                return refit(out, lambda: index_select(input, dim, index), "index_select", True)
+            return out
+        h = TensorHandle()
+        if tt_index_select(local.ctx, input, c_int64(integer(dim, "index_select", "dim")), index,
+                           byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(index_select, locals())
 
 
 def index_add(input: Tensor, dim: int | None = None, index: Tensor | None = None,
@@ -237,44 +250,47 @@ def index_add(input: Tensor, dim: int | None = None, index: Tensor | None = None
       source: values to add: the shape of self, with size len(index) in dim
       alpha: factor of source
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(index_add(input.as_subclass(Tensor), dim, index, source, alpha=alpha),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("index_add", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("index_add", "index", "Tensor", index)
-    if not isinstance(source, Tensor):
-        raise wrong_kind("index_add", "source", "Tensor", source)
-    if out is not None:
-        instance(Tensor, out, "index_add", "out")
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(index_add(input.as_subclass(Tensor), dim, index, source,
+                                         alpha=alpha), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("index_add", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("index_add", "index", "Tensor", index)
+        if not isinstance(source, Tensor):
+            raise wrong_kind("index_add", "source", "Tensor", source)
+        if out is not None:
+            instance(Tensor, out, "index_add", "out")
+            if alpha != 1 or type(alpha) is not int:
+                if tt_index_add_ex_into(local.ctx, input, c_int64(integer(dim, "index_add", "dim")),
+                                        index, source,
+                                        _o_index_add(1, *scalar_field(alpha, "index_add", "alpha")),
+                                        out):
+                    return refit(out, lambda: index_add(input, dim, index, source, alpha=alpha),
+                                 "index_add", True)
+            else:
+                if tt_index_add_into(local.ctx, input, c_int64(integer(dim, "index_add", "dim")),
+                                     index, source, out):
+                    return refit(out, lambda: index_add(input, dim, index, source, alpha=alpha),
+                                 "index_add", True)
+            return out
+        h = TensorHandle()
         if alpha != 1 or type(alpha) is not int:
-            if tt_index_add_ex_into(local.ctx, input, c_int64(integer(dim, "index_add", "dim")),
-                                    index, source,
-                                    _o_index_add(1, *scalar_field(alpha, "index_add", "alpha")),
-                                    out):
-                return refit(out, lambda: index_add(input, dim, index, source, alpha=alpha),
-                             "index_add", True)
+            if tt_index_add_ex(local.ctx, input, c_int64(integer(dim, "index_add", "dim")), index,
+                               source, _o_index_add(1, *scalar_field(alpha, "index_add", "alpha")),
+                               byref(h)):
+                fail()
         else:
-            if tt_index_add_into(local.ctx, input, c_int64(integer(dim, "index_add", "dim")), index,
-                                 source, out):
-                return refit(out, lambda: index_add(input, dim, index, source, alpha=alpha),
-                             "index_add", True)
-        return out
-    h = TensorHandle()
-    if alpha != 1 or type(alpha) is not int:
-        if tt_index_add_ex(local.ctx, input, c_int64(integer(dim, "index_add", "dim")), index,
-                           source, _o_index_add(1, *scalar_field(alpha, "index_add", "alpha")),
-                           byref(h)):
-            fail()
-    else:
-        if tt_index_add(local.ctx, input, c_int64(integer(dim, "index_add", "dim")), index, source,
-                        byref(h)):
-            fail()
-    return wrap(h)
+            if tt_index_add(local.ctx, input, c_int64(integer(dim, "index_add", "dim")), index,
+                            source, byref(h)):
+                fail()
+        return wrap(h)
+    except TypeError:
+        return retried(index_add, locals())
 
 
 def index_add_(self: Tensor, dim: int | None = None, index: Tensor | None = None,
@@ -289,24 +305,28 @@ def index_add_(self: Tensor, dim: int | None = None, index: Tensor | None = None
       source: values to add: the shape of self, with size len(index) in dim
       alpha: factor of source
     """
-    input = self
-    if axis is not None:
-        dim = axis
-    if not isinstance(input, Tensor):
-        raise wrong_kind("index_add_", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("index_add_", "index", "Tensor", index)
-    if not isinstance(source, Tensor):
-        raise wrong_kind("index_add_", "source", "Tensor", source)
-    if alpha != 1 or type(alpha) is not int:
-        if tt_index_add_ex_(local.ctx, input, c_int64(integer(dim, "index_add_", "dim")), index,
-                            source, _o_index_add(1, *scalar_field(alpha, "index_add_", "alpha"))):
-            fail()
-    else:
-        if tt_index_add_(local.ctx, input, c_int64(integer(dim, "index_add_", "dim")), index,
-                         source):
-            fail()
-    return input
+    try:
+        input = self
+        if axis is not None:
+            dim = axis
+        if not isinstance(input, Tensor):
+            raise wrong_kind("index_add_", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("index_add_", "index", "Tensor", index)
+        if not isinstance(source, Tensor):
+            raise wrong_kind("index_add_", "source", "Tensor", source)
+        if alpha != 1 or type(alpha) is not int:
+            if tt_index_add_ex_(local.ctx, input, c_int64(integer(dim, "index_add_", "dim")), index,
+                                source, _o_index_add(1,
+                                                     *scalar_field(alpha, "index_add_", "alpha"))):
+                fail()
+        else:
+            if tt_index_add_(local.ctx, input, c_int64(integer(dim, "index_add_", "dim")), index,
+                             source):
+                fail()
+        return input
+    except TypeError:
+        return retried(index_add_, locals())
 
 
 def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor,
@@ -320,20 +340,23 @@ def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor,
       values: broadcast to the shape of self[indices]; must have the dtype of self
       accumulate: whether values are added instead of written; repeated positions accumulate
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(index_put(input.as_subclass(Tensor), indices, values, accumulate),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("index_put", "input", "Tensor", input)
-    if not isinstance(values, Tensor):
-        raise wrong_kind("index_put", "values", "Tensor", values)
-    indices = tensor_list(indices, "index_put", "indices", True)
-    h = TensorHandle()
-    if tt_index_put(local.ctx, input, pointers(indices), length(indices), values,
-                    boolean(accumulate, "index_put", "accumulate"), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(index_put(input.as_subclass(Tensor), indices, values, accumulate),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("index_put", "input", "Tensor", input)
+        if not isinstance(values, Tensor):
+            raise wrong_kind("index_put", "values", "Tensor", values)
+        indices = tensor_list(indices, "index_put", "indices", True)
+        h = TensorHandle()
+        if tt_index_put(local.ctx, input, pointers(indices), length(indices), values,
+                        boolean(accumulate, "index_put", "accumulate"), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(index_put, locals())
 
 
 def index_put_(self: Tensor, indices: Sequence[Tensor | None], values: Tensor,
@@ -347,16 +370,19 @@ def index_put_(self: Tensor, indices: Sequence[Tensor | None], values: Tensor,
       values: broadcast to the shape of self[indices]; must have the dtype of self
       accumulate: whether values are added instead of written; repeated positions accumulate
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("index_put_", "input", "Tensor", input)
-    if not isinstance(values, Tensor):
-        raise wrong_kind("index_put_", "values", "Tensor", values)
-    indices = tensor_list(indices, "index_put_", "indices", True)
-    if tt_index_put_(local.ctx, input, pointers(indices), length(indices), values,
-                     boolean(accumulate, "index_put_", "accumulate")):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("index_put_", "input", "Tensor", input)
+        if not isinstance(values, Tensor):
+            raise wrong_kind("index_put_", "values", "Tensor", values)
+        indices = tensor_list(indices, "index_put_", "indices", True)
+        if tt_index_put_(local.ctx, input, pointers(indices), length(indices), values,
+                         boolean(accumulate, "index_put_", "accumulate")):
+            fail()
+        return input
+    except TypeError:
+        return retried(index_put_, locals())
 
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
@@ -370,23 +396,26 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
       padding_idx: row that receives no gradient; negative values count from the end
       scale_grad_by_freq: whether the gradient of a row is divided by the number of its indices
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(embedding(input.as_subclass(Tensor), weight, padding_idx,
-                                     scale_grad_by_freq), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("embedding", "input", "Tensor", input)
-    if not isinstance(weight, Tensor):
-        raise wrong_kind("embedding", "weight", "Tensor", weight)
-    opts = None
-    if padding_idx is not None or scale_grad_by_freq is not False:
-        opts = _o_embedding(2 | (padding_idx is not None),
-                            0 if padding_idx is None else integer(padding_idx, "embedding",
-            "padding_idx"), boolean(scale_grad_by_freq, "embedding", "scale_grad_by_freq"))
-    h = TensorHandle()
-    if tt_embedding(local.ctx, weight, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(embedding(input.as_subclass(Tensor), weight, padding_idx,
+                                         scale_grad_by_freq), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("embedding", "input", "Tensor", input)
+        if not isinstance(weight, Tensor):
+            raise wrong_kind("embedding", "weight", "Tensor", weight)
+        opts = None
+        if padding_idx is not None or scale_grad_by_freq is not False:
+            opts = _o_embedding(2 | (padding_idx is not None),
+                                0 if padding_idx is None else integer(padding_idx, "embedding",
+                "padding_idx"), boolean(scale_grad_by_freq, "embedding", "scale_grad_by_freq"))
+        h = TensorHandle()
+        if tt_embedding(local.ctx, weight, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(embedding, locals())
 
 
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float,
@@ -399,15 +428,18 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float,
       max_norm: largest norm, at least 0
       norm_type: order of the norm, positive
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("embedding_renorm_", "input", "Tensor", input)
-    if not isinstance(indices, Tensor):
-        raise wrong_kind("embedding_renorm_", "indices", "Tensor", indices)
-    if tt_embedding_renorm_(local.ctx, input, indices,
-                            c_double(real(max_norm, "embedding_renorm_", "max_norm")),
-                            c_double(real(norm_type, "embedding_renorm_", "norm_type"))):
-        fail()
-    return input
+    try:
+        if not isinstance(input, Tensor):
+            raise wrong_kind("embedding_renorm_", "input", "Tensor", input)
+        if not isinstance(indices, Tensor):
+            raise wrong_kind("embedding_renorm_", "indices", "Tensor", indices)
+        if tt_embedding_renorm_(local.ctx, input, indices,
+                                c_double(real(max_norm, "embedding_renorm_", "max_norm")),
+                                c_double(real(norm_type, "embedding_renorm_", "norm_type"))):
+            fail()
+        return input
+    except TypeError:
+        return retried(embedding_renorm_, locals())
 
 
 def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor | None = None,
@@ -427,33 +459,37 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor | None = None
       include_last_offset: whether the last offset is the end of the last bag
       padding_idx: row that is left out; negative values count from the end
     """
-    if type(weight) is not Tensor:
-        if keeps(weight):
-            return classed(embedding_bag(weight.as_subclass(Tensor), indices, offsets, mode,
-                                         per_sample_weights, scale_grad_by_freq,
-                                         include_last_offset, padding_idx), type(weight))
-        if not isinstance(weight, Tensor):
-            raise wrong_kind("embedding_bag", "weight", "Tensor", weight)
-    if not isinstance(indices, Tensor):
-        raise wrong_kind("embedding_bag", "indices", "Tensor", indices)
-    opts = None
-    if (mode != "mean" or per_sample_weights is not None or scale_grad_by_freq is not False
-        or include_last_offset is not False or padding_idx is not None):
-        opts = _o_embedding_bag(13 | (per_sample_weights is not None) << 1
-                                | (padding_idx is not None) << 4,
-                                one_of(BAGMODE, mode, "embedding_bag", "mode"),
-                                tensor_address(per_sample_weights, "embedding_bag",
-                                               "per_sample_weights"),
-                                boolean(scale_grad_by_freq, "embedding_bag", "scale_grad_by_freq"),
-                                boolean(include_last_offset, "embedding_bag",
-                                        "include_last_offset"),
-                                0 if padding_idx is None else integer(padding_idx, "embedding_bag",
-            "padding_idx"))
-    h = TensorHandle()
-    if tt_embedding_bag(local.ctx, weight, indices, optional_tensor(offsets, "embedding_bag",
-            "offsets"), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(weight) is not Tensor:
+            if keeps(weight):
+                return classed(embedding_bag(weight.as_subclass(Tensor), indices, offsets, mode,
+                                             per_sample_weights, scale_grad_by_freq,
+                                             include_last_offset, padding_idx), type(weight))
+            if not isinstance(weight, Tensor):
+                raise wrong_kind("embedding_bag", "weight", "Tensor", weight)
+        if not isinstance(indices, Tensor):
+            raise wrong_kind("embedding_bag", "indices", "Tensor", indices)
+        opts = None
+        if (mode != "mean" or per_sample_weights is not None or scale_grad_by_freq is not False
+            or include_last_offset is not False or padding_idx is not None):
+            opts = _o_embedding_bag(13 | (per_sample_weights is not None) << 1
+                                    | (padding_idx is not None) << 4,
+                                    one_of(BAGMODE, mode, "embedding_bag", "mode"),
+                                    tensor_address(per_sample_weights, "embedding_bag",
+                                                   "per_sample_weights"),
+                                    boolean(scale_grad_by_freq, "embedding_bag",
+                                            "scale_grad_by_freq"),
+                                    boolean(include_last_offset, "embedding_bag",
+                                            "include_last_offset"),
+                                    0 if padding_idx is None else integer(padding_idx,
+                "embedding_bag", "padding_idx"))
+        h = TensorHandle()
+        if tt_embedding_bag(local.ctx, weight, indices, optional_tensor(offsets, "embedding_bag",
+                "offsets"), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(embedding_bag, locals())
 
 
 def scatter(input: Tensor, dim: int | None = None, index: Tensor | None = None,
@@ -471,55 +507,58 @@ def scatter(input: Tensor, dim: int | None = None, index: Tensor | None = None,
       src: values to write; at least as large as index in every dimension
       reduce: none: replaces; add, multiply: combines each element with every src written to it
     """
-    if axis is not None:
-        dim = axis
-    if value is not None:
-        src = value
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(scatter(input.as_subclass(Tensor), dim, index, src, reduce=reduce),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("scatter", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("scatter", "index", "Tensor", index)
-    if isinstance(src, Tensor):
-        opts = None
-        if reduce is not None:
-            opts = _o_scatter(1, one_of(SCATTER, reduce, "scatter", "reduce"))
-        if out is not None:
-            instance(Tensor, out, "scatter", "out")
-            if tt_scatter_into(local.ctx, input, c_int64(integer(dim, "scatter", "dim")), index,
-                               src, opts, out):
-                return refit(out, lambda: scatter(input, dim, index, src, reduce=reduce), "scatter",
-                             True)
-            return out
-        h = TensorHandle()
-        if tt_scatter(local.ctx, input, c_int64(integer(dim, "scatter", "dim")), index, src, opts,
-                      byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(src):
-        opts = None
-        if reduce is not None:
-            opts = _o_scatter_value(1, one_of(SCATTER, reduce, "scatter", "reduce"))
-        if out is not None:
-            instance(Tensor, out, "scatter", "out")
-            call, value = number_form(tt_scatter_f64_into, tt_scatter_i64_into,
-                                      tt_scatter_scalar_into, src, "scatter", "value", input)
+    try:
+        if axis is not None:
+            dim = axis
+        if value is not None:
+            src = value
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(scatter(input.as_subclass(Tensor), dim, index, src, reduce=reduce),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("scatter", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("scatter", "index", "Tensor", index)
+        if isinstance(src, Tensor):
+            opts = None
+            if reduce is not None:
+                opts = _o_scatter(1, one_of(SCATTER, reduce, "scatter", "reduce"))
+            if out is not None:
+                instance(Tensor, out, "scatter", "out")
+                if tt_scatter_into(local.ctx, input, c_int64(integer(dim, "scatter", "dim")), index,
+                                   src, opts, out):
+                    return refit(out, lambda: scatter(input, dim, index, src, reduce=reduce),
+                                 "scatter", True)
+                return out
+            h = TensorHandle()
+            if tt_scatter(local.ctx, input, c_int64(integer(dim, "scatter", "dim")), index, src,
+                          opts, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(src):
+            opts = None
+            if reduce is not None:
+                opts = _o_scatter_value(1, one_of(SCATTER, reduce, "scatter", "reduce"))
+            if out is not None:
+                instance(Tensor, out, "scatter", "out")
+                call, value = number_form(tt_scatter_f64_into, tt_scatter_i64_into,
+                                          tt_scatter_scalar_into, src, "scatter", "value", input)
+                if call(local.ctx, input, c_int64(integer(dim, "scatter", "dim")), index, value,
+                        opts, out):
+                    return refit(out, lambda: scatter(input, dim, index, src, reduce=reduce),
+                                 "scatter", True)
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_scatter_f64, tt_scatter_i64, tt_scatter_scalar, src,
+                                      "scatter", "value", input)
             if call(local.ctx, input, c_int64(integer(dim, "scatter", "dim")), index, value, opts,
-                    out):
-                return refit(out, lambda: scatter(input, dim, index, src, reduce=reduce), "scatter",
-                             True)
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_scatter_f64, tt_scatter_i64, tt_scatter_scalar, src, "scatter",
-                                  "value", input)
-        if call(local.ctx, input, c_int64(integer(dim, "scatter", "dim")), index, value, opts,
-                byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("scatter", input, dim, index, src)
+                    byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("scatter", input, dim, index, src)
+    except TypeError:
+        return retried(scatter, locals())
 
 
 def scatter_(self: Tensor, dim: int | None = None, index: Tensor | None = None,
@@ -537,33 +576,36 @@ def scatter_(self: Tensor, dim: int | None = None, index: Tensor | None = None,
       src: values to write; at least as large as index in every dimension
       reduce: none: replaces; add, multiply: combines each element with every src written to it
     """
-    input = self
-    if axis is not None:
-        dim = axis
-    if value is not None:
-        src = value
-    if not isinstance(input, Tensor):
-        raise wrong_kind("scatter_", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("scatter_", "index", "Tensor", index)
-    if isinstance(src, Tensor):
-        opts = None
-        if reduce is not None:
-            opts = _o_scatter(1, one_of(SCATTER, reduce, "scatter_", "reduce"))
-        if tt_scatter_(local.ctx, input, c_int64(integer(dim, "scatter_", "dim")), index, src,
-                       opts):
-            fail()
-        return input
-    elif is_number(src):
-        opts = None
-        if reduce is not None:
-            opts = _o_scatter_value(1, one_of(SCATTER, reduce, "scatter_", "reduce"))
-        call, value = number_form(tt_scatter_f64_, tt_scatter_i64_, tt_scatter_scalar_, src,
-                                  "scatter_", "value", input)
-        if call(local.ctx, input, c_int64(integer(dim, "scatter_", "dim")), index, value, opts):
-            fail()
-        return input
-    raise no_overload("scatter_", input, dim, index, src)
+    try:
+        input = self
+        if axis is not None:
+            dim = axis
+        if value is not None:
+            src = value
+        if not isinstance(input, Tensor):
+            raise wrong_kind("scatter_", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("scatter_", "index", "Tensor", index)
+        if isinstance(src, Tensor):
+            opts = None
+            if reduce is not None:
+                opts = _o_scatter(1, one_of(SCATTER, reduce, "scatter_", "reduce"))
+            if tt_scatter_(local.ctx, input, c_int64(integer(dim, "scatter_", "dim")), index, src,
+                           opts):
+                fail()
+            return input
+        elif is_number(src):
+            opts = None
+            if reduce is not None:
+                opts = _o_scatter_value(1, one_of(SCATTER, reduce, "scatter_", "reduce"))
+            call, value = number_form(tt_scatter_f64_, tt_scatter_i64_, tt_scatter_scalar_, src,
+                                      "scatter_", "value", input)
+            if call(local.ctx, input, c_int64(integer(dim, "scatter_", "dim")), index, value, opts):
+                fail()
+            return input
+        raise no_overload("scatter_", input, dim, index, src)
+    except TypeError:
+        return retried(scatter_, locals())
 
 
 def index_copy(input: Tensor, dim: int | None = None, index: Tensor | None = None,
@@ -576,28 +618,32 @@ def index_copy(input: Tensor, dim: int | None = None, index: Tensor | None = Non
       index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
       source: values to write: the shape of self, with size len(index) in dim
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(index_copy(input.as_subclass(Tensor), dim, index, source), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("index_copy", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("index_copy", "index", "Tensor", index)
-    if not isinstance(source, Tensor):
-        raise wrong_kind("index_copy", "source", "Tensor", source)
-    if out is not None:
-        instance(Tensor, out, "index_copy", "out")
-        if tt_index_copy_into(local.ctx, input, c_int64(integer(dim, "index_copy", "dim")), index,
-                              source, out):
-            return refit(out, lambda: index_copy(input, dim, index, source), "index_copy", True)
-        return out
-    h = TensorHandle()
-    if tt_index_copy(local.ctx, input, c_int64(integer(dim, "index_copy", "dim")), index, source,
-                     byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(index_copy(input.as_subclass(Tensor), dim, index, source),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("index_copy", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("index_copy", "index", "Tensor", index)
+        if not isinstance(source, Tensor):
+            raise wrong_kind("index_copy", "source", "Tensor", source)
+        if out is not None:
+            instance(Tensor, out, "index_copy", "out")
+            if tt_index_copy_into(local.ctx, input, c_int64(integer(dim, "index_copy", "dim")),
+                                  index, source, out):
+                return refit(out, lambda: index_copy(input, dim, index, source), "index_copy", True)
+            return out
+        h = TensorHandle()
+        if tt_index_copy(local.ctx, input, c_int64(integer(dim, "index_copy", "dim")), index,
+                         source, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(index_copy, locals())
 
 
 def index_copy_(self: Tensor, dim: int | None = None, index: Tensor | None = None,
@@ -609,18 +655,22 @@ def index_copy_(self: Tensor, dim: int | None = None, index: Tensor | None = Non
       index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
       source: values to write: the shape of self, with size len(index) in dim
     """
-    input = self
-    if axis is not None:
-        dim = axis
-    if not isinstance(input, Tensor):
-        raise wrong_kind("index_copy_", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("index_copy_", "index", "Tensor", index)
-    if not isinstance(source, Tensor):
-        raise wrong_kind("index_copy_", "source", "Tensor", source)
-    if tt_index_copy_(local.ctx, input, c_int64(integer(dim, "index_copy_", "dim")), index, source):
-        fail()
-    return input
+    try:
+        input = self
+        if axis is not None:
+            dim = axis
+        if not isinstance(input, Tensor):
+            raise wrong_kind("index_copy_", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("index_copy_", "index", "Tensor", index)
+        if not isinstance(source, Tensor):
+            raise wrong_kind("index_copy_", "source", "Tensor", source)
+        if tt_index_copy_(local.ctx, input, c_int64(integer(dim, "index_copy_", "dim")), index,
+                          source):
+            fail()
+        return input
+    except TypeError:
+        return retried(index_copy_, locals())
 
 
 def index_fill(input: Tensor, dim: int | None = None, index: Tensor | None = None,
@@ -634,30 +684,34 @@ def index_fill(input: Tensor, dim: int | None = None, index: Tensor | None = Non
       index: 1-D or 0-D integer tensor; negative positions count from the end
       value: 0-dim tensor
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(index_fill(input.as_subclass(Tensor), dim, index, value), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("index_fill", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("index_fill", "index", "Tensor", index)
-    if is_number(value):
-        h = TensorHandle()
-        call, value = number_form(tt_index_fill_f64, tt_index_fill_i64, tt_index_fill_scalar, value,
-                                  "index_fill", "value", input)
-        if call(local.ctx, input, c_int64(integer(dim, "index_fill", "dim")), index, value,
-                byref(h)):
-            fail()
-        return wrap(h)
-    elif isinstance(value, Tensor):
-        h = TensorHandle()
-        if tt_index_fill(local.ctx, input, c_int64(integer(dim, "index_fill", "dim")), index, value,
-                         byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("index_fill", input, dim, index, value)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(index_fill(input.as_subclass(Tensor), dim, index, value),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("index_fill", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("index_fill", "index", "Tensor", index)
+        if is_number(value):
+            h = TensorHandle()
+            call, value = number_form(tt_index_fill_f64, tt_index_fill_i64, tt_index_fill_scalar,
+                                      value, "index_fill", "value", input)
+            if call(local.ctx, input, c_int64(integer(dim, "index_fill", "dim")), index, value,
+                    byref(h)):
+                fail()
+            return wrap(h)
+        elif isinstance(value, Tensor):
+            h = TensorHandle()
+            if tt_index_fill(local.ctx, input, c_int64(integer(dim, "index_fill", "dim")), index,
+                             value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("index_fill", input, dim, index, value)
+    except TypeError:
+        return retried(index_fill, locals())
 
 
 def index_fill_(self: Tensor, dim: int | None = None, index: Tensor | None = None,
@@ -671,25 +725,28 @@ def index_fill_(self: Tensor, dim: int | None = None, index: Tensor | None = Non
       index: 1-D or 0-D integer tensor; negative positions count from the end
       value: 0-dim tensor
     """
-    input = self
-    if axis is not None:
-        dim = axis
-    if not isinstance(input, Tensor):
-        raise wrong_kind("index_fill_", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("index_fill_", "index", "Tensor", index)
-    if is_number(value):
-        call, value = number_form(tt_index_fill_f64_, tt_index_fill_i64_, tt_index_fill_scalar_,
-                                  value, "index_fill_", "value", input)
-        if call(local.ctx, input, c_int64(integer(dim, "index_fill_", "dim")), index, value):
-            fail()
-        return input
-    elif isinstance(value, Tensor):
-        if tt_index_fill_(local.ctx, input, c_int64(integer(dim, "index_fill_", "dim")), index,
-                          value):
-            fail()
-        return input
-    raise no_overload("index_fill_", input, dim, index, value)
+    try:
+        input = self
+        if axis is not None:
+            dim = axis
+        if not isinstance(input, Tensor):
+            raise wrong_kind("index_fill_", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("index_fill_", "index", "Tensor", index)
+        if is_number(value):
+            call, value = number_form(tt_index_fill_f64_, tt_index_fill_i64_, tt_index_fill_scalar_,
+                                      value, "index_fill_", "value", input)
+            if call(local.ctx, input, c_int64(integer(dim, "index_fill_", "dim")), index, value):
+                fail()
+            return input
+        elif isinstance(value, Tensor):
+            if tt_index_fill_(local.ctx, input, c_int64(integer(dim, "index_fill_", "dim")), index,
+                              value):
+                fail()
+            return input
+        raise no_overload("index_fill_", input, dim, index, value)
+    except TypeError:
+        return retried(index_fill_, locals())
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *,
@@ -700,28 +757,32 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *,
       indices: integer tensor; negative positions count from the end
       dim: dimension to index; default: self is flattened first
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(take_along_dim(input.as_subclass(Tensor), indices, dim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("take_along_dim", "input", "Tensor", input)
-    if not isinstance(indices, Tensor):
-        raise wrong_kind("take_along_dim", "indices", "Tensor", indices)
-    opts = None
-    if dim is not None:
-        opts = _o_take_along_dim((dim is not None),
-                                 0 if dim is None else integer(dim, "take_along_dim", "dim"))
-    if out is not None:
-        instance(Tensor, out, "take_along_dim", "out")
-        if tt_take_along_dim_into(local.ctx, input, indices, opts, out):
-            return refit(out, lambda: take_along_dim(input, indices, dim), "take_along_dim", True)
-        return out
-    h = TensorHandle()
-    if tt_take_along_dim(local.ctx, input, indices, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(take_along_dim(input.as_subclass(Tensor), indices, dim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("take_along_dim", "input", "Tensor", input)
+        if not isinstance(indices, Tensor):
+            raise wrong_kind("take_along_dim", "indices", "Tensor", indices)
+        opts = None
+        if dim is not None:
+            opts = _o_take_along_dim((dim is not None),
+                                     0 if dim is None else integer(dim, "take_along_dim", "dim"))
+        if out is not None:
+            instance(Tensor, out, "take_along_dim", "out")
+            if tt_take_along_dim_into(local.ctx, input, indices, opts, out):
+                return refit(out, lambda: take_along_dim(input, indices, dim), "take_along_dim",
+                             True)
+            return out
+        h = TensorHandle()
+        if tt_take_along_dim(local.ctx, input, indices, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(take_along_dim, locals())
 
 
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -730,22 +791,25 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     Returns the elements of self where mask is true, as a 1-D tensor. self and mask broadcast.
       mask: bool tensor
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(masked_select(input.as_subclass(Tensor), mask), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("masked_select", "input", "Tensor", input)
-    if not isinstance(mask, Tensor):
-        raise wrong_kind("masked_select", "mask", "Tensor", mask)
-    if out is not None:
-        instance(Tensor, out, "masked_select", "out")
-        if tt_masked_select_into(local.ctx, input, mask, out):
-            return refit(out, lambda: masked_select(input, mask), "masked_select", True)
-        return out
-    h = TensorHandle()
-    if tt_masked_select(local.ctx, input, mask, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(masked_select(input.as_subclass(Tensor), mask), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("masked_select", "input", "Tensor", input)
+        if not isinstance(mask, Tensor):
+            raise wrong_kind("masked_select", "mask", "Tensor", mask)
+        if out is not None:
+            instance(Tensor, out, "masked_select", "out")
+            if tt_masked_select_into(local.ctx, input, mask, out):
+                return refit(out, lambda: masked_select(input, mask), "masked_select", True)
+            return out
+        h = TensorHandle()
+        if tt_masked_select(local.ctx, input, mask, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(masked_select, locals())
 
 
 def nonzero(input: Tensor, *, as_tuple: bool = False,
@@ -756,22 +820,25 @@ def nonzero(input: Tensor, *, as_tuple: bool = False,
     self.ndim), in row-major order.
       as_tuple: a tuple of the columns instead
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(nonzero(input.as_subclass(Tensor), as_tuple=as_tuple), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("nonzero", "input", "Tensor", input)
-    if as_tuple:
-        return columns_of(nonzero, input)
-    if out is not None:
-        instance(Tensor, out, "nonzero", "out")
-        if tt_nonzero_into(local.ctx, input, out):
-            return refit(out, lambda: nonzero(input), "nonzero", True)
-        return out
-    h = TensorHandle()
-    if tt_nonzero(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(nonzero(input.as_subclass(Tensor), as_tuple=as_tuple), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("nonzero", "input", "Tensor", input)
+        if as_tuple:
+            return columns_of(nonzero, input)
+        if out is not None:
+            instance(Tensor, out, "nonzero", "out")
+            if tt_nonzero_into(local.ctx, input, out):
+                return refit(out, lambda: nonzero(input), "nonzero", True)
+            return out
+        h = TensorHandle()
+        if tt_nonzero(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(nonzero, locals())
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
@@ -782,18 +849,21 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
       tensor: int64 tensor of classes
       num_classes: number of classes; -1: the largest class + 1
     """
-    if type(tensor) is not Tensor:
-        if keeps(tensor):
-            return classed(one_hot(tensor.as_subclass(Tensor), num_classes), type(tensor))
-        if not isinstance(tensor, Tensor):
-            raise wrong_kind("one_hot", "tensor", "Tensor", tensor)
-    opts = None
-    if num_classes != -1 or type(num_classes) is not int:
-        opts = _o_one_hot(1, integer(num_classes, "one_hot", "num_classes"))
-    h = TensorHandle()
-    if tt_one_hot(local.ctx, tensor, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(tensor) is not Tensor:
+            if keeps(tensor):
+                return classed(one_hot(tensor.as_subclass(Tensor), num_classes), type(tensor))
+            if not isinstance(tensor, Tensor):
+                raise wrong_kind("one_hot", "tensor", "Tensor", tensor)
+        opts = None
+        if num_classes != -1 or type(num_classes) is not int:
+            opts = _o_one_hot(1, integer(num_classes, "one_hot", "num_classes"))
+        h = TensorHandle()
+        if tt_one_hot(local.ctx, tensor, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(one_hot, locals())
 
 
 def tril(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
@@ -803,23 +873,26 @@ def tril(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     diagonal are 0.
       diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(tril(input.as_subclass(Tensor), diagonal), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("tril", "input", "Tensor", input)
-    opts = None
-    if diagonal != 0 or type(diagonal) is not int:
-        opts = _o_tril(1, integer(diagonal, "tril", "diagonal"))
-    if out is not None:
-        instance(Tensor, out, "tril", "out")
-        if tt_tril_into(local.ctx, input, opts, out):
-            return refit(out, lambda: tril(input, diagonal), "tril", True)
-        return out
-    h = TensorHandle()
-    if tt_tril(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(tril(input.as_subclass(Tensor), diagonal), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("tril", "input", "Tensor", input)
+        opts = None
+        if diagonal != 0 or type(diagonal) is not int:
+            opts = _o_tril(1, integer(diagonal, "tril", "diagonal"))
+        if out is not None:
+            instance(Tensor, out, "tril", "out")
+            if tt_tril_into(local.ctx, input, opts, out):
+                return refit(out, lambda: tril(input, diagonal), "tril", True)
+            return out
+        h = TensorHandle()
+        if tt_tril(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(tril, locals())
 
 
 def tril_(self: Tensor, diagonal: int = 0) -> Tensor:
@@ -829,15 +902,18 @@ def tril_(self: Tensor, diagonal: int = 0) -> Tensor:
     the diagonal are 0.
       diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("tril_", "input", "Tensor", input)
-    opts = None
-    if diagonal != 0 or type(diagonal) is not int:
-        opts = _o_tril(1, integer(diagonal, "tril_", "diagonal"))
-    if tt_tril_(local.ctx, input, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("tril_", "input", "Tensor", input)
+        opts = None
+        if diagonal != 0 or type(diagonal) is not int:
+            opts = _o_tril(1, integer(diagonal, "tril_", "diagonal"))
+        if tt_tril_(local.ctx, input, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(tril_, locals())
 
 
 def triu(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
@@ -847,23 +923,26 @@ def triu(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     diagonal are 0.
       diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(triu(input.as_subclass(Tensor), diagonal), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("triu", "input", "Tensor", input)
-    opts = None
-    if diagonal != 0 or type(diagonal) is not int:
-        opts = _o_triu(1, integer(diagonal, "triu", "diagonal"))
-    if out is not None:
-        instance(Tensor, out, "triu", "out")
-        if tt_triu_into(local.ctx, input, opts, out):
-            return refit(out, lambda: triu(input, diagonal), "triu", True)
-        return out
-    h = TensorHandle()
-    if tt_triu(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(triu(input.as_subclass(Tensor), diagonal), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("triu", "input", "Tensor", input)
+        opts = None
+        if diagonal != 0 or type(diagonal) is not int:
+            opts = _o_triu(1, integer(diagonal, "triu", "diagonal"))
+        if out is not None:
+            instance(Tensor, out, "triu", "out")
+            if tt_triu_into(local.ctx, input, opts, out):
+                return refit(out, lambda: triu(input, diagonal), "triu", True)
+            return out
+        h = TensorHandle()
+        if tt_triu(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(triu, locals())
 
 
 def triu_(self: Tensor, diagonal: int = 0) -> Tensor:
@@ -873,15 +952,18 @@ def triu_(self: Tensor, diagonal: int = 0) -> Tensor:
     the diagonal are 0.
       diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("triu_", "input", "Tensor", input)
-    opts = None
-    if diagonal != 0 or type(diagonal) is not int:
-        opts = _o_triu(1, integer(diagonal, "triu_", "diagonal"))
-    if tt_triu_(local.ctx, input, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("triu_", "input", "Tensor", input)
+        opts = None
+        if diagonal != 0 or type(diagonal) is not int:
+            opts = _o_triu(1, integer(diagonal, "triu_", "diagonal"))
+        if tt_triu_(local.ctx, input, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(triu_, locals())
 
 
 def where(condition: Tensor, input: Tensor | complex | None = None,
@@ -893,27 +975,30 @@ def where(condition: Tensor, input: Tensor | complex | None = None,
     Of condition alone: nonzero(condition, as_tuple=True).
       condition: bool tensor
     """
-    if input is None and other is None:
-        from . import nonzero
-        return nonzero(condition, as_tuple=True)
-    if type(condition) is not Tensor:
-        if keeps(condition) and out is None:
-            return classed(where(condition.as_subclass(Tensor), input, other), type(condition))
-        if not isinstance(condition, Tensor):
-            raise wrong_kind("where", "condition", "Tensor", condition)
-    if not isinstance(input, Tensor):
-        input = number_operand("where", "input", input, other, alone=True, fit=True)
-    if not isinstance(other, Tensor):
-        other = number_operand("where", "other", other, input, alone=True, fit=True)
-    if out is not None:
-        instance(Tensor, out, "where", "out")
-        if tt_where_into(local.ctx, condition, input, other, out):
-            return refit(out, lambda: where(condition, input, other), "where", True)
-        return out
-    h = TensorHandle()
-    if tt_where(local.ctx, condition, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if input is None and other is None:
+            from . import nonzero
+            return nonzero(condition, as_tuple=True)
+        if type(condition) is not Tensor:
+            if keeps(condition) and out is None:
+                return classed(where(condition.as_subclass(Tensor), input, other), type(condition))
+            if not isinstance(condition, Tensor):
+                raise wrong_kind("where", "condition", "Tensor", condition)
+        if not isinstance(input, Tensor):
+            input = number_operand("where", "input", input, other, alone=True, fit=True)
+        if not isinstance(other, Tensor):
+            other = number_operand("where", "other", other, input, alone=True, fit=True)
+        if out is not None:
+            instance(Tensor, out, "where", "out")
+            if tt_where_into(local.ctx, condition, input, other, out):
+                return refit(out, lambda: where(condition, input, other), "where", True)
+            return out
+        h = TensorHandle()
+        if tt_where(local.ctx, condition, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(where, locals())
 
 
 def _m_where(self: Tensor, condition: Tensor, other: Tensor | complex) -> Tensor:
@@ -931,26 +1016,29 @@ def masked_fill(input: Tensor, mask: Tensor, value: complex | Tensor) -> Tensor:
       mask: bool tensor
       value: number; must fit the dtype of self
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(masked_fill(input.as_subclass(Tensor), mask, value), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("masked_fill", "input", "Tensor", input)
-    if not isinstance(mask, Tensor):
-        raise wrong_kind("masked_fill", "mask", "Tensor", mask)
-    if is_number(value):
-        h = TensorHandle()
-        call, value = number_form(tt_masked_fill_f64, tt_masked_fill_i64, tt_masked_fill_scalar,
-                                  value, "masked_fill", "value", input)
-        if call(local.ctx, input, mask, value, byref(h)):
-            fail()
-        return wrap(h)
-    elif isinstance(value, Tensor):
-        h = TensorHandle()
-        if tt_masked_fill(local.ctx, input, mask, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("masked_fill", input, mask, value)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(masked_fill(input.as_subclass(Tensor), mask, value), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("masked_fill", "input", "Tensor", input)
+        if not isinstance(mask, Tensor):
+            raise wrong_kind("masked_fill", "mask", "Tensor", mask)
+        if is_number(value):
+            h = TensorHandle()
+            call, value = number_form(tt_masked_fill_f64, tt_masked_fill_i64, tt_masked_fill_scalar,
+                                      value, "masked_fill", "value", input)
+            if call(local.ctx, input, mask, value, byref(h)):
+                fail()
+            return wrap(h)
+        elif isinstance(value, Tensor):
+            h = TensorHandle()
+            if tt_masked_fill(local.ctx, input, mask, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("masked_fill", input, mask, value)
+    except TypeError:
+        return retried(masked_fill, locals())
 
 
 def masked_fill_(self: Tensor, mask: Tensor, value: complex | Tensor) -> Tensor:
@@ -963,22 +1051,25 @@ def masked_fill_(self: Tensor, mask: Tensor, value: complex | Tensor) -> Tensor:
       mask: bool tensor
       value: number; must fit the dtype of self
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("masked_fill_", "input", "Tensor", input)
-    if not isinstance(mask, Tensor):
-        raise wrong_kind("masked_fill_", "mask", "Tensor", mask)
-    if is_number(value):
-        call, value = number_form(tt_masked_fill_f64_, tt_masked_fill_i64_, tt_masked_fill_scalar_,
-                                  value, "masked_fill_", "value", input)
-        if call(local.ctx, input, mask, value):
-            fail()
-        return input
-    elif isinstance(value, Tensor):
-        if tt_masked_fill_(local.ctx, input, mask, value):
-            fail()
-        return input
-    raise no_overload("masked_fill_", input, mask, value)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("masked_fill_", "input", "Tensor", input)
+        if not isinstance(mask, Tensor):
+            raise wrong_kind("masked_fill_", "mask", "Tensor", mask)
+        if is_number(value):
+            call, value = number_form(tt_masked_fill_f64_, tt_masked_fill_i64_,
+                                      tt_masked_fill_scalar_, value, "masked_fill_", "value", input)
+            if call(local.ctx, input, mask, value):
+                fail()
+            return input
+        elif isinstance(value, Tensor):
+            if tt_masked_fill_(local.ctx, input, mask, value):
+                fail()
+            return input
+        raise no_overload("masked_fill_", input, mask, value)
+    except TypeError:
+        return retried(masked_fill_, locals())
 
 
 def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -987,22 +1078,25 @@ def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     Selects elements of the flattened tensor.
       index: integer tensor of positions; negative ones count from the end
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(take(input.as_subclass(Tensor), index), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("take", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("take", "index", "Tensor", index)
-    if out is not None:
-        instance(Tensor, out, "take", "out")
-        if tt_take_into(local.ctx, input, index, out):
-            return refit(out, lambda: take(input, index), "take", True)
-        return out
-    h = TensorHandle()
-    if tt_take(local.ctx, input, index, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(take(input.as_subclass(Tensor), index), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("take", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("take", "index", "Tensor", index)
+        if out is not None:
+            instance(Tensor, out, "take", "out")
+            if tt_take_into(local.ctx, input, index, out):
+                return refit(out, lambda: take(input, index), "take", True)
+            return out
+        h = TensorHandle()
+        if tt_take(local.ctx, input, index, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(take, locals())
 
 
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
@@ -1013,19 +1107,24 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
       source: values to write, as many as index has elements
       accumulate: whether values are added instead of written; repeated positions accumulate
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(put(input.as_subclass(Tensor), index, source, accumulate), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("put", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("put", "index", "Tensor", index)
-    if not isinstance(source, Tensor):
-        raise wrong_kind("put", "source", "Tensor", source)
-    h = TensorHandle()
-    if tt_put(local.ctx, input, index, source, boolean(accumulate, "put", "accumulate"), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(put(input.as_subclass(Tensor), index, source, accumulate),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("put", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("put", "index", "Tensor", index)
+        if not isinstance(source, Tensor):
+            raise wrong_kind("put", "source", "Tensor", source)
+        h = TensorHandle()
+        if tt_put(local.ctx, input, index, source, boolean(accumulate, "put", "accumulate"),
+                  byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(put, locals())
 
 
 def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
@@ -1037,16 +1136,19 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
       source: values to write, as many as index has elements
       accumulate: whether values are added instead of written; repeated positions accumulate
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("put_", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("put_", "index", "Tensor", index)
-    if not isinstance(source, Tensor):
-        raise wrong_kind("put_", "source", "Tensor", source)
-    if tt_put_(local.ctx, input, index, source, boolean(accumulate, "put_", "accumulate")):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("put_", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("put_", "index", "Tensor", index)
+        if not isinstance(source, Tensor):
+            raise wrong_kind("put_", "source", "Tensor", source)
+        if tt_put_(local.ctx, input, index, source, boolean(accumulate, "put_", "accumulate")):
+            fail()
+        return input
+    except TypeError:
+        return retried(put_, locals())
 
 
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
@@ -1056,19 +1158,22 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
       mask: bool tensor
       source: values to write, at least as many as mask has true elements
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(masked_scatter(input.as_subclass(Tensor), mask, source), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("masked_scatter", "input", "Tensor", input)
-    if not isinstance(mask, Tensor):
-        raise wrong_kind("masked_scatter", "mask", "Tensor", mask)
-    if not isinstance(source, Tensor):
-        raise wrong_kind("masked_scatter", "source", "Tensor", source)
-    h = TensorHandle()
-    if tt_masked_scatter(local.ctx, input, mask, source, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(masked_scatter(input.as_subclass(Tensor), mask, source), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("masked_scatter", "input", "Tensor", input)
+        if not isinstance(mask, Tensor):
+            raise wrong_kind("masked_scatter", "mask", "Tensor", mask)
+        if not isinstance(source, Tensor):
+            raise wrong_kind("masked_scatter", "source", "Tensor", source)
+        h = TensorHandle()
+        if tt_masked_scatter(local.ctx, input, mask, source, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(masked_scatter, locals())
 
 
 def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
@@ -1078,16 +1183,19 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
       mask: bool tensor
       source: values to write, at least as many as mask has true elements
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("masked_scatter_", "input", "Tensor", input)
-    if not isinstance(mask, Tensor):
-        raise wrong_kind("masked_scatter_", "mask", "Tensor", mask)
-    if not isinstance(source, Tensor):
-        raise wrong_kind("masked_scatter_", "source", "Tensor", source)
-    if tt_masked_scatter_(local.ctx, input, mask, source):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("masked_scatter_", "input", "Tensor", input)
+        if not isinstance(mask, Tensor):
+            raise wrong_kind("masked_scatter_", "mask", "Tensor", mask)
+        if not isinstance(source, Tensor):
+            raise wrong_kind("masked_scatter_", "source", "Tensor", source)
+        if tt_masked_scatter_(local.ctx, input, mask, source):
+            fail()
+        return input
+    except TypeError:
+        return retried(masked_scatter_, locals())
 
 
 def argwhere(input: Tensor) -> Tensor:
@@ -1095,15 +1203,18 @@ def argwhere(input: Tensor) -> Tensor:
 
     Returns the indices of the nonzero elements, as nonzero does; the name is NumPy's.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(argwhere(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("argwhere", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_argwhere(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(argwhere(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("argwhere", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_argwhere(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(argwhere, locals())
 
 
 def nonzero_static(input: Tensor, *, size: int | None = None, fill_value: int = -1) -> Tensor:
@@ -1113,20 +1224,23 @@ def nonzero_static(input: Tensor, *, size: int | None = None, fill_value: int = 
       size: number of rows of the result
       fill_value: value of the rows that are left when the nonzero elements run out
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(nonzero_static(input.as_subclass(Tensor), size=size,
-                                          fill_value=fill_value), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("nonzero_static", "input", "Tensor", input)
-    opts = None
-    if fill_value != -1 or type(fill_value) is not int:
-        opts = _o_nonzero_static(1, integer(fill_value, "nonzero_static", "fill_value"))
-    h = TensorHandle()
-    if tt_nonzero_static(local.ctx, input, c_int64(integer(size, "nonzero_static", "size")), opts,
-                         byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(nonzero_static(input.as_subclass(Tensor), size=size,
+                                              fill_value=fill_value), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("nonzero_static", "input", "Tensor", input)
+        opts = None
+        if fill_value != -1 or type(fill_value) is not int:
+            opts = _o_nonzero_static(1, integer(fill_value, "nonzero_static", "fill_value"))
+        h = TensorHandle()
+        if tt_nonzero_static(local.ctx, input, c_int64(integer(size, "nonzero_static", "size")),
+                             opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(nonzero_static, locals())
 
 
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
@@ -1136,13 +1250,16 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
       indices: integer tensor of positions
       shape: sizes of the array
     """
-    if type(indices) is not Tensor:
-        if keeps(indices):
-            return classed(unravel_index(indices.as_subclass(Tensor), shape), type(indices))
-        if not isinstance(indices, Tensor):
-            raise wrong_kind("unravel_index", "indices", "Tensor", indices)
-    shape_c, shape_n = int_list(shape, "unravel_index", "shape")
-    return listed("tt_unravel_index", indices, shape_c, shape_n)
+    try:
+        if type(indices) is not Tensor:
+            if keeps(indices):
+                return classed(unravel_index(indices.as_subclass(Tensor), shape), type(indices))
+            if not isinstance(indices, Tensor):
+                raise wrong_kind("unravel_index", "indices", "Tensor", indices)
+        shape_c, shape_n = int_list(shape, "unravel_index", "shape")
+        return listed("tt_unravel_index", indices, shape_c, shape_n)
+    except TypeError:
+        return retried(unravel_index, locals())
 
 
 def scatter_reduce(input: Tensor, dim: int | None = None, index: Tensor | None = None,
@@ -1160,36 +1277,39 @@ def scatter_reduce(input: Tensor, dim: int | None = None, index: Tensor | None =
       reduce: how values are combined
       include_self: whether the element of self takes part
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(scatter_reduce(input.as_subclass(Tensor), dim, index, src, reduce,
-                                          include_self=include_self), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("scatter_reduce", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("scatter_reduce", "index", "Tensor", index)
-    if not isinstance(src, Tensor):
-        raise wrong_kind("scatter_reduce", "src", "Tensor", src)
-    opts = None
-    if include_self is not True:
-        opts = _o_scatter_reduce(1, boolean(include_self, "scatter_reduce", "include_self"))
-    if out is not None:
-        instance(Tensor, out, "scatter_reduce", "out")
-        if tt_scatter_reduce_into(local.ctx, input, c_int64(integer(dim, "scatter_reduce", "dim")),
-                                  index, src, one_of(SCATTERREDUCE, reduce, "scatter_reduce",
-                                                     "reduce"), opts, out):
-            return refit(out, lambda: scatter_reduce(input, dim, index, src, reduce,
-                                                     include_self=include_self), "scatter_reduce",
-                         True)
-        return out
-    h = TensorHandle()
-    if tt_scatter_reduce(local.ctx, input, c_int64(integer(dim, "scatter_reduce", "dim")), index,
-                         src, one_of(SCATTERREDUCE, reduce, "scatter_reduce", "reduce"), opts,
-                         byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(scatter_reduce(input.as_subclass(Tensor), dim, index, src, reduce,
+                                              include_self=include_self), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("scatter_reduce", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("scatter_reduce", "index", "Tensor", index)
+        if not isinstance(src, Tensor):
+            raise wrong_kind("scatter_reduce", "src", "Tensor", src)
+        opts = None
+        if include_self is not True:
+            opts = _o_scatter_reduce(1, boolean(include_self, "scatter_reduce", "include_self"))
+        if out is not None:
+            instance(Tensor, out, "scatter_reduce", "out")
+            if tt_scatter_reduce_into(local.ctx, input,
+                                      c_int64(integer(dim, "scatter_reduce", "dim")), index, src,
+                                      one_of(SCATTERREDUCE, reduce, "scatter_reduce", "reduce"),
+                                      opts, out):
+                return refit(out, lambda: scatter_reduce(input, dim, index, src, reduce,
+                    include_self=include_self), "scatter_reduce", True)
+            return out
+        h = TensorHandle()
+        if tt_scatter_reduce(local.ctx, input, c_int64(integer(dim, "scatter_reduce", "dim")),
+                             index, src, one_of(SCATTERREDUCE, reduce, "scatter_reduce", "reduce"),
+                             opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(scatter_reduce, locals())
 
 
 def scatter_reduce_(self: Tensor, dim: int | None = None, index: Tensor | None = None,
@@ -1206,22 +1326,26 @@ def scatter_reduce_(self: Tensor, dim: int | None = None, index: Tensor | None =
       reduce: how values are combined
       include_self: whether the element of self takes part
     """
-    input = self
-    if axis is not None:
-        dim = axis
-    if not isinstance(input, Tensor):
-        raise wrong_kind("scatter_reduce_", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("scatter_reduce_", "index", "Tensor", index)
-    if not isinstance(src, Tensor):
-        raise wrong_kind("scatter_reduce_", "src", "Tensor", src)
-    opts = None
-    if include_self is not True:
-        opts = _o_scatter_reduce(1, boolean(include_self, "scatter_reduce_", "include_self"))
-    if tt_scatter_reduce_(local.ctx, input, c_int64(integer(dim, "scatter_reduce_", "dim")), index,
-                          src, one_of(SCATTERREDUCE, reduce, "scatter_reduce_", "reduce"), opts):
-        fail()
-    return input
+    try:
+        input = self
+        if axis is not None:
+            dim = axis
+        if not isinstance(input, Tensor):
+            raise wrong_kind("scatter_reduce_", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("scatter_reduce_", "index", "Tensor", index)
+        if not isinstance(src, Tensor):
+            raise wrong_kind("scatter_reduce_", "src", "Tensor", src)
+        opts = None
+        if include_self is not True:
+            opts = _o_scatter_reduce(1, boolean(include_self, "scatter_reduce_", "include_self"))
+        if tt_scatter_reduce_(local.ctx, input, c_int64(integer(dim, "scatter_reduce_", "dim")),
+                              index, src, one_of(SCATTERREDUCE, reduce, "scatter_reduce_",
+                                                 "reduce"), opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(scatter_reduce_, locals())
 
 
 def index_reduce(input: Tensor, dim: int | None = None, index: Tensor | None = None,
@@ -1239,35 +1363,39 @@ def index_reduce(input: Tensor, dim: int | None = None, index: Tensor | None = N
       reduce: how values are combined
       include_self: whether the element of self takes part
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(index_reduce(input.as_subclass(Tensor), dim, index, source, reduce,
-                                        include_self=include_self), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("index_reduce", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("index_reduce", "index", "Tensor", index)
-    if not isinstance(source, Tensor):
-        raise wrong_kind("index_reduce", "source", "Tensor", source)
-    opts = None
-    if include_self is not True:
-        opts = _o_index_reduce(1, boolean(include_self, "index_reduce", "include_self"))
-    if out is not None:
-        instance(Tensor, out, "index_reduce", "out")
-        if tt_index_reduce_into(local.ctx, input, c_int64(integer(dim, "index_reduce", "dim")),
-                                index, source, one_of(INDEXREDUCE, reduce, "index_reduce",
-                                                      "reduce"), opts, out):
-            return refit(out, lambda: index_reduce(input, dim, index, source, reduce,
-                                                   include_self=include_self), "index_reduce", True)
-        return out
-    h = TensorHandle()
-    if tt_index_reduce(local.ctx, input, c_int64(integer(dim, "index_reduce", "dim")), index,
-                       source, one_of(INDEXREDUCE, reduce, "index_reduce", "reduce"), opts,
-                       byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(index_reduce(input.as_subclass(Tensor), dim, index, source, reduce,
+                                            include_self=include_self), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("index_reduce", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("index_reduce", "index", "Tensor", index)
+        if not isinstance(source, Tensor):
+            raise wrong_kind("index_reduce", "source", "Tensor", source)
+        opts = None
+        if include_self is not True:
+            opts = _o_index_reduce(1, boolean(include_self, "index_reduce", "include_self"))
+        if out is not None:
+            instance(Tensor, out, "index_reduce", "out")
+            if tt_index_reduce_into(local.ctx, input, c_int64(integer(dim, "index_reduce", "dim")),
+                                    index, source, one_of(INDEXREDUCE, reduce, "index_reduce",
+                    "reduce"), opts, out):
+                return refit(out, lambda: index_reduce(input, dim, index, source, reduce,
+                                                       include_self=include_self), "index_reduce",
+                             True)
+            return out
+        h = TensorHandle()
+        if tt_index_reduce(local.ctx, input, c_int64(integer(dim, "index_reduce", "dim")), index,
+                           source, one_of(INDEXREDUCE, reduce, "index_reduce", "reduce"), opts,
+                           byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(index_reduce, locals())
 
 
 def index_reduce_(self: Tensor, dim: int | None = None, index: Tensor | None = None,
@@ -1284,19 +1412,22 @@ def index_reduce_(self: Tensor, dim: int | None = None, index: Tensor | None = N
       reduce: how values are combined
       include_self: whether the element of self takes part
     """
-    input = self
-    if axis is not None:
-        dim = axis
-    if not isinstance(input, Tensor):
-        raise wrong_kind("index_reduce_", "input", "Tensor", input)
-    if not isinstance(index, Tensor):
-        raise wrong_kind("index_reduce_", "index", "Tensor", index)
-    if not isinstance(source, Tensor):
-        raise wrong_kind("index_reduce_", "source", "Tensor", source)
-    opts = None
-    if include_self is not True:
-        opts = _o_index_reduce(1, boolean(include_self, "index_reduce_", "include_self"))
-    if tt_index_reduce_(local.ctx, input, c_int64(integer(dim, "index_reduce_", "dim")), index,
-                        source, one_of(INDEXREDUCE, reduce, "index_reduce_", "reduce"), opts):
-        fail()
-    return input
+    try:
+        input = self
+        if axis is not None:
+            dim = axis
+        if not isinstance(input, Tensor):
+            raise wrong_kind("index_reduce_", "input", "Tensor", input)
+        if not isinstance(index, Tensor):
+            raise wrong_kind("index_reduce_", "index", "Tensor", index)
+        if not isinstance(source, Tensor):
+            raise wrong_kind("index_reduce_", "source", "Tensor", source)
+        opts = None
+        if include_self is not True:
+            opts = _o_index_reduce(1, boolean(include_self, "index_reduce_", "include_self"))
+        if tt_index_reduce_(local.ctx, input, c_int64(integer(dim, "index_reduce_", "dim")), index,
+                            source, one_of(INDEXREDUCE, reduce, "index_reduce_", "reduce"), opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(index_reduce_, locals())

@@ -5,7 +5,7 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from . import result_class
 from .._convert import (boolean, dtype_code, instance, list_field, integer, keeps, length, like,
-    one_of, refit, out_tensors, pointers, real, tensor_address, tensor_list, wrong_kind)
+    one_of, refit, out_tensors, pointers, real, tensor_address, retried, tensor_list, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -197,29 +197,33 @@ def nuclear_norm(input: Tensor, dim: int | Sequence[int] | None = None, keepdim:
       dim: the dimensions of rows and columns; default: the two dimensions of self
       keepdim: whether the reduced dimensions are kept with size 1
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(nuclear_norm(input.as_subclass(Tensor), dim, keepdim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("nuclear_norm", "input", "Tensor", input)
-    opts = None
-    if dim is not None or keepdim is not False:
-        keep = []
-        opts = _o_nuclear_norm(2 | (dim is not None), *list_field(dim, "nuclear_norm", "dim", keep),
-                               boolean(keepdim, "nuclear_norm", "keepdim"))
-    if out is not None:
-        instance(Tensor, out, "nuclear_norm", "out")
-        if tt_nuclear_norm_into(local.ctx, input, opts, out):
-            return refit(out, lambda: nuclear_norm(input, dim, keepdim), "nuclear_norm")
-        return out
-    h = TensorHandle()
-    if tt_nuclear_norm(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(nuclear_norm(input.as_subclass(Tensor), dim, keepdim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("nuclear_norm", "input", "Tensor", input)
+        opts = None
+        if dim is not None or keepdim is not False:
+            keep = []
+            opts = _o_nuclear_norm(2 | (dim is not None),
+                                   *list_field(dim, "nuclear_norm", "dim", keep),
+                                   boolean(keepdim, "nuclear_norm", "keepdim"))
+        if out is not None:
+            instance(Tensor, out, "nuclear_norm", "out")
+            if tt_nuclear_norm_into(local.ctx, input, opts, out):
+                return refit(out, lambda: nuclear_norm(input, dim, keepdim), "nuclear_norm")
+            return out
+        h = TensorHandle()
+        if tt_nuclear_norm(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(nuclear_norm, locals())
 
 
 def linalg_lu_factor_ex(input: Tensor, pivot: bool = True, check_errors: bool = False, *,
@@ -233,26 +237,30 @@ def linalg_lu_factor_ex(input: Tensor, pivot: bool = True, check_errors: bool = 
       pivot: must be true
       check_errors: whether to fail if info is not 0
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_lu_factor_ex(input.as_subclass(Tensor), pivot, check_errors),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_lu_factor_ex", "input", "Tensor", input)
-    opts = None
-    if pivot is not True or check_errors is not False:
-        opts = _o_linalg_lu_factor_ex(3, boolean(pivot, "linalg_lu_factor_ex", "pivot"),
-                                      boolean(check_errors, "linalg_lu_factor_ex", "check_errors"))
-    if out is not None:
-        dst_LU, dst_pivots, dst_info = out_tensors(out, 3, "linalg_lu_factor_ex")
-        if tt_linalg_lu_factor_ex_into(local.ctx, input, opts, dst_LU, dst_pivots, dst_info):
-            return refit(out, lambda: linalg_lu_factor_ex(input, pivot, check_errors),
-                         "linalg_lu_factor_ex")
-        return out
-    h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
-    if tt_linalg_lu_factor_ex(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
-        fail()
-    return _r_linalg_lu_factor_ex(map(wrap, (h0, h1, h2)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_lu_factor_ex(input.as_subclass(Tensor), pivot, check_errors),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_lu_factor_ex", "input", "Tensor", input)
+        opts = None
+        if pivot is not True or check_errors is not False:
+            opts = _o_linalg_lu_factor_ex(3, boolean(pivot, "linalg_lu_factor_ex", "pivot"),
+                                          boolean(check_errors, "linalg_lu_factor_ex",
+                                                  "check_errors"))
+        if out is not None:
+            dst_LU, dst_pivots, dst_info = out_tensors(out, 3, "linalg_lu_factor_ex")
+            if tt_linalg_lu_factor_ex_into(local.ctx, input, opts, dst_LU, dst_pivots, dst_info):
+                return refit(out, lambda: linalg_lu_factor_ex(input, pivot, check_errors),
+                             "linalg_lu_factor_ex")
+            return out
+        h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
+        if tt_linalg_lu_factor_ex(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
+            fail()
+        return _r_linalg_lu_factor_ex(map(wrap, (h0, h1, h2)))
+    except TypeError:
+        return retried(linalg_lu_factor_ex, locals())
 
 
 def linalg_lu_factor(input: Tensor, pivot: bool = True, *,
@@ -264,23 +272,26 @@ def linalg_lu_factor(input: Tensor, pivot: bool = True, *,
       input: (…, m, n)
       pivot: must be true
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_lu_factor(input.as_subclass(Tensor), pivot), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_lu_factor", "input", "Tensor", input)
-    opts = None
-    if pivot is not True:
-        opts = _o_linalg_lu_factor(1, boolean(pivot, "linalg_lu_factor", "pivot"))
-    if out is not None:
-        dst_LU, dst_pivots = out_tensors(out, 2, "linalg_lu_factor")
-        if tt_linalg_lu_factor_into(local.ctx, input, opts, dst_LU, dst_pivots):
-            return refit(out, lambda: linalg_lu_factor(input, pivot), "linalg_lu_factor")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_linalg_lu_factor(local.ctx, input, opts, byref(h0), byref(h1)):
-        fail()
-    return _r_linalg_lu_factor(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_lu_factor(input.as_subclass(Tensor), pivot), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_lu_factor", "input", "Tensor", input)
+        opts = None
+        if pivot is not True:
+            opts = _o_linalg_lu_factor(1, boolean(pivot, "linalg_lu_factor", "pivot"))
+        if out is not None:
+            dst_LU, dst_pivots = out_tensors(out, 2, "linalg_lu_factor")
+            if tt_linalg_lu_factor_into(local.ctx, input, opts, dst_LU, dst_pivots):
+                return refit(out, lambda: linalg_lu_factor(input, pivot), "linalg_lu_factor")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_linalg_lu_factor(local.ctx, input, opts, byref(h0), byref(h1)):
+            fail()
+        return _r_linalg_lu_factor(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(linalg_lu_factor, locals())
 
 
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True,
@@ -294,28 +305,31 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True,
       unpack_data: whether to return L and U
       unpack_pivots: whether to return P
     """
-    if type(LU_data) is not Tensor:
-        if keeps(LU_data) and out is None:
-            return classed(lu_unpack(LU_data.as_subclass(Tensor), LU_pivots, unpack_data,
-                                     unpack_pivots), type(LU_data))
-        if not isinstance(LU_data, Tensor):
-            raise wrong_kind("lu_unpack", "LU_data", "Tensor", LU_data)
-    if not isinstance(LU_pivots, Tensor):
-        raise wrong_kind("lu_unpack", "LU_pivots", "Tensor", LU_pivots)
-    opts = None
-    if unpack_data is not True or unpack_pivots is not True:
-        opts = _o_lu_unpack(3, boolean(unpack_data, "lu_unpack", "unpack_data"),
-                            boolean(unpack_pivots, "lu_unpack", "unpack_pivots"))
-    if out is not None:
-        dst_P, dst_L, dst_U = out_tensors(out, 3, "lu_unpack")
-        if tt_lu_unpack_into(local.ctx, LU_data, LU_pivots, opts, dst_P, dst_L, dst_U):
-            return refit(out, lambda: lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots),
-                         "lu_unpack", True)
-        return out
-    h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
-    if tt_lu_unpack(local.ctx, LU_data, LU_pivots, opts, byref(h0), byref(h1), byref(h2)):
-        fail()
-    return _r_lu_unpack(map(wrap, (h0, h1, h2)))
+    try:
+        if type(LU_data) is not Tensor:
+            if keeps(LU_data) and out is None:
+                return classed(lu_unpack(LU_data.as_subclass(Tensor), LU_pivots, unpack_data,
+                                         unpack_pivots), type(LU_data))
+            if not isinstance(LU_data, Tensor):
+                raise wrong_kind("lu_unpack", "LU_data", "Tensor", LU_data)
+        if not isinstance(LU_pivots, Tensor):
+            raise wrong_kind("lu_unpack", "LU_pivots", "Tensor", LU_pivots)
+        opts = None
+        if unpack_data is not True or unpack_pivots is not True:
+            opts = _o_lu_unpack(3, boolean(unpack_data, "lu_unpack", "unpack_data"),
+                                boolean(unpack_pivots, "lu_unpack", "unpack_pivots"))
+        if out is not None:
+            dst_P, dst_L, dst_U = out_tensors(out, 3, "lu_unpack")
+            if tt_lu_unpack_into(local.ctx, LU_data, LU_pivots, opts, dst_P, dst_L, dst_U):
+                return refit(out, lambda: lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots),
+                             "lu_unpack", True)
+            return out
+        h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
+        if tt_lu_unpack(local.ctx, LU_data, LU_pivots, opts, byref(h0), byref(h1), byref(h2)):
+            fail()
+        return _r_lu_unpack(map(wrap, (h0, h1, h2)))
+    except TypeError:
+        return retried(lu_unpack, locals())
 
 
 def linalg_lu(input: Tensor, pivot: bool = True, *,
@@ -327,23 +341,26 @@ def linalg_lu(input: Tensor, pivot: bool = True, *,
       input: (…, m, n)
       pivot: must be true
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_lu(input.as_subclass(Tensor), pivot), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_lu", "input", "Tensor", input)
-    opts = None
-    if pivot is not True:
-        opts = _o_linalg_lu(1, boolean(pivot, "linalg_lu", "pivot"))
-    if out is not None:
-        dst_P, dst_L, dst_U = out_tensors(out, 3, "linalg_lu")
-        if tt_linalg_lu_into(local.ctx, input, opts, dst_P, dst_L, dst_U):
-            return refit(out, lambda: linalg_lu(input, pivot), "linalg_lu")
-        return out
-    h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
-    if tt_linalg_lu(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
-        fail()
-    return _r_linalg_lu(map(wrap, (h0, h1, h2)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_lu(input.as_subclass(Tensor), pivot), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_lu", "input", "Tensor", input)
+        opts = None
+        if pivot is not True:
+            opts = _o_linalg_lu(1, boolean(pivot, "linalg_lu", "pivot"))
+        if out is not None:
+            dst_P, dst_L, dst_U = out_tensors(out, 3, "linalg_lu")
+            if tt_linalg_lu_into(local.ctx, input, opts, dst_P, dst_L, dst_U):
+                return refit(out, lambda: linalg_lu(input, pivot), "linalg_lu")
+            return out
+        h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
+        if tt_linalg_lu(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
+            fail()
+        return _r_linalg_lu(map(wrap, (h0, h1, h2)))
+    except TypeError:
+        return retried(linalg_lu, locals())
 
 
 def linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, left: bool = True,
@@ -357,30 +374,33 @@ def linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, left: bool = True
       left: false: solves X @ A = other
       adjoint: whether A is replaced by its conjugate transpose
     """
-    if type(LU) is not Tensor:
-        if keeps(LU) and out is None:
-            return classed(linalg_lu_solve(LU.as_subclass(Tensor), pivots, other, left, adjoint),
-                           type(LU))
-        if not isinstance(LU, Tensor):
-            raise wrong_kind("linalg_lu_solve", "LU", "Tensor", LU)
-    if not isinstance(pivots, Tensor):
-        raise wrong_kind("linalg_lu_solve", "pivots", "Tensor", pivots)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("linalg_lu_solve", "other", "Tensor", other)
-    opts = None
-    if left is not True or adjoint is not False:
-        opts = _o_linalg_lu_solve(3, boolean(left, "linalg_lu_solve", "left"),
-                                  boolean(adjoint, "linalg_lu_solve", "adjoint"))
-    if out is not None:
-        instance(Tensor, out, "linalg_lu_solve", "out")
-        if tt_linalg_lu_solve_into(local.ctx, LU, pivots, other, opts, out):
-            return refit(out, lambda: linalg_lu_solve(LU, pivots, other, left, adjoint),
-                         "linalg_lu_solve")
-        return out
-    h = TensorHandle()
-    if tt_linalg_lu_solve(local.ctx, LU, pivots, other, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(LU) is not Tensor:
+            if keeps(LU) and out is None:
+                return classed(linalg_lu_solve(LU.as_subclass(Tensor), pivots, other, left,
+                                               adjoint), type(LU))
+            if not isinstance(LU, Tensor):
+                raise wrong_kind("linalg_lu_solve", "LU", "Tensor", LU)
+        if not isinstance(pivots, Tensor):
+            raise wrong_kind("linalg_lu_solve", "pivots", "Tensor", pivots)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("linalg_lu_solve", "other", "Tensor", other)
+        opts = None
+        if left is not True or adjoint is not False:
+            opts = _o_linalg_lu_solve(3, boolean(left, "linalg_lu_solve", "left"),
+                                      boolean(adjoint, "linalg_lu_solve", "adjoint"))
+        if out is not None:
+            instance(Tensor, out, "linalg_lu_solve", "out")
+            if tt_linalg_lu_solve_into(local.ctx, LU, pivots, other, opts, out):
+                return refit(out, lambda: linalg_lu_solve(LU, pivots, other, left, adjoint),
+                             "linalg_lu_solve")
+            return out
+        h = TensorHandle()
+        if tt_linalg_lu_solve(local.ctx, LU, pivots, other, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_lu_solve, locals())
 
 
 def linalg_solve_ex(input: Tensor, other: Tensor, left: bool = True, check_errors: bool = False, *,
@@ -394,28 +414,31 @@ def linalg_solve_ex(input: Tensor, other: Tensor, left: bool = True, check_error
       left: false: solves X @ A = other
       check_errors: whether to fail if info is not 0
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_solve_ex(input.as_subclass(Tensor), other, left, check_errors),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_solve_ex", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("linalg_solve_ex", "other", "Tensor", other)
-    opts = None
-    if left is not True or check_errors is not False:
-        opts = _o_linalg_solve_ex(3, boolean(left, "linalg_solve_ex", "left"),
-                                  boolean(check_errors, "linalg_solve_ex", "check_errors"))
-    if out is not None:
-        dst_result, dst_info = out_tensors(out, 2, "linalg_solve_ex")
-        if tt_linalg_solve_ex_into(local.ctx, input, other, opts, dst_result, dst_info):
-            return refit(out, lambda: linalg_solve_ex(input, other, left, check_errors),
-                         "linalg_solve_ex")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_linalg_solve_ex(local.ctx, input, other, opts, byref(h0), byref(h1)):
-        fail()
-    return _r_linalg_solve_ex(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_solve_ex(input.as_subclass(Tensor), other, left,
+                                               check_errors), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_solve_ex", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("linalg_solve_ex", "other", "Tensor", other)
+        opts = None
+        if left is not True or check_errors is not False:
+            opts = _o_linalg_solve_ex(3, boolean(left, "linalg_solve_ex", "left"),
+                                      boolean(check_errors, "linalg_solve_ex", "check_errors"))
+        if out is not None:
+            dst_result, dst_info = out_tensors(out, 2, "linalg_solve_ex")
+            if tt_linalg_solve_ex_into(local.ctx, input, other, opts, dst_result, dst_info):
+                return refit(out, lambda: linalg_solve_ex(input, other, left, check_errors),
+                             "linalg_solve_ex")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_linalg_solve_ex(local.ctx, input, other, opts, byref(h0), byref(h1)):
+            fail()
+        return _r_linalg_solve_ex(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(linalg_solve_ex, locals())
 
 
 def linalg_solve(input: Tensor, other: Tensor, left: bool = True, *,
@@ -427,25 +450,28 @@ def linalg_solve(input: Tensor, other: Tensor, left: bool = True, *,
       other: (…, n, k), or (…, k, n) if left is false; or (…, n), one vector for each matrix
       left: false: solves X @ A = other
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_solve(input.as_subclass(Tensor), other, left), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_solve", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("linalg_solve", "other", "Tensor", other)
-    opts = None
-    if left is not True:
-        opts = _o_linalg_solve(1, boolean(left, "linalg_solve", "left"))
-    if out is not None:
-        instance(Tensor, out, "linalg_solve", "out")
-        if tt_linalg_solve_into(local.ctx, input, other, opts, out):
-            return refit(out, lambda: linalg_solve(input, other, left), "linalg_solve")
-        return out
-    h = TensorHandle()
-    if tt_linalg_solve(local.ctx, input, other, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_solve(input.as_subclass(Tensor), other, left), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_solve", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("linalg_solve", "other", "Tensor", other)
+        opts = None
+        if left is not True:
+            opts = _o_linalg_solve(1, boolean(left, "linalg_solve", "left"))
+        if out is not None:
+            instance(Tensor, out, "linalg_solve", "out")
+            if tt_linalg_solve_into(local.ctx, input, other, opts, out):
+                return refit(out, lambda: linalg_solve(input, other, left), "linalg_solve")
+            return out
+        h = TensorHandle()
+        if tt_linalg_solve(local.ctx, input, other, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_solve, locals())
 
 
 def linalg_inv_ex(input: Tensor, check_errors: bool = False, *,
@@ -457,23 +483,26 @@ def linalg_inv_ex(input: Tensor, check_errors: bool = False, *,
       input: (…, n, n)
       check_errors: whether to fail if info is not 0
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_inv_ex(input.as_subclass(Tensor), check_errors), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_inv_ex", "input", "Tensor", input)
-    opts = None
-    if check_errors is not False:
-        opts = _o_linalg_inv_ex(1, boolean(check_errors, "linalg_inv_ex", "check_errors"))
-    if out is not None:
-        dst_inverse, dst_info = out_tensors(out, 2, "linalg_inv_ex")
-        if tt_linalg_inv_ex_into(local.ctx, input, opts, dst_inverse, dst_info):
-            return refit(out, lambda: linalg_inv_ex(input, check_errors), "linalg_inv_ex")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_linalg_inv_ex(local.ctx, input, opts, byref(h0), byref(h1)):
-        fail()
-    return _r_linalg_inv_ex(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_inv_ex(input.as_subclass(Tensor), check_errors), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_inv_ex", "input", "Tensor", input)
+        opts = None
+        if check_errors is not False:
+            opts = _o_linalg_inv_ex(1, boolean(check_errors, "linalg_inv_ex", "check_errors"))
+        if out is not None:
+            dst_inverse, dst_info = out_tensors(out, 2, "linalg_inv_ex")
+            if tt_linalg_inv_ex_into(local.ctx, input, opts, dst_inverse, dst_info):
+                return refit(out, lambda: linalg_inv_ex(input, check_errors), "linalg_inv_ex")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_linalg_inv_ex(local.ctx, input, opts, byref(h0), byref(h1)):
+            fail()
+        return _r_linalg_inv_ex(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(linalg_inv_ex, locals())
 
 
 def linalg_inv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -482,20 +511,23 @@ def linalg_inv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the inverses of matrices. Fails if a matrix is singular.
       input: (…, n, n)
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_inv(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_inv", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "linalg_inv", "out")
-        if tt_linalg_inv_into(local.ctx, input, out):
-            return refit(out, lambda: linalg_inv(input), "linalg_inv")
-        return out
-    h = TensorHandle()
-    if tt_linalg_inv(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_inv(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_inv", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "linalg_inv", "out")
+            if tt_linalg_inv_into(local.ctx, input, out):
+                return refit(out, lambda: linalg_inv(input), "linalg_inv")
+            return out
+        h = TensorHandle()
+        if tt_linalg_inv(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_inv, locals())
 
 
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -504,20 +536,23 @@ def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the inverses of matrices. Fails if a matrix is singular.
       input: (…, n, n)
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(inverse(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("inverse", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "inverse", "out")
-        if tt_inverse_into(local.ctx, input, out):
-            return refit(out, lambda: inverse(input), "inverse")
-        return out
-    h = TensorHandle()
-    if tt_inverse(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(inverse(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("inverse", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "inverse", "out")
+            if tt_inverse_into(local.ctx, input, out):
+                return refit(out, lambda: inverse(input), "inverse")
+            return out
+        h = TensorHandle()
+        if tt_inverse(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(inverse, locals())
 
 
 def linalg_det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -526,20 +561,23 @@ def linalg_det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the determinants of matrices.
       input: (…, n, n)
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_det(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_det", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "linalg_det", "out")
-        if tt_linalg_det_into(local.ctx, input, out):
-            return refit(out, lambda: linalg_det(input), "linalg_det")
-        return out
-    h = TensorHandle()
-    if tt_linalg_det(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_det(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_det", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "linalg_det", "out")
+            if tt_linalg_det_into(local.ctx, input, out):
+                return refit(out, lambda: linalg_det(input), "linalg_det")
+            return out
+        h = TensorHandle()
+        if tt_linalg_det(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_det, locals())
 
 
 def det(input: Tensor) -> Tensor:
@@ -548,15 +586,18 @@ def det(input: Tensor) -> Tensor:
     Computes the determinants of matrices.
       input: (…, n, n)
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(det(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("det", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_det(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(det(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("det", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_det(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(det, locals())
 
 
 def linalg_slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
@@ -566,20 +607,23 @@ def linalg_slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> t
     sign of a complex determinant is a number of absolute value 1; the sign of 0 is 0.
       input: (…, n, n)
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_slogdet(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_slogdet", "input", "Tensor", input)
-    if out is not None:
-        dst_sign, dst_logabsdet = out_tensors(out, 2, "linalg_slogdet")
-        if tt_linalg_slogdet_into(local.ctx, input, dst_sign, dst_logabsdet):
-            return refit(out, lambda: linalg_slogdet(input), "linalg_slogdet")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_linalg_slogdet(local.ctx, input, byref(h0), byref(h1)):
-        fail()
-    return _r_linalg_slogdet(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_slogdet(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_slogdet", "input", "Tensor", input)
+        if out is not None:
+            dst_sign, dst_logabsdet = out_tensors(out, 2, "linalg_slogdet")
+            if tt_linalg_slogdet_into(local.ctx, input, dst_sign, dst_logabsdet):
+                return refit(out, lambda: linalg_slogdet(input), "linalg_slogdet")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_linalg_slogdet(local.ctx, input, byref(h0), byref(h1)):
+            fail()
+        return _r_linalg_slogdet(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(linalg_slogdet, locals())
 
 
 def slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
@@ -588,20 +632,23 @@ def slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Te
     Computes the sign and the logarithm of the absolute value of the determinants of matrices.
       input: (…, n, n)
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(slogdet(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("slogdet", "input", "Tensor", input)
-    if out is not None:
-        dst_sign, dst_logabsdet = out_tensors(out, 2, "slogdet")
-        if tt_slogdet_into(local.ctx, input, dst_sign, dst_logabsdet):
-            return refit(out, lambda: slogdet(input), "slogdet")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_slogdet(local.ctx, input, byref(h0), byref(h1)):
-        fail()
-    return _r_slogdet(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(slogdet(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("slogdet", "input", "Tensor", input)
+        if out is not None:
+            dst_sign, dst_logabsdet = out_tensors(out, 2, "slogdet")
+            if tt_slogdet_into(local.ctx, input, dst_sign, dst_logabsdet):
+                return refit(out, lambda: slogdet(input), "slogdet")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_slogdet(local.ctx, input, byref(h0), byref(h1)):
+            fail()
+        return _r_slogdet(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(slogdet, locals())
 
 
 def logdet(input: Tensor) -> Tensor:
@@ -610,15 +657,18 @@ def logdet(input: Tensor) -> Tensor:
     Computes the logarithms of the determinants of matrices; nan for a negative determinant.
       input: (…, n, n)
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(logdet(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("logdet", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_logdet(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(logdet(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("logdet", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_logdet(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(logdet, locals())
 
 
 def linalg_cholesky_ex(input: Tensor, upper: bool = False, check_errors: bool = False, *,
@@ -631,26 +681,30 @@ def linalg_cholesky_ex(input: Tensor, upper: bool = False, check_errors: bool = 
       upper: whether to return L^H, read from the upper triangle
       check_errors: whether to fail if info is not 0
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_cholesky_ex(input.as_subclass(Tensor), upper, check_errors),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_cholesky_ex", "input", "Tensor", input)
-    opts = None
-    if upper is not False or check_errors is not False:
-        opts = _o_linalg_cholesky_ex(3, boolean(upper, "linalg_cholesky_ex", "upper"),
-                                     boolean(check_errors, "linalg_cholesky_ex", "check_errors"))
-    if out is not None:
-        dst_L, dst_info = out_tensors(out, 2, "linalg_cholesky_ex")
-        if tt_linalg_cholesky_ex_into(local.ctx, input, opts, dst_L, dst_info):
-            return refit(out, lambda: linalg_cholesky_ex(input, upper, check_errors),
-                         "linalg_cholesky_ex")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_linalg_cholesky_ex(local.ctx, input, opts, byref(h0), byref(h1)):
-        fail()
-    return _r_linalg_cholesky_ex(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_cholesky_ex(input.as_subclass(Tensor), upper, check_errors),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_cholesky_ex", "input", "Tensor", input)
+        opts = None
+        if upper is not False or check_errors is not False:
+            opts = _o_linalg_cholesky_ex(3, boolean(upper, "linalg_cholesky_ex", "upper"),
+                                         boolean(check_errors, "linalg_cholesky_ex",
+                                                 "check_errors"))
+        if out is not None:
+            dst_L, dst_info = out_tensors(out, 2, "linalg_cholesky_ex")
+            if tt_linalg_cholesky_ex_into(local.ctx, input, opts, dst_L, dst_info):
+                return refit(out, lambda: linalg_cholesky_ex(input, upper, check_errors),
+                             "linalg_cholesky_ex")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_linalg_cholesky_ex(local.ctx, input, opts, byref(h0), byref(h1)):
+            fail()
+        return _r_linalg_cholesky_ex(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(linalg_cholesky_ex, locals())
 
 
 def linalg_cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
@@ -661,23 +715,26 @@ def linalg_cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = 
       input: (…, n, n), Hermitian and positive definite
       upper: whether to return L^H, read from the upper triangle
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_cholesky(input.as_subclass(Tensor), upper), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_cholesky", "input", "Tensor", input)
-    opts = None
-    if upper is not False:
-        opts = _o_linalg_cholesky(1, boolean(upper, "linalg_cholesky", "upper"))
-    if out is not None:
-        instance(Tensor, out, "linalg_cholesky", "out")
-        if tt_linalg_cholesky_into(local.ctx, input, opts, out):
-            return refit(out, lambda: linalg_cholesky(input, upper), "linalg_cholesky")
-        return out
-    h = TensorHandle()
-    if tt_linalg_cholesky(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_cholesky(input.as_subclass(Tensor), upper), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_cholesky", "input", "Tensor", input)
+        opts = None
+        if upper is not False:
+            opts = _o_linalg_cholesky(1, boolean(upper, "linalg_cholesky", "upper"))
+        if out is not None:
+            instance(Tensor, out, "linalg_cholesky", "out")
+            if tt_linalg_cholesky_into(local.ctx, input, opts, out):
+                return refit(out, lambda: linalg_cholesky(input, upper), "linalg_cholesky")
+            return out
+        h = TensorHandle()
+        if tt_linalg_cholesky(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_cholesky, locals())
 
 
 def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
@@ -688,23 +745,26 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
       input: (…, n, n), Hermitian and positive definite
       upper: whether to return L^H, read from the upper triangle
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(cholesky(input.as_subclass(Tensor), upper), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("cholesky", "input", "Tensor", input)
-    opts = None
-    if upper is not False:
-        opts = _o_cholesky(1, boolean(upper, "cholesky", "upper"))
-    if out is not None:
-        instance(Tensor, out, "cholesky", "out")
-        if tt_cholesky_into(local.ctx, input, opts, out):
-            return refit(out, lambda: cholesky(input, upper), "cholesky")
-        return out
-    h = TensorHandle()
-    if tt_cholesky(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(cholesky(input.as_subclass(Tensor), upper), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("cholesky", "input", "Tensor", input)
+        opts = None
+        if upper is not False:
+            opts = _o_cholesky(1, boolean(upper, "cholesky", "upper"))
+        if out is not None:
+            instance(Tensor, out, "cholesky", "out")
+            if tt_cholesky_into(local.ctx, input, opts, out):
+                return refit(out, lambda: cholesky(input, upper), "cholesky")
+            return out
+        h = TensorHandle()
+        if tt_cholesky(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(cholesky, locals())
 
 
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *,
@@ -716,25 +776,29 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *,
       input2: the factor, (…, n, n)
       upper: whether the factor is upper triangular
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(cholesky_solve(input.as_subclass(Tensor), input2, upper), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("cholesky_solve", "input", "Tensor", input)
-    if not isinstance(input2, Tensor):
-        raise wrong_kind("cholesky_solve", "input2", "Tensor", input2)
-    opts = None
-    if upper is not False:
-        opts = _o_cholesky_solve(1, boolean(upper, "cholesky_solve", "upper"))
-    if out is not None:
-        instance(Tensor, out, "cholesky_solve", "out")
-        if tt_cholesky_solve_into(local.ctx, input, input2, opts, out):
-            return refit(out, lambda: cholesky_solve(input, input2, upper), "cholesky_solve")
-        return out
-    h = TensorHandle()
-    if tt_cholesky_solve(local.ctx, input, input2, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(cholesky_solve(input.as_subclass(Tensor), input2, upper),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("cholesky_solve", "input", "Tensor", input)
+        if not isinstance(input2, Tensor):
+            raise wrong_kind("cholesky_solve", "input2", "Tensor", input2)
+        opts = None
+        if upper is not False:
+            opts = _o_cholesky_solve(1, boolean(upper, "cholesky_solve", "upper"))
+        if out is not None:
+            instance(Tensor, out, "cholesky_solve", "out")
+            if tt_cholesky_solve_into(local.ctx, input, input2, opts, out):
+                return refit(out, lambda: cholesky_solve(input, input2, upper), "cholesky_solve")
+            return out
+        h = TensorHandle()
+        if tt_cholesky_solve(local.ctx, input, input2, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(cholesky_solve, locals())
 
 
 def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
@@ -744,23 +808,26 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None =
       input: the factor, (…, n, n)
       upper: whether the factor is upper triangular
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(cholesky_inverse(input.as_subclass(Tensor), upper), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("cholesky_inverse", "input", "Tensor", input)
-    opts = None
-    if upper is not False:
-        opts = _o_cholesky_inverse(1, boolean(upper, "cholesky_inverse", "upper"))
-    if out is not None:
-        instance(Tensor, out, "cholesky_inverse", "out")
-        if tt_cholesky_inverse_into(local.ctx, input, opts, out):
-            return refit(out, lambda: cholesky_inverse(input, upper), "cholesky_inverse")
-        return out
-    h = TensorHandle()
-    if tt_cholesky_inverse(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(cholesky_inverse(input.as_subclass(Tensor), upper), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("cholesky_inverse", "input", "Tensor", input)
+        opts = None
+        if upper is not False:
+            opts = _o_cholesky_inverse(1, boolean(upper, "cholesky_inverse", "upper"))
+        if out is not None:
+            instance(Tensor, out, "cholesky_inverse", "out")
+            if tt_cholesky_inverse_into(local.ctx, input, opts, out):
+                return refit(out, lambda: cholesky_inverse(input, upper), "cholesky_inverse")
+            return out
+        h = TensorHandle()
+        if tt_cholesky_inverse(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(cholesky_inverse, locals())
 
 
 def linalg_solve_triangular(input: Tensor, other: Tensor, upper: bool, left: bool = True,
@@ -775,32 +842,36 @@ def linalg_solve_triangular(input: Tensor, other: Tensor, upper: bool, left: boo
       left: false: solves X @ A = other
       unitriangular: whether the diagonal of A is taken as 1
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_solve_triangular(input.as_subclass(Tensor), other, upper, left,
-                                                   unitriangular), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_solve_triangular", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("linalg_solve_triangular", "other", "Tensor", other)
-    opts = None
-    if left is not True or unitriangular is not False:
-        opts = _o_linalg_solve_triangular(3, boolean(left, "linalg_solve_triangular", "left"),
-                                          boolean(unitriangular, "linalg_solve_triangular",
-                                                  "unitriangular"))
-    if out is not None:
-        instance(Tensor, out, "linalg_solve_triangular", "out")
-        if tt_linalg_solve_triangular_into(local.ctx, input, other,
-                                           boolean(upper, "linalg_solve_triangular", "upper"), opts,
-                                           out):
-            return refit(out, lambda: linalg_solve_triangular(input, other, upper, left,
-                unitriangular), "linalg_solve_triangular")
-        return out
-    h = TensorHandle()
-    if tt_linalg_solve_triangular(local.ctx, input, other, boolean(upper, "linalg_solve_triangular",
-            "upper"), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_solve_triangular(input.as_subclass(Tensor), other, upper,
+                                                       left, unitriangular), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_solve_triangular", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("linalg_solve_triangular", "other", "Tensor", other)
+        opts = None
+        if left is not True or unitriangular is not False:
+            opts = _o_linalg_solve_triangular(3, boolean(left, "linalg_solve_triangular", "left"),
+                                              boolean(unitriangular, "linalg_solve_triangular",
+                                                      "unitriangular"))
+        if out is not None:
+            instance(Tensor, out, "linalg_solve_triangular", "out")
+            if tt_linalg_solve_triangular_into(local.ctx, input, other,
+                                               boolean(upper, "linalg_solve_triangular", "upper"),
+                                               opts, out):
+                return refit(out, lambda: linalg_solve_triangular(input, other, upper, left,
+                    unitriangular), "linalg_solve_triangular")
+            return out
+        h = TensorHandle()
+        if tt_linalg_solve_triangular(local.ctx, input, other,
+                                      boolean(upper, "linalg_solve_triangular", "upper"), opts,
+                                      byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_solve_triangular, locals())
 
 
 def linalg_qr(input: Tensor, mode: Literal['reduced', 'complete', 'r'] = "reduced", *,
@@ -811,23 +882,26 @@ def linalg_qr(input: Tensor, mode: Literal['reduced', 'complete', 'r'] = "reduce
       input: (…, m, n)
       mode: reduced, complete: square Q, or r: R alone
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_qr(input.as_subclass(Tensor), mode), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_qr", "input", "Tensor", input)
-    opts = None
-    if mode != "reduced":
-        opts = _o_linalg_qr(1, one_of(QRMODE, mode, "linalg_qr", "mode"))
-    if out is not None:
-        dst_Q, dst_R = out_tensors(out, 2, "linalg_qr")
-        if tt_linalg_qr_into(local.ctx, input, opts, dst_Q, dst_R):
-            return refit(out, lambda: linalg_qr(input, mode), "linalg_qr")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_linalg_qr(local.ctx, input, opts, byref(h0), byref(h1)):
-        fail()
-    return _r_linalg_qr(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_qr(input.as_subclass(Tensor), mode), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_qr", "input", "Tensor", input)
+        opts = None
+        if mode != "reduced":
+            opts = _o_linalg_qr(1, one_of(QRMODE, mode, "linalg_qr", "mode"))
+        if out is not None:
+            dst_Q, dst_R = out_tensors(out, 2, "linalg_qr")
+            if tt_linalg_qr_into(local.ctx, input, opts, dst_Q, dst_R):
+                return refit(out, lambda: linalg_qr(input, mode), "linalg_qr")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_linalg_qr(local.ctx, input, opts, byref(h0), byref(h1)):
+            fail()
+        return _r_linalg_qr(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(linalg_qr, locals())
 
 
 def qr(input: Tensor, some: bool = True, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor,
@@ -838,23 +912,26 @@ def qr(input: Tensor, some: bool = True, *, out: tuple[Tensor, ...] | None = Non
       input: (…, m, n)
       some: false: square Q
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(qr(input.as_subclass(Tensor), some), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("qr", "input", "Tensor", input)
-    opts = None
-    if some is not True:
-        opts = _o_qr(1, boolean(some, "qr", "some"))
-    if out is not None:
-        dst_Q, dst_R = out_tensors(out, 2, "qr")
-        if tt_qr_into(local.ctx, input, opts, dst_Q, dst_R):
-            return refit(out, lambda: qr(input, some), "qr")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_qr(local.ctx, input, opts, byref(h0), byref(h1)):
-        fail()
-    return _r_qr(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(qr(input.as_subclass(Tensor), some), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("qr", "input", "Tensor", input)
+        opts = None
+        if some is not True:
+            opts = _o_qr(1, boolean(some, "qr", "some"))
+        if out is not None:
+            dst_Q, dst_R = out_tensors(out, 2, "qr")
+            if tt_qr_into(local.ctx, input, opts, dst_Q, dst_R):
+                return refit(out, lambda: qr(input, some), "qr")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_qr(local.ctx, input, opts, byref(h0), byref(h1)):
+            fail()
+        return _r_qr(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(qr, locals())
 
 
 def geqrf(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
@@ -864,20 +941,23 @@ def geqrf(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tens
     linalg_householder_product: R in the upper triangle, the vectors below it.
       input: (…, m, n)
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(geqrf(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("geqrf", "input", "Tensor", input)
-    if out is not None:
-        dst_a, dst_tau = out_tensors(out, 2, "geqrf")
-        if tt_geqrf_into(local.ctx, input, dst_a, dst_tau):
-            return refit(out, lambda: geqrf(input), "geqrf")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_geqrf(local.ctx, input, byref(h0), byref(h1)):
-        fail()
-    return _r_geqrf(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(geqrf(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("geqrf", "input", "Tensor", input)
+        if out is not None:
+            dst_a, dst_tau = out_tensors(out, 2, "geqrf")
+            if tt_geqrf_into(local.ctx, input, dst_a, dst_tau):
+                return refit(out, lambda: geqrf(input), "geqrf")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_geqrf(local.ctx, input, byref(h0), byref(h1)):
+            fail()
+        return _r_geqrf(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(geqrf, locals())
 
 
 def linalg_householder_product(input: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -888,23 +968,27 @@ def linalg_householder_product(input: Tensor, tau: Tensor, *, out: Tensor | None
       input: (…, m, n), m >= n
       tau: (…, k), k <= n
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_householder_product(input.as_subclass(Tensor), tau), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_householder_product", "input", "Tensor", input)
-    if not isinstance(tau, Tensor):
-        raise wrong_kind("linalg_householder_product", "tau", "Tensor", tau)
-    if out is not None:
-        instance(Tensor, out, "linalg_householder_product", "out")
-        if tt_linalg_householder_product_into(local.ctx, input, tau, out):
-            return refit(out, lambda: linalg_householder_product(input, tau),
-                         "linalg_householder_product")
-        return out
-    h = TensorHandle()
-    if tt_linalg_householder_product(local.ctx, input, tau, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_householder_product(input.as_subclass(Tensor), tau),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_householder_product", "input", "Tensor", input)
+        if not isinstance(tau, Tensor):
+            raise wrong_kind("linalg_householder_product", "tau", "Tensor", tau)
+        if out is not None:
+            instance(Tensor, out, "linalg_householder_product", "out")
+            if tt_linalg_householder_product_into(local.ctx, input, tau, out):
+                return refit(out, lambda: linalg_householder_product(input, tau),
+                             "linalg_householder_product")
+            return out
+        h = TensorHandle()
+        if tt_linalg_householder_product(local.ctx, input, tau, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_householder_product, locals())
 
 
 def linalg_eigh(input: Tensor, UPLO: Literal['L', 'U'] = "L", *,
@@ -916,23 +1000,26 @@ def linalg_eigh(input: Tensor, UPLO: Literal['L', 'U'] = "L", *,
       input: (…, n, n), Hermitian
       UPLO: the triangle that is read
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_eigh(input.as_subclass(Tensor), UPLO), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_eigh", "input", "Tensor", input)
-    opts = None
-    if UPLO != "L":
-        opts = _o_linalg_eigh(1, one_of(TRIANGLE, UPLO, "linalg_eigh", "UPLO"))
-    if out is not None:
-        dst_eigenvalues, dst_eigenvectors = out_tensors(out, 2, "linalg_eigh")
-        if tt_linalg_eigh_into(local.ctx, input, opts, dst_eigenvalues, dst_eigenvectors):
-            return refit(out, lambda: linalg_eigh(input, UPLO), "linalg_eigh")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_linalg_eigh(local.ctx, input, opts, byref(h0), byref(h1)):
-        fail()
-    return _r_linalg_eigh(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_eigh(input.as_subclass(Tensor), UPLO), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_eigh", "input", "Tensor", input)
+        opts = None
+        if UPLO != "L":
+            opts = _o_linalg_eigh(1, one_of(TRIANGLE, UPLO, "linalg_eigh", "UPLO"))
+        if out is not None:
+            dst_eigenvalues, dst_eigenvectors = out_tensors(out, 2, "linalg_eigh")
+            if tt_linalg_eigh_into(local.ctx, input, opts, dst_eigenvalues, dst_eigenvectors):
+                return refit(out, lambda: linalg_eigh(input, UPLO), "linalg_eigh")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_linalg_eigh(local.ctx, input, opts, byref(h0), byref(h1)):
+            fail()
+        return _r_linalg_eigh(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(linalg_eigh, locals())
 
 
 def linalg_eigvalsh(input: Tensor, UPLO: Literal['L', 'U'] = "L", *,
@@ -943,23 +1030,26 @@ def linalg_eigvalsh(input: Tensor, UPLO: Literal['L', 'U'] = "L", *,
       input: (…, n, n), Hermitian
       UPLO: the triangle that is read
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_eigvalsh(input.as_subclass(Tensor), UPLO), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_eigvalsh", "input", "Tensor", input)
-    opts = None
-    if UPLO != "L":
-        opts = _o_linalg_eigvalsh(1, one_of(TRIANGLE, UPLO, "linalg_eigvalsh", "UPLO"))
-    if out is not None:
-        instance(Tensor, out, "linalg_eigvalsh", "out")
-        if tt_linalg_eigvalsh_into(local.ctx, input, opts, out):
-            return refit(out, lambda: linalg_eigvalsh(input, UPLO), "linalg_eigvalsh")
-        return out
-    h = TensorHandle()
-    if tt_linalg_eigvalsh(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_eigvalsh(input.as_subclass(Tensor), UPLO), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_eigvalsh", "input", "Tensor", input)
+        opts = None
+        if UPLO != "L":
+            opts = _o_linalg_eigvalsh(1, one_of(TRIANGLE, UPLO, "linalg_eigvalsh", "UPLO"))
+        if out is not None:
+            instance(Tensor, out, "linalg_eigvalsh", "out")
+            if tt_linalg_eigvalsh_into(local.ctx, input, opts, out):
+                return refit(out, lambda: linalg_eigvalsh(input, UPLO), "linalg_eigvalsh")
+            return out
+        h = TensorHandle()
+        if tt_linalg_eigvalsh(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_eigvalsh, locals())
 
 
 def linalg_eig(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
@@ -969,20 +1059,23 @@ def linalg_eig(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple
     particular order. Eigenvectors have norm 1.
       input: (…, n, n)
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_eig(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_eig", "input", "Tensor", input)
-    if out is not None:
-        dst_eigenvalues, dst_eigenvectors = out_tensors(out, 2, "linalg_eig")
-        if tt_linalg_eig_into(local.ctx, input, dst_eigenvalues, dst_eigenvectors):
-            return refit(out, lambda: linalg_eig(input), "linalg_eig")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_linalg_eig(local.ctx, input, byref(h0), byref(h1)):
-        fail()
-    return _r_linalg_eig(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_eig(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_eig", "input", "Tensor", input)
+        if out is not None:
+            dst_eigenvalues, dst_eigenvectors = out_tensors(out, 2, "linalg_eig")
+            if tt_linalg_eig_into(local.ctx, input, dst_eigenvalues, dst_eigenvectors):
+                return refit(out, lambda: linalg_eig(input), "linalg_eig")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_linalg_eig(local.ctx, input, byref(h0), byref(h1)):
+            fail()
+        return _r_linalg_eig(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(linalg_eig, locals())
 
 
 def linalg_eigvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -991,20 +1084,23 @@ def linalg_eigvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the eigenvalues of square matrices: complex numbers, in no particular order.
       input: (…, n, n)
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_eigvals(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_eigvals", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "linalg_eigvals", "out")
-        if tt_linalg_eigvals_into(local.ctx, input, out):
-            return refit(out, lambda: linalg_eigvals(input), "linalg_eigvals")
-        return out
-    h = TensorHandle()
-    if tt_linalg_eigvals(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_eigvals(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_eigvals", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "linalg_eigvals", "out")
+            if tt_linalg_eigvals_into(local.ctx, input, out):
+                return refit(out, lambda: linalg_eigvals(input), "linalg_eigvals")
+            return out
+        h = TensorHandle()
+        if tt_linalg_eigvals(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_eigvals, locals())
 
 
 def linalg_svd(input: Tensor, full_matrices: bool = True, *,
@@ -1015,23 +1111,26 @@ def linalg_svd(input: Tensor, full_matrices: bool = True, *,
       input: (…, m, n)
       full_matrices: whether U and Vh are square
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_svd(input.as_subclass(Tensor), full_matrices), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_svd", "input", "Tensor", input)
-    opts = None
-    if full_matrices is not True:
-        opts = _o_linalg_svd(1, boolean(full_matrices, "linalg_svd", "full_matrices"))
-    if out is not None:
-        dst_U, dst_S, dst_Vh = out_tensors(out, 3, "linalg_svd")
-        if tt_linalg_svd_into(local.ctx, input, opts, dst_U, dst_S, dst_Vh):
-            return refit(out, lambda: linalg_svd(input, full_matrices), "linalg_svd")
-        return out
-    h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
-    if tt_linalg_svd(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
-        fail()
-    return _r_linalg_svd(map(wrap, (h0, h1, h2)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_svd(input.as_subclass(Tensor), full_matrices), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_svd", "input", "Tensor", input)
+        opts = None
+        if full_matrices is not True:
+            opts = _o_linalg_svd(1, boolean(full_matrices, "linalg_svd", "full_matrices"))
+        if out is not None:
+            dst_U, dst_S, dst_Vh = out_tensors(out, 3, "linalg_svd")
+            if tt_linalg_svd_into(local.ctx, input, opts, dst_U, dst_S, dst_Vh):
+                return refit(out, lambda: linalg_svd(input, full_matrices), "linalg_svd")
+            return out
+        h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
+        if tt_linalg_svd(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
+            fail()
+        return _r_linalg_svd(map(wrap, (h0, h1, h2)))
+    except TypeError:
+        return retried(linalg_svd, locals())
 
 
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *,
@@ -1043,23 +1142,26 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *,
       some: false: square U and V
       compute_uv: false: zeros as U and V
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(svd(input.as_subclass(Tensor), some, compute_uv), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("svd", "input", "Tensor", input)
-    opts = None
-    if some is not True or compute_uv is not True:
-        opts = _o_svd(3, boolean(some, "svd", "some"), boolean(compute_uv, "svd", "compute_uv"))
-    if out is not None:
-        dst_U, dst_S, dst_V = out_tensors(out, 3, "svd")
-        if tt_svd_into(local.ctx, input, opts, dst_U, dst_S, dst_V):
-            return refit(out, lambda: svd(input, some, compute_uv), "svd", True)
-        return out
-    h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
-    if tt_svd(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
-        fail()
-    return _r_svd(map(wrap, (h0, h1, h2)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(svd(input.as_subclass(Tensor), some, compute_uv), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("svd", "input", "Tensor", input)
+        opts = None
+        if some is not True or compute_uv is not True:
+            opts = _o_svd(3, boolean(some, "svd", "some"), boolean(compute_uv, "svd", "compute_uv"))
+        if out is not None:
+            dst_U, dst_S, dst_V = out_tensors(out, 3, "svd")
+            if tt_svd_into(local.ctx, input, opts, dst_U, dst_S, dst_V):
+                return refit(out, lambda: svd(input, some, compute_uv), "svd", True)
+            return out
+        h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
+        if tt_svd(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
+            fail()
+        return _r_svd(map(wrap, (h0, h1, h2)))
+    except TypeError:
+        return retried(svd, locals())
 
 
 def linalg_svdvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1068,20 +1170,23 @@ def linalg_svdvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the singular values of matrices, in descending order.
       input: (…, m, n)
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_svdvals(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_svdvals", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "linalg_svdvals", "out")
-        if tt_linalg_svdvals_into(local.ctx, input, out):
-            return refit(out, lambda: linalg_svdvals(input), "linalg_svdvals")
-        return out
-    h = TensorHandle()
-    if tt_linalg_svdvals(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_svdvals(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_svdvals", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "linalg_svdvals", "out")
+            if tt_linalg_svdvals_into(local.ctx, input, out):
+                return refit(out, lambda: linalg_svdvals(input), "linalg_svdvals")
+            return out
+        h = TensorHandle()
+        if tt_linalg_svdvals(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_svdvals, locals())
 
 
 def linalg_vector_norm(input: Tensor, ord: float = 2.0, dim: int | Sequence[int] | None = None,
@@ -1098,39 +1203,42 @@ def linalg_vector_norm(input: Tensor, ord: float = 2.0, dim: int | Sequence[int]
       keepdim: whether they are kept with size 1
       dtype: dtype that self is converted to; default: that of self
     """
-    ord = kwargs.pop("or", ord)
-    if kwargs:
-        raise TypeError(
-            f"linalg_vector_norm() got an unexpected keyword argument {next(iter(kwargs))!r}")
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_vector_norm(input.as_subclass(Tensor), ord, dim, keepdim,
-                                              dtype=dtype), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_vector_norm", "input", "Tensor", input)
-    opts = None
-    if (ord != 2.0 or type(ord) is not float or dim is not None or keepdim is not False
-        or dtype is not None):
-        keep = []
-        opts = _o_linalg_vector_norm(5 | (dim is not None) << 1 | (dtype is not None) << 3,
-                                     real(ord, "linalg_vector_norm", "ord"),
-                                     *list_field(dim, "linalg_vector_norm", "dim", keep),
-                                     boolean(keepdim, "linalg_vector_norm", "keepdim"),
-                                     dtype_code(dtype, "linalg_vector_norm", "dtype"))
-    if out is not None:
-        instance(Tensor, out, "linalg_vector_norm", "out")
-        if tt_linalg_vector_norm_into(local.ctx, input, opts, out):
-            return (refit(out, lambda: linalg_vector_norm(input, ord, dim, keepdim,
-                dtype=dtype or out.dtype), "linalg_vector_norm"))
-        return out
-    h = TensorHandle()
-    if tt_linalg_vector_norm(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        ord = kwargs.pop("or", ord)
+        if kwargs:
+            raise TypeError(
+                f"linalg_vector_norm() got an unexpected keyword argument {next(iter(kwargs))!r}")
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_vector_norm(input.as_subclass(Tensor), ord, dim, keepdim,
+                                                  dtype=dtype), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_vector_norm", "input", "Tensor", input)
+        opts = None
+        if (ord != 2.0 or type(ord) is not float or dim is not None or keepdim is not False
+            or dtype is not None):
+            keep = []
+            opts = _o_linalg_vector_norm(5 | (dim is not None) << 1 | (dtype is not None) << 3,
+                                         real(ord, "linalg_vector_norm", "ord"),
+                                         *list_field(dim, "linalg_vector_norm", "dim", keep),
+                                         boolean(keepdim, "linalg_vector_norm", "keepdim"),
+                                         dtype_code(dtype, "linalg_vector_norm", "dtype"))
+        if out is not None:
+            instance(Tensor, out, "linalg_vector_norm", "out")
+            if tt_linalg_vector_norm_into(local.ctx, input, opts, out):
+                return (refit(out, lambda: linalg_vector_norm(input, ord, dim, keepdim,
+                    dtype=dtype or out.dtype), "linalg_vector_norm"))
+            return out
+        h = TensorHandle()
+        if tt_linalg_vector_norm(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_vector_norm, locals())
 
 
 def linalg_norm(input: Tensor, ord: float | None = None, dim: int | Sequence[int] | None = None,
@@ -1146,38 +1254,42 @@ def linalg_norm(input: Tensor, ord: float | None = None, dim: int | Sequence[int
       keepdim: whether they are kept with size 1
       dtype: dtype that self is converted to; default: that of self
     """
-    ord = kwargs.pop("or", ord)
-    if kwargs:
-        raise TypeError(f"linalg_norm() got an unexpected keyword argument {next(iter(kwargs))!r}")
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_norm(input.as_subclass(Tensor), ord, dim, keepdim, dtype=dtype),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_norm", "input", "Tensor", input)
-    opts = None
-    if ord is not None or dim is not None or keepdim is not False or dtype is not None:
-        keep = []
-        opts = _o_linalg_norm(4 | (ord is not None) | (dim is not None) << 1
-                              | (dtype is not None) << 3,
-                              0.0 if ord is None else real(ord, "linalg_norm", "ord"),
-                              *list_field(dim, "linalg_norm", "dim", keep),
-                              boolean(keepdim, "linalg_norm", "keepdim"),
-                              dtype_code(dtype, "linalg_norm", "dtype"))
-    if out is not None:
-        instance(Tensor, out, "linalg_norm", "out")
-        if tt_linalg_norm_into(local.ctx, input, opts, out):
-            return (refit(out, lambda: linalg_norm(input, ord, dim, keepdim,
-                                                   dtype=dtype or out.dtype), "linalg_norm"))
-        return out
-    h = TensorHandle()
-    if tt_linalg_norm(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        ord = kwargs.pop("or", ord)
+        if kwargs:
+            raise TypeError(
+                f"linalg_norm() got an unexpected keyword argument {next(iter(kwargs))!r}")
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_norm(input.as_subclass(Tensor), ord, dim, keepdim,
+                                           dtype=dtype), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_norm", "input", "Tensor", input)
+        opts = None
+        if ord is not None or dim is not None or keepdim is not False or dtype is not None:
+            keep = []
+            opts = _o_linalg_norm(4 | (ord is not None) | (dim is not None) << 1
+                                  | (dtype is not None) << 3,
+                                  0.0 if ord is None else real(ord, "linalg_norm", "ord"),
+                                  *list_field(dim, "linalg_norm", "dim", keep),
+                                  boolean(keepdim, "linalg_norm", "keepdim"),
+                                  dtype_code(dtype, "linalg_norm", "dtype"))
+        if out is not None:
+            instance(Tensor, out, "linalg_norm", "out")
+            if tt_linalg_norm_into(local.ctx, input, opts, out):
+                return (refit(out, lambda: linalg_norm(input, ord, dim, keepdim,
+                                                       dtype=dtype or out.dtype), "linalg_norm"))
+            return out
+        h = TensorHandle()
+        if tt_linalg_norm(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_norm, locals())
 
 
 def linalg_matrix_norm(input: Tensor, ord: float, dim: int | Sequence[int] | None = None,
@@ -1194,39 +1306,43 @@ def linalg_matrix_norm(input: Tensor, ord: float, dim: int | Sequence[int] | Non
       keepdim: whether they are kept with size 1
       dtype: dtype that self is converted to; default: that of self
     """
-    ord = kwargs.pop("or", ord)
-    if kwargs:
-        raise TypeError(
-            f"linalg_matrix_norm() got an unexpected keyword argument {next(iter(kwargs))!r}")
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_matrix_norm(input.as_subclass(Tensor), ord, dim, keepdim,
-                                              dtype=dtype), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_matrix_norm", "input", "Tensor", input)
-    opts = None
-    if dim is not None or keepdim is not False or dtype is not None:
-        keep = []
-        opts = _o_linalg_matrix_norm(2 | (dim is not None) | (dtype is not None) << 2,
-                                     *list_field(dim, "linalg_matrix_norm", "dim", keep),
-                                     boolean(keepdim, "linalg_matrix_norm", "keepdim"),
-                                     dtype_code(dtype, "linalg_matrix_norm", "dtype"))
-    if out is not None:
-        instance(Tensor, out, "linalg_matrix_norm", "out")
-        if tt_linalg_matrix_norm_into(local.ctx, input,
-                                      c_double(real(ord, "linalg_matrix_norm", "ord")), opts, out):
-            return (refit(out, lambda: linalg_matrix_norm(input, ord, dim, keepdim,
-                dtype=dtype or out.dtype), "linalg_matrix_norm"))
-        return out
-    h = TensorHandle()
-    if tt_linalg_matrix_norm(local.ctx, input, c_double(real(ord, "linalg_matrix_norm", "ord")),
-                             opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        ord = kwargs.pop("or", ord)
+        if kwargs:
+            raise TypeError(
+                f"linalg_matrix_norm() got an unexpected keyword argument {next(iter(kwargs))!r}")
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_matrix_norm(input.as_subclass(Tensor), ord, dim, keepdim,
+                                                  dtype=dtype), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_matrix_norm", "input", "Tensor", input)
+        opts = None
+        if dim is not None or keepdim is not False or dtype is not None:
+            keep = []
+            opts = _o_linalg_matrix_norm(2 | (dim is not None) | (dtype is not None) << 2,
+                                         *list_field(dim, "linalg_matrix_norm", "dim", keep),
+                                         boolean(keepdim, "linalg_matrix_norm", "keepdim"),
+                                         dtype_code(dtype, "linalg_matrix_norm", "dtype"))
+        if out is not None:
+            instance(Tensor, out, "linalg_matrix_norm", "out")
+            if tt_linalg_matrix_norm_into(local.ctx, input,
+                                          c_double(real(ord, "linalg_matrix_norm", "ord")), opts,
+                                          out):
+                return (refit(out, lambda: linalg_matrix_norm(input, ord, dim, keepdim,
+                    dtype=dtype or out.dtype), "linalg_matrix_norm"))
+            return out
+        h = TensorHandle()
+        if tt_linalg_matrix_norm(local.ctx, input, c_double(real(ord, "linalg_matrix_norm", "ord")),
+                                 opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_matrix_norm, locals())
 
 
 def linalg_matrix_norm_str(input: Tensor, ord: Literal['fro', 'nuc'] = "fro",
@@ -1243,38 +1359,41 @@ def linalg_matrix_norm_str(input: Tensor, ord: Literal['fro', 'nuc'] = "fro",
       keepdim: whether they are kept with size 1
       dtype: dtype that self is converted to; default: that of self
     """
-    ord = kwargs.pop("or", ord)
-    if kwargs:
-        raise TypeError(
-            f"linalg_matrix_norm_str() got an unexpected keyword argument {next(iter(kwargs))!r}")
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_matrix_norm_str(input.as_subclass(Tensor), ord, dim, keepdim,
-                                                  dtype=dtype), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_matrix_norm_str", "input", "Tensor", input)
-    opts = None
-    if ord != "fro" or dim is not None or keepdim is not False or dtype is not None:
-        keep = []
-        opts = _o_linalg_matrix_norm_str(5 | (dim is not None) << 1 | (dtype is not None) << 3,
-                                         one_of(MATRIXNORM, ord, "linalg_matrix_norm_str", "ord"),
-                                         *list_field(dim, "linalg_matrix_norm_str", "dim", keep),
-                                         boolean(keepdim, "linalg_matrix_norm_str", "keepdim"),
-                                         dtype_code(dtype, "linalg_matrix_norm_str", "dtype"))
-    if out is not None:
-        instance(Tensor, out, "linalg_matrix_norm_str", "out")
-        if tt_linalg_matrix_norm_str_into(local.ctx, input, opts, out):
-            return (refit(out, lambda: linalg_matrix_norm_str(input, ord, dim, keepdim,
-                dtype=dtype or out.dtype), "linalg_matrix_norm_str"))
-        return out
-    h = TensorHandle()
-    if tt_linalg_matrix_norm_str(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        ord = kwargs.pop("or", ord)
+        if kwargs:
+            raise TypeError(
+                f"linalg_matrix_norm_str() got an unexpected keyword argument {next(iter(kwargs))!r}")
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_matrix_norm_str(input.as_subclass(Tensor), ord, dim, keepdim,
+                                                      dtype=dtype), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_matrix_norm_str", "input", "Tensor", input)
+        opts = None
+        if ord != "fro" or dim is not None or keepdim is not False or dtype is not None:
+            keep = []
+            opts = _o_linalg_matrix_norm_str(5 | (dim is not None) << 1 | (dtype is not None) << 3,
+                                             one_of(MATRIXNORM, ord, "linalg_matrix_norm_str",
+                                                    "ord"), *list_field(dim,
+                "linalg_matrix_norm_str", "dim", keep), boolean(keepdim, "linalg_matrix_norm_str",
+                "keepdim"), dtype_code(dtype, "linalg_matrix_norm_str", "dtype"))
+        if out is not None:
+            instance(Tensor, out, "linalg_matrix_norm_str", "out")
+            if tt_linalg_matrix_norm_str_into(local.ctx, input, opts, out):
+                return (refit(out, lambda: linalg_matrix_norm_str(input, ord, dim, keepdim,
+                    dtype=dtype or out.dtype), "linalg_matrix_norm_str"))
+            return out
+        h = TensorHandle()
+        if tt_linalg_matrix_norm_str(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_matrix_norm_str, locals())
 
 
 def linalg_cond(input: Tensor, p: float | None = None, *, out: Tensor | None = None) -> Tensor:
@@ -1284,23 +1403,27 @@ def linalg_cond(input: Tensor, p: float | None = None, *, out: Tensor | None = N
       input: (…, m, n); (…, n, n) unless p is 2, -2 or absent
       p: order of the norm, as in linalg_matrix_norm; default: 2
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_cond(input.as_subclass(Tensor), p), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_cond", "input", "Tensor", input)
-    opts = None
-    if p is not None:
-        opts = _o_linalg_cond((p is not None), 0.0 if p is None else real(p, "linalg_cond", "p"))
-    if out is not None:
-        instance(Tensor, out, "linalg_cond", "out")
-        if tt_linalg_cond_into(local.ctx, input, opts, out):
-            return refit(out, lambda: linalg_cond(input, p), "linalg_cond")
-        return out
-    h = TensorHandle()
-    if tt_linalg_cond(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_cond(input.as_subclass(Tensor), p), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_cond", "input", "Tensor", input)
+        opts = None
+        if p is not None:
+            opts = _o_linalg_cond((p is not None), 0.0 if p is None else real(p, "linalg_cond",
+                "p"))
+        if out is not None:
+            instance(Tensor, out, "linalg_cond", "out")
+            if tt_linalg_cond_into(local.ctx, input, opts, out):
+                return refit(out, lambda: linalg_cond(input, p), "linalg_cond")
+            return out
+        h = TensorHandle()
+        if tt_linalg_cond(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_cond, locals())
 
 
 def linalg_cond_str(input: Tensor, p: Literal['fro', 'nuc'], *,
@@ -1312,22 +1435,25 @@ def linalg_cond_str(input: Tensor, p: Literal['fro', 'nuc'], *,
       input: (…, n, n)
       p: the norm
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_cond_str(input.as_subclass(Tensor), p), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_cond_str", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "linalg_cond_str", "out")
-        if tt_linalg_cond_str_into(local.ctx, input, one_of(MATRIXNORM, p, "linalg_cond_str", "p"),
-                                   out):
-            return refit(out, lambda: linalg_cond_str(input, p), "linalg_cond_str")
-        return out
-    h = TensorHandle()
-    if tt_linalg_cond_str(local.ctx, input, one_of(MATRIXNORM, p, "linalg_cond_str", "p"),
-                          byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_cond_str(input.as_subclass(Tensor), p), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_cond_str", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "linalg_cond_str", "out")
+            if tt_linalg_cond_str_into(local.ctx, input, one_of(MATRIXNORM, p, "linalg_cond_str",
+                    "p"), out):
+                return refit(out, lambda: linalg_cond_str(input, p), "linalg_cond_str")
+            return out
+        h = TensorHandle()
+        if tt_linalg_cond_str(local.ctx, input, one_of(MATRIXNORM, p, "linalg_cond_str", "p"),
+                              byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_cond_str, locals())
 
 
 def linalg_matrix_rank(input: Tensor, atol: Tensor | None = None, rtol: Tensor | None = None,
@@ -1341,28 +1467,31 @@ def linalg_matrix_rank(input: Tensor, atol: Tensor | None = None, rtol: Tensor |
         epsilon of the dtype, or 0 where atol is positive
       hermitian: whether self is Hermitian; its lower triangle is read
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_matrix_rank(input.as_subclass(Tensor), atol, rtol, hermitian),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_matrix_rank", "input", "Tensor", input)
-    opts = None
-    if atol is not None or rtol is not None or hermitian is not False:
-        opts = _o_linalg_matrix_rank(4 | (atol is not None) | (rtol is not None) << 1,
-                                     tensor_address(atol, "linalg_matrix_rank", "atol"),
-                                     tensor_address(rtol, "linalg_matrix_rank", "rtol"),
-                                     boolean(hermitian, "linalg_matrix_rank", "hermitian"))
-    if out is not None:
-        instance(Tensor, out, "linalg_matrix_rank", "out")
-        if tt_linalg_matrix_rank_into(local.ctx, input, opts, out):
-            return refit(out, lambda: linalg_matrix_rank(input, atol, rtol, hermitian),
-                         "linalg_matrix_rank")
-        return out
-    h = TensorHandle()
-    if tt_linalg_matrix_rank(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_matrix_rank(input.as_subclass(Tensor), atol, rtol, hermitian),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_matrix_rank", "input", "Tensor", input)
+        opts = None
+        if atol is not None or rtol is not None or hermitian is not False:
+            opts = _o_linalg_matrix_rank(4 | (atol is not None) | (rtol is not None) << 1,
+                                         tensor_address(atol, "linalg_matrix_rank", "atol"),
+                                         tensor_address(rtol, "linalg_matrix_rank", "rtol"),
+                                         boolean(hermitian, "linalg_matrix_rank", "hermitian"))
+        if out is not None:
+            instance(Tensor, out, "linalg_matrix_rank", "out")
+            if tt_linalg_matrix_rank_into(local.ctx, input, opts, out):
+                return refit(out, lambda: linalg_matrix_rank(input, atol, rtol, hermitian),
+                             "linalg_matrix_rank")
+            return out
+        h = TensorHandle()
+        if tt_linalg_matrix_rank(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_matrix_rank, locals())
 
 
 def linalg_pinv(input: Tensor, atol: Tensor | None = None, rtol: Tensor | None = None,
@@ -1377,27 +1506,30 @@ def linalg_pinv(input: Tensor, atol: Tensor | None = None, rtol: Tensor | None =
         epsilon of the dtype, or 0 where atol is positive
       hermitian: whether self is Hermitian; its lower triangle is read
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_pinv(input.as_subclass(Tensor), atol, rtol, hermitian),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_pinv", "input", "Tensor", input)
-    opts = None
-    if atol is not None or rtol is not None or hermitian is not False:
-        opts = _o_linalg_pinv(4 | (atol is not None) | (rtol is not None) << 1,
-                              tensor_address(atol, "linalg_pinv", "atol"),
-                              tensor_address(rtol, "linalg_pinv", "rtol"),
-                              boolean(hermitian, "linalg_pinv", "hermitian"))
-    if out is not None:
-        instance(Tensor, out, "linalg_pinv", "out")
-        if tt_linalg_pinv_into(local.ctx, input, opts, out):
-            return refit(out, lambda: linalg_pinv(input, atol, rtol, hermitian), "linalg_pinv")
-        return out
-    h = TensorHandle()
-    if tt_linalg_pinv(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_pinv(input.as_subclass(Tensor), atol, rtol, hermitian),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_pinv", "input", "Tensor", input)
+        opts = None
+        if atol is not None or rtol is not None or hermitian is not False:
+            opts = _o_linalg_pinv(4 | (atol is not None) | (rtol is not None) << 1,
+                                  tensor_address(atol, "linalg_pinv", "atol"),
+                                  tensor_address(rtol, "linalg_pinv", "rtol"),
+                                  boolean(hermitian, "linalg_pinv", "hermitian"))
+        if out is not None:
+            instance(Tensor, out, "linalg_pinv", "out")
+            if tt_linalg_pinv_into(local.ctx, input, opts, out):
+                return refit(out, lambda: linalg_pinv(input, atol, rtol, hermitian), "linalg_pinv")
+            return out
+        h = TensorHandle()
+        if tt_linalg_pinv(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_pinv, locals())
 
 
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
@@ -1407,18 +1539,21 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
       input: (…, m, n)
       rcond: singular values up to rcond times the largest count as 0
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(pinverse(input.as_subclass(Tensor), rcond), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("pinverse", "input", "Tensor", input)
-    opts = None
-    if rcond != 1e-15 or type(rcond) is not float:
-        opts = _o_pinverse(1, real(rcond, "pinverse", "rcond"))
-    h = TensorHandle()
-    if tt_pinverse(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(pinverse(input.as_subclass(Tensor), rcond), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("pinverse", "input", "Tensor", input)
+        opts = None
+        if rcond != 1e-15 or type(rcond) is not float:
+            opts = _o_pinverse(1, real(rcond, "pinverse", "rcond"))
+        h = TensorHandle()
+        if tt_pinverse(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(pinverse, locals())
 
 
 def linalg_lstsq(input: Tensor, other: Tensor, rcond: float | None = None,
@@ -1433,30 +1568,34 @@ def linalg_lstsq(input: Tensor, other: Tensor, rcond: float | None = None,
         epsilon of the dtype
       driver: which results are computed; gels: A has full rank
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_lstsq(input.as_subclass(Tensor), other, rcond, driver),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_lstsq", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("linalg_lstsq", "other", "Tensor", other)
-    opts = None
-    if rcond is not None or driver != "gelsy":
-        opts = _o_linalg_lstsq(2 | (rcond is not None),
-                               0.0 if rcond is None else real(rcond, "linalg_lstsq", "rcond"),
-                               one_of(LEASTSQUARES, driver, "linalg_lstsq", "driver"))
-    if out is not None:
-        dst_solution, dst_residuals, dst_rank, dst_singular_values = out_tensors(out, 4,
-            "linalg_lstsq")
-        if tt_linalg_lstsq_into(local.ctx, input, other, opts, dst_solution, dst_residuals,
-                                dst_rank, dst_singular_values):
-            return refit(out, lambda: linalg_lstsq(input, other, rcond, driver), "linalg_lstsq")
-        return out
-    h0, h1, h2, h3 = TensorHandle(), TensorHandle(), TensorHandle(), TensorHandle()
-    if tt_linalg_lstsq(local.ctx, input, other, opts, byref(h0), byref(h1), byref(h2), byref(h3)):
-        fail()
-    return _r_linalg_lstsq(map(wrap, (h0, h1, h2, h3)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_lstsq(input.as_subclass(Tensor), other, rcond, driver),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_lstsq", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("linalg_lstsq", "other", "Tensor", other)
+        opts = None
+        if rcond is not None or driver != "gelsy":
+            opts = _o_linalg_lstsq(2 | (rcond is not None),
+                                   0.0 if rcond is None else real(rcond, "linalg_lstsq", "rcond"),
+                                   one_of(LEASTSQUARES, driver, "linalg_lstsq", "driver"))
+        if out is not None:
+            dst_solution, dst_residuals, dst_rank, dst_singular_values = out_tensors(out, 4,
+                "linalg_lstsq")
+            if tt_linalg_lstsq_into(local.ctx, input, other, opts, dst_solution, dst_residuals,
+                                    dst_rank, dst_singular_values):
+                return refit(out, lambda: linalg_lstsq(input, other, rcond, driver), "linalg_lstsq")
+            return out
+        h0, h1, h2, h3 = TensorHandle(), TensorHandle(), TensorHandle(), TensorHandle()
+        if tt_linalg_lstsq(local.ctx, input, other, opts, byref(h0), byref(h1), byref(h2),
+                           byref(h3)):
+            fail()
+        return _r_linalg_lstsq(map(wrap, (h0, h1, h2, h3)))
+    except TypeError:
+        return retried(linalg_lstsq, locals())
 
 
 def linalg_matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
@@ -1466,22 +1605,25 @@ def linalg_matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> 
       input: (…, n, n)
       n: the exponent
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_matrix_power(input.as_subclass(Tensor), n), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_matrix_power", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "linalg_matrix_power", "out")
-        if tt_linalg_matrix_power_into(local.ctx, input,
-                                       c_int64(integer(n, "linalg_matrix_power", "n")), out):
-            return refit(out, lambda: linalg_matrix_power(input, n), "linalg_matrix_power")
-        return out
-    h = TensorHandle()
-    if tt_linalg_matrix_power(local.ctx, input, c_int64(integer(n, "linalg_matrix_power", "n")),
-                              byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_matrix_power(input.as_subclass(Tensor), n), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_matrix_power", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "linalg_matrix_power", "out")
+            if tt_linalg_matrix_power_into(local.ctx, input,
+                                           c_int64(integer(n, "linalg_matrix_power", "n")), out):
+                return refit(out, lambda: linalg_matrix_power(input, n), "linalg_matrix_power")
+            return out
+        h = TensorHandle()
+        if tt_linalg_matrix_power(local.ctx, input, c_int64(integer(n, "linalg_matrix_power", "n")),
+                                  byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_matrix_power, locals())
 
 
 def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
@@ -1491,20 +1633,24 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
       input: (…, n, n)
       n: the exponent
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(matrix_power(input.as_subclass(Tensor), n), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("matrix_power", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "matrix_power", "out")
-        if tt_matrix_power_into(local.ctx, input, c_int64(integer(n, "matrix_power", "n")), out):
-            return refit(out, lambda: matrix_power(input, n), "matrix_power")
-        return out
-    h = TensorHandle()
-    if tt_matrix_power(local.ctx, input, c_int64(integer(n, "matrix_power", "n")), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(matrix_power(input.as_subclass(Tensor), n), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("matrix_power", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "matrix_power", "out")
+            if tt_matrix_power_into(local.ctx, input, c_int64(integer(n, "matrix_power", "n")),
+                                    out):
+                return refit(out, lambda: matrix_power(input, n), "matrix_power")
+            return out
+        h = TensorHandle()
+        if tt_matrix_power(local.ctx, input, c_int64(integer(n, "matrix_power", "n")), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(matrix_power, locals())
 
 
 def matrix_exp(input: Tensor) -> Tensor:
@@ -1513,15 +1659,18 @@ def matrix_exp(input: Tensor) -> Tensor:
     Computes the exponentials of matrices.
       input: (…, n, n)
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(matrix_exp(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("matrix_exp", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_matrix_exp(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(matrix_exp(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("matrix_exp", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_matrix_exp(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(matrix_exp, locals())
 
 
 def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
@@ -1531,16 +1680,19 @@ def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) ->
     first may be a vector, taken as a row, and the last a vector, taken as a column.
       tensors: 2 to 256 matrices whose sizes match
     """
-    tensors = tensor_list(tensors, "linalg_multi_dot", "tensors")
-    if out is not None:
-        instance(Tensor, out, "linalg_multi_dot", "out")
-        if tt_linalg_multi_dot_into(local.ctx, pointers(tensors), length(tensors), out):
-            return refit(out, lambda: linalg_multi_dot(tensors), "linalg_multi_dot")
-        return out
-    h = TensorHandle()
-    if tt_linalg_multi_dot(local.ctx, pointers(tensors), length(tensors), byref(h)):
-        fail()
-    return like(wrap(h), tensors)
+    try:
+        tensors = tensor_list(tensors, "linalg_multi_dot", "tensors")
+        if out is not None:
+            instance(Tensor, out, "linalg_multi_dot", "out")
+            if tt_linalg_multi_dot_into(local.ctx, pointers(tensors), length(tensors), out):
+                return refit(out, lambda: linalg_multi_dot(tensors), "linalg_multi_dot")
+            return out
+        h = TensorHandle()
+        if tt_linalg_multi_dot(local.ctx, pointers(tensors), length(tensors), byref(h)):
+            fail()
+        return like(wrap(h), tensors)
+    except TypeError:
+        return retried(linalg_multi_dot, locals())
 
 
 def linalg_vecdot(input: Tensor, other: Tensor, dim: int = -1, *, axis: int | None = None,
@@ -1550,27 +1702,30 @@ def linalg_vecdot(input: Tensor, other: Tensor, dim: int = -1, *, axis: int | No
     Computes the dot products of vectors along dim; complex elements of self are conjugated.
       dim: dimension of the vectors
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_vecdot(input.as_subclass(Tensor), other, dim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_vecdot", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("linalg_vecdot", "other", "Tensor", other)
-    opts = None
-    if dim != -1 or type(dim) is not int:
-        opts = _o_linalg_vecdot(1, integer(dim, "linalg_vecdot", "dim"))
-    if out is not None:
-        instance(Tensor, out, "linalg_vecdot", "out")
-        if tt_linalg_vecdot_into(local.ctx, input, other, opts, out):
-            return refit(out, lambda: linalg_vecdot(input, other, dim), "linalg_vecdot")
-        return out
-    h = TensorHandle()
-    if tt_linalg_vecdot(local.ctx, input, other, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_vecdot(input.as_subclass(Tensor), other, dim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_vecdot", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("linalg_vecdot", "other", "Tensor", other)
+        opts = None
+        if dim != -1 or type(dim) is not int:
+            opts = _o_linalg_vecdot(1, integer(dim, "linalg_vecdot", "dim"))
+        if out is not None:
+            instance(Tensor, out, "linalg_vecdot", "out")
+            if tt_linalg_vecdot_into(local.ctx, input, other, opts, out):
+                return refit(out, lambda: linalg_vecdot(input, other, dim), "linalg_vecdot")
+            return out
+        h = TensorHandle()
+        if tt_linalg_vecdot(local.ctx, input, other, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_vecdot, locals())
 
 
 def linalg_vander(x: Tensor, N: int | None = None) -> Tensor:
@@ -1580,19 +1735,22 @@ def linalg_vander(x: Tensor, N: int | None = None) -> Tensor:
       x: (…, n)
       N: number of columns; default: n
     """
-    if type(x) is not Tensor:
-        if keeps(x):
-            return classed(linalg_vander(x.as_subclass(Tensor), N), type(x))
-        if not isinstance(x, Tensor):
-            raise wrong_kind("linalg_vander", "x", "Tensor", x)
-    opts = None
-    if N is not None:
-        opts = _o_linalg_vander((N is not None), 0 if N is None else integer(N, "linalg_vander",
-            "N"))
-    h = TensorHandle()
-    if tt_linalg_vander(local.ctx, x, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(x) is not Tensor:
+            if keeps(x):
+                return classed(linalg_vander(x.as_subclass(Tensor), N), type(x))
+            if not isinstance(x, Tensor):
+                raise wrong_kind("linalg_vander", "x", "Tensor", x)
+        opts = None
+        if N is not None:
+            opts = _o_linalg_vander((N is not None), 0 if N is None else integer(N, "linalg_vander",
+                "N"))
+        h = TensorHandle()
+        if tt_linalg_vander(local.ctx, x, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_vander, locals())
 
 
 def linalg_tensorinv(input: Tensor, ind: int = 2, *, out: Tensor | None = None,
@@ -1603,27 +1761,30 @@ def linalg_tensorinv(input: Tensor, ind: int = 2, *, out: Tensor | None = None,
       input: the product of the first ind sizes is that of the others
       ind: number of dimensions of a row; positive
     """
-    ind = kwargs.pop("in", ind)
-    if kwargs:
-        raise TypeError(
-            f"linalg_tensorinv() got an unexpected keyword argument {next(iter(kwargs))!r}")
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_tensorinv(input.as_subclass(Tensor), ind), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_tensorinv", "input", "Tensor", input)
-    opts = None
-    if ind != 2 or type(ind) is not int:
-        opts = _o_linalg_tensorinv(1, integer(ind, "linalg_tensorinv", "ind"))
-    if out is not None:
-        instance(Tensor, out, "linalg_tensorinv", "out")
-        if tt_linalg_tensorinv_into(local.ctx, input, opts, out):
-            return refit(out, lambda: linalg_tensorinv(input, ind), "linalg_tensorinv")
-        return out
-    h = TensorHandle()
-    if tt_linalg_tensorinv(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        ind = kwargs.pop("in", ind)
+        if kwargs:
+            raise TypeError(
+                f"linalg_tensorinv() got an unexpected keyword argument {next(iter(kwargs))!r}")
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_tensorinv(input.as_subclass(Tensor), ind), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_tensorinv", "input", "Tensor", input)
+        opts = None
+        if ind != 2 or type(ind) is not int:
+            opts = _o_linalg_tensorinv(1, integer(ind, "linalg_tensorinv", "ind"))
+        if out is not None:
+            instance(Tensor, out, "linalg_tensorinv", "out")
+            if tt_linalg_tensorinv_into(local.ctx, input, opts, out):
+                return refit(out, lambda: linalg_tensorinv(input, ind), "linalg_tensorinv")
+            return out
+        h = TensorHandle()
+        if tt_linalg_tensorinv(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_tensorinv, locals())
 
 
 def linalg_tensorsolve(input: Tensor, other: Tensor, dims: int | Sequence[int] | None = None, *,
@@ -1635,27 +1796,32 @@ def linalg_tensorsolve(input: Tensor, other: Tensor, dims: int | Sequence[int] |
       other: the right side
       dims: dimensions of self that are moved to its end first
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_tensorsolve(input.as_subclass(Tensor), other, dims), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_tensorsolve", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("linalg_tensorsolve", "other", "Tensor", other)
-    opts = None
-    if dims is not None:
-        keep = []
-        opts = _o_linalg_tensorsolve((dims is not None),
-                                     *list_field(dims, "linalg_tensorsolve", "dims", keep))
-    if out is not None:
-        instance(Tensor, out, "linalg_tensorsolve", "out")
-        if tt_linalg_tensorsolve_into(local.ctx, input, other, opts, out):
-            return refit(out, lambda: linalg_tensorsolve(input, other, dims), "linalg_tensorsolve")
-        return out
-    h = TensorHandle()
-    if tt_linalg_tensorsolve(local.ctx, input, other, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_tensorsolve(input.as_subclass(Tensor), other, dims),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_tensorsolve", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("linalg_tensorsolve", "other", "Tensor", other)
+        opts = None
+        if dims is not None:
+            keep = []
+            opts = _o_linalg_tensorsolve((dims is not None),
+                                         *list_field(dims, "linalg_tensorsolve", "dims", keep))
+        if out is not None:
+            instance(Tensor, out, "linalg_tensorsolve", "out")
+            if tt_linalg_tensorsolve_into(local.ctx, input, other, opts, out):
+                return refit(out, lambda: linalg_tensorsolve(input, other, dims),
+                             "linalg_tensorsolve")
+            return out
+        h = TensorHandle()
+        if tt_linalg_tensorsolve(local.ctx, input, other, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_tensorsolve, locals())
 
 
 def linalg_ldl_factor_ex(input: Tensor, hermitian: bool = False, check_errors: bool = False, *,
@@ -1669,27 +1835,31 @@ def linalg_ldl_factor_ex(input: Tensor, hermitian: bool = False, check_errors: b
       hermitian: whether self is Hermitian
       check_errors: whether to fail if info is not 0
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_ldl_factor_ex(input.as_subclass(Tensor), hermitian, check_errors),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_ldl_factor_ex", "input", "Tensor", input)
-    opts = None
-    if hermitian is not False or check_errors is not False:
-        opts = _o_linalg_ldl_factor_ex(3, boolean(hermitian, "linalg_ldl_factor_ex", "hermitian"),
-                                       boolean(check_errors, "linalg_ldl_factor_ex",
-                                               "check_errors"))
-    if out is not None:
-        dst_LD, dst_pivots, dst_info = out_tensors(out, 3, "linalg_ldl_factor_ex")
-        if tt_linalg_ldl_factor_ex_into(local.ctx, input, opts, dst_LD, dst_pivots, dst_info):
-            return refit(out, lambda: linalg_ldl_factor_ex(input, hermitian, check_errors),
-                         "linalg_ldl_factor_ex")
-        return out
-    h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
-    if tt_linalg_ldl_factor_ex(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
-        fail()
-    return _r_linalg_ldl_factor_ex(map(wrap, (h0, h1, h2)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_ldl_factor_ex(input.as_subclass(Tensor), hermitian,
+                                                    check_errors), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_ldl_factor_ex", "input", "Tensor", input)
+        opts = None
+        if hermitian is not False or check_errors is not False:
+            opts = _o_linalg_ldl_factor_ex(3, boolean(hermitian, "linalg_ldl_factor_ex",
+                                                      "hermitian"),
+                                           boolean(check_errors, "linalg_ldl_factor_ex",
+                                                   "check_errors"))
+        if out is not None:
+            dst_LD, dst_pivots, dst_info = out_tensors(out, 3, "linalg_ldl_factor_ex")
+            if tt_linalg_ldl_factor_ex_into(local.ctx, input, opts, dst_LD, dst_pivots, dst_info):
+                return refit(out, lambda: linalg_ldl_factor_ex(input, hermitian, check_errors),
+                             "linalg_ldl_factor_ex")
+            return out
+        h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
+        if tt_linalg_ldl_factor_ex(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
+            fail()
+        return _r_linalg_ldl_factor_ex(map(wrap, (h0, h1, h2)))
+    except TypeError:
+        return retried(linalg_ldl_factor_ex, locals())
 
 
 def linalg_ldl_factor(input: Tensor, hermitian: bool = False, *,
@@ -1701,23 +1871,26 @@ def linalg_ldl_factor(input: Tensor, hermitian: bool = False, *,
       input: (…, n, n), symmetric or Hermitian
       hermitian: whether self is Hermitian
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linalg_ldl_factor(input.as_subclass(Tensor), hermitian), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linalg_ldl_factor", "input", "Tensor", input)
-    opts = None
-    if hermitian is not False:
-        opts = _o_linalg_ldl_factor(1, boolean(hermitian, "linalg_ldl_factor", "hermitian"))
-    if out is not None:
-        dst_LD, dst_pivots = out_tensors(out, 2, "linalg_ldl_factor")
-        if tt_linalg_ldl_factor_into(local.ctx, input, opts, dst_LD, dst_pivots):
-            return refit(out, lambda: linalg_ldl_factor(input, hermitian), "linalg_ldl_factor")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_linalg_ldl_factor(local.ctx, input, opts, byref(h0), byref(h1)):
-        fail()
-    return _r_linalg_ldl_factor(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linalg_ldl_factor(input.as_subclass(Tensor), hermitian), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linalg_ldl_factor", "input", "Tensor", input)
+        opts = None
+        if hermitian is not False:
+            opts = _o_linalg_ldl_factor(1, boolean(hermitian, "linalg_ldl_factor", "hermitian"))
+        if out is not None:
+            dst_LD, dst_pivots = out_tensors(out, 2, "linalg_ldl_factor")
+            if tt_linalg_ldl_factor_into(local.ctx, input, opts, dst_LD, dst_pivots):
+                return refit(out, lambda: linalg_ldl_factor(input, hermitian), "linalg_ldl_factor")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_linalg_ldl_factor(local.ctx, input, opts, byref(h0), byref(h1)):
+            fail()
+        return _r_linalg_ldl_factor(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(linalg_ldl_factor, locals())
 
 
 def linalg_ldl_solve(LD: Tensor, pivots: Tensor, other: Tensor, hermitian: bool = False, *,
@@ -1730,29 +1903,32 @@ def linalg_ldl_solve(LD: Tensor, pivots: Tensor, other: Tensor, hermitian: bool 
       other: (…, n, k)
       hermitian: whether A is Hermitian
     """
-    if type(LD) is not Tensor:
-        if keeps(LD) and out is None:
-            return classed(linalg_ldl_solve(LD.as_subclass(Tensor), pivots, other, hermitian),
-                           type(LD))
-        if not isinstance(LD, Tensor):
-            raise wrong_kind("linalg_ldl_solve", "LD", "Tensor", LD)
-    if not isinstance(pivots, Tensor):
-        raise wrong_kind("linalg_ldl_solve", "pivots", "Tensor", pivots)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("linalg_ldl_solve", "other", "Tensor", other)
-    opts = None
-    if hermitian is not False:
-        opts = _o_linalg_ldl_solve(1, boolean(hermitian, "linalg_ldl_solve", "hermitian"))
-    if out is not None:
-        instance(Tensor, out, "linalg_ldl_solve", "out")
-        if tt_linalg_ldl_solve_into(local.ctx, LD, pivots, other, opts, out):
-            return refit(out, lambda: linalg_ldl_solve(LD, pivots, other, hermitian),
-                         "linalg_ldl_solve")
-        return out
-    h = TensorHandle()
-    if tt_linalg_ldl_solve(local.ctx, LD, pivots, other, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(LD) is not Tensor:
+            if keeps(LD) and out is None:
+                return classed(linalg_ldl_solve(LD.as_subclass(Tensor), pivots, other, hermitian),
+                               type(LD))
+            if not isinstance(LD, Tensor):
+                raise wrong_kind("linalg_ldl_solve", "LD", "Tensor", LD)
+        if not isinstance(pivots, Tensor):
+            raise wrong_kind("linalg_ldl_solve", "pivots", "Tensor", pivots)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("linalg_ldl_solve", "other", "Tensor", other)
+        opts = None
+        if hermitian is not False:
+            opts = _o_linalg_ldl_solve(1, boolean(hermitian, "linalg_ldl_solve", "hermitian"))
+        if out is not None:
+            instance(Tensor, out, "linalg_ldl_solve", "out")
+            if tt_linalg_ldl_solve_into(local.ctx, LD, pivots, other, opts, out):
+                return refit(out, lambda: linalg_ldl_solve(LD, pivots, other, hermitian),
+                             "linalg_ldl_solve")
+            return out
+        h = TensorHandle()
+        if tt_linalg_ldl_solve(local.ctx, LD, pivots, other, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linalg_ldl_solve, locals())
 
 
 def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1762,22 +1938,25 @@ def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor
       input: (…, m, n), m >= n
       input2: tau, (…, k), k <= n
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(orgqr(input.as_subclass(Tensor), input2), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("orgqr", "input", "Tensor", input)
-    if not isinstance(input2, Tensor):
-        raise wrong_kind("orgqr", "input2", "Tensor", input2)
-    if out is not None:
-        instance(Tensor, out, "orgqr", "out")
-        if tt_orgqr_into(local.ctx, input, input2, out):
-            return refit(out, lambda: orgqr(input, input2), "orgqr")
-        return out
-    h = TensorHandle()
-    if tt_orgqr(local.ctx, input, input2, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(orgqr(input.as_subclass(Tensor), input2), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("orgqr", "input", "Tensor", input)
+        if not isinstance(input2, Tensor):
+            raise wrong_kind("orgqr", "input2", "Tensor", input2)
+        if out is not None:
+            instance(Tensor, out, "orgqr", "out")
+            if tt_orgqr_into(local.ctx, input, input2, out):
+                return refit(out, lambda: orgqr(input, input2), "orgqr")
+            return out
+        h = TensorHandle()
+        if tt_orgqr(local.ctx, input, input2, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(orgqr, locals())
 
 
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *,
@@ -1789,24 +1968,27 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *,
       LU_data: (…, n, n)
       LU_pivots: int32 or int64, (…, n)
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(lu_solve(input.as_subclass(Tensor), LU_data, LU_pivots), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("lu_solve", "input", "Tensor", input)
-    if not isinstance(LU_data, Tensor):
-        raise wrong_kind("lu_solve", "LU_data", "Tensor", LU_data)
-    if not isinstance(LU_pivots, Tensor):
-        raise wrong_kind("lu_solve", "LU_pivots", "Tensor", LU_pivots)
-    if out is not None:
-        instance(Tensor, out, "lu_solve", "out")
-        if tt_lu_solve_into(local.ctx, input, LU_data, LU_pivots, out):
-            return refit(out, lambda: lu_solve(input, LU_data, LU_pivots), "lu_solve", True)
-        return out
-    h = TensorHandle()
-    if tt_lu_solve(local.ctx, input, LU_data, LU_pivots, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(lu_solve(input.as_subclass(Tensor), LU_data, LU_pivots), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("lu_solve", "input", "Tensor", input)
+        if not isinstance(LU_data, Tensor):
+            raise wrong_kind("lu_solve", "LU_data", "Tensor", LU_data)
+        if not isinstance(LU_pivots, Tensor):
+            raise wrong_kind("lu_solve", "LU_pivots", "Tensor", LU_pivots)
+        if out is not None:
+            instance(Tensor, out, "lu_solve", "out")
+            if tt_lu_solve_into(local.ctx, input, LU_data, LU_pivots, out):
+                return refit(out, lambda: lu_solve(input, LU_data, LU_pivots), "lu_solve", True)
+            return out
+        h = TensorHandle()
+        if tt_lu_solve(local.ctx, input, LU_data, LU_pivots, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(lu_solve, locals())
 
 
 def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
@@ -1820,20 +2002,23 @@ def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bo
       transpose: whether A is replaced by its transpose
       unitriangular: whether the diagonal of A is taken as 1
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(triangular_solve(input.as_subclass(Tensor), A, upper, transpose,
-                                            unitriangular), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("triangular_solve", "input", "Tensor", input)
-    if not isinstance(A, Tensor):
-        raise wrong_kind("triangular_solve", "A", "Tensor", A)
-    opts = None
-    if upper is not True or transpose is not False or unitriangular is not False:
-        opts = _o_triangular_solve(7, boolean(upper, "triangular_solve", "upper"),
-                                   boolean(transpose, "triangular_solve", "transpose"),
-                                   boolean(unitriangular, "triangular_solve", "unitriangular"))
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_triangular_solve(local.ctx, input, A, opts, byref(h0), byref(h1)):
-        fail()
-    return _r_triangular_solve(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(triangular_solve(input.as_subclass(Tensor), A, upper, transpose,
+                                                unitriangular), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("triangular_solve", "input", "Tensor", input)
+        if not isinstance(A, Tensor):
+            raise wrong_kind("triangular_solve", "A", "Tensor", A)
+        opts = None
+        if upper is not True or transpose is not False or unitriangular is not False:
+            opts = _o_triangular_solve(7, boolean(upper, "triangular_solve", "upper"),
+                                       boolean(transpose, "triangular_solve", "transpose"),
+                                       boolean(unitriangular, "triangular_solve", "unitriangular"))
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_triangular_solve(local.ctx, input, A, opts, byref(h0), byref(h1)):
+            fail()
+        return _r_triangular_solve(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(triangular_solve, locals())

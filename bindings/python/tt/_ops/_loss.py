@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import (boolean, integer, keeps, number_operand, one_of, real, tensor_address,
-    wrong_kind, legacy_reduction)
+    retried, wrong_kind, legacy_reduction)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -68,25 +68,28 @@ def l1_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 's
       reduction: none: the loss of each element; sum: their sum; mean: their mean
       weight: factor of each element; has the shape of input
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(l1_loss(input.as_subclass(Tensor), target, reduction, weight),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("l1_loss", "input", "Tensor", input)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("l1_loss", "target", "Tensor", target)
-    opts = None
-    if reduction != "mean" or weight is not None:
-        opts = _o_l1_loss(1 | (weight is not None) << 1,
-                          one_of(REDUCTION, reduction, "l1_loss", "reduction"),
-                          tensor_address(weight, "l1_loss", "weight"))
-    h = TensorHandle()
-    if tt_l1_loss(local.ctx, input, target, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if size_average is not None or reduce is not None:
+            reduction = legacy_reduction(size_average, reduce)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(l1_loss(input.as_subclass(Tensor), target, reduction, weight),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("l1_loss", "input", "Tensor", input)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("l1_loss", "target", "Tensor", target)
+        opts = None
+        if reduction != "mean" or weight is not None:
+            opts = _o_l1_loss(1 | (weight is not None) << 1,
+                              one_of(REDUCTION, reduction, "l1_loss", "reduction"),
+                              tensor_address(weight, "l1_loss", "weight"))
+        h = TensorHandle()
+        if tt_l1_loss(local.ctx, input, target, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(l1_loss, locals())
 
 
 def mse_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 'sum'] = "mean",
@@ -99,24 +102,28 @@ def mse_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', '
         the sum divided by the sum of weight
       weight: factor of each element; has the shape of input
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(mse_loss(input.as_subclass(Tensor), target, reduction, weight),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("mse_loss", "input", "Tensor", input)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("mse_loss", "target", "Tensor", target)
-    opts = None
-    if reduction != "mean" or weight is not None:
-        opts = _o_mse_loss(1 | (weight is not None) << 1, one_of(REDUCTION, reduction, "mse_loss",
-            "reduction"), tensor_address(weight, "mse_loss", "weight"))
-    h = TensorHandle()
-    if tt_mse_loss(local.ctx, input, target, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if size_average is not None or reduce is not None:
+            reduction = legacy_reduction(size_average, reduce)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(mse_loss(input.as_subclass(Tensor), target, reduction, weight),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("mse_loss", "input", "Tensor", input)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("mse_loss", "target", "Tensor", target)
+        opts = None
+        if reduction != "mean" or weight is not None:
+            opts = _o_mse_loss(1 | (weight is not None) << 1,
+                               one_of(REDUCTION, reduction, "mse_loss", "reduction"),
+                               tensor_address(weight, "mse_loss", "weight"))
+        h = TensorHandle()
+        if tt_mse_loss(local.ctx, input, target, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(mse_loss, locals())
 
 
 def smooth_l1_loss(input: Tensor, target: Tensor,
@@ -129,24 +136,27 @@ def smooth_l1_loss(input: Tensor, target: Tensor,
       reduction: none: the loss of each element; sum: their sum; mean: their mean
       beta: difference at which the loss becomes linear, at least 0
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(smooth_l1_loss(input.as_subclass(Tensor), target, reduction, beta),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("smooth_l1_loss", "input", "Tensor", input)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("smooth_l1_loss", "target", "Tensor", target)
-    opts = None
-    if reduction != "mean" or beta != 1.0 or type(beta) is not float:
-        opts = _o_smooth_l1_loss(3, one_of(REDUCTION, reduction, "smooth_l1_loss", "reduction"),
-                                 real(beta, "smooth_l1_loss", "beta"))
-    h = TensorHandle()
-    if tt_smooth_l1_loss(local.ctx, input, target, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if size_average is not None or reduce is not None:
+            reduction = legacy_reduction(size_average, reduce)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(smooth_l1_loss(input.as_subclass(Tensor), target, reduction, beta),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("smooth_l1_loss", "input", "Tensor", input)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("smooth_l1_loss", "target", "Tensor", target)
+        opts = None
+        if reduction != "mean" or beta != 1.0 or type(beta) is not float:
+            opts = _o_smooth_l1_loss(3, one_of(REDUCTION, reduction, "smooth_l1_loss", "reduction"),
+                                     real(beta, "smooth_l1_loss", "beta"))
+        h = TensorHandle()
+        if tt_smooth_l1_loss(local.ctx, input, target, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(smooth_l1_loss, locals())
 
 
 def huber_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 'sum'] = "mean",
@@ -159,24 +169,27 @@ def huber_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean',
       delta: difference at which the loss becomes linear, greater than 0
       weight: factor of each element; has the shape of input
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(huber_loss(input.as_subclass(Tensor), target, reduction, delta, weight),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("huber_loss", "input", "Tensor", input)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("huber_loss", "target", "Tensor", target)
-    opts = None
-    if reduction != "mean" or delta != 1.0 or type(delta) is not float or weight is not None:
-        opts = _o_huber_loss(3 | (weight is not None) << 2,
-                             one_of(REDUCTION, reduction, "huber_loss", "reduction"),
-                             real(delta, "huber_loss", "delta"),
-                             tensor_address(weight, "huber_loss", "weight"))
-    h = TensorHandle()
-    if tt_huber_loss(local.ctx, input, target, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(huber_loss(input.as_subclass(Tensor), target, reduction, delta,
+                                          weight), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("huber_loss", "input", "Tensor", input)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("huber_loss", "target", "Tensor", target)
+        opts = None
+        if reduction != "mean" or delta != 1.0 or type(delta) is not float or weight is not None:
+            opts = _o_huber_loss(3 | (weight is not None) << 2,
+                                 one_of(REDUCTION, reduction, "huber_loss", "reduction"),
+                                 real(delta, "huber_loss", "delta"),
+                                 tensor_address(weight, "huber_loss", "weight"))
+        h = TensorHandle()
+        if tt_huber_loss(local.ctx, input, target, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(huber_loss, locals())
 
 
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
@@ -192,26 +205,29 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
       weight: factor of each element; broadcast to the shape of target
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(binary_cross_entropy(input.as_subclass(Tensor), target, weight,
-                                                reduction), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("binary_cross_entropy", "input", "Tensor", input)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("binary_cross_entropy", "target", "Tensor", target)
-    opts = None
-    if weight is not None or reduction != "mean":
-        opts = _o_binary_cross_entropy(2 | (weight is not None),
-                                       tensor_address(weight, "binary_cross_entropy", "weight"),
-                                       one_of(REDUCTION, reduction, "binary_cross_entropy",
-                                              "reduction"))
-    h = TensorHandle()
-    if tt_binary_cross_entropy(local.ctx, input, target, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if size_average is not None or reduce is not None:
+            reduction = legacy_reduction(size_average, reduce)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(binary_cross_entropy(input.as_subclass(Tensor), target, weight,
+                                                    reduction), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("binary_cross_entropy", "input", "Tensor", input)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("binary_cross_entropy", "target", "Tensor", target)
+        opts = None
+        if weight is not None or reduction != "mean":
+            opts = _o_binary_cross_entropy(2 | (weight is not None),
+                                           tensor_address(weight, "binary_cross_entropy", "weight"),
+                                           one_of(REDUCTION, reduction, "binary_cross_entropy",
+                                                  "reduction"))
+        h = TensorHandle()
+        if tt_binary_cross_entropy(local.ctx, input, target, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(binary_cross_entropy, locals())
 
 
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
@@ -230,30 +246,33 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
       pos_weight: factor of the positive term, target * log(sigmoid(input)); broadcast to the shape
         of target
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(binary_cross_entropy_with_logits(input.as_subclass(Tensor), target,
-                weight, reduction, pos_weight), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("binary_cross_entropy_with_logits", "input", "Tensor", input)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("binary_cross_entropy_with_logits", "target", "Tensor", target)
-    opts = None
-    if weight is not None or reduction != "mean" or pos_weight is not None:
-        opts = _o_binary_cross_entropy_with_logits(2 | (weight is not None)
-                                                   | (pos_weight is not None) << 2,
-                                                   tensor_address(weight,
-            "binary_cross_entropy_with_logits", "weight"),
-                                                   one_of(REDUCTION, reduction,
-            "binary_cross_entropy_with_logits", "reduction"),
-                                                   tensor_address(pos_weight,
-            "binary_cross_entropy_with_logits", "pos_weight"))
-    h = TensorHandle()
-    if tt_binary_cross_entropy_with_logits(local.ctx, input, target, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if size_average is not None or reduce is not None:
+            reduction = legacy_reduction(size_average, reduce)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(binary_cross_entropy_with_logits(input.as_subclass(Tensor), target,
+                    weight, reduction, pos_weight), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("binary_cross_entropy_with_logits", "input", "Tensor", input)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("binary_cross_entropy_with_logits", "target", "Tensor", target)
+        opts = None
+        if weight is not None or reduction != "mean" or pos_weight is not None:
+            opts = _o_binary_cross_entropy_with_logits(2 | (weight is not None)
+                                                       | (pos_weight is not None) << 2,
+                                                       tensor_address(weight,
+                "binary_cross_entropy_with_logits", "weight"),
+                                                       one_of(REDUCTION, reduction,
+                "binary_cross_entropy_with_logits", "reduction"),
+                                                       tensor_address(pos_weight,
+                "binary_cross_entropy_with_logits", "pos_weight"))
+        h = TensorHandle()
+        if tt_binary_cross_entropy_with_logits(local.ctx, input, target, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(binary_cross_entropy_with_logits, locals())
 
 
 def kl_div(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 'sum',
@@ -269,24 +288,27 @@ def kl_div(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 'su
         input
       log_target: whether target holds log-probabilities
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(kl_div(input.as_subclass(Tensor), target, reduction, log_target),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("kl_div", "input", "Tensor", input)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("kl_div", "target", "Tensor", target)
-    opts = None
-    if reduction != "mean" or log_target is not False:
-        opts = _o_kl_div(3, one_of(KLREDUCTION, reduction, "kl_div", "reduction"),
-                         boolean(log_target, "kl_div", "log_target"))
-    h = TensorHandle()
-    if tt_kl_div(local.ctx, input, target, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if size_average is not None or reduce is not None:
+            reduction = legacy_reduction(size_average, reduce)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(kl_div(input.as_subclass(Tensor), target, reduction, log_target),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("kl_div", "input", "Tensor", input)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("kl_div", "target", "Tensor", target)
+        opts = None
+        if reduction != "mean" or log_target is not False:
+            opts = _o_kl_div(3, one_of(KLREDUCTION, reduction, "kl_div", "reduction"),
+                             boolean(log_target, "kl_div", "log_target"))
+        h = TensorHandle()
+        if tt_kl_div(local.ctx, input, target, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(kl_div, locals())
 
 
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
@@ -302,26 +324,30 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
       ignore_index: targets with this value do not contribute
       reduction: none; sum; mean: the sum divided by the sum of the weights of the targets
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(nll_loss(input.as_subclass(Tensor), target, weight, ignore_index,
-                                    reduction), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("nll_loss", "input", "Tensor", input)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("nll_loss", "target", "Tensor", target)
-    opts = None
-    if (weight is not None or ignore_index != -100 or type(ignore_index) is not int
-        or reduction != "mean"):
-        opts = _o_nll_loss(6 | (weight is not None), tensor_address(weight, "nll_loss", "weight"),
-                           integer(ignore_index, "nll_loss", "ignore_index"),
-                           one_of(REDUCTION, reduction, "nll_loss", "reduction"))
-    h = TensorHandle()
-    if tt_nll_loss(local.ctx, input, target, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if size_average is not None or reduce is not None:
+            reduction = legacy_reduction(size_average, reduce)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(nll_loss(input.as_subclass(Tensor), target, weight, ignore_index,
+                                        reduction), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("nll_loss", "input", "Tensor", input)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("nll_loss", "target", "Tensor", target)
+        opts = None
+        if (weight is not None or ignore_index != -100 or type(ignore_index) is not int
+            or reduction != "mean"):
+            opts = _o_nll_loss(6 | (weight is not None),
+                               tensor_address(weight, "nll_loss", "weight"),
+                               integer(ignore_index, "nll_loss", "ignore_index"),
+                               one_of(REDUCTION, reduction, "nll_loss", "reduction"))
+        h = TensorHandle()
+        if tt_nll_loss(local.ctx, input, target, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(nll_loss, locals())
 
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
@@ -341,27 +367,31 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
         targets
       label_smoothing: share of the target that is distributed evenly over all classes, in [0, 1]
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(cross_entropy(input.as_subclass(Tensor), target, weight, ignore_index,
-                                         reduction, label_smoothing), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("cross_entropy", "input", "Tensor", input)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("cross_entropy", "target", "Tensor", target)
-    opts = None
-    if (weight is not None or ignore_index != -100 or type(ignore_index) is not int
-        or reduction != "mean" or label_smoothing != 0.0 or type(label_smoothing) is not float):
-        opts = _o_cross_entropy(14 | (weight is not None), tensor_address(weight, "cross_entropy",
-            "weight"), integer(ignore_index, "cross_entropy", "ignore_index"),
-                                one_of(REDUCTION, reduction, "cross_entropy", "reduction"),
-                                real(label_smoothing, "cross_entropy", "label_smoothing"))
-    h = TensorHandle()
-    if tt_cross_entropy(local.ctx, input, target, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if size_average is not None or reduce is not None:
+            reduction = legacy_reduction(size_average, reduce)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(cross_entropy(input.as_subclass(Tensor), target, weight,
+                                             ignore_index, reduction, label_smoothing), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("cross_entropy", "input", "Tensor", input)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("cross_entropy", "target", "Tensor", target)
+        opts = None
+        if (weight is not None or ignore_index != -100 or type(ignore_index) is not int
+            or reduction != "mean" or label_smoothing != 0.0 or type(label_smoothing) is not float):
+            opts = _o_cross_entropy(14 | (weight is not None),
+                                    tensor_address(weight, "cross_entropy", "weight"),
+                                    integer(ignore_index, "cross_entropy", "ignore_index"),
+                                    one_of(REDUCTION, reduction, "cross_entropy", "reduction"),
+                                    real(label_smoothing, "cross_entropy", "label_smoothing"))
+        h = TensorHandle()
+        if tt_cross_entropy(local.ctx, input, target, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(cross_entropy, locals())
 
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
@@ -379,27 +409,31 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
       eps: added to input, so that its logarithm is finite; used without log_input
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(poisson_nll_loss(input.as_subclass(Tensor), target, log_input, full, eps,
-                                            reduction), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("poisson_nll_loss", "input", "Tensor", input)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("poisson_nll_loss", "target", "Tensor", target)
-    opts = None
-    if (log_input is not True or full is not False or eps != 1e-8 or type(eps) is not float
-        or reduction != "mean"):
-        opts = _o_poisson_nll_loss(15, boolean(log_input, "poisson_nll_loss", "log_input"),
-                                   boolean(full, "poisson_nll_loss", "full"),
-                                   real(eps, "poisson_nll_loss", "eps"),
-                                   one_of(REDUCTION, reduction, "poisson_nll_loss", "reduction"))
-    h = TensorHandle()
-    if tt_poisson_nll_loss(local.ctx, input, target, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if size_average is not None or reduce is not None:
+            reduction = legacy_reduction(size_average, reduce)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(poisson_nll_loss(input.as_subclass(Tensor), target, log_input, full,
+                                                eps, reduction), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("poisson_nll_loss", "input", "Tensor", input)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("poisson_nll_loss", "target", "Tensor", target)
+        opts = None
+        if (log_input is not True or full is not False or eps != 1e-8 or type(eps) is not float
+            or reduction != "mean"):
+            opts = _o_poisson_nll_loss(15, boolean(log_input, "poisson_nll_loss", "log_input"),
+                                       boolean(full, "poisson_nll_loss", "full"),
+                                       real(eps, "poisson_nll_loss", "eps"),
+                                       one_of(REDUCTION, reduction, "poisson_nll_loss",
+                                              "reduction"))
+        h = TensorHandle()
+        if tt_poisson_nll_loss(local.ctx, input, target, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(poisson_nll_loss, locals())
 
 
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | complex, full: bool = False,
@@ -416,25 +450,29 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | complex, full
       eps: smallest variance; smaller ones are replaced
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(gaussian_nll_loss(input.as_subclass(Tensor), target, var, full, eps,
-                                             reduction), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("gaussian_nll_loss", "input", "Tensor", input)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("gaussian_nll_loss", "target", "Tensor", target)
-    if not isinstance(var, Tensor):
-        var = number_operand("gaussian_nll_loss", "var", var, input, target, alone=True)
-    opts = None
-    if full is not False or eps != 1e-6 or type(eps) is not float or reduction != "mean":
-        opts = _o_gaussian_nll_loss(7, boolean(full, "gaussian_nll_loss", "full"),
-                                    real(eps, "gaussian_nll_loss", "eps"),
-                                    one_of(REDUCTION, reduction, "gaussian_nll_loss", "reduction"))
-    h = TensorHandle()
-    if tt_gaussian_nll_loss(local.ctx, input, target, var, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(gaussian_nll_loss(input.as_subclass(Tensor), target, var, full, eps,
+                                                 reduction), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("gaussian_nll_loss", "input", "Tensor", input)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("gaussian_nll_loss", "target", "Tensor", target)
+        if not isinstance(var, Tensor):
+            var = number_operand("gaussian_nll_loss", "var", var, input, target, alone=True)
+        opts = None
+        if full is not False or eps != 1e-6 or type(eps) is not float or reduction != "mean":
+            opts = _o_gaussian_nll_loss(7, boolean(full, "gaussian_nll_loss", "full"),
+                                        real(eps, "gaussian_nll_loss", "eps"),
+                                        one_of(REDUCTION, reduction, "gaussian_nll_loss",
+                                               "reduction"))
+        h = TensorHandle()
+        if tt_gaussian_nll_loss(local.ctx, input, target, var, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(gaussian_nll_loss, locals())
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
@@ -450,25 +488,28 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
       margin: distance from which dissimilar pairs have no loss
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(hinge_embedding_loss(input.as_subclass(Tensor), target, margin,
-                                                reduction), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("hinge_embedding_loss", "input", "Tensor", input)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("hinge_embedding_loss", "target", "Tensor", target)
-    opts = None
-    if margin != 1.0 or type(margin) is not float or reduction != "mean":
-        opts = _o_hinge_embedding_loss(3, real(margin, "hinge_embedding_loss", "margin"),
-                                       one_of(REDUCTION, reduction, "hinge_embedding_loss",
-                                              "reduction"))
-    h = TensorHandle()
-    if tt_hinge_embedding_loss(local.ctx, input, target, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if size_average is not None or reduce is not None:
+            reduction = legacy_reduction(size_average, reduce)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(hinge_embedding_loss(input.as_subclass(Tensor), target, margin,
+                                                    reduction), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("hinge_embedding_loss", "input", "Tensor", input)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("hinge_embedding_loss", "target", "Tensor", target)
+        opts = None
+        if margin != 1.0 or type(margin) is not float or reduction != "mean":
+            opts = _o_hinge_embedding_loss(3, real(margin, "hinge_embedding_loss", "margin"),
+                                           one_of(REDUCTION, reduction, "hinge_embedding_loss",
+                                                  "reduction"))
+        h = TensorHandle()
+        if tt_hinge_embedding_loss(local.ctx, input, target, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(hinge_embedding_loss, locals())
 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
@@ -485,27 +526,30 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
       margin: cosine up to which dissimilar pairs have no loss
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    if type(input1) is not Tensor:
-        if keeps(input1):
-            return classed(cosine_embedding_loss(input1.as_subclass(Tensor), input2, target, margin,
-                                                 reduction), type(input1))
-        if not isinstance(input1, Tensor):
-            raise wrong_kind("cosine_embedding_loss", "input1", "Tensor", input1)
-    if not isinstance(input2, Tensor):
-        raise wrong_kind("cosine_embedding_loss", "input2", "Tensor", input2)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("cosine_embedding_loss", "target", "Tensor", target)
-    opts = None
-    if margin != 0.0 or type(margin) is not float or reduction != "mean":
-        opts = _o_cosine_embedding_loss(3, real(margin, "cosine_embedding_loss", "margin"),
-                                        one_of(REDUCTION, reduction, "cosine_embedding_loss",
-                                               "reduction"))
-    h = TensorHandle()
-    if tt_cosine_embedding_loss(local.ctx, input1, input2, target, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if size_average is not None or reduce is not None:
+            reduction = legacy_reduction(size_average, reduce)
+        if type(input1) is not Tensor:
+            if keeps(input1):
+                return classed(cosine_embedding_loss(input1.as_subclass(Tensor), input2, target,
+                                                     margin, reduction), type(input1))
+            if not isinstance(input1, Tensor):
+                raise wrong_kind("cosine_embedding_loss", "input1", "Tensor", input1)
+        if not isinstance(input2, Tensor):
+            raise wrong_kind("cosine_embedding_loss", "input2", "Tensor", input2)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("cosine_embedding_loss", "target", "Tensor", target)
+        opts = None
+        if margin != 0.0 or type(margin) is not float or reduction != "mean":
+            opts = _o_cosine_embedding_loss(3, real(margin, "cosine_embedding_loss", "margin"),
+                                            one_of(REDUCTION, reduction, "cosine_embedding_loss",
+                                                   "reduction"))
+        h = TensorHandle()
+        if tt_cosine_embedding_loss(local.ctx, input1, input2, target, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(cosine_embedding_loss, locals())
 
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
@@ -520,27 +564,30 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
       margin: difference from which there is no loss
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    if type(input1) is not Tensor:
-        if keeps(input1):
-            return classed(margin_ranking_loss(input1.as_subclass(Tensor), input2, target, margin,
-                                               reduction), type(input1))
-        if not isinstance(input1, Tensor):
-            raise wrong_kind("margin_ranking_loss", "input1", "Tensor", input1)
-    if not isinstance(input2, Tensor):
-        raise wrong_kind("margin_ranking_loss", "input2", "Tensor", input2)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("margin_ranking_loss", "target", "Tensor", target)
-    opts = None
-    if margin != 0.0 or type(margin) is not float or reduction != "mean":
-        opts = _o_margin_ranking_loss(3, real(margin, "margin_ranking_loss", "margin"),
-                                      one_of(REDUCTION, reduction, "margin_ranking_loss",
-                                             "reduction"))
-    h = TensorHandle()
-    if tt_margin_ranking_loss(local.ctx, input1, input2, target, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if size_average is not None or reduce is not None:
+            reduction = legacy_reduction(size_average, reduce)
+        if type(input1) is not Tensor:
+            if keeps(input1):
+                return classed(margin_ranking_loss(input1.as_subclass(Tensor), input2, target,
+                                                   margin, reduction), type(input1))
+            if not isinstance(input1, Tensor):
+                raise wrong_kind("margin_ranking_loss", "input1", "Tensor", input1)
+        if not isinstance(input2, Tensor):
+            raise wrong_kind("margin_ranking_loss", "input2", "Tensor", input2)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("margin_ranking_loss", "target", "Tensor", target)
+        opts = None
+        if margin != 0.0 or type(margin) is not float or reduction != "mean":
+            opts = _o_margin_ranking_loss(3, real(margin, "margin_ranking_loss", "margin"),
+                                          one_of(REDUCTION, reduction, "margin_ranking_loss",
+                                                 "reduction"))
+        h = TensorHandle()
+        if tt_margin_ranking_loss(local.ctx, input1, input2, target, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(margin_ranking_loss, locals())
 
 
 def soft_margin_loss(input: Tensor, target: Tensor,
@@ -553,23 +600,27 @@ def soft_margin_loss(input: Tensor, target: Tensor,
       target: 1 or -1
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(soft_margin_loss(input.as_subclass(Tensor), target, reduction),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("soft_margin_loss", "input", "Tensor", input)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("soft_margin_loss", "target", "Tensor", target)
-    opts = None
-    if reduction != "mean":
-        opts = _o_soft_margin_loss(1, one_of(REDUCTION, reduction, "soft_margin_loss", "reduction"))
-    h = TensorHandle()
-    if tt_soft_margin_loss(local.ctx, input, target, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if size_average is not None or reduce is not None:
+            reduction = legacy_reduction(size_average, reduce)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(soft_margin_loss(input.as_subclass(Tensor), target, reduction),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("soft_margin_loss", "input", "Tensor", input)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("soft_margin_loss", "target", "Tensor", target)
+        opts = None
+        if reduction != "mean":
+            opts = _o_soft_margin_loss(1, one_of(REDUCTION, reduction, "soft_margin_loss",
+                                                 "reduction"))
+        h = TensorHandle()
+        if tt_soft_margin_loss(local.ctx, input, target, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(soft_margin_loss, locals())
 
 
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0,
@@ -591,31 +642,34 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
         anchor and negative
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    if type(anchor) is not Tensor:
-        if keeps(anchor):
-            return classed(triplet_margin_loss(anchor.as_subclass(Tensor), positive, negative,
-                                               margin, p, eps, swap, reduction), type(anchor))
-        if not isinstance(anchor, Tensor):
-            raise wrong_kind("triplet_margin_loss", "anchor", "Tensor", anchor)
-    if not isinstance(positive, Tensor):
-        raise wrong_kind("triplet_margin_loss", "positive", "Tensor", positive)
-    if not isinstance(negative, Tensor):
-        raise wrong_kind("triplet_margin_loss", "negative", "Tensor", negative)
-    opts = None
-    if (margin != 1.0 or type(margin) is not float or p != 2.0 or type(p) is not float
-        or eps != 1e-6 or type(eps) is not float or swap is not False or reduction != "mean"):
-        opts = _o_triplet_margin_loss(31, real(margin, "triplet_margin_loss", "margin"),
-                                      real(p, "triplet_margin_loss", "p"),
-                                      real(eps, "triplet_margin_loss", "eps"),
-                                      boolean(swap, "triplet_margin_loss", "swap"),
-                                      one_of(REDUCTION, reduction, "triplet_margin_loss",
-                                             "reduction"))
-    h = TensorHandle()
-    if tt_triplet_margin_loss(local.ctx, anchor, positive, negative, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if size_average is not None or reduce is not None:
+            reduction = legacy_reduction(size_average, reduce)
+        if type(anchor) is not Tensor:
+            if keeps(anchor):
+                return classed(triplet_margin_loss(anchor.as_subclass(Tensor), positive, negative,
+                                                   margin, p, eps, swap, reduction), type(anchor))
+            if not isinstance(anchor, Tensor):
+                raise wrong_kind("triplet_margin_loss", "anchor", "Tensor", anchor)
+        if not isinstance(positive, Tensor):
+            raise wrong_kind("triplet_margin_loss", "positive", "Tensor", positive)
+        if not isinstance(negative, Tensor):
+            raise wrong_kind("triplet_margin_loss", "negative", "Tensor", negative)
+        opts = None
+        if (margin != 1.0 or type(margin) is not float or p != 2.0 or type(p) is not float
+            or eps != 1e-6 or type(eps) is not float or swap is not False or reduction != "mean"):
+            opts = _o_triplet_margin_loss(31, real(margin, "triplet_margin_loss", "margin"),
+                                          real(p, "triplet_margin_loss", "p"),
+                                          real(eps, "triplet_margin_loss", "eps"),
+                                          boolean(swap, "triplet_margin_loss", "swap"),
+                                          one_of(REDUCTION, reduction, "triplet_margin_loss",
+                                                 "reduction"))
+        h = TensorHandle()
+        if tt_triplet_margin_loss(local.ctx, anchor, positive, negative, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(triplet_margin_loss, locals())
 
 
 def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0,
@@ -634,28 +688,32 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
       weight: factor of each class: (C)
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(multi_margin_loss(input.as_subclass(Tensor), target, p, margin, weight,
-                                             reduction), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("multi_margin_loss", "input", "Tensor", input)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("multi_margin_loss", "target", "Tensor", target)
-    opts = None
-    if (p != 1 or type(p) is not int or margin != 1.0 or type(margin) is not float
-        or weight is not None or reduction != "mean"):
-        opts = _o_multi_margin_loss(11 | (weight is not None) << 2,
-                                    integer(p, "multi_margin_loss", "p"),
-                                    real(margin, "multi_margin_loss", "margin"),
-                                    tensor_address(weight, "multi_margin_loss", "weight"),
-                                    one_of(REDUCTION, reduction, "multi_margin_loss", "reduction"))
-    h = TensorHandle()
-    if tt_multi_margin_loss(local.ctx, input, target, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if size_average is not None or reduce is not None:
+            reduction = legacy_reduction(size_average, reduce)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(multi_margin_loss(input.as_subclass(Tensor), target, p, margin,
+                                                 weight, reduction), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("multi_margin_loss", "input", "Tensor", input)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("multi_margin_loss", "target", "Tensor", target)
+        opts = None
+        if (p != 1 or type(p) is not int or margin != 1.0 or type(margin) is not float
+            or weight is not None or reduction != "mean"):
+            opts = _o_multi_margin_loss(11 | (weight is not None) << 2,
+                                        integer(p, "multi_margin_loss", "p"),
+                                        real(margin, "multi_margin_loss", "margin"),
+                                        tensor_address(weight, "multi_margin_loss", "weight"),
+                                        one_of(REDUCTION, reduction, "multi_margin_loss",
+                                               "reduction"))
+        h = TensorHandle()
+        if tt_multi_margin_loss(local.ctx, input, target, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(multi_margin_loss, locals())
 
 
 def multilabel_margin_loss(input: Tensor, target: Tensor,
@@ -669,24 +727,28 @@ def multilabel_margin_loss(input: Tensor, target: Tensor,
       target: classes of each row, up to the first -1; has the shape of input
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(multilabel_margin_loss(input.as_subclass(Tensor), target, reduction),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("multilabel_margin_loss", "input", "Tensor", input)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("multilabel_margin_loss", "target", "Tensor", target)
-    opts = None
-    if reduction != "mean":
-        opts = _o_multilabel_margin_loss(1, one_of(REDUCTION, reduction, "multilabel_margin_loss",
-                                                   "reduction"))
-    h = TensorHandle()
-    if tt_multilabel_margin_loss(local.ctx, input, target, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if size_average is not None or reduce is not None:
+            reduction = legacy_reduction(size_average, reduce)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(multilabel_margin_loss(input.as_subclass(Tensor), target, reduction),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("multilabel_margin_loss", "input", "Tensor", input)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("multilabel_margin_loss", "target", "Tensor", target)
+        opts = None
+        if reduction != "mean":
+            opts = _o_multilabel_margin_loss(1,
+                                             one_of(REDUCTION, reduction, "multilabel_margin_loss",
+                                                    "reduction"))
+        h = TensorHandle()
+        if tt_multilabel_margin_loss(local.ctx, input, target, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(multilabel_margin_loss, locals())
 
 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
@@ -703,25 +765,30 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
       weight: factor of each class; broadcast to the shape of input
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(multilabel_soft_margin_loss(input.as_subclass(Tensor), target, weight,
-                                                       reduction), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("multilabel_soft_margin_loss", "input", "Tensor", input)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("multilabel_soft_margin_loss", "target", "Tensor", target)
-    opts = None
-    if weight is not None or reduction != "mean":
-        opts = _o_multilabel_soft_margin_loss(2 | (weight is not None),
-                                              tensor_address(weight, "multilabel_soft_margin_loss",
-            "weight"), one_of(REDUCTION, reduction, "multilabel_soft_margin_loss", "reduction"))
-    h = TensorHandle()
-    if tt_multilabel_soft_margin_loss(local.ctx, input, target, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if size_average is not None or reduce is not None:
+            reduction = legacy_reduction(size_average, reduce)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(multilabel_soft_margin_loss(input.as_subclass(Tensor), target,
+                    weight, reduction), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("multilabel_soft_margin_loss", "input", "Tensor", input)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("multilabel_soft_margin_loss", "target", "Tensor", target)
+        opts = None
+        if weight is not None or reduction != "mean":
+            opts = _o_multilabel_soft_margin_loss(2 | (weight is not None),
+                                                  tensor_address(weight,
+                "multilabel_soft_margin_loss", "weight"),
+                                                  one_of(REDUCTION, reduction,
+                "multilabel_soft_margin_loss", "reduction"))
+        h = TensorHandle()
+        if tt_multilabel_soft_margin_loss(local.ctx, input, target, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(multilabel_soft_margin_loss, locals())
 
 
 def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *,
@@ -745,36 +812,39 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
         targets
       label_smoothing: share of the target that is distributed evenly over all classes, in [0, 1]
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(linear_cross_entropy(input.as_subclass(Tensor), linear_weight, target,
-                                                linear_bias=linear_bias, weight=weight,
-                                                ignore_index=ignore_index, reduction=reduction,
-                                                label_smoothing=label_smoothing), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linear_cross_entropy", "input", "Tensor", input)
-    if not isinstance(linear_weight, Tensor):
-        raise wrong_kind("linear_cross_entropy", "linear_weight", "Tensor", linear_weight)
-    if not isinstance(target, Tensor):
-        raise wrong_kind("linear_cross_entropy", "target", "Tensor", target)
-    opts = None
-    if (linear_bias is not None or weight is not None or ignore_index is not None
-        or reduction != "mean" or label_smoothing != 0.0 or type(label_smoothing) is not float):
-        opts = _o_linear_cross_entropy(24 | (linear_bias is not None) | (weight is not None) << 1
-                                       | (ignore_index is not None) << 2,
-                                       tensor_address(linear_bias, "linear_cross_entropy",
-                                                      "linear_bias"),
-                                       tensor_address(weight, "linear_cross_entropy", "weight"),
-                                       0 if ignore_index is None else integer(ignore_index,
-            "linear_cross_entropy", "ignore_index"),
-                                       one_of(REDUCTION, reduction, "linear_cross_entropy",
-                                              "reduction"),
-                                       real(label_smoothing, "linear_cross_entropy",
-                                            "label_smoothing"))
-    h = TensorHandle()
-    if tt_linear_cross_entropy(local.ctx, input, linear_weight, target, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(linear_cross_entropy(input.as_subclass(Tensor), linear_weight,
+                                                    target, linear_bias=linear_bias, weight=weight,
+                                                    ignore_index=ignore_index, reduction=reduction,
+                                                    label_smoothing=label_smoothing), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linear_cross_entropy", "input", "Tensor", input)
+        if not isinstance(linear_weight, Tensor):
+            raise wrong_kind("linear_cross_entropy", "linear_weight", "Tensor", linear_weight)
+        if not isinstance(target, Tensor):
+            raise wrong_kind("linear_cross_entropy", "target", "Tensor", target)
+        opts = None
+        if (linear_bias is not None or weight is not None or ignore_index is not None
+            or reduction != "mean" or label_smoothing != 0.0 or type(label_smoothing) is not float):
+            opts = _o_linear_cross_entropy(24 | (linear_bias is not None)
+                                           | (weight is not None) << 1
+                                           | (ignore_index is not None) << 2,
+                                           tensor_address(linear_bias, "linear_cross_entropy",
+                "linear_bias"), tensor_address(weight, "linear_cross_entropy", "weight"),
+                                           0 if ignore_index is None else integer(ignore_index,
+                "linear_cross_entropy", "ignore_index"),
+                                           one_of(REDUCTION, reduction, "linear_cross_entropy",
+                                                  "reduction"),
+                                           real(label_smoothing, "linear_cross_entropy",
+                                                "label_smoothing"))
+        h = TensorHandle()
+        if tt_linear_cross_entropy(local.ctx, input, linear_weight, target, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linear_cross_entropy, locals())
 
 
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor,
@@ -794,25 +864,30 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_l
       zero_infinity: whether infinite losses, of targets longer than their sequence, and their
         gradients become 0
     """
-    if type(log_probs) is not Tensor:
-        if keeps(log_probs):
-            return classed(ctc_loss(log_probs.as_subclass(Tensor), targets, input_lengths,
-                                    target_lengths, blank, reduction, zero_infinity),
-                           type(log_probs))
-        if not isinstance(log_probs, Tensor):
-            raise wrong_kind("ctc_loss", "log_probs", "Tensor", log_probs)
-    if not isinstance(targets, Tensor):
-        raise wrong_kind("ctc_loss", "targets", "Tensor", targets)
-    if not isinstance(input_lengths, Tensor):
-        raise wrong_kind("ctc_loss", "input_lengths", "Tensor", input_lengths)
-    if not isinstance(target_lengths, Tensor):
-        raise wrong_kind("ctc_loss", "target_lengths", "Tensor", target_lengths)
-    opts = None
-    if blank != 0 or type(blank) is not int or reduction != "mean" or zero_infinity is not False:
-        opts = _o_ctc_loss(7, integer(blank, "ctc_loss", "blank"),
-                           one_of(REDUCTION, reduction, "ctc_loss", "reduction"),
-                           boolean(zero_infinity, "ctc_loss", "zero_infinity"))
-    h = TensorHandle()
-    if tt_ctc_loss(local.ctx, log_probs, targets, input_lengths, target_lengths, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(log_probs) is not Tensor:
+            if keeps(log_probs):
+                return classed(ctc_loss(log_probs.as_subclass(Tensor), targets, input_lengths,
+                                        target_lengths, blank, reduction, zero_infinity),
+                               type(log_probs))
+            if not isinstance(log_probs, Tensor):
+                raise wrong_kind("ctc_loss", "log_probs", "Tensor", log_probs)
+        if not isinstance(targets, Tensor):
+            raise wrong_kind("ctc_loss", "targets", "Tensor", targets)
+        if not isinstance(input_lengths, Tensor):
+            raise wrong_kind("ctc_loss", "input_lengths", "Tensor", input_lengths)
+        if not isinstance(target_lengths, Tensor):
+            raise wrong_kind("ctc_loss", "target_lengths", "Tensor", target_lengths)
+        opts = None
+        if (blank != 0 or type(blank) is not int or reduction != "mean"
+            or zero_infinity is not False):
+            opts = _o_ctc_loss(7, integer(blank, "ctc_loss", "blank"),
+                               one_of(REDUCTION, reduction, "ctc_loss", "reduction"),
+                               boolean(zero_infinity, "ctc_loss", "zero_infinity"))
+        h = TensorHandle()
+        if tt_ctc_loss(local.ctx, log_probs, targets, input_lengths, target_lengths, opts,
+                       byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(ctc_loss, locals())

@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import (gathered, instance, int_list, integer, keeps, length, like, optional_tensor,
-    refit, written, pointers, scalar_field, tensor_list, text, wrong_kind, sparse_product)
+    refit, written, pointers, scalar_field, retried, tensor_list, text, wrong_kind, sparse_product)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -70,22 +70,25 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
       input: (…, n, m) or (m)
       other: (…, m, p) or (m)
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(matmul(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            return sparse_product("matmul", "input", input, other)
-    if not isinstance(other, Tensor):
-        return sparse_product("matmul", "other", input, other)
-    if out is not None:
-        instance(Tensor, out, "matmul", "out")
-        if tt_matmul_into(local.ctx, input, other, out):
-            return refit(out, lambda: matmul(input, other), "matmul", True)
-        return out
-    h = TensorHandle()
-    if tt_matmul(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(matmul(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                return sparse_product("matmul", "input", input, other)
+        if not isinstance(other, Tensor):
+            return sparse_product("matmul", "other", input, other)
+        if out is not None:
+            instance(Tensor, out, "matmul", "out")
+            if tt_matmul_into(local.ctx, input, other, out):
+                return refit(out, lambda: matmul(input, other), "matmul", True)
+            return out
+        h = TensorHandle()
+        if tt_matmul(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(matmul, locals())
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *,
@@ -97,19 +100,22 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *,
       weight: (out, in); or (in), which drops the last dimension of the result
       bias: (out); none: no bias
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(linear(input.as_subclass(Tensor), weight, bias), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("linear", "input", "Tensor", input)
-    if not isinstance(weight, Tensor):
-        raise wrong_kind("linear", "weight", "Tensor", weight)
-    if out is not None:
-        return written(linear(input, weight, bias), out, "linear", True)
-    h = TensorHandle()
-    if tt_linear(local.ctx, input, weight, optional_tensor(bias, "linear", "bias"), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(linear(input.as_subclass(Tensor), weight, bias), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("linear", "input", "Tensor", input)
+        if not isinstance(weight, Tensor):
+            raise wrong_kind("linear", "weight", "Tensor", weight)
+        if out is not None:
+            return written(linear(input, weight, bias), out, "linear", True)
+        h = TensorHandle()
+        if tt_linear(local.ctx, input, weight, optional_tensor(bias, "linear", "bias"), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(linear, locals())
 
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1, alpha: complex = 1,
@@ -123,30 +129,33 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1, alpha
       beta: factor of self
       alpha: factor of the product
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(addmm(input.as_subclass(Tensor), mat1, mat2, beta=beta, alpha=alpha),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("addmm", "input", "Tensor", input)
-    if not isinstance(mat1, Tensor):
-        raise wrong_kind("addmm", "mat1", "Tensor", mat1)
-    if not isinstance(mat2, Tensor):
-        raise wrong_kind("addmm", "mat2", "Tensor", mat2)
-    opts = None
-    if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-        opts = _o_addmm(3, *scalar_field(beta, "addmm", "beta"),
-                        *scalar_field(alpha, "addmm", "alpha"))
-    if out is not None:
-        instance(Tensor, out, "addmm", "out")
-        if tt_addmm_into(local.ctx, input, mat1, mat2, opts, out):
-            return refit(out, lambda: addmm(input, mat1, mat2, beta=beta, alpha=alpha), "addmm",
-                         True)
-        return out
-    h = TensorHandle()
-    if tt_addmm(local.ctx, input, mat1, mat2, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(addmm(input.as_subclass(Tensor), mat1, mat2, beta=beta, alpha=alpha),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("addmm", "input", "Tensor", input)
+        if not isinstance(mat1, Tensor):
+            raise wrong_kind("addmm", "mat1", "Tensor", mat1)
+        if not isinstance(mat2, Tensor):
+            raise wrong_kind("addmm", "mat2", "Tensor", mat2)
+        opts = None
+        if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
+            opts = _o_addmm(3, *scalar_field(beta, "addmm", "beta"),
+                            *scalar_field(alpha, "addmm", "alpha"))
+        if out is not None:
+            instance(Tensor, out, "addmm", "out")
+            if tt_addmm_into(local.ctx, input, mat1, mat2, opts, out):
+                return refit(out, lambda: addmm(input, mat1, mat2, beta=beta, alpha=alpha), "addmm",
+                             True)
+            return out
+        h = TensorHandle()
+        if tt_addmm(local.ctx, input, mat1, mat2, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(addmm, locals())
 
 
 def addmm_(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1,
@@ -160,20 +169,23 @@ def addmm_(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1,
       beta: factor of self
       alpha: factor of the product
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("addmm_", "input", "Tensor", input)
-    if not isinstance(mat1, Tensor):
-        raise wrong_kind("addmm_", "mat1", "Tensor", mat1)
-    if not isinstance(mat2, Tensor):
-        raise wrong_kind("addmm_", "mat2", "Tensor", mat2)
-    opts = None
-    if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-        opts = _o_addmm(3, *scalar_field(beta, "addmm_", "beta"),
-                        *scalar_field(alpha, "addmm_", "alpha"))
-    if tt_addmm_(local.ctx, input, mat1, mat2, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("addmm_", "input", "Tensor", input)
+        if not isinstance(mat1, Tensor):
+            raise wrong_kind("addmm_", "mat1", "Tensor", mat1)
+        if not isinstance(mat2, Tensor):
+            raise wrong_kind("addmm_", "mat2", "Tensor", mat2)
+        opts = None
+        if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
+            opts = _o_addmm(3, *scalar_field(beta, "addmm_", "beta"),
+                            *scalar_field(alpha, "addmm_", "alpha"))
+        if tt_addmm_(local.ctx, input, mat1, mat2, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(addmm_, locals())
 
 
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, alpha: complex = 1,
@@ -187,30 +199,33 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
       beta: factor of self
       alpha: factor of the product
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(baddbmm(input.as_subclass(Tensor), batch1, batch2, beta=beta,
-                                   alpha=alpha), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("baddbmm", "input", "Tensor", input)
-    if not isinstance(batch1, Tensor):
-        raise wrong_kind("baddbmm", "batch1", "Tensor", batch1)
-    if not isinstance(batch2, Tensor):
-        raise wrong_kind("baddbmm", "batch2", "Tensor", batch2)
-    opts = None
-    if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-        opts = _o_baddbmm(3, *scalar_field(beta, "baddbmm", "beta"),
-                          *scalar_field(alpha, "baddbmm", "alpha"))
-    if out is not None:
-        instance(Tensor, out, "baddbmm", "out")
-        if tt_baddbmm_into(local.ctx, input, batch1, batch2, opts, out):
-            return refit(out, lambda: baddbmm(input, batch1, batch2, beta=beta, alpha=alpha),
-                         "baddbmm", True)
-        return out
-    h = TensorHandle()
-    if tt_baddbmm(local.ctx, input, batch1, batch2, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(baddbmm(input.as_subclass(Tensor), batch1, batch2, beta=beta,
+                                       alpha=alpha), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("baddbmm", "input", "Tensor", input)
+        if not isinstance(batch1, Tensor):
+            raise wrong_kind("baddbmm", "batch1", "Tensor", batch1)
+        if not isinstance(batch2, Tensor):
+            raise wrong_kind("baddbmm", "batch2", "Tensor", batch2)
+        opts = None
+        if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
+            opts = _o_baddbmm(3, *scalar_field(beta, "baddbmm", "beta"),
+                              *scalar_field(alpha, "baddbmm", "alpha"))
+        if out is not None:
+            instance(Tensor, out, "baddbmm", "out")
+            if tt_baddbmm_into(local.ctx, input, batch1, batch2, opts, out):
+                return refit(out, lambda: baddbmm(input, batch1, batch2, beta=beta, alpha=alpha),
+                             "baddbmm", True)
+            return out
+        h = TensorHandle()
+        if tt_baddbmm(local.ctx, input, batch1, batch2, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(baddbmm, locals())
 
 
 def baddbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
@@ -224,20 +239,23 @@ def baddbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
       beta: factor of self
       alpha: factor of the product
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("baddbmm_", "input", "Tensor", input)
-    if not isinstance(batch1, Tensor):
-        raise wrong_kind("baddbmm_", "batch1", "Tensor", batch1)
-    if not isinstance(batch2, Tensor):
-        raise wrong_kind("baddbmm_", "batch2", "Tensor", batch2)
-    opts = None
-    if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-        opts = _o_baddbmm(3, *scalar_field(beta, "baddbmm_", "beta"),
-                          *scalar_field(alpha, "baddbmm_", "alpha"))
-    if tt_baddbmm_(local.ctx, input, batch1, batch2, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("baddbmm_", "input", "Tensor", input)
+        if not isinstance(batch1, Tensor):
+            raise wrong_kind("baddbmm_", "batch1", "Tensor", batch1)
+        if not isinstance(batch2, Tensor):
+            raise wrong_kind("baddbmm_", "batch2", "Tensor", batch2)
+        opts = None
+        if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
+            opts = _o_baddbmm(3, *scalar_field(beta, "baddbmm_", "beta"),
+                              *scalar_field(alpha, "baddbmm_", "alpha"))
+        if tt_baddbmm_(local.ctx, input, batch1, batch2, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(baddbmm_, locals())
 
 
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -247,22 +265,25 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
       input: (n, m)
       mat2: (m, p)
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(mm(input.as_subclass(Tensor), mat2), type(input))
-        if not isinstance(input, Tensor):
-            return sparse_product("mm", "input", input, mat2)
-    if not isinstance(mat2, Tensor):
-        return sparse_product("mm", "mat2", input, mat2)
-    if out is not None:
-        instance(Tensor, out, "mm", "out")
-        if tt_mm_into(local.ctx, input, mat2, out):
-            return refit(out, lambda: mm(input, mat2), "mm", True)
-        return out
-    h = TensorHandle()
-    if tt_mm(local.ctx, input, mat2, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(mm(input.as_subclass(Tensor), mat2), type(input))
+            if not isinstance(input, Tensor):
+                return sparse_product("mm", "input", input, mat2)
+        if not isinstance(mat2, Tensor):
+            return sparse_product("mm", "mat2", input, mat2)
+        if out is not None:
+            instance(Tensor, out, "mm", "out")
+            if tt_mm_into(local.ctx, input, mat2, out):
+                return refit(out, lambda: mm(input, mat2), "mm", True)
+            return out
+        h = TensorHandle()
+        if tt_mm(local.ctx, input, mat2, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(mm, locals())
 
 
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -272,22 +293,25 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
       input: (b, n, m)
       mat2: (b, m, p)
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(bmm(input.as_subclass(Tensor), mat2), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("bmm", "input", "Tensor", input)
-    if not isinstance(mat2, Tensor):
-        raise wrong_kind("bmm", "mat2", "Tensor", mat2)
-    if out is not None:
-        instance(Tensor, out, "bmm", "out")
-        if tt_bmm_into(local.ctx, input, mat2, out):
-            return refit(out, lambda: bmm(input, mat2), "bmm", True)
-        return out
-    h = TensorHandle()
-    if tt_bmm(local.ctx, input, mat2, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(bmm(input.as_subclass(Tensor), mat2), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("bmm", "input", "Tensor", input)
+        if not isinstance(mat2, Tensor):
+            raise wrong_kind("bmm", "mat2", "Tensor", mat2)
+        if out is not None:
+            instance(Tensor, out, "bmm", "out")
+            if tt_bmm_into(local.ctx, input, mat2, out):
+                return refit(out, lambda: bmm(input, mat2), "bmm", True)
+            return out
+        h = TensorHandle()
+        if tt_bmm(local.ctx, input, mat2, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(bmm, locals())
 
 
 def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -297,22 +321,25 @@ def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
       input: (n, m)
       vec: (m)
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(mv(input.as_subclass(Tensor), vec), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("mv", "input", "Tensor", input)
-    if not isinstance(vec, Tensor):
-        raise wrong_kind("mv", "vec", "Tensor", vec)
-    if out is not None:
-        instance(Tensor, out, "mv", "out")
-        if tt_mv_into(local.ctx, input, vec, out):
-            return refit(out, lambda: mv(input, vec), "mv", True)
-        return out
-    h = TensorHandle()
-    if tt_mv(local.ctx, input, vec, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(mv(input.as_subclass(Tensor), vec), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("mv", "input", "Tensor", input)
+        if not isinstance(vec, Tensor):
+            raise wrong_kind("mv", "vec", "Tensor", vec)
+        if out is not None:
+            instance(Tensor, out, "mv", "out")
+            if tt_mv_into(local.ctx, input, vec, out):
+                return refit(out, lambda: mv(input, vec), "mv", True)
+            return out
+        h = TensorHandle()
+        if tt_mv(local.ctx, input, vec, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(mv, locals())
 
 
 def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -322,22 +349,25 @@ def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
       input: (n)
       tensor: (n)
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(dot(input.as_subclass(Tensor), tensor), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("dot", "input", "Tensor", input)
-    if not isinstance(tensor, Tensor):
-        raise wrong_kind("dot", "tensor", "Tensor", tensor)
-    if out is not None:
-        instance(Tensor, out, "dot", "out")
-        if tt_dot_into(local.ctx, input, tensor, out):
-            return refit(out, lambda: dot(input, tensor), "dot", True)
-        return out
-    h = TensorHandle()
-    if tt_dot(local.ctx, input, tensor, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(dot(input.as_subclass(Tensor), tensor), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("dot", "input", "Tensor", input)
+        if not isinstance(tensor, Tensor):
+            raise wrong_kind("dot", "tensor", "Tensor", tensor)
+        if out is not None:
+            instance(Tensor, out, "dot", "out")
+            if tt_dot_into(local.ctx, input, tensor, out):
+                return refit(out, lambda: dot(input, tensor), "dot", True)
+            return out
+        h = TensorHandle()
+        if tt_dot(local.ctx, input, tensor, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(dot, locals())
 
 
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -347,22 +377,25 @@ def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
       input: (n)
       vec2: (m)
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(outer(input.as_subclass(Tensor), vec2), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("outer", "input", "Tensor", input)
-    if not isinstance(vec2, Tensor):
-        raise wrong_kind("outer", "vec2", "Tensor", vec2)
-    if out is not None:
-        instance(Tensor, out, "outer", "out")
-        if tt_outer_into(local.ctx, input, vec2, out):
-            return refit(out, lambda: outer(input, vec2), "outer")
-        return out
-    h = TensorHandle()
-    if tt_outer(local.ctx, input, vec2, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(outer(input.as_subclass(Tensor), vec2), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("outer", "input", "Tensor", input)
+        if not isinstance(vec2, Tensor):
+            raise wrong_kind("outer", "vec2", "Tensor", vec2)
+        if out is not None:
+            instance(Tensor, out, "outer", "out")
+            if tt_outer_into(local.ctx, input, vec2, out):
+                return refit(out, lambda: outer(input, vec2), "outer")
+            return out
+        h = TensorHandle()
+        if tt_outer(local.ctx, input, vec2, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(outer, locals())
 
 
 def einsum(equation: str, *args: Any, operands: Sequence[Tensor] | None = None) -> Tensor:
@@ -375,14 +408,17 @@ def einsum(equation: str, *args: Any, operands: Sequence[Tensor] | None = None) 
         which broadcast. Without -> the result has the labels that occur once, in alphabetical order
       operands: one tensor per term of equation
     """
-    operands = args if args and type(args[0]) is int and operands is None else gathered(args,
-        operands, "einsum", "operands")
-    operands = tensor_list(operands, "einsum", "operands")
-    h = TensorHandle()
-    if tt_einsum(local.ctx, text(equation, "einsum", "equation"), pointers(operands),
-                 length(operands), byref(h)):
-        fail()
-    return like(wrap(h), operands)
+    try:
+        operands = args if args and type(args[0]) is int and operands is None else gathered(args,
+            operands, "einsum", "operands")
+        operands = tensor_list(operands, "einsum", "operands")
+        h = TensorHandle()
+        if tt_einsum(local.ctx, text(equation, "einsum", "equation"), pointers(operands),
+                     length(operands), byref(h)):
+            fail()
+        return like(wrap(h), operands)
+    except TypeError:
+        return retried(einsum, locals())
 
 
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: complex = 1, alpha: complex = 1,
@@ -396,29 +432,33 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: complex = 1, alpha: 
       beta: factor of self
       alpha: factor of the product
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(addmv(input.as_subclass(Tensor), mat, vec, beta=beta, alpha=alpha),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("addmv", "input", "Tensor", input)
-    if not isinstance(mat, Tensor):
-        raise wrong_kind("addmv", "mat", "Tensor", mat)
-    if not isinstance(vec, Tensor):
-        raise wrong_kind("addmv", "vec", "Tensor", vec)
-    opts = None
-    if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-        opts = _o_addmv(3, *scalar_field(beta, "addmv", "beta"),
-                        *scalar_field(alpha, "addmv", "alpha"))
-    if out is not None:
-        instance(Tensor, out, "addmv", "out")
-        if tt_addmv_into(local.ctx, input, mat, vec, opts, out):
-            return refit(out, lambda: addmv(input, mat, vec, beta=beta, alpha=alpha), "addmv", True)
-        return out
-    h = TensorHandle()
-    if tt_addmv(local.ctx, input, mat, vec, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(addmv(input.as_subclass(Tensor), mat, vec, beta=beta, alpha=alpha),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("addmv", "input", "Tensor", input)
+        if not isinstance(mat, Tensor):
+            raise wrong_kind("addmv", "mat", "Tensor", mat)
+        if not isinstance(vec, Tensor):
+            raise wrong_kind("addmv", "vec", "Tensor", vec)
+        opts = None
+        if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
+            opts = _o_addmv(3, *scalar_field(beta, "addmv", "beta"),
+                            *scalar_field(alpha, "addmv", "alpha"))
+        if out is not None:
+            instance(Tensor, out, "addmv", "out")
+            if tt_addmv_into(local.ctx, input, mat, vec, opts, out):
+                return refit(out, lambda: addmv(input, mat, vec, beta=beta, alpha=alpha), "addmv",
+                             True)
+            return out
+        h = TensorHandle()
+        if tt_addmv(local.ctx, input, mat, vec, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(addmv, locals())
 
 
 def addmv_(self: Tensor, mat: Tensor, vec: Tensor, *, beta: complex = 1,
@@ -432,20 +472,23 @@ def addmv_(self: Tensor, mat: Tensor, vec: Tensor, *, beta: complex = 1,
       beta: factor of self
       alpha: factor of the product
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("addmv_", "input", "Tensor", input)
-    if not isinstance(mat, Tensor):
-        raise wrong_kind("addmv_", "mat", "Tensor", mat)
-    if not isinstance(vec, Tensor):
-        raise wrong_kind("addmv_", "vec", "Tensor", vec)
-    opts = None
-    if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-        opts = _o_addmv(3, *scalar_field(beta, "addmv_", "beta"),
-                        *scalar_field(alpha, "addmv_", "alpha"))
-    if tt_addmv_(local.ctx, input, mat, vec, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("addmv_", "input", "Tensor", input)
+        if not isinstance(mat, Tensor):
+            raise wrong_kind("addmv_", "mat", "Tensor", mat)
+        if not isinstance(vec, Tensor):
+            raise wrong_kind("addmv_", "vec", "Tensor", vec)
+        opts = None
+        if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
+            opts = _o_addmv(3, *scalar_field(beta, "addmv_", "beta"),
+                            *scalar_field(alpha, "addmv_", "alpha"))
+        if tt_addmv_(local.ctx, input, mat, vec, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(addmv_, locals())
 
 
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: complex = 1, alpha: complex = 1,
@@ -459,29 +502,32 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: complex = 1, alpha:
       beta: factor of self
       alpha: factor of the product
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(addr(input.as_subclass(Tensor), vec1, vec2, beta=beta, alpha=alpha),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("addr", "input", "Tensor", input)
-    if not isinstance(vec1, Tensor):
-        raise wrong_kind("addr", "vec1", "Tensor", vec1)
-    if not isinstance(vec2, Tensor):
-        raise wrong_kind("addr", "vec2", "Tensor", vec2)
-    opts = None
-    if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-        opts = _o_addr(3, *scalar_field(beta, "addr", "beta"),
-                       *scalar_field(alpha, "addr", "alpha"))
-    if out is not None:
-        instance(Tensor, out, "addr", "out")
-        if tt_addr_into(local.ctx, input, vec1, vec2, opts, out):
-            return refit(out, lambda: addr(input, vec1, vec2, beta=beta, alpha=alpha), "addr")
-        return out
-    h = TensorHandle()
-    if tt_addr(local.ctx, input, vec1, vec2, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(addr(input.as_subclass(Tensor), vec1, vec2, beta=beta, alpha=alpha),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("addr", "input", "Tensor", input)
+        if not isinstance(vec1, Tensor):
+            raise wrong_kind("addr", "vec1", "Tensor", vec1)
+        if not isinstance(vec2, Tensor):
+            raise wrong_kind("addr", "vec2", "Tensor", vec2)
+        opts = None
+        if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
+            opts = _o_addr(3, *scalar_field(beta, "addr", "beta"),
+                           *scalar_field(alpha, "addr", "alpha"))
+        if out is not None:
+            instance(Tensor, out, "addr", "out")
+            if tt_addr_into(local.ctx, input, vec1, vec2, opts, out):
+                return refit(out, lambda: addr(input, vec1, vec2, beta=beta, alpha=alpha), "addr")
+            return out
+        h = TensorHandle()
+        if tt_addr(local.ctx, input, vec1, vec2, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(addr, locals())
 
 
 def addr_(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: complex = 1,
@@ -495,20 +541,23 @@ def addr_(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: complex = 1,
       beta: factor of self
       alpha: factor of the product
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("addr_", "input", "Tensor", input)
-    if not isinstance(vec1, Tensor):
-        raise wrong_kind("addr_", "vec1", "Tensor", vec1)
-    if not isinstance(vec2, Tensor):
-        raise wrong_kind("addr_", "vec2", "Tensor", vec2)
-    opts = None
-    if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-        opts = _o_addr(3, *scalar_field(beta, "addr_", "beta"),
-                       *scalar_field(alpha, "addr_", "alpha"))
-    if tt_addr_(local.ctx, input, vec1, vec2, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("addr_", "input", "Tensor", input)
+        if not isinstance(vec1, Tensor):
+            raise wrong_kind("addr_", "vec1", "Tensor", vec1)
+        if not isinstance(vec2, Tensor):
+            raise wrong_kind("addr_", "vec2", "Tensor", vec2)
+        opts = None
+        if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
+            opts = _o_addr(3, *scalar_field(beta, "addr_", "beta"),
+                           *scalar_field(alpha, "addr_", "alpha"))
+        if tt_addr_(local.ctx, input, vec1, vec2, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(addr_, locals())
 
 
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, alpha: complex = 1,
@@ -522,30 +571,33 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, 
       beta: factor of self
       alpha: factor of the products
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(addbmm(input.as_subclass(Tensor), batch1, batch2, beta=beta,
-                                  alpha=alpha), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("addbmm", "input", "Tensor", input)
-    if not isinstance(batch1, Tensor):
-        raise wrong_kind("addbmm", "batch1", "Tensor", batch1)
-    if not isinstance(batch2, Tensor):
-        raise wrong_kind("addbmm", "batch2", "Tensor", batch2)
-    opts = None
-    if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-        opts = _o_addbmm(3, *scalar_field(beta, "addbmm", "beta"),
-                         *scalar_field(alpha, "addbmm", "alpha"))
-    if out is not None:
-        instance(Tensor, out, "addbmm", "out")
-        if tt_addbmm_into(local.ctx, input, batch1, batch2, opts, out):
-            return refit(out, lambda: addbmm(input, batch1, batch2, beta=beta, alpha=alpha),
-                         "addbmm", True)
-        return out
-    h = TensorHandle()
-    if tt_addbmm(local.ctx, input, batch1, batch2, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(addbmm(input.as_subclass(Tensor), batch1, batch2, beta=beta,
+                                      alpha=alpha), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("addbmm", "input", "Tensor", input)
+        if not isinstance(batch1, Tensor):
+            raise wrong_kind("addbmm", "batch1", "Tensor", batch1)
+        if not isinstance(batch2, Tensor):
+            raise wrong_kind("addbmm", "batch2", "Tensor", batch2)
+        opts = None
+        if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
+            opts = _o_addbmm(3, *scalar_field(beta, "addbmm", "beta"),
+                             *scalar_field(alpha, "addbmm", "alpha"))
+        if out is not None:
+            instance(Tensor, out, "addbmm", "out")
+            if tt_addbmm_into(local.ctx, input, batch1, batch2, opts, out):
+                return refit(out, lambda: addbmm(input, batch1, batch2, beta=beta, alpha=alpha),
+                             "addbmm", True)
+            return out
+        h = TensorHandle()
+        if tt_addbmm(local.ctx, input, batch1, batch2, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(addbmm, locals())
 
 
 def addbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
@@ -559,20 +611,23 @@ def addbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
       beta: factor of self
       alpha: factor of the products
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("addbmm_", "input", "Tensor", input)
-    if not isinstance(batch1, Tensor):
-        raise wrong_kind("addbmm_", "batch1", "Tensor", batch1)
-    if not isinstance(batch2, Tensor):
-        raise wrong_kind("addbmm_", "batch2", "Tensor", batch2)
-    opts = None
-    if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-        opts = _o_addbmm(3, *scalar_field(beta, "addbmm_", "beta"),
-                         *scalar_field(alpha, "addbmm_", "alpha"))
-    if tt_addbmm_(local.ctx, input, batch1, batch2, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("addbmm_", "input", "Tensor", input)
+        if not isinstance(batch1, Tensor):
+            raise wrong_kind("addbmm_", "batch1", "Tensor", batch1)
+        if not isinstance(batch2, Tensor):
+            raise wrong_kind("addbmm_", "batch2", "Tensor", batch2)
+        opts = None
+        if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
+            opts = _o_addbmm(3, *scalar_field(beta, "addbmm_", "beta"),
+                             *scalar_field(alpha, "addbmm_", "alpha"))
+        if tt_addbmm_(local.ctx, input, batch1, batch2, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(addbmm_, locals())
 
 
 def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -582,22 +637,25 @@ def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
       input: (n)
       other: (n)
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(vdot(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("vdot", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("vdot", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "vdot", "out")
-        if tt_vdot_into(local.ctx, input, other, out):
-            return refit(out, lambda: vdot(input, other), "vdot", True)
-        return out
-    h = TensorHandle()
-    if tt_vdot(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(vdot(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("vdot", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("vdot", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "vdot", "out")
+            if tt_vdot_into(local.ctx, input, other, out):
+                return refit(out, lambda: vdot(input, other), "vdot", True)
+            return out
+        h = TensorHandle()
+        if tt_vdot(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(vdot, locals())
 
 
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -607,22 +665,25 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     multiplied.
       other: last size equal to that of self
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(inner(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("inner", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("inner", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "inner", "out")
-        if tt_inner_into(local.ctx, input, other, out):
-            return refit(out, lambda: inner(input, other), "inner")
-        return out
-    h = TensorHandle()
-    if tt_inner(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(inner(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("inner", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("inner", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "inner", "out")
+            if tt_inner_into(local.ctx, input, other, out):
+                return refit(out, lambda: inner(input, other), "inner")
+            return out
+        h = TensorHandle()
+        if tt_inner(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(inner, locals())
 
 
 def tensordot(input: Tensor, other: Tensor, dims_self: int | Sequence[int],
@@ -633,28 +694,31 @@ def tensordot(input: Tensor, other: Tensor, dims_self: int | Sequence[int],
       dims_self: dimensions of self
       dims_other: dimensions of other, as many; of equal sizes or 1
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(tensordot(input.as_subclass(Tensor), other, dims_self, dims_other),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("tensordot", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("tensordot", "other", "Tensor", other)
-    dims_self_c, dims_self_n = int_list(dims_self, "tensordot", "dims_self")
-    dims_other_c, dims_other_n = int_list(dims_other, "tensordot", "dims_other")
-    if out is not None:
-        instance(Tensor, out, "tensordot", "out")
-        if tt_tensordot_into(local.ctx, input, other, dims_self_c, dims_self_n, dims_other_c,
-                             dims_other_n, out):
-            return refit(out, lambda: tensordot(input, other, dims_self, dims_other), "tensordot",
-                         True)
-        return out
-    h = TensorHandle()
-    if tt_tensordot(local.ctx, input, other, dims_self_c, dims_self_n, dims_other_c, dims_other_n,
-                    byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(tensordot(input.as_subclass(Tensor), other, dims_self, dims_other),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("tensordot", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("tensordot", "other", "Tensor", other)
+        dims_self_c, dims_self_n = int_list(dims_self, "tensordot", "dims_self")
+        dims_other_c, dims_other_n = int_list(dims_other, "tensordot", "dims_other")
+        if out is not None:
+            instance(Tensor, out, "tensordot", "out")
+            if tt_tensordot_into(local.ctx, input, other, dims_self_c, dims_self_n, dims_other_c,
+                                 dims_other_n, out):
+                return refit(out, lambda: tensordot(input, other, dims_self, dims_other),
+                             "tensordot", True)
+            return out
+        h = TensorHandle()
+        if tt_tensordot(local.ctx, input, other, dims_self_c, dims_self_n, dims_other_c,
+                        dims_other_n, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(tensordot, locals())
 
 
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -662,22 +726,25 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the Kronecker product: each element of self times other, as blocks.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(kron(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("kron", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("kron", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "kron", "out")
-        if tt_kron_into(local.ctx, input, other, out):
-            return refit(out, lambda: kron(input, other), "kron")
-        return out
-    h = TensorHandle()
-    if tt_kron(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(kron(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("kron", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("kron", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "kron", "out")
+            if tt_kron_into(local.ctx, input, other, out):
+                return refit(out, lambda: kron(input, other), "kron")
+            return out
+        h = TensorHandle()
+        if tt_kron(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(kron, locals())
 
 
 def cross(input: Tensor, other: Tensor, dim: int | None = None, *, axis: int | None = None,
@@ -688,27 +755,30 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, axis: int | N
       other: as many dimensions as self, with size 3 in dim
       dim: dimension of the vectors; default: the first of self with size 3
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(cross(input.as_subclass(Tensor), other, dim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("cross", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("cross", "other", "Tensor", other)
-    opts = None
-    if dim is not None:
-        opts = _o_cross((dim is not None), 0 if dim is None else integer(dim, "cross", "dim"))
-    if out is not None:
-        instance(Tensor, out, "cross", "out")
-        if tt_cross_into(local.ctx, input, other, opts, out):
-            return refit(out, lambda: cross(input, other, dim), "cross", True)
-        return out
-    h = TensorHandle()
-    if tt_cross(local.ctx, input, other, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(cross(input.as_subclass(Tensor), other, dim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("cross", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("cross", "other", "Tensor", other)
+        opts = None
+        if dim is not None:
+            opts = _o_cross((dim is not None), 0 if dim is None else integer(dim, "cross", "dim"))
+        if out is not None:
+            instance(Tensor, out, "cross", "out")
+            if tt_cross_into(local.ctx, input, other, opts, out):
+                return refit(out, lambda: cross(input, other, dim), "cross", True)
+            return out
+        h = TensorHandle()
+        if tt_cross(local.ctx, input, other, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(cross, locals())
 
 
 def chain_matmul(*args: Any, matrices: Sequence[Tensor] | None = None) -> Tensor:
@@ -717,13 +787,16 @@ def chain_matmul(*args: Any, matrices: Sequence[Tensor] | None = None) -> Tensor
     Computes the product of several matrices in the order that needs the fewest multiplications.
       matrices: 1 to 256 matrices whose sizes match
     """
-    matrices = args if args and type(args[0]) is int and matrices is None else gathered(args,
-        matrices, "chain_matmul", "matrices")
-    matrices = tensor_list(matrices, "chain_matmul", "matrices")
-    h = TensorHandle()
-    if tt_chain_matmul(local.ctx, pointers(matrices), length(matrices), byref(h)):
-        fail()
-    return like(wrap(h), matrices)
+    try:
+        matrices = args if args and type(args[0]) is int and matrices is None else gathered(args,
+            matrices, "chain_matmul", "matrices")
+        matrices = tensor_list(matrices, "chain_matmul", "matrices")
+        h = TensorHandle()
+        if tt_chain_matmul(local.ctx, pointers(matrices), length(matrices), byref(h)):
+            fail()
+        return like(wrap(h), matrices)
+    except TypeError:
+        return retried(chain_matmul, locals())
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -735,17 +808,21 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
       weight: (out, in1, in2)
       bias: (out); none: 0
     """
-    if type(input1) is not Tensor:
-        if keeps(input1):
-            return classed(bilinear(input1.as_subclass(Tensor), input2, weight, bias), type(input1))
-        if not isinstance(input1, Tensor):
-            raise wrong_kind("bilinear", "input1", "Tensor", input1)
-    if not isinstance(input2, Tensor):
-        raise wrong_kind("bilinear", "input2", "Tensor", input2)
-    if not isinstance(weight, Tensor):
-        raise wrong_kind("bilinear", "weight", "Tensor", weight)
-    h = TensorHandle()
-    if tt_bilinear(local.ctx, input1, input2, weight, optional_tensor(bias, "bilinear", "bias"),
-                   byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input1) is not Tensor:
+            if keeps(input1):
+                return classed(bilinear(input1.as_subclass(Tensor), input2, weight, bias),
+                               type(input1))
+            if not isinstance(input1, Tensor):
+                raise wrong_kind("bilinear", "input1", "Tensor", input1)
+        if not isinstance(input2, Tensor):
+            raise wrong_kind("bilinear", "input2", "Tensor", input2)
+        if not isinstance(weight, Tensor):
+            raise wrong_kind("bilinear", "weight", "Tensor", weight)
+        h = TensorHandle()
+        if tt_bilinear(local.ctx, input1, input2, weight, optional_tensor(bias, "bilinear", "bias"),
+                       byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(bilinear, locals())

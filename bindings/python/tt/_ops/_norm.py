@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_int64
 from struct import Struct
-from .._convert import boolean, int_list, integer, keeps, optional_tensor, real, wrong_kind
+from .._convert import boolean, int_list, integer, keeps, optional_tensor, real, retried, wrong_kind
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -44,25 +44,28 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
       momentum: weight of the batch in the update of the running statistics
       eps: added to the variance for numerical stability
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(batch_norm(input.as_subclass(Tensor), running_mean, running_var, weight,
-                                      bias, training, momentum, eps), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("batch_norm", "input", "Tensor", input)
-    opts = None
-    if (training is not False or momentum != 0.1 or type(momentum) is not float or eps != 1e-5
-        or type(eps) is not float):
-        opts = _o_batch_norm(7, boolean(training, "batch_norm", "training"),
-                             real(momentum, "batch_norm", "momentum"),
-                             real(eps, "batch_norm", "eps"))
-    h = TensorHandle()
-    if tt_batch_norm(local.ctx, input, optional_tensor(running_mean, "batch_norm", "running_mean"),
-                     optional_tensor(running_var, "batch_norm", "running_var"),
-                     optional_tensor(weight, "batch_norm", "weight"),
-                     optional_tensor(bias, "batch_norm", "bias"), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(batch_norm(input.as_subclass(Tensor), running_mean, running_var,
+                                          weight, bias, training, momentum, eps), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("batch_norm", "input", "Tensor", input)
+        opts = None
+        if (training is not False or momentum != 0.1 or type(momentum) is not float or eps != 1e-5
+            or type(eps) is not float):
+            opts = _o_batch_norm(7, boolean(training, "batch_norm", "training"),
+                                 real(momentum, "batch_norm", "momentum"),
+                                 real(eps, "batch_norm", "eps"))
+        h = TensorHandle()
+        if tt_batch_norm(local.ctx, input, optional_tensor(running_mean, "batch_norm",
+                "running_mean"), optional_tensor(running_var, "batch_norm", "running_var"),
+                         optional_tensor(weight, "batch_norm", "weight"),
+                         optional_tensor(bias, "batch_norm", "bias"), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(batch_norm, locals())
 
 
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
@@ -77,21 +80,24 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
       bias: (C); none: 0
       eps: added to the variance for numerical stability
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(group_norm(input.as_subclass(Tensor), num_groups, weight, bias, eps),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("group_norm", "input", "Tensor", input)
-    opts = None
-    if eps != 1e-5 or type(eps) is not float:
-        opts = _o_group_norm(1, real(eps, "group_norm", "eps"))
-    h = TensorHandle()
-    if tt_group_norm(local.ctx, input, c_int64(integer(num_groups, "group_norm", "num_groups")),
-                     optional_tensor(weight, "group_norm", "weight"),
-                     optional_tensor(bias, "group_norm", "bias"), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(group_norm(input.as_subclass(Tensor), num_groups, weight, bias, eps),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("group_norm", "input", "Tensor", input)
+        opts = None
+        if eps != 1e-5 or type(eps) is not float:
+            opts = _o_group_norm(1, real(eps, "group_norm", "eps"))
+        h = TensorHandle()
+        if tt_group_norm(local.ctx, input, c_int64(integer(num_groups, "group_norm", "num_groups")),
+                         optional_tensor(weight, "group_norm", "weight"),
+                         optional_tensor(bias, "group_norm", "bias"), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(group_norm, locals())
 
 
 def instance_norm(input: Tensor, running_mean: Tensor | None = None,
@@ -113,25 +119,29 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None,
       momentum: weight of input in the update of the running statistics
       eps: added to the variance for numerical stability
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(instance_norm(input.as_subclass(Tensor), running_mean, running_var,
-                                         weight, bias, use_input_stats, momentum, eps), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("instance_norm", "input", "Tensor", input)
-    opts = None
-    if (use_input_stats is not True or momentum != 0.1 or type(momentum) is not float or eps != 1e-5
-        or type(eps) is not float):
-        opts = _o_instance_norm(7, boolean(use_input_stats, "instance_norm", "use_input_stats"),
-                                real(momentum, "instance_norm", "momentum"),
-                                real(eps, "instance_norm", "eps"))
-    h = TensorHandle()
-    if tt_instance_norm(local.ctx, input, optional_tensor(running_mean, "instance_norm",
-            "running_mean"), optional_tensor(running_var, "instance_norm", "running_var"),
-                        optional_tensor(weight, "instance_norm", "weight"),
-                        optional_tensor(bias, "instance_norm", "bias"), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(instance_norm(input.as_subclass(Tensor), running_mean, running_var,
+                                             weight, bias, use_input_stats, momentum, eps),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("instance_norm", "input", "Tensor", input)
+        opts = None
+        if (use_input_stats is not True or momentum != 0.1 or type(momentum) is not float
+            or eps != 1e-5 or type(eps) is not float):
+            opts = _o_instance_norm(7, boolean(use_input_stats, "instance_norm", "use_input_stats"),
+                                    real(momentum, "instance_norm", "momentum"),
+                                    real(eps, "instance_norm", "eps"))
+        h = TensorHandle()
+        if tt_instance_norm(local.ctx, input, optional_tensor(running_mean, "instance_norm",
+                "running_mean"), optional_tensor(running_var, "instance_norm", "running_var"),
+                            optional_tensor(weight, "instance_norm", "weight"),
+                            optional_tensor(bias, "instance_norm", "bias"), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(instance_norm, locals())
 
 
 def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
@@ -144,22 +154,26 @@ def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tenso
       eps: added to the mean for numerical stability; default: the machine epsilon of the dtype of
         the computation
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(rms_norm(input.as_subclass(Tensor), normalized_shape, weight, eps),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("rms_norm", "input", "Tensor", input)
-    normalized_shape_c, normalized_shape_n = int_list(normalized_shape, "rms_norm",
-                                                      "normalized_shape")
-    opts = None
-    if eps is not None:
-        opts = _o_rms_norm((eps is not None), 0.0 if eps is None else real(eps, "rms_norm", "eps"))
-    h = TensorHandle()
-    if tt_rms_norm(local.ctx, input, normalized_shape_c, normalized_shape_n,
-                   optional_tensor(weight, "rms_norm", "weight"), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(rms_norm(input.as_subclass(Tensor), normalized_shape, weight, eps),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("rms_norm", "input", "Tensor", input)
+        normalized_shape_c, normalized_shape_n = int_list(normalized_shape, "rms_norm",
+            "normalized_shape")
+        opts = None
+        if eps is not None:
+            opts = _o_rms_norm((eps is not None), 0.0 if eps is None else real(eps, "rms_norm",
+                "eps"))
+        h = TensorHandle()
+        if tt_rms_norm(local.ctx, input, normalized_shape_c, normalized_shape_n,
+                       optional_tensor(weight, "rms_norm", "weight"), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(rms_norm, locals())
 
 
 def layer_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
@@ -173,23 +187,26 @@ def layer_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Ten
       bias: of shape normalized_shape; none: 0
       eps: added to the variance for numerical stability
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(layer_norm(input.as_subclass(Tensor), normalized_shape, weight, bias,
-                                      eps), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("layer_norm", "input", "Tensor", input)
-    normalized_shape_c, normalized_shape_n = int_list(normalized_shape, "layer_norm",
-                                                      "normalized_shape")
-    opts = None
-    if eps != 1e-5 or type(eps) is not float:
-        opts = _o_layer_norm(1, real(eps, "layer_norm", "eps"))
-    h = TensorHandle()
-    if tt_layer_norm(local.ctx, input, normalized_shape_c, normalized_shape_n,
-                     optional_tensor(weight, "layer_norm", "weight"),
-                     optional_tensor(bias, "layer_norm", "bias"), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(layer_norm(input.as_subclass(Tensor), normalized_shape, weight, bias,
+                                          eps), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("layer_norm", "input", "Tensor", input)
+        normalized_shape_c, normalized_shape_n = int_list(normalized_shape, "layer_norm",
+            "normalized_shape")
+        opts = None
+        if eps != 1e-5 or type(eps) is not float:
+            opts = _o_layer_norm(1, real(eps, "layer_norm", "eps"))
+        h = TensorHandle()
+        if tt_layer_norm(local.ctx, input, normalized_shape_c, normalized_shape_n,
+                         optional_tensor(weight, "layer_norm", "weight"),
+                         optional_tensor(bias, "layer_norm", "bias"), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(layer_norm, locals())
 
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75,
@@ -204,21 +221,24 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
       beta: exponent
       k: added before the power
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(local_response_norm(input.as_subclass(Tensor), size, alpha, beta, k),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("local_response_norm", "input", "Tensor", input)
-    opts = None
-    if (alpha != 1e-4 or type(alpha) is not float or beta != 0.75 or type(beta) is not float
-        or k != 1.0 or type(k) is not float):
-        opts = _o_local_response_norm(7, real(alpha, "local_response_norm", "alpha"),
-                                      real(beta, "local_response_norm", "beta"),
-                                      real(k, "local_response_norm", "k"))
-    h = TensorHandle()
-    if tt_local_response_norm(local.ctx, input,
-                              c_int64(integer(size, "local_response_norm", "size")), opts,
-                              byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(local_response_norm(input.as_subclass(Tensor), size, alpha, beta, k),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("local_response_norm", "input", "Tensor", input)
+        opts = None
+        if (alpha != 1e-4 or type(alpha) is not float or beta != 0.75 or type(beta) is not float
+            or k != 1.0 or type(k) is not float):
+            opts = _o_local_response_norm(7, real(alpha, "local_response_norm", "alpha"),
+                                          real(beta, "local_response_norm", "beta"),
+                                          real(k, "local_response_norm", "k"))
+        h = TensorHandle()
+        if tt_local_response_norm(local.ctx, input,
+                                  c_int64(integer(size, "local_response_norm", "size")), opts,
+                                  byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(local_response_norm, locals())

@@ -5,7 +5,7 @@ from ctypes import byref, c_double
 from struct import Struct
 from . import result_class
 from .._convert import (boolean, generator_handle, int_list, list_field, integer, keeps, written,
-    real, tensor_address, wrong_kind)
+    real, tensor_address, retried, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -79,25 +79,29 @@ def max_pool1d(input: Tensor, kernel_size: int | Sequence[int],
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(max_pool1d(input.as_subclass(Tensor), kernel_size, stride, padding,
-                                      dilation, ceil_mode), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("max_pool1d", "input", "Tensor", input)
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool1d", "kernel_size")
-    opts = None
-    if (stride is not None or padding != 0 or type(padding) is not int or dilation != 1
-        or type(dilation) is not int or ceil_mode is not False):
-        keep = []
-        opts = _o_max_pool1d(14 | (stride is not None), *list_field(stride, "max_pool1d", "stride",
-            keep), *list_field(padding, "max_pool1d", "padding", keep),
-                             *list_field(dilation, "max_pool1d", "dilation", keep),
-                             boolean(ceil_mode, "max_pool1d", "ceil_mode"))
-    h = TensorHandle()
-    if tt_max_pool1d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(max_pool1d(input.as_subclass(Tensor), kernel_size, stride, padding,
+                                          dilation, ceil_mode), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("max_pool1d", "input", "Tensor", input)
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool1d", "kernel_size")
+        opts = None
+        if (stride is not None or padding != 0 or type(padding) is not int or dilation != 1
+            or type(dilation) is not int or ceil_mode is not False):
+            keep = []
+            opts = _o_max_pool1d(14 | (stride is not None),
+                                 *list_field(stride, "max_pool1d", "stride", keep),
+                                 *list_field(padding, "max_pool1d", "padding", keep),
+                                 *list_field(dilation, "max_pool1d", "dilation", keep),
+                                 boolean(ceil_mode, "max_pool1d", "ceil_mode"))
+        h = TensorHandle()
+        if tt_max_pool1d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(max_pool1d, locals())
 
 
 def max_pool1d_with_indices(input: Tensor, kernel_size: int | Sequence[int],
@@ -116,30 +120,32 @@ def max_pool1d_with_indices(input: Tensor, kernel_size: int | Sequence[int],
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(max_pool1d_with_indices(input.as_subclass(Tensor), kernel_size, stride,
-                                                   padding, dilation, ceil_mode), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("max_pool1d_with_indices", "input", "Tensor", input)
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool1d_with_indices", "kernel_size")
-    opts = None
-    if (stride is not None or padding != 0 or type(padding) is not int or dilation != 1
-        or type(dilation) is not int or ceil_mode is not False):
-        keep = []
-        opts = _o_max_pool1d_with_indices(14 | (stride is not None),
-                                          *list_field(stride, "max_pool1d_with_indices", "stride",
-                                                      keep), *list_field(padding,
-            "max_pool1d_with_indices", "padding", keep),
-                                          *list_field(dilation, "max_pool1d_with_indices",
-                                                      "dilation", keep),
-                                          boolean(ceil_mode, "max_pool1d_with_indices",
-                                                  "ceil_mode"))
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_max_pool1d_with_indices(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h0),
-                                  byref(h1)):
-        fail()
-    return _r_max_pool1d_with_indices(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(max_pool1d_with_indices(input.as_subclass(Tensor), kernel_size,
+                                                       stride, padding, dilation, ceil_mode),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("max_pool1d_with_indices", "input", "Tensor", input)
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool1d_with_indices",
+                                                "kernel_size")
+        opts = None
+        if (stride is not None or padding != 0 or type(padding) is not int or dilation != 1
+            or type(dilation) is not int or ceil_mode is not False):
+            keep = []
+            opts = _o_max_pool1d_with_indices(14 | (stride is not None),
+                                              *list_field(stride, "max_pool1d_with_indices",
+                "stride", keep), *list_field(padding, "max_pool1d_with_indices", "padding", keep),
+                                              *list_field(dilation, "max_pool1d_with_indices",
+                "dilation", keep), boolean(ceil_mode, "max_pool1d_with_indices", "ceil_mode"))
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_max_pool1d_with_indices(local.ctx, input, kernel_size_c, kernel_size_n, opts,
+                                      byref(h0), byref(h1)):
+            fail()
+        return _r_max_pool1d_with_indices(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(max_pool1d_with_indices, locals())
 
 
 def max_pool2d(input: Tensor, kernel_size: int | Sequence[int],
@@ -157,25 +163,29 @@ def max_pool2d(input: Tensor, kernel_size: int | Sequence[int],
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(max_pool2d(input.as_subclass(Tensor), kernel_size, stride, padding,
-                                      dilation, ceil_mode), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("max_pool2d", "input", "Tensor", input)
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool2d", "kernel_size")
-    opts = None
-    if (stride is not None or padding != 0 or type(padding) is not int or dilation != 1
-        or type(dilation) is not int or ceil_mode is not False):
-        keep = []
-        opts = _o_max_pool2d(14 | (stride is not None), *list_field(stride, "max_pool2d", "stride",
-            keep), *list_field(padding, "max_pool2d", "padding", keep),
-                             *list_field(dilation, "max_pool2d", "dilation", keep),
-                             boolean(ceil_mode, "max_pool2d", "ceil_mode"))
-    h = TensorHandle()
-    if tt_max_pool2d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(max_pool2d(input.as_subclass(Tensor), kernel_size, stride, padding,
+                                          dilation, ceil_mode), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("max_pool2d", "input", "Tensor", input)
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool2d", "kernel_size")
+        opts = None
+        if (stride is not None or padding != 0 or type(padding) is not int or dilation != 1
+            or type(dilation) is not int or ceil_mode is not False):
+            keep = []
+            opts = _o_max_pool2d(14 | (stride is not None),
+                                 *list_field(stride, "max_pool2d", "stride", keep),
+                                 *list_field(padding, "max_pool2d", "padding", keep),
+                                 *list_field(dilation, "max_pool2d", "dilation", keep),
+                                 boolean(ceil_mode, "max_pool2d", "ceil_mode"))
+        h = TensorHandle()
+        if tt_max_pool2d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(max_pool2d, locals())
 
 
 def max_pool2d_with_indices(input: Tensor, kernel_size: int | Sequence[int],
@@ -196,30 +206,32 @@ def max_pool2d_with_indices(input: Tensor, kernel_size: int | Sequence[int],
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(max_pool2d_with_indices(input.as_subclass(Tensor), kernel_size, stride,
-                                                   padding, dilation, ceil_mode), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("max_pool2d_with_indices", "input", "Tensor", input)
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool2d_with_indices", "kernel_size")
-    opts = None
-    if (stride is not None or padding != 0 or type(padding) is not int or dilation != 1
-        or type(dilation) is not int or ceil_mode is not False):
-        keep = []
-        opts = _o_max_pool2d_with_indices(14 | (stride is not None),
-                                          *list_field(stride, "max_pool2d_with_indices", "stride",
-                                                      keep), *list_field(padding,
-            "max_pool2d_with_indices", "padding", keep),
-                                          *list_field(dilation, "max_pool2d_with_indices",
-                                                      "dilation", keep),
-                                          boolean(ceil_mode, "max_pool2d_with_indices",
-                                                  "ceil_mode"))
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_max_pool2d_with_indices(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h0),
-                                  byref(h1)):
-        fail()
-    return _r_max_pool2d_with_indices(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(max_pool2d_with_indices(input.as_subclass(Tensor), kernel_size,
+                                                       stride, padding, dilation, ceil_mode),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("max_pool2d_with_indices", "input", "Tensor", input)
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool2d_with_indices",
+                                                "kernel_size")
+        opts = None
+        if (stride is not None or padding != 0 or type(padding) is not int or dilation != 1
+            or type(dilation) is not int or ceil_mode is not False):
+            keep = []
+            opts = _o_max_pool2d_with_indices(14 | (stride is not None),
+                                              *list_field(stride, "max_pool2d_with_indices",
+                "stride", keep), *list_field(padding, "max_pool2d_with_indices", "padding", keep),
+                                              *list_field(dilation, "max_pool2d_with_indices",
+                "dilation", keep), boolean(ceil_mode, "max_pool2d_with_indices", "ceil_mode"))
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_max_pool2d_with_indices(local.ctx, input, kernel_size_c, kernel_size_n, opts,
+                                      byref(h0), byref(h1)):
+            fail()
+        return _r_max_pool2d_with_indices(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(max_pool2d_with_indices, locals())
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: int | Sequence[int]) -> tuple[Tensor, ...]:
@@ -230,16 +242,21 @@ def adaptive_max_pool1d(input: Tensor, output_size: int | Sequence[int]) -> tupl
       input: (N, C, L) or (C, L)
       output_size: number of windows
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(adaptive_max_pool1d(input.as_subclass(Tensor), output_size), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("adaptive_max_pool1d", "input", "Tensor", input)
-    output_size_c, output_size_n = int_list(output_size, "adaptive_max_pool1d", "output_size")
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_adaptive_max_pool1d(local.ctx, input, output_size_c, output_size_n, byref(h0), byref(h1)):
-        fail()
-    return _r_adaptive_max_pool1d(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(adaptive_max_pool1d(input.as_subclass(Tensor), output_size),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("adaptive_max_pool1d", "input", "Tensor", input)
+        output_size_c, output_size_n = int_list(output_size, "adaptive_max_pool1d", "output_size")
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_adaptive_max_pool1d(local.ctx, input, output_size_c, output_size_n, byref(h0),
+                                  byref(h1)):
+            fail()
+        return _r_adaptive_max_pool1d(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(adaptive_max_pool1d, locals())
 
 
 def adaptive_max_pool2d(input: Tensor, output_size: int | Sequence[int]) -> tuple[Tensor, ...]:
@@ -250,16 +267,21 @@ def adaptive_max_pool2d(input: Tensor, output_size: int | Sequence[int]) -> tupl
       input: (N, C, H, W) or (C, H, W)
       output_size: numbers of windows along both dimensions, or one number for both
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(adaptive_max_pool2d(input.as_subclass(Tensor), output_size), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("adaptive_max_pool2d", "input", "Tensor", input)
-    output_size_c, output_size_n = int_list(output_size, "adaptive_max_pool2d", "output_size")
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_adaptive_max_pool2d(local.ctx, input, output_size_c, output_size_n, byref(h0), byref(h1)):
-        fail()
-    return _r_adaptive_max_pool2d(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(adaptive_max_pool2d(input.as_subclass(Tensor), output_size),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("adaptive_max_pool2d", "input", "Tensor", input)
+        output_size_c, output_size_n = int_list(output_size, "adaptive_max_pool2d", "output_size")
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_adaptive_max_pool2d(local.ctx, input, output_size_c, output_size_n, byref(h0),
+                                  byref(h1)):
+            fail()
+        return _r_adaptive_max_pool2d(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(adaptive_max_pool2d, locals())
 
 
 def avg_pool1d(input: Tensor, kernel_size: int | Sequence[int],
@@ -276,25 +298,29 @@ def avg_pool1d(input: Tensor, kernel_size: int | Sequence[int],
       ceil_mode: whether the number of windows is rounded up instead of down
       count_include_pad: whether the divisor counts the padding
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(avg_pool1d(input.as_subclass(Tensor), kernel_size, stride, padding,
-                                      ceil_mode, count_include_pad), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("avg_pool1d", "input", "Tensor", input)
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool1d", "kernel_size")
-    opts = None
-    if (stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False
-        or count_include_pad is not True):
-        keep = []
-        opts = _o_avg_pool1d(14 | (stride is not None), *list_field(stride, "avg_pool1d", "stride",
-            keep), *list_field(padding, "avg_pool1d", "padding", keep),
-                             boolean(ceil_mode, "avg_pool1d", "ceil_mode"),
-                             boolean(count_include_pad, "avg_pool1d", "count_include_pad"))
-    h = TensorHandle()
-    if tt_avg_pool1d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(avg_pool1d(input.as_subclass(Tensor), kernel_size, stride, padding,
+                                          ceil_mode, count_include_pad), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("avg_pool1d", "input", "Tensor", input)
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool1d", "kernel_size")
+        opts = None
+        if (stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False
+            or count_include_pad is not True):
+            keep = []
+            opts = _o_avg_pool1d(14 | (stride is not None),
+                                 *list_field(stride, "avg_pool1d", "stride", keep),
+                                 *list_field(padding, "avg_pool1d", "padding", keep),
+                                 boolean(ceil_mode, "avg_pool1d", "ceil_mode"),
+                                 boolean(count_include_pad, "avg_pool1d", "count_include_pad"))
+        h = TensorHandle()
+        if tt_avg_pool1d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(avg_pool1d, locals())
 
 
 def avg_pool2d(input: Tensor, kernel_size: int | Sequence[int],
@@ -314,31 +340,35 @@ def avg_pool2d(input: Tensor, kernel_size: int | Sequence[int],
       count_include_pad: whether the divisor counts the padding
       divisor_override: divisor of the sums, not 0; default: the number of elements of the window
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(avg_pool2d(input.as_subclass(Tensor), kernel_size, stride, padding,
-                                      ceil_mode, count_include_pad, divisor_override), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("avg_pool2d", "input", "Tensor", input)
-    if out is not None:
-        return written(avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                                  divisor_override), out, "avg_pool2d", True)
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool2d", "kernel_size")
-    opts = None
-    if (stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False
-        or count_include_pad is not True or divisor_override is not None):
-        keep = []
-        opts = _o_avg_pool2d(14 | (stride is not None) | (divisor_override is not None) << 4,
-                             *list_field(stride, "avg_pool2d", "stride", keep),
-                             *list_field(padding, "avg_pool2d", "padding", keep),
-                             boolean(ceil_mode, "avg_pool2d", "ceil_mode"),
-                             boolean(count_include_pad, "avg_pool2d", "count_include_pad"),
-                             0 if divisor_override is None else integer(divisor_override,
-            "avg_pool2d", "divisor_override"))
-    h = TensorHandle()
-    if tt_avg_pool2d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(avg_pool2d(input.as_subclass(Tensor), kernel_size, stride, padding,
+                                          ceil_mode, count_include_pad, divisor_override),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("avg_pool2d", "input", "Tensor", input)
+        if out is not None:
+            return written(avg_pool2d(input, kernel_size, stride, padding, ceil_mode,
+                                      count_include_pad, divisor_override), out, "avg_pool2d", True)
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool2d", "kernel_size")
+        opts = None
+        if (stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False
+            or count_include_pad is not True or divisor_override is not None):
+            keep = []
+            opts = _o_avg_pool2d(14 | (stride is not None) | (divisor_override is not None) << 4,
+                                 *list_field(stride, "avg_pool2d", "stride", keep),
+                                 *list_field(padding, "avg_pool2d", "padding", keep),
+                                 boolean(ceil_mode, "avg_pool2d", "ceil_mode"),
+                                 boolean(count_include_pad, "avg_pool2d", "count_include_pad"),
+                                 0 if divisor_override is None else integer(divisor_override,
+                "avg_pool2d", "divisor_override"))
+        h = TensorHandle()
+        if tt_avg_pool2d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(avg_pool2d, locals())
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
@@ -348,16 +378,20 @@ def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int]) -> Tens
       input: (N, C, L) or (C, L)
       output_size: number of windows
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(adaptive_avg_pool1d(input.as_subclass(Tensor), output_size), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("adaptive_avg_pool1d", "input", "Tensor", input)
-    output_size_c, output_size_n = int_list(output_size, "adaptive_avg_pool1d", "output_size")
-    h = TensorHandle()
-    if tt_adaptive_avg_pool1d(local.ctx, input, output_size_c, output_size_n, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(adaptive_avg_pool1d(input.as_subclass(Tensor), output_size),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("adaptive_avg_pool1d", "input", "Tensor", input)
+        output_size_c, output_size_n = int_list(output_size, "adaptive_avg_pool1d", "output_size")
+        h = TensorHandle()
+        if tt_adaptive_avg_pool1d(local.ctx, input, output_size_c, output_size_n, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(adaptive_avg_pool1d, locals())
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
@@ -367,16 +401,20 @@ def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int]) -> Tens
       input: (N, C, H, W) or (C, H, W)
       output_size: numbers of windows along both dimensions, or one number for both
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(adaptive_avg_pool2d(input.as_subclass(Tensor), output_size), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("adaptive_avg_pool2d", "input", "Tensor", input)
-    output_size_c, output_size_n = int_list(output_size, "adaptive_avg_pool2d", "output_size")
-    h = TensorHandle()
-    if tt_adaptive_avg_pool2d(local.ctx, input, output_size_c, output_size_n, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(adaptive_avg_pool2d(input.as_subclass(Tensor), output_size),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("adaptive_avg_pool2d", "input", "Tensor", input)
+        output_size_c, output_size_n = int_list(output_size, "adaptive_avg_pool2d", "output_size")
+        h = TensorHandle()
+        if tt_adaptive_avg_pool2d(local.ctx, input, output_size_c, output_size_n, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(adaptive_avg_pool2d, locals())
 
 
 def max_pool3d(input: Tensor, kernel_size: int | Sequence[int],
@@ -394,25 +432,29 @@ def max_pool3d(input: Tensor, kernel_size: int | Sequence[int],
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(max_pool3d(input.as_subclass(Tensor), kernel_size, stride, padding,
-                                      dilation, ceil_mode), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("max_pool3d", "input", "Tensor", input)
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool3d", "kernel_size")
-    opts = None
-    if (stride is not None or padding != 0 or type(padding) is not int or dilation != 1
-        or type(dilation) is not int or ceil_mode is not False):
-        keep = []
-        opts = _o_max_pool3d(14 | (stride is not None), *list_field(stride, "max_pool3d", "stride",
-            keep), *list_field(padding, "max_pool3d", "padding", keep),
-                             *list_field(dilation, "max_pool3d", "dilation", keep),
-                             boolean(ceil_mode, "max_pool3d", "ceil_mode"))
-    h = TensorHandle()
-    if tt_max_pool3d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(max_pool3d(input.as_subclass(Tensor), kernel_size, stride, padding,
+                                          dilation, ceil_mode), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("max_pool3d", "input", "Tensor", input)
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool3d", "kernel_size")
+        opts = None
+        if (stride is not None or padding != 0 or type(padding) is not int or dilation != 1
+            or type(dilation) is not int or ceil_mode is not False):
+            keep = []
+            opts = _o_max_pool3d(14 | (stride is not None),
+                                 *list_field(stride, "max_pool3d", "stride", keep),
+                                 *list_field(padding, "max_pool3d", "padding", keep),
+                                 *list_field(dilation, "max_pool3d", "dilation", keep),
+                                 boolean(ceil_mode, "max_pool3d", "ceil_mode"))
+        h = TensorHandle()
+        if tt_max_pool3d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(max_pool3d, locals())
 
 
 def max_pool3d_with_indices(input: Tensor, kernel_size: int | Sequence[int],
@@ -433,30 +475,32 @@ def max_pool3d_with_indices(input: Tensor, kernel_size: int | Sequence[int],
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(max_pool3d_with_indices(input.as_subclass(Tensor), kernel_size, stride,
-                                                   padding, dilation, ceil_mode), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("max_pool3d_with_indices", "input", "Tensor", input)
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool3d_with_indices", "kernel_size")
-    opts = None
-    if (stride is not None or padding != 0 or type(padding) is not int or dilation != 1
-        or type(dilation) is not int or ceil_mode is not False):
-        keep = []
-        opts = _o_max_pool3d_with_indices(14 | (stride is not None),
-                                          *list_field(stride, "max_pool3d_with_indices", "stride",
-                                                      keep), *list_field(padding,
-            "max_pool3d_with_indices", "padding", keep),
-                                          *list_field(dilation, "max_pool3d_with_indices",
-                                                      "dilation", keep),
-                                          boolean(ceil_mode, "max_pool3d_with_indices",
-                                                  "ceil_mode"))
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_max_pool3d_with_indices(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h0),
-                                  byref(h1)):
-        fail()
-    return _r_max_pool3d_with_indices(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(max_pool3d_with_indices(input.as_subclass(Tensor), kernel_size,
+                                                       stride, padding, dilation, ceil_mode),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("max_pool3d_with_indices", "input", "Tensor", input)
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool3d_with_indices",
+                                                "kernel_size")
+        opts = None
+        if (stride is not None or padding != 0 or type(padding) is not int or dilation != 1
+            or type(dilation) is not int or ceil_mode is not False):
+            keep = []
+            opts = _o_max_pool3d_with_indices(14 | (stride is not None),
+                                              *list_field(stride, "max_pool3d_with_indices",
+                "stride", keep), *list_field(padding, "max_pool3d_with_indices", "padding", keep),
+                                              *list_field(dilation, "max_pool3d_with_indices",
+                "dilation", keep), boolean(ceil_mode, "max_pool3d_with_indices", "ceil_mode"))
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_max_pool3d_with_indices(local.ctx, input, kernel_size_c, kernel_size_n, opts,
+                                      byref(h0), byref(h1)):
+            fail()
+        return _r_max_pool3d_with_indices(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(max_pool3d_with_indices, locals())
 
 
 def avg_pool3d(input: Tensor, kernel_size: int | Sequence[int],
@@ -476,31 +520,35 @@ def avg_pool3d(input: Tensor, kernel_size: int | Sequence[int],
       count_include_pad: whether the divisor counts the padding
       divisor_override: divisor of the sums, not 0; default: the number of elements of the window
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(avg_pool3d(input.as_subclass(Tensor), kernel_size, stride, padding,
-                                      ceil_mode, count_include_pad, divisor_override), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("avg_pool3d", "input", "Tensor", input)
-    if out is not None:
-        return written(avg_pool3d(input, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                                  divisor_override), out, "avg_pool3d", True)
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool3d", "kernel_size")
-    opts = None
-    if (stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False
-        or count_include_pad is not True or divisor_override is not None):
-        keep = []
-        opts = _o_avg_pool3d(14 | (stride is not None) | (divisor_override is not None) << 4,
-                             *list_field(stride, "avg_pool3d", "stride", keep),
-                             *list_field(padding, "avg_pool3d", "padding", keep),
-                             boolean(ceil_mode, "avg_pool3d", "ceil_mode"),
-                             boolean(count_include_pad, "avg_pool3d", "count_include_pad"),
-                             0 if divisor_override is None else integer(divisor_override,
-            "avg_pool3d", "divisor_override"))
-    h = TensorHandle()
-    if tt_avg_pool3d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(avg_pool3d(input.as_subclass(Tensor), kernel_size, stride, padding,
+                                          ceil_mode, count_include_pad, divisor_override),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("avg_pool3d", "input", "Tensor", input)
+        if out is not None:
+            return written(avg_pool3d(input, kernel_size, stride, padding, ceil_mode,
+                                      count_include_pad, divisor_override), out, "avg_pool3d", True)
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool3d", "kernel_size")
+        opts = None
+        if (stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False
+            or count_include_pad is not True or divisor_override is not None):
+            keep = []
+            opts = _o_avg_pool3d(14 | (stride is not None) | (divisor_override is not None) << 4,
+                                 *list_field(stride, "avg_pool3d", "stride", keep),
+                                 *list_field(padding, "avg_pool3d", "padding", keep),
+                                 boolean(ceil_mode, "avg_pool3d", "ceil_mode"),
+                                 boolean(count_include_pad, "avg_pool3d", "count_include_pad"),
+                                 0 if divisor_override is None else integer(divisor_override,
+                "avg_pool3d", "divisor_override"))
+        h = TensorHandle()
+        if tt_avg_pool3d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(avg_pool3d, locals())
 
 
 def adaptive_max_pool3d(input: Tensor, output_size: int | Sequence[int]) -> tuple[Tensor, ...]:
@@ -511,16 +559,21 @@ def adaptive_max_pool3d(input: Tensor, output_size: int | Sequence[int]) -> tupl
       input: (N, C, D, H, W) or (C, D, H, W)
       output_size: numbers of windows along the three dimensions, or one number for all
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(adaptive_max_pool3d(input.as_subclass(Tensor), output_size), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("adaptive_max_pool3d", "input", "Tensor", input)
-    output_size_c, output_size_n = int_list(output_size, "adaptive_max_pool3d", "output_size")
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_adaptive_max_pool3d(local.ctx, input, output_size_c, output_size_n, byref(h0), byref(h1)):
-        fail()
-    return _r_adaptive_max_pool3d(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(adaptive_max_pool3d(input.as_subclass(Tensor), output_size),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("adaptive_max_pool3d", "input", "Tensor", input)
+        output_size_c, output_size_n = int_list(output_size, "adaptive_max_pool3d", "output_size")
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_adaptive_max_pool3d(local.ctx, input, output_size_c, output_size_n, byref(h0),
+                                  byref(h1)):
+            fail()
+        return _r_adaptive_max_pool3d(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(adaptive_max_pool3d, locals())
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
@@ -530,16 +583,20 @@ def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int]) -> Tens
       input: (N, C, D, H, W) or (C, D, H, W)
       output_size: numbers of windows along the three dimensions, or one number for all
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(adaptive_avg_pool3d(input.as_subclass(Tensor), output_size), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("adaptive_avg_pool3d", "input", "Tensor", input)
-    output_size_c, output_size_n = int_list(output_size, "adaptive_avg_pool3d", "output_size")
-    h = TensorHandle()
-    if tt_adaptive_avg_pool3d(local.ctx, input, output_size_c, output_size_n, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(adaptive_avg_pool3d(input.as_subclass(Tensor), output_size),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("adaptive_avg_pool3d", "input", "Tensor", input)
+        output_size_c, output_size_n = int_list(output_size, "adaptive_avg_pool3d", "output_size")
+        h = TensorHandle()
+        if tt_adaptive_avg_pool3d(local.ctx, input, output_size_c, output_size_n, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(adaptive_avg_pool3d, locals())
 
 
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
@@ -553,23 +610,26 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
       stride: step between windows; default: kernel_size
       ceil_mode: whether the number of windows is rounded up instead of down
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(lp_pool1d(input.as_subclass(Tensor), norm_type, kernel_size, stride,
-                                     ceil_mode), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("lp_pool1d", "input", "Tensor", input)
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "lp_pool1d", "kernel_size")
-    opts = None
-    if stride is not None or ceil_mode is not False:
-        keep = []
-        opts = _o_lp_pool1d(2 | (stride is not None), *list_field(stride, "lp_pool1d", "stride",
-            keep), boolean(ceil_mode, "lp_pool1d", "ceil_mode"))
-    h = TensorHandle()
-    if tt_lp_pool1d(local.ctx, input, c_double(real(norm_type, "lp_pool1d", "norm_type")),
-                    kernel_size_c, kernel_size_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(lp_pool1d(input.as_subclass(Tensor), norm_type, kernel_size, stride,
+                                         ceil_mode), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("lp_pool1d", "input", "Tensor", input)
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "lp_pool1d", "kernel_size")
+        opts = None
+        if stride is not None or ceil_mode is not False:
+            keep = []
+            opts = _o_lp_pool1d(2 | (stride is not None), *list_field(stride, "lp_pool1d", "stride",
+                keep), boolean(ceil_mode, "lp_pool1d", "ceil_mode"))
+        h = TensorHandle()
+        if tt_lp_pool1d(local.ctx, input, c_double(real(norm_type, "lp_pool1d", "norm_type")),
+                        kernel_size_c, kernel_size_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(lp_pool1d, locals())
 
 
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
@@ -583,23 +643,26 @@ def lp_pool2d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
       stride: step between windows; default: kernel_size
       ceil_mode: whether the number of windows is rounded up instead of down
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(lp_pool2d(input.as_subclass(Tensor), norm_type, kernel_size, stride,
-                                     ceil_mode), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("lp_pool2d", "input", "Tensor", input)
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "lp_pool2d", "kernel_size")
-    opts = None
-    if stride is not None or ceil_mode is not False:
-        keep = []
-        opts = _o_lp_pool2d(2 | (stride is not None), *list_field(stride, "lp_pool2d", "stride",
-            keep), boolean(ceil_mode, "lp_pool2d", "ceil_mode"))
-    h = TensorHandle()
-    if tt_lp_pool2d(local.ctx, input, c_double(real(norm_type, "lp_pool2d", "norm_type")),
-                    kernel_size_c, kernel_size_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(lp_pool2d(input.as_subclass(Tensor), norm_type, kernel_size, stride,
+                                         ceil_mode), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("lp_pool2d", "input", "Tensor", input)
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "lp_pool2d", "kernel_size")
+        opts = None
+        if stride is not None or ceil_mode is not False:
+            keep = []
+            opts = _o_lp_pool2d(2 | (stride is not None), *list_field(stride, "lp_pool2d", "stride",
+                keep), boolean(ceil_mode, "lp_pool2d", "ceil_mode"))
+        h = TensorHandle()
+        if tt_lp_pool2d(local.ctx, input, c_double(real(norm_type, "lp_pool2d", "norm_type")),
+                        kernel_size_c, kernel_size_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(lp_pool2d, locals())
 
 
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
@@ -613,23 +676,26 @@ def lp_pool3d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
       stride: step between windows; default: kernel_size
       ceil_mode: whether the number of windows is rounded up instead of down
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(lp_pool3d(input.as_subclass(Tensor), norm_type, kernel_size, stride,
-                                     ceil_mode), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("lp_pool3d", "input", "Tensor", input)
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "lp_pool3d", "kernel_size")
-    opts = None
-    if stride is not None or ceil_mode is not False:
-        keep = []
-        opts = _o_lp_pool3d(2 | (stride is not None), *list_field(stride, "lp_pool3d", "stride",
-            keep), boolean(ceil_mode, "lp_pool3d", "ceil_mode"))
-    h = TensorHandle()
-    if tt_lp_pool3d(local.ctx, input, c_double(real(norm_type, "lp_pool3d", "norm_type")),
-                    kernel_size_c, kernel_size_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(lp_pool3d(input.as_subclass(Tensor), norm_type, kernel_size, stride,
+                                         ceil_mode), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("lp_pool3d", "input", "Tensor", input)
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "lp_pool3d", "kernel_size")
+        opts = None
+        if stride is not None or ceil_mode is not False:
+            keep = []
+            opts = _o_lp_pool3d(2 | (stride is not None), *list_field(stride, "lp_pool3d", "stride",
+                keep), boolean(ceil_mode, "lp_pool3d", "ceil_mode"))
+        h = TensorHandle()
+        if tt_lp_pool3d(local.ctx, input, c_double(real(norm_type, "lp_pool3d", "norm_type")),
+                        kernel_size_c, kernel_size_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(lp_pool3d, locals())
 
 
 def fractional_max_pool2d(input: Tensor, kernel_size: int | Sequence[int],
@@ -648,27 +714,30 @@ def fractional_max_pool2d(input: Tensor, kernel_size: int | Sequence[int],
         default: drawn
       generator: random number generator; default: the one of the ctx
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(fractional_max_pool2d(input.as_subclass(Tensor), kernel_size,
-                                                 output_size, random_samples, generator=generator),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fractional_max_pool2d", "input", "Tensor", input)
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "fractional_max_pool2d", "kernel_size")
-    output_size_c, output_size_n = int_list(output_size, "fractional_max_pool2d", "output_size")
-    opts = None
-    if random_samples is not None or generator is not None:
-        opts = _o_fractional_max_pool2d((random_samples is not None) | (generator is not None) << 1,
-                                        tensor_address(random_samples, "fractional_max_pool2d",
-                                                       "random_samples"),
-                                        0 if generator is None else generator_handle(generator,
-            "fractional_max_pool2d", "generator")._address)
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_fractional_max_pool2d(local.ctx, input, kernel_size_c, kernel_size_n, output_size_c,
-                                output_size_n, opts, byref(h0), byref(h1)):
-        fail()
-    return _r_fractional_max_pool2d(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(fractional_max_pool2d(input.as_subclass(Tensor), kernel_size,
+                                                     output_size, random_samples,
+                                                     generator=generator), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fractional_max_pool2d", "input", "Tensor", input)
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "fractional_max_pool2d", "kernel_size")
+        output_size_c, output_size_n = int_list(output_size, "fractional_max_pool2d", "output_size")
+        opts = None
+        if random_samples is not None or generator is not None:
+            opts = _o_fractional_max_pool2d((random_samples is not None)
+                                            | (generator is not None) << 1,
+                                            tensor_address(random_samples, "fractional_max_pool2d",
+                "random_samples"), 0 if generator is None else generator_handle(generator,
+                "fractional_max_pool2d", "generator")._address)
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_fractional_max_pool2d(local.ctx, input, kernel_size_c, kernel_size_n, output_size_c,
+                                    output_size_n, opts, byref(h0), byref(h1)):
+            fail()
+        return _r_fractional_max_pool2d(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(fractional_max_pool2d, locals())
 
 
 def fractional_max_pool3d(input: Tensor, kernel_size: int | Sequence[int],
@@ -687,27 +756,30 @@ def fractional_max_pool3d(input: Tensor, kernel_size: int | Sequence[int],
         default: drawn
       generator: random number generator; default: the one of the ctx
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(fractional_max_pool3d(input.as_subclass(Tensor), kernel_size,
-                                                 output_size, random_samples, generator=generator),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fractional_max_pool3d", "input", "Tensor", input)
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "fractional_max_pool3d", "kernel_size")
-    output_size_c, output_size_n = int_list(output_size, "fractional_max_pool3d", "output_size")
-    opts = None
-    if random_samples is not None or generator is not None:
-        opts = _o_fractional_max_pool3d((random_samples is not None) | (generator is not None) << 1,
-                                        tensor_address(random_samples, "fractional_max_pool3d",
-                                                       "random_samples"),
-                                        0 if generator is None else generator_handle(generator,
-            "fractional_max_pool3d", "generator")._address)
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_fractional_max_pool3d(local.ctx, input, kernel_size_c, kernel_size_n, output_size_c,
-                                output_size_n, opts, byref(h0), byref(h1)):
-        fail()
-    return _r_fractional_max_pool3d(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(fractional_max_pool3d(input.as_subclass(Tensor), kernel_size,
+                                                     output_size, random_samples,
+                                                     generator=generator), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fractional_max_pool3d", "input", "Tensor", input)
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "fractional_max_pool3d", "kernel_size")
+        output_size_c, output_size_n = int_list(output_size, "fractional_max_pool3d", "output_size")
+        opts = None
+        if random_samples is not None or generator is not None:
+            opts = _o_fractional_max_pool3d((random_samples is not None)
+                                            | (generator is not None) << 1,
+                                            tensor_address(random_samples, "fractional_max_pool3d",
+                "random_samples"), 0 if generator is None else generator_handle(generator,
+                "fractional_max_pool3d", "generator")._address)
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_fractional_max_pool3d(local.ctx, input, kernel_size_c, kernel_size_n, output_size_c,
+                                    output_size_n, opts, byref(h0), byref(h1)):
+            fail()
+        return _r_fractional_max_pool3d(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(fractional_max_pool3d, locals())
 
 
 def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int],
@@ -725,26 +797,30 @@ def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int
       output_size: sizes of the result, less than a stride away from the default: (s - 1) * stride -
         2 * padding + kernel_size
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(max_unpool1d(input.as_subclass(Tensor), indices, kernel_size, stride,
-                                        padding, output_size), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("max_unpool1d", "input", "Tensor", input)
-    if not isinstance(indices, Tensor):
-        raise wrong_kind("max_unpool1d", "indices", "Tensor", indices)
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "max_unpool1d", "kernel_size")
-    opts = None
-    if stride is not None or padding != 0 or type(padding) is not int or output_size is not None:
-        keep = []
-        opts = _o_max_unpool1d(2 | (stride is not None) | (output_size is not None) << 2,
-                               *list_field(stride, "max_unpool1d", "stride", keep),
-                               *list_field(padding, "max_unpool1d", "padding", keep),
-                               *list_field(output_size, "max_unpool1d", "output_size", keep))
-    h = TensorHandle()
-    if tt_max_unpool1d(local.ctx, input, indices, kernel_size_c, kernel_size_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(max_unpool1d(input.as_subclass(Tensor), indices, kernel_size, stride,
+                                            padding, output_size), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("max_unpool1d", "input", "Tensor", input)
+        if not isinstance(indices, Tensor):
+            raise wrong_kind("max_unpool1d", "indices", "Tensor", indices)
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "max_unpool1d", "kernel_size")
+        opts = None
+        if (stride is not None or padding != 0 or type(padding) is not int
+            or output_size is not None):
+            keep = []
+            opts = _o_max_unpool1d(2 | (stride is not None) | (output_size is not None) << 2,
+                                   *list_field(stride, "max_unpool1d", "stride", keep),
+                                   *list_field(padding, "max_unpool1d", "padding", keep),
+                                   *list_field(output_size, "max_unpool1d", "output_size", keep))
+        h = TensorHandle()
+        if tt_max_unpool1d(local.ctx, input, indices, kernel_size_c, kernel_size_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(max_unpool1d, locals())
 
 
 def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int],
@@ -762,26 +838,30 @@ def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int
       output_size: sizes of the result, less than a stride away from the default: (s - 1) * stride -
         2 * padding + kernel_size
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(max_unpool2d(input.as_subclass(Tensor), indices, kernel_size, stride,
-                                        padding, output_size), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("max_unpool2d", "input", "Tensor", input)
-    if not isinstance(indices, Tensor):
-        raise wrong_kind("max_unpool2d", "indices", "Tensor", indices)
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "max_unpool2d", "kernel_size")
-    opts = None
-    if stride is not None or padding != 0 or type(padding) is not int or output_size is not None:
-        keep = []
-        opts = _o_max_unpool2d(2 | (stride is not None) | (output_size is not None) << 2,
-                               *list_field(stride, "max_unpool2d", "stride", keep),
-                               *list_field(padding, "max_unpool2d", "padding", keep),
-                               *list_field(output_size, "max_unpool2d", "output_size", keep))
-    h = TensorHandle()
-    if tt_max_unpool2d(local.ctx, input, indices, kernel_size_c, kernel_size_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(max_unpool2d(input.as_subclass(Tensor), indices, kernel_size, stride,
+                                            padding, output_size), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("max_unpool2d", "input", "Tensor", input)
+        if not isinstance(indices, Tensor):
+            raise wrong_kind("max_unpool2d", "indices", "Tensor", indices)
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "max_unpool2d", "kernel_size")
+        opts = None
+        if (stride is not None or padding != 0 or type(padding) is not int
+            or output_size is not None):
+            keep = []
+            opts = _o_max_unpool2d(2 | (stride is not None) | (output_size is not None) << 2,
+                                   *list_field(stride, "max_unpool2d", "stride", keep),
+                                   *list_field(padding, "max_unpool2d", "padding", keep),
+                                   *list_field(output_size, "max_unpool2d", "output_size", keep))
+        h = TensorHandle()
+        if tt_max_unpool2d(local.ctx, input, indices, kernel_size_c, kernel_size_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(max_unpool2d, locals())
 
 
 def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int],
@@ -799,23 +879,27 @@ def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int
       output_size: sizes of the result, less than a stride away from the default: (s - 1) * stride -
         2 * padding + kernel_size
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(max_unpool3d(input.as_subclass(Tensor), indices, kernel_size, stride,
-                                        padding, output_size), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("max_unpool3d", "input", "Tensor", input)
-    if not isinstance(indices, Tensor):
-        raise wrong_kind("max_unpool3d", "indices", "Tensor", indices)
-    kernel_size_c, kernel_size_n = int_list(kernel_size, "max_unpool3d", "kernel_size")
-    opts = None
-    if stride is not None or padding != 0 or type(padding) is not int or output_size is not None:
-        keep = []
-        opts = _o_max_unpool3d(2 | (stride is not None) | (output_size is not None) << 2,
-                               *list_field(stride, "max_unpool3d", "stride", keep),
-                               *list_field(padding, "max_unpool3d", "padding", keep),
-                               *list_field(output_size, "max_unpool3d", "output_size", keep))
-    h = TensorHandle()
-    if tt_max_unpool3d(local.ctx, input, indices, kernel_size_c, kernel_size_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(max_unpool3d(input.as_subclass(Tensor), indices, kernel_size, stride,
+                                            padding, output_size), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("max_unpool3d", "input", "Tensor", input)
+        if not isinstance(indices, Tensor):
+            raise wrong_kind("max_unpool3d", "indices", "Tensor", indices)
+        kernel_size_c, kernel_size_n = int_list(kernel_size, "max_unpool3d", "kernel_size")
+        opts = None
+        if (stride is not None or padding != 0 or type(padding) is not int
+            or output_size is not None):
+            keep = []
+            opts = _o_max_unpool3d(2 | (stride is not None) | (output_size is not None) << 2,
+                                   *list_field(stride, "max_unpool3d", "stride", keep),
+                                   *list_field(padding, "max_unpool3d", "padding", keep),
+                                   *list_field(output_size, "max_unpool3d", "output_size", keep))
+        h = TensorHandle()
+        if tt_max_unpool3d(local.ctx, input, indices, kernel_size_c, kernel_size_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(max_unpool3d, locals())

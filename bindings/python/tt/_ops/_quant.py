@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref, c_double, c_int64
 from struct import Struct
 from .._convert import (dtype_code, list_field, integer, is_int, keeps, is_number, no_overload,
-    one_of, optional_tensor, real, tensor_address, wrong_kind)
+    one_of, optional_tensor, real, tensor_address, retried, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -47,36 +47,38 @@ def fake_quantize_per_tensor_affine(input: Tensor, scale: float | Tensor, zero_p
       quant_min: smallest integer
       quant_max: largest integer
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(fake_quantize_per_tensor_affine(input.as_subclass(Tensor), scale,
-                zero_point, quant_min, quant_max), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fake_quantize_per_tensor_affine", "input", "Tensor", input)
-    if is_number(scale) and is_int(zero_point):
-        h = TensorHandle()
-        if tt_fake_quantize_per_tensor_affine(local.ctx, input,
-                                              c_double(real(scale,
-                "fake_quantize_per_tensor_affine", "scale")),
-                                              c_int64(integer(zero_point,
-                "fake_quantize_per_tensor_affine", "zero_point")),
-                                              c_int64(integer(quant_min,
-                "fake_quantize_per_tensor_affine", "quant_min")),
-                                              c_int64(integer(quant_max,
-                "fake_quantize_per_tensor_affine", "quant_max")), byref(h)):
-            fail()
-        return wrap(h)
-    elif isinstance(scale, Tensor) and isinstance(zero_point, Tensor):
-        h = TensorHandle()
-        if tt_fake_quantize_per_tensor_affine_tensor(local.ctx, input, scale, zero_point,
-                                                     c_int64(integer(quant_min,
-                "fake_quantize_per_tensor_affine", "quant_min")),
-                                                     c_int64(integer(quant_max,
-                "fake_quantize_per_tensor_affine", "quant_max")), byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("fake_quantize_per_tensor_affine", input, scale, zero_point, quant_min,
-                      quant_max)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(fake_quantize_per_tensor_affine(input.as_subclass(Tensor), scale,
+                    zero_point, quant_min, quant_max), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fake_quantize_per_tensor_affine", "input", "Tensor", input)
+        if is_number(scale) and is_int(zero_point):
+            h = TensorHandle()
+            if tt_fake_quantize_per_tensor_affine(local.ctx, input,
+                                                  c_double(real(scale,
+                    "fake_quantize_per_tensor_affine", "scale")),
+                                                  c_int64(integer(zero_point,
+                    "fake_quantize_per_tensor_affine", "zero_point")),
+                                                  c_int64(integer(quant_min,
+                    "fake_quantize_per_tensor_affine", "quant_min")),
+                                                  c_int64(integer(quant_max,
+                    "fake_quantize_per_tensor_affine", "quant_max")), byref(h)):
+                fail()
+            return wrap(h)
+        elif isinstance(scale, Tensor) and isinstance(zero_point, Tensor):
+            h = TensorHandle()
+            if tt_fake_quantize_per_tensor_affine_tensor(local.ctx, input, scale, zero_point,
+                    c_int64(integer(quant_min, "fake_quantize_per_tensor_affine", "quant_min")),
+                    c_int64(integer(quant_max, "fake_quantize_per_tensor_affine", "quant_max")),
+                    byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("fake_quantize_per_tensor_affine", input, scale, zero_point, quant_min,
+                          quant_max)
+    except TypeError:
+        return retried(fake_quantize_per_tensor_affine, locals())
 
 
 def fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: Tensor, axis: int,
@@ -91,24 +93,29 @@ def fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: T
       quant_min: smallest integer
       quant_max: largest integer
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(fake_quantize_per_channel_affine(input.as_subclass(Tensor), scale,
-                zero_point, axis, quant_min, quant_max), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("fake_quantize_per_channel_affine", "input", "Tensor", input)
-    if not isinstance(scale, Tensor):
-        raise wrong_kind("fake_quantize_per_channel_affine", "scale", "Tensor", scale)
-    if not isinstance(zero_point, Tensor):
-        raise wrong_kind("fake_quantize_per_channel_affine", "zero_point", "Tensor", zero_point)
-    h = TensorHandle()
-    if tt_fake_quantize_per_channel_affine(local.ctx, input, scale, zero_point,
-                                           c_int64(integer(axis, "fake_quantize_per_channel_affine",
-            "axis")), c_int64(integer(quant_min, "fake_quantize_per_channel_affine", "quant_min")),
-                                           c_int64(integer(quant_max,
-            "fake_quantize_per_channel_affine", "quant_max")), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(fake_quantize_per_channel_affine(input.as_subclass(Tensor), scale,
+                    zero_point, axis, quant_min, quant_max), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("fake_quantize_per_channel_affine", "input", "Tensor", input)
+        if not isinstance(scale, Tensor):
+            raise wrong_kind("fake_quantize_per_channel_affine", "scale", "Tensor", scale)
+        if not isinstance(zero_point, Tensor):
+            raise wrong_kind("fake_quantize_per_channel_affine", "zero_point", "Tensor", zero_point)
+        h = TensorHandle()
+        if tt_fake_quantize_per_channel_affine(local.ctx, input, scale, zero_point,
+                                               c_int64(integer(axis,
+                "fake_quantize_per_channel_affine", "axis")),
+                                               c_int64(integer(quant_min,
+                "fake_quantize_per_channel_affine", "quant_min")),
+                                               c_int64(integer(quant_max,
+                "fake_quantize_per_channel_affine", "quant_max")), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(fake_quantize_per_channel_affine, locals())
 
 
 def quantize_per_tensor(input: Tensor, scale: float, zero_point: int, quant_min: int,
@@ -123,21 +130,24 @@ def quantize_per_tensor(input: Tensor, scale: float, zero_point: int, quant_min:
       quant_max: largest integer
       dtype: integer dtype of the result, which must hold quant_min and quant_max
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(quantize_per_tensor(input.as_subclass(Tensor), scale, zero_point,
-                                               quant_min, quant_max, dtype), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("quantize_per_tensor", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_quantize_per_tensor(local.ctx, input,
-                              c_double(real(scale, "quantize_per_tensor", "scale")),
-                              c_int64(integer(zero_point, "quantize_per_tensor", "zero_point")),
-                              c_int64(integer(quant_min, "quantize_per_tensor", "quant_min")),
-                              c_int64(integer(quant_max, "quantize_per_tensor", "quant_max")),
-                              dtype_code(dtype, "quantize_per_tensor", "dtype"), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(quantize_per_tensor(input.as_subclass(Tensor), scale, zero_point,
+                                                   quant_min, quant_max, dtype), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("quantize_per_tensor", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_quantize_per_tensor(local.ctx, input,
+                                  c_double(real(scale, "quantize_per_tensor", "scale")),
+                                  c_int64(integer(zero_point, "quantize_per_tensor", "zero_point")),
+                                  c_int64(integer(quant_min, "quantize_per_tensor", "quant_min")),
+                                  c_int64(integer(quant_max, "quantize_per_tensor", "quant_max")),
+                                  dtype_code(dtype, "quantize_per_tensor", "dtype"), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(quantize_per_tensor, locals())
 
 
 def dequantize_per_tensor(input: Tensor, scale: float, zero_point: int, quant_min: int,
@@ -151,21 +161,27 @@ def dequantize_per_tensor(input: Tensor, scale: float, zero_point: int, quant_mi
       quant_max: largest integer, accepted for compatibility
       dtype: dtype of input
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(dequantize_per_tensor(input.as_subclass(Tensor), scale, zero_point,
-                                                 quant_min, quant_max, dtype), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("dequantize_per_tensor", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_dequantize_per_tensor(local.ctx, input,
-                                c_double(real(scale, "dequantize_per_tensor", "scale")),
-                                c_int64(integer(zero_point, "dequantize_per_tensor", "zero_point")),
-                                c_int64(integer(quant_min, "dequantize_per_tensor", "quant_min")),
-                                c_int64(integer(quant_max, "dequantize_per_tensor", "quant_max")),
-                                dtype_code(dtype, "dequantize_per_tensor", "dtype"), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(dequantize_per_tensor(input.as_subclass(Tensor), scale, zero_point,
+                                                     quant_min, quant_max, dtype), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("dequantize_per_tensor", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_dequantize_per_tensor(local.ctx, input,
+                                    c_double(real(scale, "dequantize_per_tensor", "scale")),
+                                    c_int64(integer(zero_point, "dequantize_per_tensor",
+                                                    "zero_point")),
+                                    c_int64(integer(quant_min, "dequantize_per_tensor",
+                                                    "quant_min")),
+                                    c_int64(integer(quant_max, "dequantize_per_tensor",
+                                                    "quant_max")),
+                                    dtype_code(dtype, "dequantize_per_tensor", "dtype"), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(dequantize_per_tensor, locals())
 
 
 def quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axis: int,
@@ -180,24 +196,27 @@ def quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axi
       quant_max: largest integer
       dtype: integer dtype of the result, which must hold quant_min and quant_max
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(quantize_per_channel(input.as_subclass(Tensor), scales, zero_points,
-                                                axis, quant_min, quant_max, dtype), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("quantize_per_channel", "input", "Tensor", input)
-    if not isinstance(scales, Tensor):
-        raise wrong_kind("quantize_per_channel", "scales", "Tensor", scales)
-    if not isinstance(zero_points, Tensor):
-        raise wrong_kind("quantize_per_channel", "zero_points", "Tensor", zero_points)
-    h = TensorHandle()
-    if tt_quantize_per_channel(local.ctx, input, scales, zero_points,
-                               c_int64(integer(axis, "quantize_per_channel", "axis")),
-                               c_int64(integer(quant_min, "quantize_per_channel", "quant_min")),
-                               c_int64(integer(quant_max, "quantize_per_channel", "quant_max")),
-                               dtype_code(dtype, "quantize_per_channel", "dtype"), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(quantize_per_channel(input.as_subclass(Tensor), scales, zero_points,
+                                                    axis, quant_min, quant_max, dtype), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("quantize_per_channel", "input", "Tensor", input)
+        if not isinstance(scales, Tensor):
+            raise wrong_kind("quantize_per_channel", "scales", "Tensor", scales)
+        if not isinstance(zero_points, Tensor):
+            raise wrong_kind("quantize_per_channel", "zero_points", "Tensor", zero_points)
+        h = TensorHandle()
+        if tt_quantize_per_channel(local.ctx, input, scales, zero_points,
+                                   c_int64(integer(axis, "quantize_per_channel", "axis")),
+                                   c_int64(integer(quant_min, "quantize_per_channel", "quant_min")),
+                                   c_int64(integer(quant_max, "quantize_per_channel", "quant_max")),
+                                   dtype_code(dtype, "quantize_per_channel", "dtype"), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(quantize_per_channel, locals())
 
 
 def dequantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor | None, axis: int,
@@ -212,24 +231,31 @@ def dequantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor | 
       quant_max: largest integer, accepted for compatibility
       dtype: dtype of input
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(dequantize_per_channel(input.as_subclass(Tensor), scales, zero_points,
-                                                  axis, quant_min, quant_max, dtype), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("dequantize_per_channel", "input", "Tensor", input)
-    if not isinstance(scales, Tensor):
-        raise wrong_kind("dequantize_per_channel", "scales", "Tensor", scales)
-    h = TensorHandle()
-    if tt_dequantize_per_channel(local.ctx, input, scales,
-                                 optional_tensor(zero_points, "dequantize_per_channel",
-                                                 "zero_points"),
-                                 c_int64(integer(axis, "dequantize_per_channel", "axis")),
-                                 c_int64(integer(quant_min, "dequantize_per_channel", "quant_min")),
-                                 c_int64(integer(quant_max, "dequantize_per_channel", "quant_max")),
-                                 dtype_code(dtype, "dequantize_per_channel", "dtype"), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(dequantize_per_channel(input.as_subclass(Tensor), scales,
+                                                      zero_points, axis, quant_min, quant_max,
+                                                      dtype), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("dequantize_per_channel", "input", "Tensor", input)
+        if not isinstance(scales, Tensor):
+            raise wrong_kind("dequantize_per_channel", "scales", "Tensor", scales)
+        h = TensorHandle()
+        if tt_dequantize_per_channel(local.ctx, input, scales,
+                                     optional_tensor(zero_points, "dequantize_per_channel",
+                                                     "zero_points"),
+                                     c_int64(integer(axis, "dequantize_per_channel", "axis")),
+                                     c_int64(integer(quant_min, "dequantize_per_channel",
+                                                     "quant_min")),
+                                     c_int64(integer(quant_max, "dequantize_per_channel",
+                                                     "quant_max")),
+                                     dtype_code(dtype, "dequantize_per_channel", "dtype"),
+                                     byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(dequantize_per_channel, locals())
 
 
 def _int_mm(input: Tensor, mat2: Tensor) -> Tensor:
@@ -239,17 +265,20 @@ def _int_mm(input: Tensor, mat2: Tensor) -> Tensor:
       input: (n, m), int8 or uint8
       mat2: (m, p), int8
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(_int_mm(input.as_subclass(Tensor), mat2), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("_int_mm", "input", "Tensor", input)
-    if not isinstance(mat2, Tensor):
-        raise wrong_kind("_int_mm", "mat2", "Tensor", mat2)
-    h = TensorHandle()
-    if tt_int_mm(local.ctx, input, mat2, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(_int_mm(input.as_subclass(Tensor), mat2), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("_int_mm", "input", "Tensor", input)
+        if not isinstance(mat2, Tensor):
+            raise wrong_kind("_int_mm", "mat2", "Tensor", mat2)
+        h = TensorHandle()
+        if tt_int_mm(local.ctx, input, mat2, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(_int_mm, locals())
 
 
 def quantized_linear(input: Tensor, input_scale: Tensor, input_zero_point: Tensor, weight: Tensor,
@@ -265,30 +294,33 @@ def quantized_linear(input: Tensor, input_scale: Tensor, input_zero_point: Tenso
       weight_scale: one element, or (out)
       bias: (out), float32; none: no bias
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(quantized_linear(input.as_subclass(Tensor), input_scale,
-                                            input_zero_point, weight, weight_scale, bias),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("quantized_linear", "input", "Tensor", input)
-    if not isinstance(input_scale, Tensor):
-        raise wrong_kind("quantized_linear", "input_scale", "Tensor", input_scale)
-    if not isinstance(input_zero_point, Tensor):
-        raise wrong_kind("quantized_linear", "input_zero_point", "Tensor", input_zero_point)
-    if not isinstance(weight, Tensor):
-        raise wrong_kind("quantized_linear", "weight", "Tensor", weight)
-    if not isinstance(weight_scale, Tensor):
-        raise wrong_kind("quantized_linear", "weight_scale", "Tensor", weight_scale)
-    opts = None
-    if bias is not None:
-        opts = _o_quantized_linear((bias is not None), tensor_address(bias, "quantized_linear",
-            "bias"))
-    h = TensorHandle()
-    if tt_quantized_linear(local.ctx, input, input_scale, input_zero_point, weight, weight_scale,
-                           opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(quantized_linear(input.as_subclass(Tensor), input_scale,
+                                                input_zero_point, weight, weight_scale, bias),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("quantized_linear", "input", "Tensor", input)
+        if not isinstance(input_scale, Tensor):
+            raise wrong_kind("quantized_linear", "input_scale", "Tensor", input_scale)
+        if not isinstance(input_zero_point, Tensor):
+            raise wrong_kind("quantized_linear", "input_zero_point", "Tensor", input_zero_point)
+        if not isinstance(weight, Tensor):
+            raise wrong_kind("quantized_linear", "weight", "Tensor", weight)
+        if not isinstance(weight_scale, Tensor):
+            raise wrong_kind("quantized_linear", "weight_scale", "Tensor", weight_scale)
+        opts = None
+        if bias is not None:
+            opts = _o_quantized_linear((bias is not None), tensor_address(bias, "quantized_linear",
+                "bias"))
+        h = TensorHandle()
+        if tt_quantized_linear(local.ctx, input, input_scale, input_zero_point, weight,
+                               weight_scale, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(quantized_linear, locals())
 
 
 def quantized_conv2d(input: Tensor, input_scale: float, input_zero_point: int, weight: Tensor,
@@ -310,35 +342,39 @@ def quantized_conv2d(input: Tensor, input_scale: float, input_zero_point: int, w
       dilation: step between the elements of a window
       groups: number of blocked connections from input to output channels; divides both
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(quantized_conv2d(input.as_subclass(Tensor), input_scale,
-                                            input_zero_point, weight, weight_scale, bias, stride,
-                                            padding, dilation, groups), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("quantized_conv2d", "input", "Tensor", input)
-    if not isinstance(weight, Tensor):
-        raise wrong_kind("quantized_conv2d", "weight", "Tensor", weight)
-    if not isinstance(weight_scale, Tensor):
-        raise wrong_kind("quantized_conv2d", "weight_scale", "Tensor", weight_scale)
-    opts = None
-    if (bias is not None or stride != 1 or type(stride) is not int or padding != 0
-        or type(padding) is not int or dilation != 1 or type(dilation) is not int or groups != 1
-        or type(groups) is not int):
-        keep = []
-        opts = _o_quantized_conv2d(30 | (bias is not None), tensor_address(bias, "quantized_conv2d",
-            "bias"), *list_field(stride, "quantized_conv2d", "stride", keep),
-                                   *list_field(padding, "quantized_conv2d", "padding", keep),
-                                   *list_field(dilation, "quantized_conv2d", "dilation", keep),
-                                   integer(groups, "quantized_conv2d", "groups"))
-    h = TensorHandle()
-    if tt_quantized_conv2d(local.ctx, input,
-                           c_double(real(input_scale, "quantized_conv2d", "input_scale")),
-                           c_int64(integer(input_zero_point, "quantized_conv2d",
-                                           "input_zero_point")), weight, weight_scale, opts,
-                           byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(quantized_conv2d(input.as_subclass(Tensor), input_scale,
+                                                input_zero_point, weight, weight_scale, bias,
+                                                stride, padding, dilation, groups), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("quantized_conv2d", "input", "Tensor", input)
+        if not isinstance(weight, Tensor):
+            raise wrong_kind("quantized_conv2d", "weight", "Tensor", weight)
+        if not isinstance(weight_scale, Tensor):
+            raise wrong_kind("quantized_conv2d", "weight_scale", "Tensor", weight_scale)
+        opts = None
+        if (bias is not None or stride != 1 or type(stride) is not int or padding != 0
+            or type(padding) is not int or dilation != 1 or type(dilation) is not int or groups != 1
+            or type(groups) is not int):
+            keep = []
+            opts = _o_quantized_conv2d(30 | (bias is not None),
+                                       tensor_address(bias, "quantized_conv2d", "bias"),
+                                       *list_field(stride, "quantized_conv2d", "stride", keep),
+                                       *list_field(padding, "quantized_conv2d", "padding", keep),
+                                       *list_field(dilation, "quantized_conv2d", "dilation", keep),
+                                       integer(groups, "quantized_conv2d", "groups"))
+        h = TensorHandle()
+        if tt_quantized_conv2d(local.ctx, input,
+                               c_double(real(input_scale, "quantized_conv2d", "input_scale")),
+                               c_int64(integer(input_zero_point, "quantized_conv2d",
+                                               "input_zero_point")), weight, weight_scale, opts,
+                               byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(quantized_conv2d, locals())
 
 
 def quantize_blockwise(input: Tensor, format: Literal['q8_0', 'q4_0']) -> Tensor:
@@ -349,16 +385,19 @@ def quantize_blockwise(input: Tensor, format: Literal['q8_0', 'q4_0']) -> Tensor
       input: (…, k), k a multiple of 32
       format: q8_0: 34 bytes a block, q4_0: 18
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(quantize_blockwise(input.as_subclass(Tensor), format), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("quantize_blockwise", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_quantize_blockwise(local.ctx, input, one_of(BLOCKFORMAT, format, "quantize_blockwise",
-                                                      "format"), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(quantize_blockwise(input.as_subclass(Tensor), format), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("quantize_blockwise", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_quantize_blockwise(local.ctx, input, one_of(BLOCKFORMAT, format, "quantize_blockwise",
+                "format"), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(quantize_blockwise, locals())
 
 
 def dequantize_blockwise(input: Tensor, format: Literal['q8_0', 'q4_0']) -> Tensor:
@@ -368,16 +407,20 @@ def dequantize_blockwise(input: Tensor, format: Literal['q8_0', 'q4_0']) -> Tens
       input: (…, bytes of a row), uint8, of quantize_blockwise or a GGUF file
       format: q8_0: 34 bytes a block, q4_0: 18
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(dequantize_blockwise(input.as_subclass(Tensor), format), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("dequantize_blockwise", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_dequantize_blockwise(local.ctx, input, one_of(BLOCKFORMAT, format, "dequantize_blockwise",
-                                                        "format"), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(dequantize_blockwise(input.as_subclass(Tensor), format), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("dequantize_blockwise", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_dequantize_blockwise(local.ctx, input,
+                                   one_of(BLOCKFORMAT, format, "dequantize_blockwise", "format"),
+                                   byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(dequantize_blockwise, locals())
 
 
 def blockwise_linear(input: Tensor, weight: Tensor, bias: Tensor | None,
@@ -391,19 +434,22 @@ def blockwise_linear(input: Tensor, weight: Tensor, bias: Tensor | None,
       bias: (out); none: no bias
       format: that of weight
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(blockwise_linear(input.as_subclass(Tensor), weight, bias, format),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("blockwise_linear", "input", "Tensor", input)
-    if not isinstance(weight, Tensor):
-        raise wrong_kind("blockwise_linear", "weight", "Tensor", weight)
-    h = TensorHandle()
-    if tt_blockwise_linear(local.ctx, input, weight, optional_tensor(bias, "blockwise_linear",
-            "bias"), one_of(BLOCKFORMAT, format, "blockwise_linear", "format"), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(blockwise_linear(input.as_subclass(Tensor), weight, bias, format),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("blockwise_linear", "input", "Tensor", input)
+        if not isinstance(weight, Tensor):
+            raise wrong_kind("blockwise_linear", "weight", "Tensor", weight)
+        h = TensorHandle()
+        if tt_blockwise_linear(local.ctx, input, weight, optional_tensor(bias, "blockwise_linear",
+                "bias"), one_of(BLOCKFORMAT, format, "blockwise_linear", "format"), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(blockwise_linear, locals())
 
 
 def blockwise_embedding(weight: Tensor, indices: Tensor, format: Literal['q8_0', 'q4_0']) -> Tensor:
@@ -414,17 +460,20 @@ def blockwise_embedding(weight: Tensor, indices: Tensor, format: Literal['q8_0',
       indices: integer tensor of any shape with values in [0, rows)
       format: that of weight
     """
-    if type(weight) is not Tensor:
-        if keeps(weight):
-            return classed(blockwise_embedding(weight.as_subclass(Tensor), indices, format),
-                           type(weight))
-        if not isinstance(weight, Tensor):
-            raise wrong_kind("blockwise_embedding", "weight", "Tensor", weight)
-    if not isinstance(indices, Tensor):
-        raise wrong_kind("blockwise_embedding", "indices", "Tensor", indices)
-    h = TensorHandle()
-    if tt_blockwise_embedding(local.ctx, weight, indices,
-                              one_of(BLOCKFORMAT, format, "blockwise_embedding", "format"),
-                              byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(weight) is not Tensor:
+            if keeps(weight):
+                return classed(blockwise_embedding(weight.as_subclass(Tensor), indices, format),
+                               type(weight))
+            if not isinstance(weight, Tensor):
+                raise wrong_kind("blockwise_embedding", "weight", "Tensor", weight)
+        if not isinstance(indices, Tensor):
+            raise wrong_kind("blockwise_embedding", "indices", "Tensor", indices)
+        h = TensorHandle()
+        if tt_blockwise_embedding(local.ctx, weight, indices,
+                                  one_of(BLOCKFORMAT, format, "blockwise_embedding", "format"),
+                                  byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(blockwise_embedding, locals())

@@ -5,7 +5,7 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, gathered, generator_handle, instance,
     int_list, integer, keeps, is_number, left_out, no_overload, refit, written, check_layout, real,
-    wrong_kind)
+    retried, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -172,32 +172,36 @@ def rand_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
       device: device of the result; default: that of self
       generator: random number generator; default: the one of the ctx
     """
-    if layout is not None:
-        check_layout("rand_like", layout)
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(rand_like(input.as_subclass(Tensor), dtype=dtype, device=device,
-                                     generator=generator, requires_grad=requires_grad,
-                                     memory_format=memory_format), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("rand_like", "input", "Tensor", input)
-    if out is not None:
-        return (written(rand_like(input, dtype=dtype or out.dtype, device=device or out.device,
-                                  generator=generator), out, "rand_like"))
-    opts = None
-    if dtype is not None or device is not None or generator is not None:
-        opts = _o_rand_like((dtype is not None) | (device is not None) << 1
-                            | (generator is not None) << 2, dtype_code(dtype, "rand_like", "dtype"),
-                            *device_field(device, "rand_like", "device"),
-                            0 if generator is None else generator_handle(generator, "rand_like",
-            "generator")._address)
-    h = TensorHandle()
-    if tt_rand_like(local.ctx, input, opts, byref(h)):
-        fail()
-    t = wrap(h)
-    if memory_format is not None:
-        t = t.to(memory_format=memory_format)
-    return t.requires_grad_() if requires_grad else t
+    try:
+        if layout is not None:
+            check_layout("rand_like", layout)
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(rand_like(input.as_subclass(Tensor), dtype=dtype, device=device,
+                                         generator=generator, requires_grad=requires_grad,
+                                         memory_format=memory_format), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("rand_like", "input", "Tensor", input)
+        if out is not None:
+            return (written(rand_like(input, dtype=dtype or out.dtype, device=device or out.device,
+                                      generator=generator), out, "rand_like"))
+        opts = None
+        if dtype is not None or device is not None or generator is not None:
+            opts = _o_rand_like((dtype is not None) | (device is not None) << 1
+                                | (generator is not None) << 2,
+                                dtype_code(dtype, "rand_like", "dtype"),
+                                *device_field(device, "rand_like", "device"),
+                                0 if generator is None else generator_handle(generator, "rand_like",
+                "generator")._address)
+        h = TensorHandle()
+        if tt_rand_like(local.ctx, input, opts, byref(h)):
+            fail()
+        t = wrap(h)
+        if memory_format is not None:
+            t = t.to(memory_format=memory_format)
+        return t.requires_grad_() if requires_grad else t
+    except TypeError:
+        return retried(rand_like, locals())
 
 
 def randn_like(input: Tensor, *, dtype: dtype | None = None, device: device | str | None = None,
@@ -213,33 +217,36 @@ def randn_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
       device: device of the result; default: that of self
       generator: random number generator; default: the one of the ctx
     """
-    if layout is not None:
-        check_layout("randn_like", layout)
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(randn_like(input.as_subclass(Tensor), dtype=dtype, device=device,
-                                      generator=generator, requires_grad=requires_grad,
-                                      memory_format=memory_format), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("randn_like", "input", "Tensor", input)
-    if out is not None:
-        return (written(randn_like(input, dtype=dtype or out.dtype, device=device or out.device,
-                                   generator=generator), out, "randn_like"))
-    opts = None
-    if dtype is not None or device is not None or generator is not None:
-        opts = _o_randn_like((dtype is not None) | (device is not None) << 1
-                             | (generator is not None) << 2,
-                             dtype_code(dtype, "randn_like", "dtype"),
-                             *device_field(device, "randn_like", "device"),
-                             0 if generator is None else generator_handle(generator, "randn_like",
-            "generator")._address)
-    h = TensorHandle()
-    if tt_randn_like(local.ctx, input, opts, byref(h)):
-        fail()
-    t = wrap(h)
-    if memory_format is not None:
-        t = t.to(memory_format=memory_format)
-    return t.requires_grad_() if requires_grad else t
+    try:
+        if layout is not None:
+            check_layout("randn_like", layout)
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(randn_like(input.as_subclass(Tensor), dtype=dtype, device=device,
+                                          generator=generator, requires_grad=requires_grad,
+                                          memory_format=memory_format), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("randn_like", "input", "Tensor", input)
+        if out is not None:
+            return (written(randn_like(input, dtype=dtype or out.dtype, device=device or out.device,
+                                       generator=generator), out, "randn_like"))
+        opts = None
+        if dtype is not None or device is not None or generator is not None:
+            opts = _o_randn_like((dtype is not None) | (device is not None) << 1
+                                 | (generator is not None) << 2,
+                                 dtype_code(dtype, "randn_like", "dtype"),
+                                 *device_field(device, "randn_like", "device"),
+                                 0 if generator is None else generator_handle(generator,
+                "randn_like", "generator")._address)
+        h = TensorHandle()
+        if tt_randn_like(local.ctx, input, opts, byref(h)):
+            fail()
+        t = wrap(h)
+        if memory_format is not None:
+            t = t.to(memory_format=memory_format)
+        return t.requires_grad_() if requires_grad else t
+    except TypeError:
+        return retried(randn_like, locals())
 
 
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None,
@@ -254,40 +261,44 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
       generator: random number generator; default: the one of the ctx
       p: probability in [0, 1]
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(bernoulli(input.as_subclass(Tensor), p, generator=generator),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("bernoulli", "input", "Tensor", input)
-    if p is None:
-        opts = None
-        if generator is not None:
-            opts = _o_bernoulli((generator is not None),
-                                0 if generator is None else generator_handle(generator, "bernoulli",
-                "generator")._address)
-        if out is not None:
-            instance(Tensor, out, "bernoulli", "out")
-            if tt_bernoulli_into(local.ctx, input, opts, out):
-                return refit(out, lambda: bernoulli(input, generator=generator), "bernoulli")
-            return out
-        h = TensorHandle()
-        if tt_bernoulli(local.ctx, input, opts, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(p):
-        if out is not None:
-            return written(bernoulli(input, p, generator=generator), out, "bernoulli")
-        opts = None
-        if generator is not None:
-            opts = _o_bernoulli_p((generator is not None),
-                                  0 if generator is None else generator_handle(generator,
-                "bernoulli", "generator")._address)
-        h = TensorHandle()
-        if tt_bernoulli_p(local.ctx, input, c_double(real(p, "bernoulli", "p")), opts, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("bernoulli", input, p)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(bernoulli(input.as_subclass(Tensor), p, generator=generator),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("bernoulli", "input", "Tensor", input)
+        if p is None:
+            opts = None
+            if generator is not None:
+                opts = _o_bernoulli((generator is not None),
+                                    0 if generator is None else generator_handle(generator,
+                    "bernoulli", "generator")._address)
+            if out is not None:
+                instance(Tensor, out, "bernoulli", "out")
+                if tt_bernoulli_into(local.ctx, input, opts, out):
+                    return refit(out, lambda: bernoulli(input, generator=generator), "bernoulli")
+                return out
+            h = TensorHandle()
+            if tt_bernoulli(local.ctx, input, opts, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(p):
+            if out is not None:
+                return written(bernoulli(input, p, generator=generator), out, "bernoulli")
+            opts = None
+            if generator is not None:
+                opts = _o_bernoulli_p((generator is not None),
+                                      0 if generator is None else generator_handle(generator,
+                    "bernoulli", "generator")._address)
+            h = TensorHandle()
+            if tt_bernoulli_p(local.ctx, input, c_double(real(p, "bernoulli", "p")), opts,
+                              byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("bernoulli", input, p)
+    except TypeError:
+        return retried(bernoulli, locals())
 
 
 def bernoulli_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
@@ -298,17 +309,20 @@ def bernoulli_(self: Tensor, p: float, *, generator: Generator | None = None) ->
       p: probability in [0, 1]
       generator: random number generator; default: the one of the ctx
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("bernoulli_", "input", "Tensor", input)
-    opts = None
-    if generator is not None:
-        opts = _o_bernoulli_p((generator is not None),
-                              0 if generator is None else generator_handle(generator, "bernoulli_",
-            "generator")._address)
-    if tt_bernoulli_p_(local.ctx, input, c_double(real(p, "bernoulli_", "p")), opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("bernoulli_", "input", "Tensor", input)
+        opts = None
+        if generator is not None:
+            opts = _o_bernoulli_p((generator is not None),
+                                  0 if generator is None else generator_handle(generator,
+                "bernoulli_", "generator")._address)
+        if tt_bernoulli_p_(local.ctx, input, c_double(real(p, "bernoulli_", "p")), opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(bernoulli_, locals())
 
 
 def randint(low: int | None = None, high: int | None = None,
@@ -367,37 +381,40 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
       device: device of the result; default: that of self
       generator: random number generator; default: the one of the ctx
     """
-    if layout is not None:
-        check_layout("randint_like", layout)
-    low, high = left_out(0, low, high)
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(randint_like(input.as_subclass(Tensor), low, high, dtype=dtype,
-                                        device=device, generator=generator,
-                                        requires_grad=requires_grad, memory_format=memory_format),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("randint_like", "input", "Tensor", input)
-    if out is not None:
-        return (written(randint_like(input, low, high, dtype=dtype or out.dtype,
-                                     device=device or out.device, generator=generator), out,
-                        "randint_like"))
-    opts = None
-    if dtype is not None or device is not None or generator is not None:
-        opts = _o_randint_like((dtype is not None) | (device is not None) << 1
-                               | (generator is not None) << 2,
-                               dtype_code(dtype, "randint_like", "dtype"),
-                               *device_field(device, "randint_like", "device"),
-                               0 if generator is None else generator_handle(generator,
-            "randint_like", "generator")._address)
-    h = TensorHandle()
-    if tt_randint_like(local.ctx, input, c_int64(integer(low, "randint_like", "low")),
-                       c_int64(integer(high, "randint_like", "high")), opts, byref(h)):
-        fail()
-    t = wrap(h)
-    if memory_format is not None:
-        t = t.to(memory_format=memory_format)
-    return t.requires_grad_() if requires_grad else t
+    try:
+        if layout is not None:
+            check_layout("randint_like", layout)
+        low, high = left_out(0, low, high)
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(randint_like(input.as_subclass(Tensor), low, high, dtype=dtype,
+                                            device=device, generator=generator,
+                                            requires_grad=requires_grad,
+                                            memory_format=memory_format), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("randint_like", "input", "Tensor", input)
+        if out is not None:
+            return (written(randint_like(input, low, high, dtype=dtype or out.dtype,
+                                         device=device or out.device, generator=generator), out,
+                            "randint_like"))
+        opts = None
+        if dtype is not None or device is not None or generator is not None:
+            opts = _o_randint_like((dtype is not None) | (device is not None) << 1
+                                   | (generator is not None) << 2,
+                                   dtype_code(dtype, "randint_like", "dtype"),
+                                   *device_field(device, "randint_like", "device"),
+                                   0 if generator is None else generator_handle(generator,
+                "randint_like", "generator")._address)
+        h = TensorHandle()
+        if tt_randint_like(local.ctx, input, c_int64(integer(low, "randint_like", "low")),
+                           c_int64(integer(high, "randint_like", "high")), opts, byref(h)):
+            fail()
+        t = wrap(h)
+        if memory_format is not None:
+            t = t.to(memory_format=memory_format)
+        return t.requires_grad_() if requires_grad else t
+    except TypeError:
+        return retried(randint_like, locals())
 
 
 def random_(input: Tensor, from_: int | None = None, to: int | None = None, *,
@@ -410,21 +427,24 @@ def random_(input: Tensor, from_: int | None = None, to: int | None = None, *,
         dtype of self represents exactly
       generator: random number generator; default: the one of the ctx
     """
-    from_, to = left_out(0, from_, to)
-    from_ = kwargs.pop("from", from_)
-    if kwargs:
-        raise TypeError(f"random_() got an unexpected keyword argument {next(iter(kwargs))!r}")
-    if not isinstance(input, Tensor):
-        raise wrong_kind("random_", "input", "Tensor", input)
-    opts = None
-    if to is not None or generator is not None:
-        opts = _o_random_((to is not None) | (generator is not None) << 1,
-                          0 if to is None else integer(to, "random_", "to"),
-                          0 if generator is None else generator_handle(generator, "random_",
-            "generator")._address)
-    if tt_random_(local.ctx, input, c_int64(integer(from_, "random_", "from_")), opts):
-        fail()
-    return input
+    try:
+        from_, to = left_out(0, from_, to)
+        from_ = kwargs.pop("from", from_)
+        if kwargs:
+            raise TypeError(f"random_() got an unexpected keyword argument {next(iter(kwargs))!r}")
+        if not isinstance(input, Tensor):
+            raise wrong_kind("random_", "input", "Tensor", input)
+        opts = None
+        if to is not None or generator is not None:
+            opts = _o_random_((to is not None) | (generator is not None) << 1,
+                              0 if to is None else integer(to, "random_", "to"),
+                              0 if generator is None else generator_handle(generator, "random_",
+                "generator")._address)
+        if tt_random_(local.ctx, input, c_int64(integer(from_, "random_", "from_")), opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(random_, locals())
 
 
 def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence[int] | None = None,
@@ -446,83 +466,89 @@ def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence
       dtype: floating or complex dtype; default: float32
       device: device of the result; default: CPU
     """
-    if layout is not None:
-        check_layout("normal", layout)
-    if device is None and out is None:
-        device = local.device
-    if (isinstance(mean, Tensor) and isinstance(std, Tensor) and size is None and dtype is None
-        and device is None):
-        opts = None
-        if generator is not None:
-            opts = _o_normal((generator is not None),
-                             0 if generator is None else generator_handle(generator, "normal",
-                "generator")._address)
-        if out is not None:
-            instance(Tensor, out, "normal", "out")
-            if tt_normal_into(local.ctx, mean, std, opts, out):
-                return refit(out, lambda: normal(mean, std, generator=generator), "normal")
-            return out
-        h = TensorHandle()
-        if tt_normal(local.ctx, mean, std, opts, byref(h)):
-            fail()
-        t = wrap(h)
-        return t.requires_grad_() if requires_grad else t
-    elif (isinstance(mean, Tensor) and is_number(std) and size is None and dtype is None
-          and device is None):
-        opts = None
-        if generator is not None:
-            opts = _o_normal_mean((generator is not None),
-                                  0 if generator is None else generator_handle(generator, "normal",
-                "generator")._address)
-        if out is not None:
-            instance(Tensor, out, "normal", "out")
-            if tt_normal_mean_into(local.ctx, mean, c_double(real(std, "normal", "std")), opts,
-                                   out):
-                return refit(out, lambda: normal(mean, std, generator=generator), "normal")
-            return out
-        h = TensorHandle()
-        if tt_normal_mean(local.ctx, mean, c_double(real(std, "normal", "std")), opts, byref(h)):
-            fail()
-        t = wrap(h)
-        return t.requires_grad_() if requires_grad else t
-    elif (is_number(mean) and isinstance(std, Tensor) and size is None and dtype is None
-          and device is None):
-        opts = None
-        if generator is not None:
-            opts = _o_normal_std((generator is not None),
+    try:
+        if layout is not None:
+            check_layout("normal", layout)
+        if device is None and out is None:
+            device = local.device
+        if (isinstance(mean, Tensor) and isinstance(std, Tensor) and size is None and dtype is None
+            and device is None):
+            opts = None
+            if generator is not None:
+                opts = _o_normal((generator is not None),
                                  0 if generator is None else generator_handle(generator, "normal",
-                "generator")._address)
-        if out is not None:
-            instance(Tensor, out, "normal", "out")
-            if tt_normal_std_into(local.ctx, c_double(real(mean, "normal", "mean")), std, opts,
-                                  out):
-                return refit(out, lambda: normal(mean, std, generator=generator), "normal")
-            return out
-        h = TensorHandle()
-        if tt_normal_std(local.ctx, c_double(real(mean, "normal", "mean")), std, opts, byref(h)):
-            fail()
-        t = wrap(h)
-        return t.requires_grad_() if requires_grad else t
-    elif is_number(mean) and is_number(std) and isinstance(size, (tuple, list)):
-        if out is not None:
-            return (written(normal(mean, std, size, generator=generator, dtype=dtype or out.dtype,
-                                   device=device or out.device), out, "normal"))
-        size_c, size_n = int_list(size, "normal", "size")
-        opts = None
-        if dtype is not None or device is not None or generator is not None:
-            opts = _o_normal_size((dtype is not None) | (device is not None) << 1
-                                  | (generator is not None) << 2,
-                                  dtype_code(dtype, "normal", "dtype"),
-                                  *device_field(device, "normal", "device"),
-                                  0 if generator is None else generator_handle(generator, "normal",
-                "generator")._address)
-        h = TensorHandle()
-        if tt_normal_size(local.ctx, c_double(real(mean, "normal", "mean")),
-                          c_double(real(std, "normal", "std")), size_c, size_n, opts, byref(h)):
-            fail()
-        t = wrap(h)
-        return t.requires_grad_() if requires_grad else t
-    raise no_overload("normal", mean, std, size)
+                    "generator")._address)
+            if out is not None:
+                instance(Tensor, out, "normal", "out")
+                if tt_normal_into(local.ctx, mean, std, opts, out):
+                    return refit(out, lambda: normal(mean, std, generator=generator), "normal")
+                return out
+            h = TensorHandle()
+            if tt_normal(local.ctx, mean, std, opts, byref(h)):
+                fail()
+            t = wrap(h)
+            return t.requires_grad_() if requires_grad else t
+        elif (isinstance(mean, Tensor) and is_number(std) and size is None and dtype is None
+              and device is None):
+            opts = None
+            if generator is not None:
+                opts = _o_normal_mean((generator is not None),
+                                      0 if generator is None else generator_handle(generator,
+                    "normal", "generator")._address)
+            if out is not None:
+                instance(Tensor, out, "normal", "out")
+                if tt_normal_mean_into(local.ctx, mean, c_double(real(std, "normal", "std")), opts,
+                                       out):
+                    return refit(out, lambda: normal(mean, std, generator=generator), "normal")
+                return out
+            h = TensorHandle()
+            if tt_normal_mean(local.ctx, mean, c_double(real(std, "normal", "std")), opts,
+                              byref(h)):
+                fail()
+            t = wrap(h)
+            return t.requires_grad_() if requires_grad else t
+        elif (is_number(mean) and isinstance(std, Tensor) and size is None and dtype is None
+              and device is None):
+            opts = None
+            if generator is not None:
+                opts = _o_normal_std((generator is not None),
+                                     0 if generator is None else generator_handle(generator,
+                    "normal", "generator")._address)
+            if out is not None:
+                instance(Tensor, out, "normal", "out")
+                if tt_normal_std_into(local.ctx, c_double(real(mean, "normal", "mean")), std, opts,
+                                      out):
+                    return refit(out, lambda: normal(mean, std, generator=generator), "normal")
+                return out
+            h = TensorHandle()
+            if tt_normal_std(local.ctx, c_double(real(mean, "normal", "mean")), std, opts,
+                             byref(h)):
+                fail()
+            t = wrap(h)
+            return t.requires_grad_() if requires_grad else t
+        elif is_number(mean) and is_number(std) and isinstance(size, (tuple, list)):
+            if out is not None:
+                return (written(normal(mean, std, size, generator=generator,
+                                       dtype=dtype or out.dtype, device=device or out.device), out,
+                                "normal"))
+            size_c, size_n = int_list(size, "normal", "size")
+            opts = None
+            if dtype is not None or device is not None or generator is not None:
+                opts = _o_normal_size((dtype is not None) | (device is not None) << 1
+                                      | (generator is not None) << 2,
+                                      dtype_code(dtype, "normal", "dtype"),
+                                      *device_field(device, "normal", "device"),
+                                      0 if generator is None else generator_handle(generator,
+                    "normal", "generator")._address)
+            h = TensorHandle()
+            if tt_normal_size(local.ctx, c_double(real(mean, "normal", "mean")),
+                              c_double(real(std, "normal", "std")), size_c, size_n, opts, byref(h)):
+                fail()
+            t = wrap(h)
+            return t.requires_grad_() if requires_grad else t
+        raise no_overload("normal", mean, std, size)
+    except TypeError:
+        return retried(normal, locals())
 
 
 def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *,
@@ -534,17 +560,20 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *,
       std: standard deviation, at least 0
       generator: random number generator; default: the one of the ctx
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("normal_", "input", "Tensor", input)
-    opts = None
-    if generator is not None:
-        opts = _o_normal_((generator is not None),
-                          0 if generator is None else generator_handle(generator, "normal_",
-            "generator")._address)
-    if tt_normal_(local.ctx, input, c_double(real(mean, "normal_", "mean")),
-                  c_double(real(std, "normal_", "std")), opts):
-        fail()
-    return input
+    try:
+        if not isinstance(input, Tensor):
+            raise wrong_kind("normal_", "input", "Tensor", input)
+        opts = None
+        if generator is not None:
+            opts = _o_normal_((generator is not None),
+                              0 if generator is None else generator_handle(generator, "normal_",
+                "generator")._address)
+        if tt_normal_(local.ctx, input, c_double(real(mean, "normal_", "mean")),
+                      c_double(real(std, "normal_", "std")), opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(normal_, locals())
 
 
 def uniform_(input: Tensor, from_: float = 0.0, to: float = 1.0, *,
@@ -556,20 +585,23 @@ def uniform_(input: Tensor, from_: float = 0.0, to: float = 1.0, *,
       to: upper bound of the values, which it excludes
       generator: random number generator; default: the one of the ctx
     """
-    from_ = kwargs.pop("from", from_)
-    if kwargs:
-        raise TypeError(f"uniform_() got an unexpected keyword argument {next(iter(kwargs))!r}")
-    if not isinstance(input, Tensor):
-        raise wrong_kind("uniform_", "input", "Tensor", input)
-    opts = None
-    if generator is not None:
-        opts = _o_uniform_((generator is not None),
-                           0 if generator is None else generator_handle(generator, "uniform_",
-            "generator")._address)
-    if tt_uniform_(local.ctx, input, c_double(real(from_, "uniform_", "from_")),
-                   c_double(real(to, "uniform_", "to")), opts):
-        fail()
-    return input
+    try:
+        from_ = kwargs.pop("from", from_)
+        if kwargs:
+            raise TypeError(f"uniform_() got an unexpected keyword argument {next(iter(kwargs))!r}")
+        if not isinstance(input, Tensor):
+            raise wrong_kind("uniform_", "input", "Tensor", input)
+        opts = None
+        if generator is not None:
+            opts = _o_uniform_((generator is not None),
+                               0 if generator is None else generator_handle(generator, "uniform_",
+                "generator")._address)
+        if tt_uniform_(local.ctx, input, c_double(real(from_, "uniform_", "from_")),
+                       c_double(real(to, "uniform_", "to")), opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(uniform_, locals())
 
 
 def exponential_(input: Tensor, lambd: float = 1.0, *,
@@ -581,16 +613,19 @@ def exponential_(input: Tensor, lambd: float = 1.0, *,
       lambd: rate, greater than 0
       generator: random number generator; default: the one of the ctx
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("exponential_", "input", "Tensor", input)
-    opts = None
-    if generator is not None:
-        opts = _o_exponential_((generator is not None),
-                               0 if generator is None else generator_handle(generator,
-            "exponential_", "generator")._address)
-    if tt_exponential_(local.ctx, input, c_double(real(lambd, "exponential_", "lambd")), opts):
-        fail()
-    return input
+    try:
+        if not isinstance(input, Tensor):
+            raise wrong_kind("exponential_", "input", "Tensor", input)
+        opts = None
+        if generator is not None:
+            opts = _o_exponential_((generator is not None),
+                                   0 if generator is None else generator_handle(generator,
+                "exponential_", "generator")._address)
+        if tt_exponential_(local.ctx, input, c_double(real(lambd, "exponential_", "lambd")), opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(exponential_, locals())
 
 
 def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *,
@@ -603,17 +638,20 @@ def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *,
       sigma: half width at half of the maximum, greater than 0
       generator: random number generator; default: the one of the ctx
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("cauchy_", "input", "Tensor", input)
-    opts = None
-    if generator is not None:
-        opts = _o_cauchy_((generator is not None),
-                          0 if generator is None else generator_handle(generator, "cauchy_",
-            "generator")._address)
-    if tt_cauchy_(local.ctx, input, c_double(real(median, "cauchy_", "median")),
-                  c_double(real(sigma, "cauchy_", "sigma")), opts):
-        fail()
-    return input
+    try:
+        if not isinstance(input, Tensor):
+            raise wrong_kind("cauchy_", "input", "Tensor", input)
+        opts = None
+        if generator is not None:
+            opts = _o_cauchy_((generator is not None),
+                              0 if generator is None else generator_handle(generator, "cauchy_",
+                "generator")._address)
+        if tt_cauchy_(local.ctx, input, c_double(real(median, "cauchy_", "median")),
+                      c_double(real(sigma, "cauchy_", "sigma")), opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(cauchy_, locals())
 
 
 def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *,
@@ -625,17 +663,20 @@ def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *,
       std: standard deviation of the logarithms, greater than 0
       generator: random number generator; default: the one of the ctx
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("log_normal_", "input", "Tensor", input)
-    opts = None
-    if generator is not None:
-        opts = _o_log_normal_((generator is not None),
-                              0 if generator is None else generator_handle(generator, "log_normal_",
-            "generator")._address)
-    if tt_log_normal_(local.ctx, input, c_double(real(mean, "log_normal_", "mean")),
-                      c_double(real(std, "log_normal_", "std")), opts):
-        fail()
-    return input
+    try:
+        if not isinstance(input, Tensor):
+            raise wrong_kind("log_normal_", "input", "Tensor", input)
+        opts = None
+        if generator is not None:
+            opts = _o_log_normal_((generator is not None),
+                                  0 if generator is None else generator_handle(generator,
+                "log_normal_", "generator")._address)
+        if tt_log_normal_(local.ctx, input, c_double(real(mean, "log_normal_", "mean")),
+                          c_double(real(std, "log_normal_", "std")), opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(log_normal_, locals())
 
 
 def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
@@ -646,16 +687,19 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
       p: probability of success, in (0, 1)
       generator: random number generator; default: the one of the ctx
     """
-    if not isinstance(input, Tensor):
-        raise wrong_kind("geometric_", "input", "Tensor", input)
-    opts = None
-    if generator is not None:
-        opts = _o_geometric_((generator is not None),
-                             0 if generator is None else generator_handle(generator, "geometric_",
-            "generator")._address)
-    if tt_geometric_(local.ctx, input, c_double(real(p, "geometric_", "p")), opts):
-        fail()
-    return input
+    try:
+        if not isinstance(input, Tensor):
+            raise wrong_kind("geometric_", "input", "Tensor", input)
+        opts = None
+        if generator is not None:
+            opts = _o_geometric_((generator is not None),
+                                 0 if generator is None else generator_handle(generator,
+                "geometric_", "generator")._address)
+        if tt_geometric_(local.ctx, input, c_double(real(p, "geometric_", "p")), opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(geometric_, locals())
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *,
@@ -668,24 +712,27 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
-    if inplace:
-        return dropout_(input, p, training, generator=generator)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(dropout(input.as_subclass(Tensor), p, training, generator=generator),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("dropout", "input", "Tensor", input)
-    opts = None
-    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
-        opts = _o_dropout(3 | (generator is not None) << 2, real(p, "dropout", "p"),
-                          boolean(training, "dropout", "training"),
-                          0 if generator is None else generator_handle(generator, "dropout",
-            "generator")._address)
-    h = TensorHandle()
-    if tt_dropout(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return dropout_(input, p, training, generator=generator)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(dropout(input.as_subclass(Tensor), p, training, generator=generator),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("dropout", "input", "Tensor", input)
+        opts = None
+        if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+            opts = _o_dropout(3 | (generator is not None) << 2, real(p, "dropout", "p"),
+                              boolean(training, "dropout", "training"),
+                              0 if generator is None else generator_handle(generator, "dropout",
+                "generator")._address)
+        h = TensorHandle()
+        if tt_dropout(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(dropout, locals())
 
 
 def dropout_(self: Tensor, p: float = 0.5, training: bool = True, *,
@@ -698,18 +745,21 @@ def dropout_(self: Tensor, p: float = 0.5, training: bool = True, *,
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("dropout_", "input", "Tensor", input)
-    opts = None
-    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
-        opts = _o_dropout(3 | (generator is not None) << 2, real(p, "dropout_", "p"),
-                          boolean(training, "dropout_", "training"),
-                          0 if generator is None else generator_handle(generator, "dropout_",
-            "generator")._address)
-    if tt_dropout_(local.ctx, input, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("dropout_", "input", "Tensor", input)
+        opts = None
+        if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+            opts = _o_dropout(3 | (generator is not None) << 2, real(p, "dropout_", "p"),
+                              boolean(training, "dropout_", "training"),
+                              0 if generator is None else generator_handle(generator, "dropout_",
+                "generator")._address)
+        if tt_dropout_(local.ctx, input, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(dropout_, locals())
 
 
 def randperm(n: int, *, dtype: dtype | None = None, device: device | str | None = None,
@@ -755,30 +805,34 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
       replacement: whether a position can be drawn more than once
       generator: random number generator; default: the one of the ctx
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(multinomial(input.as_subclass(Tensor), num_samples, replacement,
-                                       generator=generator), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("multinomial", "input", "Tensor", input)
-    opts = None
-    if generator is not None:
-        opts = _o_multinomial((generator is not None),
-                              0 if generator is None else generator_handle(generator, "multinomial",
-            "generator")._address)
-    if out is not None:
-        instance(Tensor, out, "multinomial", "out")
-        if tt_multinomial_into(local.ctx, input,
-                               c_int64(integer(num_samples, "multinomial", "num_samples")),
-                               boolean(replacement, "multinomial", "replacement"), opts, out):
-            return refit(out, lambda: multinomial(input, num_samples, replacement,
-                                                  generator=generator), "multinomial", True)
-        return out
-    h = TensorHandle()
-    if tt_multinomial(local.ctx, input, c_int64(integer(num_samples, "multinomial", "num_samples")),
-                      boolean(replacement, "multinomial", "replacement"), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(multinomial(input.as_subclass(Tensor), num_samples, replacement,
+                                           generator=generator), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("multinomial", "input", "Tensor", input)
+        opts = None
+        if generator is not None:
+            opts = _o_multinomial((generator is not None),
+                                  0 if generator is None else generator_handle(generator,
+                "multinomial", "generator")._address)
+        if out is not None:
+            instance(Tensor, out, "multinomial", "out")
+            if tt_multinomial_into(local.ctx, input,
+                                   c_int64(integer(num_samples, "multinomial", "num_samples")),
+                                   boolean(replacement, "multinomial", "replacement"), opts, out):
+                return refit(out, lambda: multinomial(input, num_samples, replacement,
+                                                      generator=generator), "multinomial", True)
+            return out
+        h = TensorHandle()
+        if tt_multinomial(local.ctx, input,
+                          c_int64(integer(num_samples, "multinomial", "num_samples")),
+                          boolean(replacement, "multinomial", "replacement"), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(multinomial, locals())
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *,
@@ -792,24 +846,27 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
-    if inplace:
-        return dropout1d_(input, p, training, generator=generator)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(dropout1d(input.as_subclass(Tensor), p, training, generator=generator),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("dropout1d", "input", "Tensor", input)
-    opts = None
-    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
-        opts = _o_dropout1d(3 | (generator is not None) << 2, real(p, "dropout1d", "p"),
-                            boolean(training, "dropout1d", "training"),
-                            0 if generator is None else generator_handle(generator, "dropout1d",
-            "generator")._address)
-    h = TensorHandle()
-    if tt_dropout1d(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return dropout1d_(input, p, training, generator=generator)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(dropout1d(input.as_subclass(Tensor), p, training,
+                                         generator=generator), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("dropout1d", "input", "Tensor", input)
+        opts = None
+        if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+            opts = _o_dropout1d(3 | (generator is not None) << 2, real(p, "dropout1d", "p"),
+                                boolean(training, "dropout1d", "training"),
+                                0 if generator is None else generator_handle(generator, "dropout1d",
+                "generator")._address)
+        h = TensorHandle()
+        if tt_dropout1d(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(dropout1d, locals())
 
 
 def dropout1d_(self: Tensor, p: float = 0.5, training: bool = True, *,
@@ -823,18 +880,21 @@ def dropout1d_(self: Tensor, p: float = 0.5, training: bool = True, *,
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("dropout1d_", "input", "Tensor", input)
-    opts = None
-    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
-        opts = _o_dropout1d(3 | (generator is not None) << 2, real(p, "dropout1d_", "p"),
-                            boolean(training, "dropout1d_", "training"),
-                            0 if generator is None else generator_handle(generator, "dropout1d_",
-            "generator")._address)
-    if tt_dropout1d_(local.ctx, input, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("dropout1d_", "input", "Tensor", input)
+        opts = None
+        if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+            opts = _o_dropout1d(3 | (generator is not None) << 2, real(p, "dropout1d_", "p"),
+                                boolean(training, "dropout1d_", "training"),
+                                0 if generator is None else generator_handle(generator,
+                "dropout1d_", "generator")._address)
+        if tt_dropout1d_(local.ctx, input, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(dropout1d_, locals())
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *,
@@ -848,24 +908,27 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
-    if inplace:
-        return dropout2d_(input, p, training, generator=generator)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(dropout2d(input.as_subclass(Tensor), p, training, generator=generator),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("dropout2d", "input", "Tensor", input)
-    opts = None
-    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
-        opts = _o_dropout2d(3 | (generator is not None) << 2, real(p, "dropout2d", "p"),
-                            boolean(training, "dropout2d", "training"),
-                            0 if generator is None else generator_handle(generator, "dropout2d",
-            "generator")._address)
-    h = TensorHandle()
-    if tt_dropout2d(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return dropout2d_(input, p, training, generator=generator)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(dropout2d(input.as_subclass(Tensor), p, training,
+                                         generator=generator), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("dropout2d", "input", "Tensor", input)
+        opts = None
+        if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+            opts = _o_dropout2d(3 | (generator is not None) << 2, real(p, "dropout2d", "p"),
+                                boolean(training, "dropout2d", "training"),
+                                0 if generator is None else generator_handle(generator, "dropout2d",
+                "generator")._address)
+        h = TensorHandle()
+        if tt_dropout2d(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(dropout2d, locals())
 
 
 def dropout2d_(self: Tensor, p: float = 0.5, training: bool = True, *,
@@ -879,18 +942,21 @@ def dropout2d_(self: Tensor, p: float = 0.5, training: bool = True, *,
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("dropout2d_", "input", "Tensor", input)
-    opts = None
-    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
-        opts = _o_dropout2d(3 | (generator is not None) << 2, real(p, "dropout2d_", "p"),
-                            boolean(training, "dropout2d_", "training"),
-                            0 if generator is None else generator_handle(generator, "dropout2d_",
-            "generator")._address)
-    if tt_dropout2d_(local.ctx, input, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("dropout2d_", "input", "Tensor", input)
+        opts = None
+        if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+            opts = _o_dropout2d(3 | (generator is not None) << 2, real(p, "dropout2d_", "p"),
+                                boolean(training, "dropout2d_", "training"),
+                                0 if generator is None else generator_handle(generator,
+                "dropout2d_", "generator")._address)
+        if tt_dropout2d_(local.ctx, input, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(dropout2d_, locals())
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *,
@@ -904,24 +970,27 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
-    if inplace:
-        return dropout3d_(input, p, training, generator=generator)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(dropout3d(input.as_subclass(Tensor), p, training, generator=generator),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("dropout3d", "input", "Tensor", input)
-    opts = None
-    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
-        opts = _o_dropout3d(3 | (generator is not None) << 2, real(p, "dropout3d", "p"),
-                            boolean(training, "dropout3d", "training"),
-                            0 if generator is None else generator_handle(generator, "dropout3d",
-            "generator")._address)
-    h = TensorHandle()
-    if tt_dropout3d(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return dropout3d_(input, p, training, generator=generator)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(dropout3d(input.as_subclass(Tensor), p, training,
+                                         generator=generator), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("dropout3d", "input", "Tensor", input)
+        opts = None
+        if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+            opts = _o_dropout3d(3 | (generator is not None) << 2, real(p, "dropout3d", "p"),
+                                boolean(training, "dropout3d", "training"),
+                                0 if generator is None else generator_handle(generator, "dropout3d",
+                "generator")._address)
+        h = TensorHandle()
+        if tt_dropout3d(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(dropout3d, locals())
 
 
 def dropout3d_(self: Tensor, p: float = 0.5, training: bool = True, *,
@@ -935,18 +1004,21 @@ def dropout3d_(self: Tensor, p: float = 0.5, training: bool = True, *,
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("dropout3d_", "input", "Tensor", input)
-    opts = None
-    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
-        opts = _o_dropout3d(3 | (generator is not None) << 2, real(p, "dropout3d_", "p"),
-                            boolean(training, "dropout3d_", "training"),
-                            0 if generator is None else generator_handle(generator, "dropout3d_",
-            "generator")._address)
-    if tt_dropout3d_(local.ctx, input, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("dropout3d_", "input", "Tensor", input)
+        opts = None
+        if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+            opts = _o_dropout3d(3 | (generator is not None) << 2, real(p, "dropout3d_", "p"),
+                                boolean(training, "dropout3d_", "training"),
+                                0 if generator is None else generator_handle(generator,
+                "dropout3d_", "generator")._address)
+        if tt_dropout3d_(local.ctx, input, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(dropout3d_, locals())
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False, *,
@@ -959,24 +1031,27 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
-    if inplace:
-        return alpha_dropout_(input, p, training, generator=generator)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(alpha_dropout(input.as_subclass(Tensor), p, training,
-                                         generator=generator), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("alpha_dropout", "input", "Tensor", input)
-    opts = None
-    if p != 0.5 or type(p) is not float or training is not False or generator is not None:
-        opts = _o_alpha_dropout(3 | (generator is not None) << 2, real(p, "alpha_dropout", "p"),
-                                boolean(training, "alpha_dropout", "training"),
-                                0 if generator is None else generator_handle(generator,
-            "alpha_dropout", "generator")._address)
-    h = TensorHandle()
-    if tt_alpha_dropout(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return alpha_dropout_(input, p, training, generator=generator)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(alpha_dropout(input.as_subclass(Tensor), p, training,
+                                             generator=generator), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("alpha_dropout", "input", "Tensor", input)
+        opts = None
+        if p != 0.5 or type(p) is not float or training is not False or generator is not None:
+            opts = _o_alpha_dropout(3 | (generator is not None) << 2, real(p, "alpha_dropout", "p"),
+                                    boolean(training, "alpha_dropout", "training"),
+                                    0 if generator is None else generator_handle(generator,
+                "alpha_dropout", "generator")._address)
+        h = TensorHandle()
+        if tt_alpha_dropout(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(alpha_dropout, locals())
 
 
 def alpha_dropout_(self: Tensor, p: float = 0.5, training: bool = False, *,
@@ -990,18 +1065,22 @@ def alpha_dropout_(self: Tensor, p: float = 0.5, training: bool = False, *,
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("alpha_dropout_", "input", "Tensor", input)
-    opts = None
-    if p != 0.5 or type(p) is not float or training is not False or generator is not None:
-        opts = _o_alpha_dropout(3 | (generator is not None) << 2, real(p, "alpha_dropout_", "p"),
-                                boolean(training, "alpha_dropout_", "training"),
-                                0 if generator is None else generator_handle(generator,
-            "alpha_dropout_", "generator")._address)
-    if tt_alpha_dropout_(local.ctx, input, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("alpha_dropout_", "input", "Tensor", input)
+        opts = None
+        if p != 0.5 or type(p) is not float or training is not False or generator is not None:
+            opts = _o_alpha_dropout(3 | (generator is not None) << 2,
+                                    real(p, "alpha_dropout_", "p"),
+                                    boolean(training, "alpha_dropout_", "training"),
+                                    0 if generator is None else generator_handle(generator,
+                "alpha_dropout_", "generator")._address)
+        if tt_alpha_dropout_(local.ctx, input, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(alpha_dropout_, locals())
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
@@ -1015,25 +1094,28 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
-    if inplace:
-        return feature_alpha_dropout_(input, p, training, generator=generator)
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(feature_alpha_dropout(input.as_subclass(Tensor), p, training,
-                                                 generator=generator), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("feature_alpha_dropout", "input", "Tensor", input)
-    opts = None
-    if p != 0.5 or type(p) is not float or training is not False or generator is not None:
-        opts = _o_feature_alpha_dropout(3 | (generator is not None) << 2,
-                                        real(p, "feature_alpha_dropout", "p"),
-                                        boolean(training, "feature_alpha_dropout", "training"),
-                                        0 if generator is None else generator_handle(generator,
-            "feature_alpha_dropout", "generator")._address)
-    h = TensorHandle()
-    if tt_feature_alpha_dropout(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return feature_alpha_dropout_(input, p, training, generator=generator)
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(feature_alpha_dropout(input.as_subclass(Tensor), p, training,
+                                                     generator=generator), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("feature_alpha_dropout", "input", "Tensor", input)
+        opts = None
+        if p != 0.5 or type(p) is not float or training is not False or generator is not None:
+            opts = _o_feature_alpha_dropout(3 | (generator is not None) << 2,
+                                            real(p, "feature_alpha_dropout", "p"),
+                                            boolean(training, "feature_alpha_dropout", "training"),
+                                            0 if generator is None else generator_handle(generator,
+                "feature_alpha_dropout", "generator")._address)
+        h = TensorHandle()
+        if tt_feature_alpha_dropout(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(feature_alpha_dropout, locals())
 
 
 def feature_alpha_dropout_(self: Tensor, p: float = 0.5, training: bool = False, *,
@@ -1048,16 +1130,19 @@ def feature_alpha_dropout_(self: Tensor, p: float = 0.5, training: bool = False,
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("feature_alpha_dropout_", "input", "Tensor", input)
-    opts = None
-    if p != 0.5 or type(p) is not float or training is not False or generator is not None:
-        opts = _o_feature_alpha_dropout(3 | (generator is not None) << 2,
-                                        real(p, "feature_alpha_dropout_", "p"),
-                                        boolean(training, "feature_alpha_dropout_", "training"),
-                                        0 if generator is None else generator_handle(generator,
-            "feature_alpha_dropout_", "generator")._address)
-    if tt_feature_alpha_dropout_(local.ctx, input, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("feature_alpha_dropout_", "input", "Tensor", input)
+        opts = None
+        if p != 0.5 or type(p) is not float or training is not False or generator is not None:
+            opts = _o_feature_alpha_dropout(3 | (generator is not None) << 2,
+                                            real(p, "feature_alpha_dropout_", "p"),
+                                            boolean(training, "feature_alpha_dropout_", "training"),
+                                            0 if generator is None else generator_handle(generator,
+                "feature_alpha_dropout_", "generator")._address)
+        if tt_feature_alpha_dropout_(local.ctx, input, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(feature_alpha_dropout_, locals())

@@ -5,7 +5,7 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from . import result_class
 from .._convert import (boolean, list_field, integer, keeps, length, optional_tensor, pointers,
-    real, tensor_list, wrong_kind)
+    real, retried, tensor_list, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -55,29 +55,33 @@ def lstm(input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_bias
       batch_sizes: packed sequences: the number of rows of each step, not increasing; default: input
         is not packed
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(lstm(input.as_subclass(Tensor), hx, params, has_biases, num_layers,
-                                dropout, train, bidirectional, batch_first, batch_sizes),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("lstm", "input", "Tensor", input)
-    hx = tensor_list(hx, "lstm", "hx")
-    params = tensor_list(params, "lstm", "params")
-    opts = None
-    if batch_sizes is not None:
-        keep = []
-        opts = _o_lstm((batch_sizes is not None), *list_field(batch_sizes, "lstm", "batch_sizes",
-            keep))
-    h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
-    if tt_lstm(local.ctx, input, pointers(hx), length(hx), pointers(params), length(params),
-               boolean(has_biases, "lstm", "has_biases"),
-               c_int64(integer(num_layers, "lstm", "num_layers")),
-               c_double(real(dropout, "lstm", "dropout")), boolean(train, "lstm", "train"),
-               boolean(bidirectional, "lstm", "bidirectional"),
-               boolean(batch_first, "lstm", "batch_first"), opts, byref(h0), byref(h1), byref(h2)):
-        fail()
-    return _r_lstm(map(wrap, (h0, h1, h2)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(lstm(input.as_subclass(Tensor), hx, params, has_biases, num_layers,
+                                    dropout, train, bidirectional, batch_first, batch_sizes),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("lstm", "input", "Tensor", input)
+        hx = tensor_list(hx, "lstm", "hx")
+        params = tensor_list(params, "lstm", "params")
+        opts = None
+        if batch_sizes is not None:
+            keep = []
+            opts = _o_lstm((batch_sizes is not None),
+                           *list_field(batch_sizes, "lstm", "batch_sizes", keep))
+        h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
+        if tt_lstm(local.ctx, input, pointers(hx), length(hx), pointers(params), length(params),
+                   boolean(has_biases, "lstm", "has_biases"),
+                   c_int64(integer(num_layers, "lstm", "num_layers")),
+                   c_double(real(dropout, "lstm", "dropout")), boolean(train, "lstm", "train"),
+                   boolean(bidirectional, "lstm", "bidirectional"),
+                   boolean(batch_first, "lstm", "batch_first"), opts, byref(h0), byref(h1),
+                   byref(h2)):
+            fail()
+        return _r_lstm(map(wrap, (h0, h1, h2)))
+    except TypeError:
+        return retried(lstm, locals())
 
 
 def gru(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bool, num_layers: int,
@@ -101,30 +105,33 @@ def gru(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bool, n
       batch_sizes: packed sequences: the number of rows of each step, not increasing; default: input
         is not packed
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(gru(input.as_subclass(Tensor), hx, params, has_biases, num_layers,
-                               dropout, train, bidirectional, batch_first, batch_sizes),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("gru", "input", "Tensor", input)
-    if not isinstance(hx, Tensor):
-        raise wrong_kind("gru", "hx", "Tensor", hx)
-    params = tensor_list(params, "gru", "params")
-    opts = None
-    if batch_sizes is not None:
-        keep = []
-        opts = _o_gru((batch_sizes is not None), *list_field(batch_sizes, "gru", "batch_sizes",
-            keep))
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_gru(local.ctx, input, hx, pointers(params), length(params),
-              boolean(has_biases, "gru", "has_biases"),
-              c_int64(integer(num_layers, "gru", "num_layers")),
-              c_double(real(dropout, "gru", "dropout")), boolean(train, "gru", "train"),
-              boolean(bidirectional, "gru", "bidirectional"),
-              boolean(batch_first, "gru", "batch_first"), opts, byref(h0), byref(h1)):
-        fail()
-    return _r_gru(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(gru(input.as_subclass(Tensor), hx, params, has_biases, num_layers,
+                                   dropout, train, bidirectional, batch_first, batch_sizes),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("gru", "input", "Tensor", input)
+        if not isinstance(hx, Tensor):
+            raise wrong_kind("gru", "hx", "Tensor", hx)
+        params = tensor_list(params, "gru", "params")
+        opts = None
+        if batch_sizes is not None:
+            keep = []
+            opts = _o_gru((batch_sizes is not None), *list_field(batch_sizes, "gru", "batch_sizes",
+                keep))
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_gru(local.ctx, input, hx, pointers(params), length(params),
+                  boolean(has_biases, "gru", "has_biases"),
+                  c_int64(integer(num_layers, "gru", "num_layers")),
+                  c_double(real(dropout, "gru", "dropout")), boolean(train, "gru", "train"),
+                  boolean(bidirectional, "gru", "bidirectional"),
+                  boolean(batch_first, "gru", "batch_first"), opts, byref(h0), byref(h1)):
+            fail()
+        return _r_gru(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(gru, locals())
 
 
 def rnn_tanh(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bool, num_layers: int,
@@ -148,31 +155,34 @@ def rnn_tanh(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bo
       batch_sizes: packed sequences: the number of rows of each step, not increasing; default: input
         is not packed
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(rnn_tanh(input.as_subclass(Tensor), hx, params, has_biases, num_layers,
-                                    dropout, train, bidirectional, batch_first, batch_sizes),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("rnn_tanh", "input", "Tensor", input)
-    if not isinstance(hx, Tensor):
-        raise wrong_kind("rnn_tanh", "hx", "Tensor", hx)
-    params = tensor_list(params, "rnn_tanh", "params")
-    opts = None
-    if batch_sizes is not None:
-        keep = []
-        opts = _o_rnn_tanh((batch_sizes is not None),
-                           *list_field(batch_sizes, "rnn_tanh", "batch_sizes", keep))
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_rnn_tanh(local.ctx, input, hx, pointers(params), length(params),
-                   boolean(has_biases, "rnn_tanh", "has_biases"),
-                   c_int64(integer(num_layers, "rnn_tanh", "num_layers")),
-                   c_double(real(dropout, "rnn_tanh", "dropout")),
-                   boolean(train, "rnn_tanh", "train"),
-                   boolean(bidirectional, "rnn_tanh", "bidirectional"),
-                   boolean(batch_first, "rnn_tanh", "batch_first"), opts, byref(h0), byref(h1)):
-        fail()
-    return _r_rnn_tanh(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(rnn_tanh(input.as_subclass(Tensor), hx, params, has_biases,
+                                        num_layers, dropout, train, bidirectional, batch_first,
+                                        batch_sizes), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("rnn_tanh", "input", "Tensor", input)
+        if not isinstance(hx, Tensor):
+            raise wrong_kind("rnn_tanh", "hx", "Tensor", hx)
+        params = tensor_list(params, "rnn_tanh", "params")
+        opts = None
+        if batch_sizes is not None:
+            keep = []
+            opts = _o_rnn_tanh((batch_sizes is not None),
+                               *list_field(batch_sizes, "rnn_tanh", "batch_sizes", keep))
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_rnn_tanh(local.ctx, input, hx, pointers(params), length(params),
+                       boolean(has_biases, "rnn_tanh", "has_biases"),
+                       c_int64(integer(num_layers, "rnn_tanh", "num_layers")),
+                       c_double(real(dropout, "rnn_tanh", "dropout")),
+                       boolean(train, "rnn_tanh", "train"),
+                       boolean(bidirectional, "rnn_tanh", "bidirectional"),
+                       boolean(batch_first, "rnn_tanh", "batch_first"), opts, byref(h0), byref(h1)):
+            fail()
+        return _r_rnn_tanh(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(rnn_tanh, locals())
 
 
 def rnn_relu(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bool, num_layers: int,
@@ -196,31 +206,34 @@ def rnn_relu(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bo
       batch_sizes: packed sequences: the number of rows of each step, not increasing; default: input
         is not packed
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(rnn_relu(input.as_subclass(Tensor), hx, params, has_biases, num_layers,
-                                    dropout, train, bidirectional, batch_first, batch_sizes),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("rnn_relu", "input", "Tensor", input)
-    if not isinstance(hx, Tensor):
-        raise wrong_kind("rnn_relu", "hx", "Tensor", hx)
-    params = tensor_list(params, "rnn_relu", "params")
-    opts = None
-    if batch_sizes is not None:
-        keep = []
-        opts = _o_rnn_relu((batch_sizes is not None),
-                           *list_field(batch_sizes, "rnn_relu", "batch_sizes", keep))
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_rnn_relu(local.ctx, input, hx, pointers(params), length(params),
-                   boolean(has_biases, "rnn_relu", "has_biases"),
-                   c_int64(integer(num_layers, "rnn_relu", "num_layers")),
-                   c_double(real(dropout, "rnn_relu", "dropout")),
-                   boolean(train, "rnn_relu", "train"),
-                   boolean(bidirectional, "rnn_relu", "bidirectional"),
-                   boolean(batch_first, "rnn_relu", "batch_first"), opts, byref(h0), byref(h1)):
-        fail()
-    return _r_rnn_relu(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(rnn_relu(input.as_subclass(Tensor), hx, params, has_biases,
+                                        num_layers, dropout, train, bidirectional, batch_first,
+                                        batch_sizes), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("rnn_relu", "input", "Tensor", input)
+        if not isinstance(hx, Tensor):
+            raise wrong_kind("rnn_relu", "hx", "Tensor", hx)
+        params = tensor_list(params, "rnn_relu", "params")
+        opts = None
+        if batch_sizes is not None:
+            keep = []
+            opts = _o_rnn_relu((batch_sizes is not None),
+                               *list_field(batch_sizes, "rnn_relu", "batch_sizes", keep))
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_rnn_relu(local.ctx, input, hx, pointers(params), length(params),
+                       boolean(has_biases, "rnn_relu", "has_biases"),
+                       c_int64(integer(num_layers, "rnn_relu", "num_layers")),
+                       c_double(real(dropout, "rnn_relu", "dropout")),
+                       boolean(train, "rnn_relu", "train"),
+                       boolean(bidirectional, "rnn_relu", "bidirectional"),
+                       boolean(batch_first, "rnn_relu", "batch_first"), opts, byref(h0), byref(h1)):
+            fail()
+        return _r_rnn_relu(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(rnn_relu, locals())
 
 
 def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor,
@@ -236,23 +249,26 @@ def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor,
       b_ih: (4 * hidden); none: 0
       b_hh: (4 * hidden); none: 0
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(lstm_cell(input.as_subclass(Tensor), hx, w_ih, w_hh, b_ih, b_hh),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("lstm_cell", "input", "Tensor", input)
-    if not isinstance(w_ih, Tensor):
-        raise wrong_kind("lstm_cell", "w_ih", "Tensor", w_ih)
-    if not isinstance(w_hh, Tensor):
-        raise wrong_kind("lstm_cell", "w_hh", "Tensor", w_hh)
-    hx = tensor_list(hx, "lstm_cell", "hx")
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_lstm_cell(local.ctx, input, pointers(hx), length(hx), w_ih, w_hh,
-                    optional_tensor(b_ih, "lstm_cell", "b_ih"),
-                    optional_tensor(b_hh, "lstm_cell", "b_hh"), byref(h0), byref(h1)):
-        fail()
-    return _r_lstm_cell(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(lstm_cell(input.as_subclass(Tensor), hx, w_ih, w_hh, b_ih, b_hh),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("lstm_cell", "input", "Tensor", input)
+        if not isinstance(w_ih, Tensor):
+            raise wrong_kind("lstm_cell", "w_ih", "Tensor", w_ih)
+        if not isinstance(w_hh, Tensor):
+            raise wrong_kind("lstm_cell", "w_hh", "Tensor", w_hh)
+        hx = tensor_list(hx, "lstm_cell", "hx")
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_lstm_cell(local.ctx, input, pointers(hx), length(hx), w_ih, w_hh,
+                        optional_tensor(b_ih, "lstm_cell", "b_ih"),
+                        optional_tensor(b_hh, "lstm_cell", "b_hh"), byref(h0), byref(h1)):
+            fail()
+        return _r_lstm_cell(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(lstm_cell, locals())
 
 
 def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
@@ -268,23 +284,26 @@ def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor
       b_ih: (3 * hidden); none: 0
       b_hh: (3 * hidden); none: 0
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(gru_cell(input.as_subclass(Tensor), hx, w_ih, w_hh, b_ih, b_hh),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("gru_cell", "input", "Tensor", input)
-    if not isinstance(hx, Tensor):
-        raise wrong_kind("gru_cell", "hx", "Tensor", hx)
-    if not isinstance(w_ih, Tensor):
-        raise wrong_kind("gru_cell", "w_ih", "Tensor", w_ih)
-    if not isinstance(w_hh, Tensor):
-        raise wrong_kind("gru_cell", "w_hh", "Tensor", w_hh)
-    h = TensorHandle()
-    if tt_gru_cell(local.ctx, input, hx, w_ih, w_hh, optional_tensor(b_ih, "gru_cell", "b_ih"),
-                   optional_tensor(b_hh, "gru_cell", "b_hh"), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(gru_cell(input.as_subclass(Tensor), hx, w_ih, w_hh, b_ih, b_hh),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("gru_cell", "input", "Tensor", input)
+        if not isinstance(hx, Tensor):
+            raise wrong_kind("gru_cell", "hx", "Tensor", hx)
+        if not isinstance(w_ih, Tensor):
+            raise wrong_kind("gru_cell", "w_ih", "Tensor", w_ih)
+        if not isinstance(w_hh, Tensor):
+            raise wrong_kind("gru_cell", "w_hh", "Tensor", w_hh)
+        h = TensorHandle()
+        if tt_gru_cell(local.ctx, input, hx, w_ih, w_hh, optional_tensor(b_ih, "gru_cell", "b_ih"),
+                       optional_tensor(b_hh, "gru_cell", "b_hh"), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(gru_cell, locals())
 
 
 def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
@@ -299,24 +318,27 @@ def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: T
       b_ih: (hidden); none: 0
       b_hh: (hidden); none: 0
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(rnn_tanh_cell(input.as_subclass(Tensor), hx, w_ih, w_hh, b_ih, b_hh),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("rnn_tanh_cell", "input", "Tensor", input)
-    if not isinstance(hx, Tensor):
-        raise wrong_kind("rnn_tanh_cell", "hx", "Tensor", hx)
-    if not isinstance(w_ih, Tensor):
-        raise wrong_kind("rnn_tanh_cell", "w_ih", "Tensor", w_ih)
-    if not isinstance(w_hh, Tensor):
-        raise wrong_kind("rnn_tanh_cell", "w_hh", "Tensor", w_hh)
-    h = TensorHandle()
-    if tt_rnn_tanh_cell(local.ctx, input, hx, w_ih, w_hh,
-                        optional_tensor(b_ih, "rnn_tanh_cell", "b_ih"),
-                        optional_tensor(b_hh, "rnn_tanh_cell", "b_hh"), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(rnn_tanh_cell(input.as_subclass(Tensor), hx, w_ih, w_hh, b_ih, b_hh),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("rnn_tanh_cell", "input", "Tensor", input)
+        if not isinstance(hx, Tensor):
+            raise wrong_kind("rnn_tanh_cell", "hx", "Tensor", hx)
+        if not isinstance(w_ih, Tensor):
+            raise wrong_kind("rnn_tanh_cell", "w_ih", "Tensor", w_ih)
+        if not isinstance(w_hh, Tensor):
+            raise wrong_kind("rnn_tanh_cell", "w_hh", "Tensor", w_hh)
+        h = TensorHandle()
+        if tt_rnn_tanh_cell(local.ctx, input, hx, w_ih, w_hh,
+                            optional_tensor(b_ih, "rnn_tanh_cell", "b_ih"),
+                            optional_tensor(b_hh, "rnn_tanh_cell", "b_hh"), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(rnn_tanh_cell, locals())
 
 
 def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
@@ -331,21 +353,24 @@ def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: T
       b_ih: (hidden); none: 0
       b_hh: (hidden); none: 0
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(rnn_relu_cell(input.as_subclass(Tensor), hx, w_ih, w_hh, b_ih, b_hh),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("rnn_relu_cell", "input", "Tensor", input)
-    if not isinstance(hx, Tensor):
-        raise wrong_kind("rnn_relu_cell", "hx", "Tensor", hx)
-    if not isinstance(w_ih, Tensor):
-        raise wrong_kind("rnn_relu_cell", "w_ih", "Tensor", w_ih)
-    if not isinstance(w_hh, Tensor):
-        raise wrong_kind("rnn_relu_cell", "w_hh", "Tensor", w_hh)
-    h = TensorHandle()
-    if tt_rnn_relu_cell(local.ctx, input, hx, w_ih, w_hh,
-                        optional_tensor(b_ih, "rnn_relu_cell", "b_ih"),
-                        optional_tensor(b_hh, "rnn_relu_cell", "b_hh"), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(rnn_relu_cell(input.as_subclass(Tensor), hx, w_ih, w_hh, b_ih, b_hh),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("rnn_relu_cell", "input", "Tensor", input)
+        if not isinstance(hx, Tensor):
+            raise wrong_kind("rnn_relu_cell", "hx", "Tensor", hx)
+        if not isinstance(w_ih, Tensor):
+            raise wrong_kind("rnn_relu_cell", "w_ih", "Tensor", w_ih)
+        if not isinstance(w_hh, Tensor):
+            raise wrong_kind("rnn_relu_cell", "w_hh", "Tensor", w_hh)
+        h = TensorHandle()
+        if tt_rnn_relu_cell(local.ctx, input, hx, w_ih, w_hh,
+                            optional_tensor(b_ih, "rnn_relu_cell", "b_ih"),
+                            optional_tensor(b_hh, "rnn_relu_cell", "b_hh"), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(rnn_relu_cell, locals())

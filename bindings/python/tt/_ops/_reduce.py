@@ -5,7 +5,8 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from . import result_class
 from .._convert import (boolean, dtype_code, gathered, instance, int_list, integer, is_int, keeps,
-    no_overload, one_of, refit, written, unreduced, out_tensors, real, tensor_address, wrong_kind)
+    no_overload, one_of, refit, written, unreduced, out_tensors, real, tensor_address, retried,
+    wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -133,50 +134,53 @@ def max(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
-    if other is not None:
-        dim = other
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(max(input.as_subclass(Tensor), dim, keepdim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("max", "input", "Tensor", input)
-    if dim is None and keepdim is False:
-        if out is not None:
-            return written(max(input), out, "max")
-        h = TensorHandle()
-        if tt_max(local.ctx, input, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_int(dim):
-        opts = None
-        if keepdim is not False:
-            opts = _o_max_dim(1, boolean(keepdim, "max", "keepdim"))
-        if out is not None:
-            dst_values, dst_indices = out_tensors(out, 2, "max")
-            if tt_max_dim_into(local.ctx, input, c_int64(integer(dim, "max", "dim")), opts,
-                               dst_values, dst_indices):
-                return refit(out, lambda: max(input, dim, keepdim), "max")
-            return out
-        h0, h1 = TensorHandle(), TensorHandle()
-        if tt_max_dim(local.ctx, input, c_int64(integer(dim, "max", "dim")), opts, byref(h0),
-                      byref(h1)):
-            fail()
-        return _r_max_dim(map(wrap, (h0, h1)))
-    elif isinstance(dim, Tensor) and keepdim is False:
-        if out is not None:
-            instance(Tensor, out, "max", "out")
-            if tt_maximum_into(local.ctx, input, dim, out):
-                return refit(out, lambda: max(input, dim), "max")
-            return out
-        h = TensorHandle()
-        if tt_maximum(local.ctx, input, dim, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("max", input, dim, keepdim)
+    try:
+        if other is not None:
+            dim = other
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(max(input.as_subclass(Tensor), dim, keepdim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("max", "input", "Tensor", input)
+        if dim is None and keepdim is False:
+            if out is not None:
+                return written(max(input), out, "max")
+            h = TensorHandle()
+            if tt_max(local.ctx, input, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_int(dim):
+            opts = None
+            if keepdim is not False:
+                opts = _o_max_dim(1, boolean(keepdim, "max", "keepdim"))
+            if out is not None:
+                dst_values, dst_indices = out_tensors(out, 2, "max")
+                if tt_max_dim_into(local.ctx, input, c_int64(integer(dim, "max", "dim")), opts,
+                                   dst_values, dst_indices):
+                    return refit(out, lambda: max(input, dim, keepdim), "max")
+                return out
+            h0, h1 = TensorHandle(), TensorHandle()
+            if tt_max_dim(local.ctx, input, c_int64(integer(dim, "max", "dim")), opts, byref(h0),
+                          byref(h1)):
+                fail()
+            return _r_max_dim(map(wrap, (h0, h1)))
+        elif isinstance(dim, Tensor) and keepdim is False:
+            if out is not None:
+                instance(Tensor, out, "max", "out")
+                if tt_maximum_into(local.ctx, input, dim, out):
+                    return refit(out, lambda: max(input, dim), "max")
+                return out
+            h = TensorHandle()
+            if tt_maximum(local.ctx, input, dim, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("max", input, dim, keepdim)
+    except TypeError:
+        return retried(max, locals())
 
 
 def min(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *,
@@ -193,50 +197,53 @@ def min(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
-    if other is not None:
-        dim = other
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(min(input.as_subclass(Tensor), dim, keepdim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("min", "input", "Tensor", input)
-    if dim is None and keepdim is False:
-        if out is not None:
-            return written(min(input), out, "min")
-        h = TensorHandle()
-        if tt_min(local.ctx, input, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_int(dim):
-        opts = None
-        if keepdim is not False:
-            opts = _o_min_dim(1, boolean(keepdim, "min", "keepdim"))
-        if out is not None:
-            dst_values, dst_indices = out_tensors(out, 2, "min")
-            if tt_min_dim_into(local.ctx, input, c_int64(integer(dim, "min", "dim")), opts,
-                               dst_values, dst_indices):
-                return refit(out, lambda: min(input, dim, keepdim), "min")
-            return out
-        h0, h1 = TensorHandle(), TensorHandle()
-        if tt_min_dim(local.ctx, input, c_int64(integer(dim, "min", "dim")), opts, byref(h0),
-                      byref(h1)):
-            fail()
-        return _r_min_dim(map(wrap, (h0, h1)))
-    elif isinstance(dim, Tensor) and keepdim is False:
-        if out is not None:
-            instance(Tensor, out, "min", "out")
-            if tt_minimum_into(local.ctx, input, dim, out):
-                return refit(out, lambda: min(input, dim), "min")
-            return out
-        h = TensorHandle()
-        if tt_minimum(local.ctx, input, dim, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("min", input, dim, keepdim)
+    try:
+        if other is not None:
+            dim = other
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(min(input.as_subclass(Tensor), dim, keepdim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("min", "input", "Tensor", input)
+        if dim is None and keepdim is False:
+            if out is not None:
+                return written(min(input), out, "min")
+            h = TensorHandle()
+            if tt_min(local.ctx, input, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_int(dim):
+            opts = None
+            if keepdim is not False:
+                opts = _o_min_dim(1, boolean(keepdim, "min", "keepdim"))
+            if out is not None:
+                dst_values, dst_indices = out_tensors(out, 2, "min")
+                if tt_min_dim_into(local.ctx, input, c_int64(integer(dim, "min", "dim")), opts,
+                                   dst_values, dst_indices):
+                    return refit(out, lambda: min(input, dim, keepdim), "min")
+                return out
+            h0, h1 = TensorHandle(), TensorHandle()
+            if tt_min_dim(local.ctx, input, c_int64(integer(dim, "min", "dim")), opts, byref(h0),
+                          byref(h1)):
+                fail()
+            return _r_min_dim(map(wrap, (h0, h1)))
+        elif isinstance(dim, Tensor) and keepdim is False:
+            if out is not None:
+                instance(Tensor, out, "min", "out")
+                if tt_minimum_into(local.ctx, input, dim, out):
+                    return refit(out, lambda: min(input, dim), "min")
+                return out
+            h = TensorHandle()
+            if tt_minimum(local.ctx, input, dim, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("min", input, dim, keepdim)
+    except TypeError:
+        return retried(min, locals())
 
 
 def sum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
@@ -251,41 +258,46 @@ def sum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(sum(input.as_subclass(Tensor), dim, keepdim, dtype=dtype), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("sum", "input", "Tensor", input)
-    if dim is None and keepdim is False:
-        if out is not None:
-            return written(sum(input, dtype=dtype or out.dtype), out, "sum")
-        opts = None
-        if dtype is not None:
-            opts = _o_sum((dtype is not None), dtype_code(dtype, "sum", "dtype"))
-        h = TensorHandle()
-        if tt_sum(local.ctx, input, opts, byref(h)):
-            fail()
-        return wrap(h)
-    elif (dim is None or isinstance(dim, (tuple, list)) or is_int(dim)):
-        dim_c, dim_n = int_list(dim, "sum", "dim")
-        opts = None
-        if keepdim is not False or dtype is not None:
-            opts = _o_sum_dim(1 | (dtype is not None) << 1, boolean(keepdim, "sum", "keepdim"),
-                              dtype_code(dtype, "sum", "dtype"))
-        if out is not None:
-            instance(Tensor, out, "sum", "out")
-            if tt_sum_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
-                return refit(out, lambda: sum(input, dim, keepdim, dtype=dtype or out.dtype), "sum")
-            return out
-        h = TensorHandle()
-        if tt_sum_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("sum", input, dim, keepdim)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(sum(input.as_subclass(Tensor), dim, keepdim, dtype=dtype),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("sum", "input", "Tensor", input)
+        if dim is None and keepdim is False:
+            if out is not None:
+                return written(sum(input, dtype=dtype or out.dtype), out, "sum")
+            opts = None
+            if dtype is not None:
+                opts = _o_sum((dtype is not None), dtype_code(dtype, "sum", "dtype"))
+            h = TensorHandle()
+            if tt_sum(local.ctx, input, opts, byref(h)):
+                fail()
+            return wrap(h)
+        elif (dim is None or isinstance(dim, (tuple, list)) or is_int(dim)):
+            dim_c, dim_n = int_list(dim, "sum", "dim")
+            opts = None
+            if keepdim is not False or dtype is not None:
+                opts = _o_sum_dim(1 | (dtype is not None) << 1, boolean(keepdim, "sum", "keepdim"),
+                                  dtype_code(dtype, "sum", "dtype"))
+            if out is not None:
+                instance(Tensor, out, "sum", "out")
+                if tt_sum_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
+                    return (refit(out, lambda: sum(input, dim, keepdim, dtype=dtype or out.dtype),
+                                  "sum"))
+                return out
+            h = TensorHandle()
+            if tt_sum_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("sum", input, dim, keepdim)
+    except TypeError:
+        return retried(sum, locals())
 
 
 def sum_to_size(input: Tensor, *args: Any, size: int | Sequence[int] | None = None) -> Tensor:
@@ -294,18 +306,21 @@ def sum_to_size(input: Tensor, *args: Any, size: int | Sequence[int] | None = No
     Sums the dimensions along which size broadcasts to the shape of self; the adjoint of expand.
       size: sizes of the result; must broadcast to the shape of self
     """
-    size = args if args and type(args[0]) is int and size is None else gathered(args, size,
-        "sum_to_size", "size")
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(sum_to_size(input.as_subclass(Tensor), size), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("sum_to_size", "input", "Tensor", input)
-    size_c, size_n = int_list(size, "sum_to_size", "size")
-    h = TensorHandle()
-    if tt_sum_to_size(local.ctx, input, size_c, size_n, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        size = args if args and type(args[0]) is int and size is None else gathered(args, size,
+            "sum_to_size", "size")
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(sum_to_size(input.as_subclass(Tensor), size), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("sum_to_size", "input", "Tensor", input)
+        size_c, size_n = int_list(size, "sum_to_size", "size")
+        h = TensorHandle()
+        if tt_sum_to_size(local.ctx, input, size_c, size_n, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(sum_to_size, locals())
 
 
 def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
@@ -319,42 +334,47 @@ def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(mean(input.as_subclass(Tensor), dim, keepdim, dtype=dtype), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("mean", "input", "Tensor", input)
-    if dim is None and keepdim is False:
-        if out is not None:
-            return written(mean(input, dtype=dtype or out.dtype), out, "mean")
-        opts = None
-        if dtype is not None:
-            opts = _o_mean((dtype is not None), dtype_code(dtype, "mean", "dtype"))
-        h = TensorHandle()
-        if tt_mean(local.ctx, input, opts, byref(h)):
-            fail()
-        return wrap(h)
-    elif (dim is None or isinstance(dim, (tuple, list)) or is_int(dim)):
-        dim_c, dim_n = int_list(dim, "mean", "dim")
-        opts = None
-        if keepdim is not False or dtype is not None:
-            opts = _o_mean_dim(1 | (dtype is not None) << 1, boolean(keepdim, "mean", "keepdim"),
-                               dtype_code(dtype, "mean", "dtype"))
-        if out is not None:
-            instance(Tensor, out, "mean", "out")
-            if tt_mean_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
-                return (refit(out, lambda: mean(input, dim, keepdim, dtype=dtype or out.dtype),
-                              "mean"))
-            return out
-        h = TensorHandle()
-        if tt_mean_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("mean", input, dim, keepdim)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(mean(input.as_subclass(Tensor), dim, keepdim, dtype=dtype),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("mean", "input", "Tensor", input)
+        if dim is None and keepdim is False:
+            if out is not None:
+                return written(mean(input, dtype=dtype or out.dtype), out, "mean")
+            opts = None
+            if dtype is not None:
+                opts = _o_mean((dtype is not None), dtype_code(dtype, "mean", "dtype"))
+            h = TensorHandle()
+            if tt_mean(local.ctx, input, opts, byref(h)):
+                fail()
+            return wrap(h)
+        elif (dim is None or isinstance(dim, (tuple, list)) or is_int(dim)):
+            dim_c, dim_n = int_list(dim, "mean", "dim")
+            opts = None
+            if keepdim is not False or dtype is not None:
+                opts = _o_mean_dim(1 | (dtype is not None) << 1,
+                                   boolean(keepdim, "mean", "keepdim"),
+                                   dtype_code(dtype, "mean", "dtype"))
+            if out is not None:
+                instance(Tensor, out, "mean", "out")
+                if tt_mean_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
+                    return (refit(out, lambda: mean(input, dim, keepdim, dtype=dtype or out.dtype),
+                                  "mean"))
+                return out
+            h = TensorHandle()
+            if tt_mean_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("mean", input, dim, keepdim)
+    except TypeError:
+        return retried(mean, locals())
 
 
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None,
@@ -366,28 +386,31 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
       dim: dimension to reduce; default: self is flattened
       keepdim: whether the reduced dimension is kept with size 1
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(argmax(input.as_subclass(Tensor), dim, keepdim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("argmax", "input", "Tensor", input)
-    opts = None
-    if dim is not None or keepdim is not False:
-        opts = _o_argmax(2 | (dim is not None), 0 if dim is None else integer(dim, "argmax", "dim"),
-                         boolean(keepdim, "argmax", "keepdim"))
-    if out is not None:
-        instance(Tensor, out, "argmax", "out")
-        if tt_argmax_into(local.ctx, input, opts, out):
-            return refit(out, lambda: argmax(input, dim, keepdim), "argmax", True)
-        return out
-    h = TensorHandle()
-    if tt_argmax(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(argmax(input.as_subclass(Tensor), dim, keepdim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("argmax", "input", "Tensor", input)
+        opts = None
+        if dim is not None or keepdim is not False:
+            opts = _o_argmax(2 | (dim is not None), 0 if dim is None else integer(dim, "argmax",
+                "dim"), boolean(keepdim, "argmax", "keepdim"))
+        if out is not None:
+            instance(Tensor, out, "argmax", "out")
+            if tt_argmax_into(local.ctx, input, opts, out):
+                return refit(out, lambda: argmax(input, dim, keepdim), "argmax", True)
+            return out
+        h = TensorHandle()
+        if tt_argmax(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(argmax, locals())
 
 
 def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
@@ -400,39 +423,42 @@ def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(any(input.as_subclass(Tensor), dim, keepdim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("any", "input", "Tensor", input)
-    if dim is None and keepdim is False:
-        if out is not None:
-            return written(any(input), out, "any")
-        h = TensorHandle()
-        if tt_any(local.ctx, input, byref(h)):
-            fail()
-        return wrap(h)
-    elif (dim is None or isinstance(dim, (tuple, list)) or is_int(dim)):
-        if isinstance(dim, (tuple, list)) and not dim:
-            return unreduced(input, out, "any")
-        dim_c, dim_n = int_list(dim, "any", "dim")
-        opts = None
-        if keepdim is not False:
-            opts = _o_any_dim(1, boolean(keepdim, "any", "keepdim"))
-        if out is not None:
-            instance(Tensor, out, "any", "out")
-            if tt_any_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
-                return refit(out, lambda: any(input, dim, keepdim), "any")
-            return out
-        h = TensorHandle()
-        if tt_any_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("any", input, dim, keepdim)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(any(input.as_subclass(Tensor), dim, keepdim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("any", "input", "Tensor", input)
+        if dim is None and keepdim is False:
+            if out is not None:
+                return written(any(input), out, "any")
+            h = TensorHandle()
+            if tt_any(local.ctx, input, byref(h)):
+                fail()
+            return wrap(h)
+        elif (dim is None or isinstance(dim, (tuple, list)) or is_int(dim)):
+            if isinstance(dim, (tuple, list)) and not dim:
+                return unreduced(input, out, "any")
+            dim_c, dim_n = int_list(dim, "any", "dim")
+            opts = None
+            if keepdim is not False:
+                opts = _o_any_dim(1, boolean(keepdim, "any", "keepdim"))
+            if out is not None:
+                instance(Tensor, out, "any", "out")
+                if tt_any_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
+                    return refit(out, lambda: any(input, dim, keepdim), "any")
+                return out
+            h = TensorHandle()
+            if tt_any_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("any", input, dim, keepdim)
+    except TypeError:
+        return retried(any, locals())
 
 
 def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
@@ -445,39 +471,42 @@ def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(all(input.as_subclass(Tensor), dim, keepdim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("all", "input", "Tensor", input)
-    if dim is None and keepdim is False:
-        if out is not None:
-            return written(all(input), out, "all")
-        h = TensorHandle()
-        if tt_all(local.ctx, input, byref(h)):
-            fail()
-        return wrap(h)
-    elif (dim is None or isinstance(dim, (tuple, list)) or is_int(dim)):
-        if isinstance(dim, (tuple, list)) and not dim:
-            return unreduced(input, out, "all")
-        dim_c, dim_n = int_list(dim, "all", "dim")
-        opts = None
-        if keepdim is not False:
-            opts = _o_all_dim(1, boolean(keepdim, "all", "keepdim"))
-        if out is not None:
-            instance(Tensor, out, "all", "out")
-            if tt_all_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
-                return refit(out, lambda: all(input, dim, keepdim), "all")
-            return out
-        h = TensorHandle()
-        if tt_all_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("all", input, dim, keepdim)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(all(input.as_subclass(Tensor), dim, keepdim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("all", "input", "Tensor", input)
+        if dim is None and keepdim is False:
+            if out is not None:
+                return written(all(input), out, "all")
+            h = TensorHandle()
+            if tt_all(local.ctx, input, byref(h)):
+                fail()
+            return wrap(h)
+        elif (dim is None or isinstance(dim, (tuple, list)) or is_int(dim)):
+            if isinstance(dim, (tuple, list)) and not dim:
+                return unreduced(input, out, "all")
+            dim_c, dim_n = int_list(dim, "all", "dim")
+            opts = None
+            if keepdim is not False:
+                opts = _o_all_dim(1, boolean(keepdim, "all", "keepdim"))
+            if out is not None:
+                instance(Tensor, out, "all", "out")
+                if tt_all_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
+                    return refit(out, lambda: all(input, dim, keepdim), "all")
+                return out
+            h = TensorHandle()
+            if tt_all_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("all", input, dim, keepdim)
+    except TypeError:
+        return retried(all, locals())
 
 
 def amax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
@@ -489,28 +518,31 @@ def amax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(amax(input.as_subclass(Tensor), dim, keepdim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("amax", "input", "Tensor", input)
-    dim_c, dim_n = int_list(dim, "amax", "dim")
-    opts = None
-    if keepdim is not False:
-        opts = _o_amax(1, boolean(keepdim, "amax", "keepdim"))
-    if out is not None:
-        instance(Tensor, out, "amax", "out")
-        if tt_amax_into(local.ctx, input, dim_c, dim_n, opts, out):
-            return refit(out, lambda: amax(input, dim, keepdim), "amax", True)
-        return out
-    h = TensorHandle()
-    if tt_amax(local.ctx, input, dim_c, dim_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(amax(input.as_subclass(Tensor), dim, keepdim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("amax", "input", "Tensor", input)
+        dim_c, dim_n = int_list(dim, "amax", "dim")
+        opts = None
+        if keepdim is not False:
+            opts = _o_amax(1, boolean(keepdim, "amax", "keepdim"))
+        if out is not None:
+            instance(Tensor, out, "amax", "out")
+            if tt_amax_into(local.ctx, input, dim_c, dim_n, opts, out):
+                return refit(out, lambda: amax(input, dim, keepdim), "amax", True)
+            return out
+        h = TensorHandle()
+        if tt_amax(local.ctx, input, dim_c, dim_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(amax, locals())
 
 
 def amin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
@@ -522,28 +554,31 @@ def amin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(amin(input.as_subclass(Tensor), dim, keepdim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("amin", "input", "Tensor", input)
-    dim_c, dim_n = int_list(dim, "amin", "dim")
-    opts = None
-    if keepdim is not False:
-        opts = _o_amin(1, boolean(keepdim, "amin", "keepdim"))
-    if out is not None:
-        instance(Tensor, out, "amin", "out")
-        if tt_amin_into(local.ctx, input, dim_c, dim_n, opts, out):
-            return refit(out, lambda: amin(input, dim, keepdim), "amin", True)
-        return out
-    h = TensorHandle()
-    if tt_amin(local.ctx, input, dim_c, dim_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(amin(input.as_subclass(Tensor), dim, keepdim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("amin", "input", "Tensor", input)
+        dim_c, dim_n = int_list(dim, "amin", "dim")
+        opts = None
+        if keepdim is not False:
+            opts = _o_amin(1, boolean(keepdim, "amin", "keepdim"))
+        if out is not None:
+            instance(Tensor, out, "amin", "out")
+            if tt_amin_into(local.ctx, input, dim_c, dim_n, opts, out):
+                return refit(out, lambda: amin(input, dim, keepdim), "amin", True)
+            return out
+        h = TensorHandle()
+        if tt_amin(local.ctx, input, dim_c, dim_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(amin, locals())
 
 
 def logsumexp(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
@@ -555,28 +590,31 @@ def logsumexp(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bo
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(logsumexp(input.as_subclass(Tensor), dim, keepdim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("logsumexp", "input", "Tensor", input)
-    dim_c, dim_n = int_list(dim, "logsumexp", "dim")
-    opts = None
-    if keepdim is not False:
-        opts = _o_logsumexp(1, boolean(keepdim, "logsumexp", "keepdim"))
-    if out is not None:
-        instance(Tensor, out, "logsumexp", "out")
-        if tt_logsumexp_into(local.ctx, input, dim_c, dim_n, opts, out):
-            return refit(out, lambda: logsumexp(input, dim, keepdim), "logsumexp")
-        return out
-    h = TensorHandle()
-    if tt_logsumexp(local.ctx, input, dim_c, dim_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(logsumexp(input.as_subclass(Tensor), dim, keepdim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("logsumexp", "input", "Tensor", input)
+        dim_c, dim_n = int_list(dim, "logsumexp", "dim")
+        opts = None
+        if keepdim is not False:
+            opts = _o_logsumexp(1, boolean(keepdim, "logsumexp", "keepdim"))
+        if out is not None:
+            instance(Tensor, out, "logsumexp", "out")
+            if tt_logsumexp_into(local.ctx, input, dim_c, dim_n, opts, out):
+                return refit(out, lambda: logsumexp(input, dim, keepdim), "logsumexp")
+            return out
+        h = TensorHandle()
+        if tt_logsumexp(local.ctx, input, dim_c, dim_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(logsumexp, locals())
 
 
 def var(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: float | bool = 1.0,
@@ -593,32 +631,35 @@ def var(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: float |
         population; 1: unbiased estimate from a sample
       keepdim: whether the reduced dimensions are kept with size 1
     """
-    if isinstance(dim, bool):
-        dim, unbiased = None, dim
-    if axis is not None:
-        dim = axis
-    if correction is not None:
-        unbiased = correction
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(var(input.as_subclass(Tensor), dim, unbiased, keepdim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("var", "input", "Tensor", input)
-    dim_c, dim_n = int_list(dim, "var", "dim")
-    opts = None
-    if unbiased != 1.0 or type(unbiased) is not float or keepdim is not False:
-        opts = _o_var(3, real(unbiased, "var", "unbiased"), boolean(keepdim, "var", "keepdim"))
-    if out is not None:
-        instance(Tensor, out, "var", "out")
-        if tt_var_into(local.ctx, input, dim_c, dim_n, opts, out):
-            return refit(out, lambda: var(input, dim, unbiased, keepdim), "var")
-        return out
-    h = TensorHandle()
-    if tt_var(local.ctx, input, dim_c, dim_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        if axis is not None:
+            dim = axis
+        if correction is not None:
+            unbiased = correction
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(var(input.as_subclass(Tensor), dim, unbiased, keepdim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("var", "input", "Tensor", input)
+        dim_c, dim_n = int_list(dim, "var", "dim")
+        opts = None
+        if unbiased != 1.0 or type(unbiased) is not float or keepdim is not False:
+            opts = _o_var(3, real(unbiased, "var", "unbiased"), boolean(keepdim, "var", "keepdim"))
+        if out is not None:
+            instance(Tensor, out, "var", "out")
+            if tt_var_into(local.ctx, input, dim_c, dim_n, opts, out):
+                return refit(out, lambda: var(input, dim, unbiased, keepdim), "var")
+            return out
+        h = TensorHandle()
+        if tt_var(local.ctx, input, dim_c, dim_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(var, locals())
 
 
 def std(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: float | bool = 1.0,
@@ -635,32 +676,35 @@ def std(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: float |
         population; 1: unbiased estimate from a sample
       keepdim: whether the reduced dimensions are kept with size 1
     """
-    if isinstance(dim, bool):
-        dim, unbiased = None, dim
-    if axis is not None:
-        dim = axis
-    if correction is not None:
-        unbiased = correction
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(std(input.as_subclass(Tensor), dim, unbiased, keepdim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("std", "input", "Tensor", input)
-    dim_c, dim_n = int_list(dim, "std", "dim")
-    opts = None
-    if unbiased != 1.0 or type(unbiased) is not float or keepdim is not False:
-        opts = _o_std(3, real(unbiased, "std", "unbiased"), boolean(keepdim, "std", "keepdim"))
-    if out is not None:
-        instance(Tensor, out, "std", "out")
-        if tt_std_into(local.ctx, input, dim_c, dim_n, opts, out):
-            return refit(out, lambda: std(input, dim, unbiased, keepdim), "std")
-        return out
-    h = TensorHandle()
-    if tt_std(local.ctx, input, dim_c, dim_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        if axis is not None:
+            dim = axis
+        if correction is not None:
+            unbiased = correction
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(std(input.as_subclass(Tensor), dim, unbiased, keepdim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("std", "input", "Tensor", input)
+        dim_c, dim_n = int_list(dim, "std", "dim")
+        opts = None
+        if unbiased != 1.0 or type(unbiased) is not float or keepdim is not False:
+            opts = _o_std(3, real(unbiased, "std", "unbiased"), boolean(keepdim, "std", "keepdim"))
+        if out is not None:
+            instance(Tensor, out, "std", "out")
+            if tt_std_into(local.ctx, input, dim_c, dim_n, opts, out):
+                return refit(out, lambda: std(input, dim, unbiased, keepdim), "std")
+            return out
+        h = TensorHandle()
+        if tt_std(local.ctx, input, dim_c, dim_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(std, locals())
 
 
 def var_mean(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: float | bool = 1.0,
@@ -676,28 +720,32 @@ def var_mean(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: fl
         population; 1: unbiased estimate from a sample
       keepdim: whether the reduced dimensions are kept with size 1
     """
-    if isinstance(dim, bool):
-        dim, unbiased = None, dim
-    if axis is not None:
-        dim = axis
-    if correction is not None:
-        unbiased = correction
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(var_mean(input.as_subclass(Tensor), dim, unbiased, keepdim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("var_mean", "input", "Tensor", input)
-    dim_c, dim_n = int_list(dim, "var_mean", "dim")
-    opts = None
-    if unbiased != 1.0 or type(unbiased) is not float or keepdim is not False:
-        opts = _o_var_mean(3, real(unbiased, "var_mean", "unbiased"),
-                           boolean(keepdim, "var_mean", "keepdim"))
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_var_mean(local.ctx, input, dim_c, dim_n, opts, byref(h0), byref(h1)):
-        fail()
-    return _r_var_mean(map(wrap, (h0, h1)))
+    try:
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        if axis is not None:
+            dim = axis
+        if correction is not None:
+            unbiased = correction
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(var_mean(input.as_subclass(Tensor), dim, unbiased, keepdim),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("var_mean", "input", "Tensor", input)
+        dim_c, dim_n = int_list(dim, "var_mean", "dim")
+        opts = None
+        if unbiased != 1.0 or type(unbiased) is not float or keepdim is not False:
+            opts = _o_var_mean(3, real(unbiased, "var_mean", "unbiased"),
+                               boolean(keepdim, "var_mean", "keepdim"))
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_var_mean(local.ctx, input, dim_c, dim_n, opts, byref(h0), byref(h1)):
+            fail()
+        return _r_var_mean(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(var_mean, locals())
 
 
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None,
@@ -712,41 +760,47 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: 
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(prod(input.as_subclass(Tensor), dim, keepdim, dtype=dtype), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("prod", "input", "Tensor", input)
-    if dim is None and keepdim is False:
-        if out is not None:
-            return written(prod(input, dtype=dtype or out.dtype), out, "prod")
-        opts = None
-        if dtype is not None:
-            opts = _o_prod((dtype is not None), dtype_code(dtype, "prod", "dtype"))
-        h = TensorHandle()
-        if tt_prod(local.ctx, input, opts, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_int(dim):
-        opts = None
-        if keepdim is not False or dtype is not None:
-            opts = _o_prod_dim(1 | (dtype is not None) << 1, boolean(keepdim, "prod", "keepdim"),
-                               dtype_code(dtype, "prod", "dtype"))
-        if out is not None:
-            instance(Tensor, out, "prod", "out")
-            if tt_prod_dim_into(local.ctx, input, c_int64(integer(dim, "prod", "dim")), opts, out):
-                return (refit(out, lambda: prod(input, dim, keepdim, dtype=dtype or out.dtype),
-                              "prod"))
-            return out
-        h = TensorHandle()
-        if tt_prod_dim(local.ctx, input, c_int64(integer(dim, "prod", "dim")), opts, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("prod", input, dim, keepdim)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(prod(input.as_subclass(Tensor), dim, keepdim, dtype=dtype),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("prod", "input", "Tensor", input)
+        if dim is None and keepdim is False:
+            if out is not None:
+                return written(prod(input, dtype=dtype or out.dtype), out, "prod")
+            opts = None
+            if dtype is not None:
+                opts = _o_prod((dtype is not None), dtype_code(dtype, "prod", "dtype"))
+            h = TensorHandle()
+            if tt_prod(local.ctx, input, opts, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_int(dim):
+            opts = None
+            if keepdim is not False or dtype is not None:
+                opts = _o_prod_dim(1 | (dtype is not None) << 1,
+                                   boolean(keepdim, "prod", "keepdim"),
+                                   dtype_code(dtype, "prod", "dtype"))
+            if out is not None:
+                instance(Tensor, out, "prod", "out")
+                if tt_prod_dim_into(local.ctx, input, c_int64(integer(dim, "prod", "dim")), opts,
+                                    out):
+                    return (refit(out, lambda: prod(input, dim, keepdim, dtype=dtype or out.dtype),
+                                  "prod"))
+                return out
+            h = TensorHandle()
+            if tt_prod_dim(local.ctx, input, c_int64(integer(dim, "prod", "dim")), opts, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("prod", input, dim, keepdim)
+    except TypeError:
+        return retried(prod, locals())
 
 
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None,
@@ -758,28 +812,31 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
       dim: dimension to reduce; default: self is flattened
       keepdim: whether the reduced dimension is kept with size 1
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(argmin(input.as_subclass(Tensor), dim, keepdim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("argmin", "input", "Tensor", input)
-    opts = None
-    if dim is not None or keepdim is not False:
-        opts = _o_argmin(2 | (dim is not None), 0 if dim is None else integer(dim, "argmin", "dim"),
-                         boolean(keepdim, "argmin", "keepdim"))
-    if out is not None:
-        instance(Tensor, out, "argmin", "out")
-        if tt_argmin_into(local.ctx, input, opts, out):
-            return refit(out, lambda: argmin(input, dim, keepdim), "argmin", True)
-        return out
-    h = TensorHandle()
-    if tt_argmin(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(argmin(input.as_subclass(Tensor), dim, keepdim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("argmin", "input", "Tensor", input)
+        opts = None
+        if dim is not None or keepdim is not False:
+            opts = _o_argmin(2 | (dim is not None), 0 if dim is None else integer(dim, "argmin",
+                "dim"), boolean(keepdim, "argmin", "keepdim"))
+        if out is not None:
+            instance(Tensor, out, "argmin", "out")
+            if tt_argmin_into(local.ctx, input, opts, out):
+                return refit(out, lambda: argmin(input, dim, keepdim), "argmin", True)
+            return out
+        h = TensorHandle()
+        if tt_argmin(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(argmin, locals())
 
 
 def norm(input: Tensor, p: float | str = 'fro', dim: int | Sequence[int] | None = None,
@@ -796,35 +853,39 @@ def norm(input: Tensor, p: float | str = 'fro', dim: int | Sequence[int] | None 
       keepdim: whether the reduced dimensions are kept with size 1
       dtype: dtype to which self is converted first; default: that of self
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(norm(input.as_subclass(Tensor), p, dim, keepdim, dtype=dtype),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("norm", "input", "Tensor", input)
-    if p is None or isinstance(p, str) and p == "fro":
-        p = 2.0
-    elif isinstance(p, str) and p == "nuc":
-        from . import nuclear_norm
-        return nuclear_norm(input.to(dtype), dim, keepdim, out=out)
-    dim_c, dim_n = int_list(dim, "norm", "dim")
-    opts = None
-    if keepdim is not False or dtype is not None:
-        opts = _o_norm(1 | (dtype is not None) << 1, boolean(keepdim, "norm", "keepdim"),
-                       dtype_code(dtype, "norm", "dtype"))
-    if out is not None:
-        instance(Tensor, out, "norm", "out")
-        if tt_norm_into(local.ctx, input, c_double(real(p, "norm", "p")), dim_c, dim_n, opts, out):
-            return refit(out, lambda: norm(input, p, dim, keepdim, dtype=dtype), "norm", True)
-        return out
-    h = TensorHandle()
-    if tt_norm(local.ctx, input, c_double(real(p, "norm", "p")), dim_c, dim_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(norm(input.as_subclass(Tensor), p, dim, keepdim, dtype=dtype),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("norm", "input", "Tensor", input)
+        if p is None or isinstance(p, str) and p == "fro":
+            p = 2.0
+        elif isinstance(p, str) and p == "nuc":
+            from . import nuclear_norm
+            return nuclear_norm(input.to(dtype), dim, keepdim, out=out)
+        dim_c, dim_n = int_list(dim, "norm", "dim")
+        opts = None
+        if keepdim is not False or dtype is not None:
+            opts = _o_norm(1 | (dtype is not None) << 1, boolean(keepdim, "norm", "keepdim"),
+                           dtype_code(dtype, "norm", "dtype"))
+        if out is not None:
+            instance(Tensor, out, "norm", "out")
+            if tt_norm_into(local.ctx, input, c_double(real(p, "norm", "p")), dim_c, dim_n, opts,
+                            out):
+                return refit(out, lambda: norm(input, p, dim, keepdim, dtype=dtype), "norm", True)
+            return out
+        h = TensorHandle()
+        if tt_norm(local.ctx, input, c_double(real(p, "norm", "p")), dim_c, dim_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(norm, locals())
 
 
 def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None, *,
@@ -834,18 +895,21 @@ def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None, *,
     Counts the nonzero elements over dim.
       dim: dimensions to reduce; an empty list: all dimensions
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(count_nonzero(input.as_subclass(Tensor), dim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("count_nonzero", "input", "Tensor", input)
-    dim_c, dim_n = int_list(dim, "count_nonzero", "dim")
-    h = TensorHandle()
-    if tt_count_nonzero(local.ctx, input, dim_c, dim_n, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(count_nonzero(input.as_subclass(Tensor), dim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("count_nonzero", "input", "Tensor", input)
+        dim_c, dim_n = int_list(dim, "count_nonzero", "dim")
+        h = TensorHandle()
+        if tt_count_nonzero(local.ctx, input, dim_c, dim_n, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(count_nonzero, locals())
 
 
 def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False,
@@ -859,26 +923,30 @@ def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: 
       keepdim: whether the reduced dimensions are kept with size 1
       mode: 0, the exclusive or
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(hash_tensor(input.as_subclass(Tensor), dim, keepdim, mode), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("hash_tensor", "input", "Tensor", input)
-    if out is not None:
-        return written(hash_tensor(input, dim, keepdim, mode), out, "hash_tensor")
-    dim_c, dim_n = int_list(dim, "hash_tensor", "dim")
-    opts = None
-    if keepdim is not False or mode != 0 or type(mode) is not int:
-        opts = _o_hash_tensor(3, boolean(keepdim, "hash_tensor", "keepdim"),
-                              integer(mode, "hash_tensor", "mode"))
-    h = TensorHandle()
-    if tt_hash_tensor(local.ctx, input, dim_c, dim_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(hash_tensor(input.as_subclass(Tensor), dim, keepdim, mode),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("hash_tensor", "input", "Tensor", input)
+        if out is not None:
+            return written(hash_tensor(input, dim, keepdim, mode), out, "hash_tensor")
+        dim_c, dim_n = int_list(dim, "hash_tensor", "dim")
+        opts = None
+        if keepdim is not False or mode != 0 or type(mode) is not int:
+            opts = _o_hash_tensor(3, boolean(keepdim, "hash_tensor", "keepdim"),
+                                  integer(mode, "hash_tensor", "mode"))
+        h = TensorHandle()
+        if tt_hash_tensor(local.ctx, input, dim_c, dim_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(hash_tensor, locals())
 
 
 def aminmax(input: Tensor, *, axis: int | None = None, keepdims: bool | None = None,
@@ -891,29 +959,32 @@ def aminmax(input: Tensor, *, axis: int | None = None, keepdims: bool | None = N
       dim: dimension to reduce; default: all
       keepdim: whether the reduced dimensions are kept with size 1
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(aminmax(input.as_subclass(Tensor), dim=dim, keepdim=keepdim),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("aminmax", "input", "Tensor", input)
-    opts = None
-    if dim is not None or keepdim is not False:
-        opts = _o_aminmax(2 | (dim is not None), 0 if dim is None else integer(dim, "aminmax",
-            "dim"), boolean(keepdim, "aminmax", "keepdim"))
-    if out is not None:
-        dst_min, dst_max = out_tensors(out, 2, "aminmax")
-        if tt_aminmax_into(local.ctx, input, opts, dst_min, dst_max):
-            return refit(out, lambda: aminmax(input, dim=dim, keepdim=keepdim), "aminmax", True)
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_aminmax(local.ctx, input, opts, byref(h0), byref(h1)):
-        fail()
-    return _r_aminmax(map(wrap, (h0, h1)))
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(aminmax(input.as_subclass(Tensor), dim=dim, keepdim=keepdim),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("aminmax", "input", "Tensor", input)
+        opts = None
+        if dim is not None or keepdim is not False:
+            opts = _o_aminmax(2 | (dim is not None), 0 if dim is None else integer(dim, "aminmax",
+                "dim"), boolean(keepdim, "aminmax", "keepdim"))
+        if out is not None:
+            dst_min, dst_max = out_tensors(out, 2, "aminmax")
+            if tt_aminmax_into(local.ctx, input, opts, dst_min, dst_max):
+                return refit(out, lambda: aminmax(input, dim=dim, keepdim=keepdim), "aminmax", True)
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_aminmax(local.ctx, input, opts, byref(h0), byref(h1)):
+            fail()
+        return _r_aminmax(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(aminmax, locals())
 
 
 def std_mean(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: float | bool = 1.0,
@@ -929,28 +1000,32 @@ def std_mean(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: fl
         population; 1: unbiased estimate from a sample
       keepdim: whether the reduced dimensions are kept with size 1
     """
-    if isinstance(dim, bool):
-        dim, unbiased = None, dim
-    if axis is not None:
-        dim = axis
-    if correction is not None:
-        unbiased = correction
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(std_mean(input.as_subclass(Tensor), dim, unbiased, keepdim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("std_mean", "input", "Tensor", input)
-    dim_c, dim_n = int_list(dim, "std_mean", "dim")
-    opts = None
-    if unbiased != 1.0 or type(unbiased) is not float or keepdim is not False:
-        opts = _o_std_mean(3, real(unbiased, "std_mean", "unbiased"),
-                           boolean(keepdim, "std_mean", "keepdim"))
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_std_mean(local.ctx, input, dim_c, dim_n, opts, byref(h0), byref(h1)):
-        fail()
-    return _r_std_mean(map(wrap, (h0, h1)))
+    try:
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        if axis is not None:
+            dim = axis
+        if correction is not None:
+            unbiased = correction
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(std_mean(input.as_subclass(Tensor), dim, unbiased, keepdim),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("std_mean", "input", "Tensor", input)
+        dim_c, dim_n = int_list(dim, "std_mean", "dim")
+        opts = None
+        if unbiased != 1.0 or type(unbiased) is not float or keepdim is not False:
+            opts = _o_std_mean(3, real(unbiased, "std_mean", "unbiased"),
+                               boolean(keepdim, "std_mean", "keepdim"))
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_std_mean(local.ctx, input, dim_c, dim_n, opts, byref(h0), byref(h1)):
+            fail()
+        return _r_std_mean(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(std_mean, locals())
 
 
 def nansum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
@@ -964,31 +1039,34 @@ def nansum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool 
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
         that of self
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(nansum(input.as_subclass(Tensor), dim, keepdim, dtype=dtype),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("nansum", "input", "Tensor", input)
-    dim_c, dim_n = int_list(dim, "nansum", "dim")
-    opts = None
-    if keepdim is not False or dtype is not None:
-        opts = _o_nansum(1 | (dtype is not None) << 1, boolean(keepdim, "nansum", "keepdim"),
-                         dtype_code(dtype, "nansum", "dtype"))
-    if out is not None:
-        instance(Tensor, out, "nansum", "out")
-        if tt_nansum_into(local.ctx, input, dim_c, dim_n, opts, out):
-            return (refit(out, lambda: nansum(input, dim, keepdim, dtype=dtype or out.dtype),
-                          "nansum"))
-        return out
-    h = TensorHandle()
-    if tt_nansum(local.ctx, input, dim_c, dim_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(nansum(input.as_subclass(Tensor), dim, keepdim, dtype=dtype),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("nansum", "input", "Tensor", input)
+        dim_c, dim_n = int_list(dim, "nansum", "dim")
+        opts = None
+        if keepdim is not False or dtype is not None:
+            opts = _o_nansum(1 | (dtype is not None) << 1, boolean(keepdim, "nansum", "keepdim"),
+                             dtype_code(dtype, "nansum", "dtype"))
+        if out is not None:
+            instance(Tensor, out, "nansum", "out")
+            if tt_nansum_into(local.ctx, input, dim_c, dim_n, opts, out):
+                return (refit(out, lambda: nansum(input, dim, keepdim, dtype=dtype or out.dtype),
+                              "nansum"))
+            return out
+        h = TensorHandle()
+        if tt_nansum(local.ctx, input, dim_c, dim_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(nansum, locals())
 
 
 def nanmean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
@@ -1001,31 +1079,34 @@ def nanmean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool
       keepdim: whether the reduced dimensions are kept with size 1
       dtype: dtype of the computation and of the result; default: that of self
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(nanmean(input.as_subclass(Tensor), dim, keepdim, dtype=dtype),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("nanmean", "input", "Tensor", input)
-    dim_c, dim_n = int_list(dim, "nanmean", "dim")
-    opts = None
-    if keepdim is not False or dtype is not None:
-        opts = _o_nanmean(1 | (dtype is not None) << 1, boolean(keepdim, "nanmean", "keepdim"),
-                          dtype_code(dtype, "nanmean", "dtype"))
-    if out is not None:
-        instance(Tensor, out, "nanmean", "out")
-        if tt_nanmean_into(local.ctx, input, dim_c, dim_n, opts, out):
-            return (refit(out, lambda: nanmean(input, dim, keepdim, dtype=dtype or out.dtype),
-                          "nanmean"))
-        return out
-    h = TensorHandle()
-    if tt_nanmean(local.ctx, input, dim_c, dim_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(nanmean(input.as_subclass(Tensor), dim, keepdim, dtype=dtype),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("nanmean", "input", "Tensor", input)
+        dim_c, dim_n = int_list(dim, "nanmean", "dim")
+        opts = None
+        if keepdim is not False or dtype is not None:
+            opts = _o_nanmean(1 | (dtype is not None) << 1, boolean(keepdim, "nanmean", "keepdim"),
+                              dtype_code(dtype, "nanmean", "dtype"))
+        if out is not None:
+            instance(Tensor, out, "nanmean", "out")
+            if tt_nanmean_into(local.ctx, input, dim_c, dim_n, opts, out):
+                return (refit(out, lambda: nanmean(input, dim, keepdim, dtype=dtype or out.dtype),
+                              "nanmean"))
+            return out
+        h = TensorHandle()
+        if tt_nanmean(local.ctx, input, dim_c, dim_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(nanmean, locals())
 
 
 def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
@@ -1038,23 +1119,26 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
       fweights: (m), integers: how often each observation counts
       aweights: (m), floating: how much each observation weighs
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(cov(input.as_subclass(Tensor), correction=correction, fweights=fweights,
-                               aweights=aweights), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("cov", "input", "Tensor", input)
-    opts = None
-    if (correction != 1 or type(correction) is not int or fweights is not None
-        or aweights is not None):
-        opts = _o_cov(1 | (fweights is not None) << 1 | (aweights is not None) << 2,
-                      integer(correction, "cov", "correction"),
-                      tensor_address(fweights, "cov", "fweights"),
-                      tensor_address(aweights, "cov", "aweights"))
-    h = TensorHandle()
-    if tt_cov(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(cov(input.as_subclass(Tensor), correction=correction,
+                                   fweights=fweights, aweights=aweights), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("cov", "input", "Tensor", input)
+        opts = None
+        if (correction != 1 or type(correction) is not int or fweights is not None
+            or aweights is not None):
+            opts = _o_cov(1 | (fweights is not None) << 1 | (aweights is not None) << 2,
+                          integer(correction, "cov", "correction"),
+                          tensor_address(fweights, "cov", "fweights"),
+                          tensor_address(aweights, "cov", "aweights"))
+        h = TensorHandle()
+        if tt_cov(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(cov, locals())
 
 
 def corrcoef(input: Tensor) -> Tensor:
@@ -1064,15 +1148,18 @@ def corrcoef(input: Tensor) -> Tensor:
     an observation.
       input: (n, m), or (m) for one variable
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(corrcoef(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("corrcoef", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_corrcoef(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(corrcoef(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("corrcoef", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_corrcoef(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(corrcoef, locals())
 
 
 def dist(input: Tensor, other: Tensor, p: float = 2.0) -> Tensor:
@@ -1081,17 +1168,20 @@ def dist(input: Tensor, other: Tensor, p: float = 2.0) -> Tensor:
     Computes the p-norm of self - other, over all elements.
       p: order of the norm, as of norm
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(dist(input.as_subclass(Tensor), other, p), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("dist", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("dist", "other", "Tensor", other)
-    h = TensorHandle()
-    if tt_dist(local.ctx, input, other, c_double(real(p, "dist", "p")), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(dist(input.as_subclass(Tensor), other, p), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("dist", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("dist", "other", "Tensor", other)
+        h = TensorHandle()
+        if tt_dist(local.ctx, input, other, c_double(real(p, "dist", "p")), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(dist, locals())
 
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
@@ -1103,25 +1193,29 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
       eps: added to the differences
       keepdim: whether the last dimension is kept with size 1
     """
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(x1) is not Tensor:
-        if keeps(x1):
-            return classed(pairwise_distance(x1.as_subclass(Tensor), x2, p, eps, keepdim), type(x1))
-        if not isinstance(x1, Tensor):
-            raise wrong_kind("pairwise_distance", "x1", "Tensor", x1)
-    if not isinstance(x2, Tensor):
-        raise wrong_kind("pairwise_distance", "x2", "Tensor", x2)
-    opts = None
-    if (p != 2.0 or type(p) is not float or eps != 1e-6 or type(eps) is not float
-        or keepdim is not False):
-        opts = _o_pairwise_distance(7, real(p, "pairwise_distance", "p"),
-                                    real(eps, "pairwise_distance", "eps"),
-                                    boolean(keepdim, "pairwise_distance", "keepdim"))
-    h = TensorHandle()
-    if tt_pairwise_distance(local.ctx, x1, x2, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(x1) is not Tensor:
+            if keeps(x1):
+                return classed(pairwise_distance(x1.as_subclass(Tensor), x2, p, eps, keepdim),
+                               type(x1))
+            if not isinstance(x1, Tensor):
+                raise wrong_kind("pairwise_distance", "x1", "Tensor", x1)
+        if not isinstance(x2, Tensor):
+            raise wrong_kind("pairwise_distance", "x2", "Tensor", x2)
+        opts = None
+        if (p != 2.0 or type(p) is not float or eps != 1e-6 or type(eps) is not float
+            or keepdim is not False):
+            opts = _o_pairwise_distance(7, real(p, "pairwise_distance", "p"),
+                                        real(eps, "pairwise_distance", "eps"),
+                                        boolean(keepdim, "pairwise_distance", "keepdim"))
+        h = TensorHandle()
+        if tt_pairwise_distance(local.ctx, x1, x2, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(pairwise_distance, locals())
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8, *,
@@ -1133,23 +1227,26 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8, *
       dim: dimension of the vectors, after broadcasting
       eps: lower bound of the lengths
     """
-    if axis is not None:
-        dim = axis
-    if type(x1) is not Tensor:
-        if keeps(x1):
-            return classed(cosine_similarity(x1.as_subclass(Tensor), x2, dim, eps), type(x1))
-        if not isinstance(x1, Tensor):
-            raise wrong_kind("cosine_similarity", "x1", "Tensor", x1)
-    if not isinstance(x2, Tensor):
-        raise wrong_kind("cosine_similarity", "x2", "Tensor", x2)
-    opts = None
-    if dim != 1 or type(dim) is not int or eps != 1e-8 or type(eps) is not float:
-        opts = _o_cosine_similarity(3, integer(dim, "cosine_similarity", "dim"),
-                                    real(eps, "cosine_similarity", "eps"))
-    h = TensorHandle()
-    if tt_cosine_similarity(local.ctx, x1, x2, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(x1) is not Tensor:
+            if keeps(x1):
+                return classed(cosine_similarity(x1.as_subclass(Tensor), x2, dim, eps), type(x1))
+            if not isinstance(x1, Tensor):
+                raise wrong_kind("cosine_similarity", "x1", "Tensor", x1)
+        if not isinstance(x2, Tensor):
+            raise wrong_kind("cosine_similarity", "x2", "Tensor", x2)
+        opts = None
+        if dim != 1 or type(dim) is not int or eps != 1e-8 or type(eps) is not float:
+            opts = _o_cosine_similarity(3, integer(dim, "cosine_similarity", "dim"),
+                                        real(eps, "cosine_similarity", "eps"))
+        h = TensorHandle()
+        if tt_cosine_similarity(local.ctx, x1, x2, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(cosine_similarity, locals())
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, *,
@@ -1161,27 +1258,30 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, *
       dim: dimension of the vectors
       eps: lower bound of the norms
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(normalize(input.as_subclass(Tensor), p, dim, eps), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("normalize", "input", "Tensor", input)
-    opts = None
-    if (p != 2.0 or type(p) is not float or dim != 1 or type(dim) is not int or eps != 1e-12
-        or type(eps) is not float):
-        opts = _o_normalize(7, real(p, "normalize", "p"), integer(dim, "normalize", "dim"),
-                            real(eps, "normalize", "eps"))
-    if out is not None:
-        instance(Tensor, out, "normalize", "out")
-        if tt_normalize_into(local.ctx, input, opts, out):
-            return refit(out, lambda: normalize(input, p, dim, eps), "normalize")
-        return out
-    h = TensorHandle()
-    if tt_normalize(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(normalize(input.as_subclass(Tensor), p, dim, eps), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("normalize", "input", "Tensor", input)
+        opts = None
+        if (p != 2.0 or type(p) is not float or dim != 1 or type(dim) is not int or eps != 1e-12
+            or type(eps) is not float):
+            opts = _o_normalize(7, real(p, "normalize", "p"), integer(dim, "normalize", "dim"),
+                                real(eps, "normalize", "eps"))
+        if out is not None:
+            instance(Tensor, out, "normalize", "out")
+            if tt_normalize_into(local.ctx, input, opts, out):
+                return refit(out, lambda: normalize(input, p, dim, eps), "normalize")
+            return out
+        h = TensorHandle()
+        if tt_normalize(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(normalize, locals())
 
 
 def renorm(input: Tensor, p: float, dim: int | None = None, maxnorm: float | None = None, *,
@@ -1193,26 +1293,29 @@ def renorm(input: Tensor, p: float, dim: int | None = None, maxnorm: float | Non
       dim: dimension whose slices are scaled
       maxnorm: largest norm of a slice
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(renorm(input.as_subclass(Tensor), p, dim, maxnorm), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("renorm", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "renorm", "out")
-        if tt_renorm_into(local.ctx, input, c_double(real(p, "renorm", "p")),
-                          c_int64(integer(dim, "renorm", "dim")),
-                          c_double(real(maxnorm, "renorm", "maxnorm")), out):
-            return refit(out, lambda: renorm(input, p, dim, maxnorm), "renorm", True)
-        return out
-    h = TensorHandle()
-    if tt_renorm(local.ctx, input, c_double(real(p, "renorm", "p")),
-                 c_int64(integer(dim, "renorm", "dim")),
-                 c_double(real(maxnorm, "renorm", "maxnorm")), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(renorm(input.as_subclass(Tensor), p, dim, maxnorm), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("renorm", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "renorm", "out")
+            if tt_renorm_into(local.ctx, input, c_double(real(p, "renorm", "p")),
+                              c_int64(integer(dim, "renorm", "dim")),
+                              c_double(real(maxnorm, "renorm", "maxnorm")), out):
+                return refit(out, lambda: renorm(input, p, dim, maxnorm), "renorm", True)
+            return out
+        h = TensorHandle()
+        if tt_renorm(local.ctx, input, c_double(real(p, "renorm", "p")),
+                     c_int64(integer(dim, "renorm", "dim")),
+                     c_double(real(maxnorm, "renorm", "maxnorm")), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(renorm, locals())
 
 
 def renorm_(self: Tensor, p: float, dim: int | None = None, maxnorm: float | None = None, *,
@@ -1224,16 +1327,19 @@ def renorm_(self: Tensor, p: float, dim: int | None = None, maxnorm: float | Non
       dim: dimension whose slices are scaled
       maxnorm: largest norm of a slice
     """
-    input = self
-    if axis is not None:
-        dim = axis
-    if not isinstance(input, Tensor):
-        raise wrong_kind("renorm_", "input", "Tensor", input)
-    if tt_renorm_(local.ctx, input, c_double(real(p, "renorm_", "p")),
-                  c_int64(integer(dim, "renorm_", "dim")),
-                  c_double(real(maxnorm, "renorm_", "maxnorm"))):
-        fail()
-    return input
+    try:
+        input = self
+        if axis is not None:
+            dim = axis
+        if not isinstance(input, Tensor):
+            raise wrong_kind("renorm_", "input", "Tensor", input)
+        if tt_renorm_(local.ctx, input, c_double(real(p, "renorm_", "p")),
+                      c_int64(integer(dim, "renorm_", "dim")),
+                      c_double(real(maxnorm, "renorm_", "maxnorm"))):
+            fail()
+        return input
+    except TypeError:
+        return retried(renorm_, locals())
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
@@ -1247,21 +1353,25 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
       p: order of the norm, as of norm
       compute_mode: how Euclidean distances are computed
     """
-    if type(x1) is not Tensor:
-        if keeps(x1):
-            return classed(cdist(x1.as_subclass(Tensor), x2, p, compute_mode), type(x1))
-        if not isinstance(x1, Tensor):
-            raise wrong_kind("cdist", "x1", "Tensor", x1)
-    if not isinstance(x2, Tensor):
-        raise wrong_kind("cdist", "x2", "Tensor", x2)
-    opts = None
-    if p != 2.0 or type(p) is not float or compute_mode != "use_mm_for_euclid_dist_if_necessary":
-        opts = _o_cdist(3, real(p, "cdist", "p"), one_of(CDISTMODE, compute_mode, "cdist",
-            "compute_mode"))
-    h = TensorHandle()
-    if tt_cdist(local.ctx, x1, x2, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(x1) is not Tensor:
+            if keeps(x1):
+                return classed(cdist(x1.as_subclass(Tensor), x2, p, compute_mode), type(x1))
+            if not isinstance(x1, Tensor):
+                raise wrong_kind("cdist", "x1", "Tensor", x1)
+        if not isinstance(x2, Tensor):
+            raise wrong_kind("cdist", "x2", "Tensor", x2)
+        opts = None
+        if (p != 2.0 or type(p) is not float
+            or compute_mode != "use_mm_for_euclid_dist_if_necessary"):
+            opts = _o_cdist(3, real(p, "cdist", "p"), one_of(CDISTMODE, compute_mode, "cdist",
+                "compute_mode"))
+        h = TensorHandle()
+        if tt_cdist(local.ctx, x1, x2, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(cdist, locals())
 
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
@@ -1272,18 +1382,21 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
       input: (n, m)
       p: order of the norm, as of norm
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(pdist(input.as_subclass(Tensor), p), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("pdist", "input", "Tensor", input)
-    opts = None
-    if p != 2.0 or type(p) is not float:
-        opts = _o_pdist(1, real(p, "pdist", "p"))
-    h = TensorHandle()
-    if tt_pdist(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(pdist(input.as_subclass(Tensor), p), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("pdist", "input", "Tensor", input)
+        opts = None
+        if p != 2.0 or type(p) is not float:
+            opts = _o_pdist(1, real(p, "pdist", "p"))
+        h = TensorHandle()
+        if tt_pdist(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(pdist, locals())
 
 
 def trace(input: Tensor) -> Tensor:
@@ -1291,12 +1404,15 @@ def trace(input: Tensor) -> Tensor:
 
     Computes the sum of the main diagonal of a matrix.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(trace(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("trace", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_trace(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(trace(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("trace", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_trace(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(trace, locals())

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
-from .._convert import boolean, int_list, keeps, one_of, real, wrong_kind
+from .._convert import boolean, int_list, keeps, one_of, real, retried, wrong_kind
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -41,33 +41,37 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
       scale_h: factor of the second-last dimension
       scale_w: factor of the last dimension
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(interpolate(input.as_subclass(Tensor), size, scale_factor, mode,
-                                       align_corners, recompute_scale_factor, antialias, scale_d,
-                                       scale_h, scale_w), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("interpolate", "input", "Tensor", input)
-    size_c, size_n = int_list(size, "interpolate", "size")
-    opts = None
-    if (scale_factor is not None or mode != "nearest" or align_corners is not None
-        or recompute_scale_factor is not None or antialias is not False or scale_d is not None
-        or scale_h is not None or scale_w is not None):
-        opts = _o_interpolate(18 | (scale_factor is not None) | (align_corners is not None) << 2
-                              | (recompute_scale_factor is not None) << 3
-                              | (scale_d is not None) << 5 | (scale_h is not None) << 6
-                              | (scale_w is not None) << 7,
-                              0.0 if scale_factor is None else real(scale_factor, "interpolate",
-            "scale_factor"), one_of(INTERPOLATION, mode, "interpolate", "mode"),
-                              0 if align_corners is None else boolean(align_corners, "interpolate",
-            "align_corners"),
-                              0 if recompute_scale_factor is None else boolean(
-            recompute_scale_factor, "interpolate", "recompute_scale_factor"),
-                              boolean(antialias, "interpolate", "antialias"),
-                              0.0 if scale_d is None else real(scale_d, "interpolate", "scale_d"),
-                              0.0 if scale_h is None else real(scale_h, "interpolate", "scale_h"),
-                              0.0 if scale_w is None else real(scale_w, "interpolate", "scale_w"))
-    h = TensorHandle()
-    if tt_interpolate(local.ctx, input, size_c, size_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(interpolate(input.as_subclass(Tensor), size, scale_factor, mode,
+                                           align_corners, recompute_scale_factor, antialias,
+                                           scale_d, scale_h, scale_w), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("interpolate", "input", "Tensor", input)
+        size_c, size_n = int_list(size, "interpolate", "size")
+        opts = None
+        if (scale_factor is not None or mode != "nearest" or align_corners is not None
+            or recompute_scale_factor is not None or antialias is not False or scale_d is not None
+            or scale_h is not None or scale_w is not None):
+            opts = _o_interpolate(18 | (scale_factor is not None) | (align_corners is not None) << 2
+                                  | (recompute_scale_factor is not None) << 3
+                                  | (scale_d is not None) << 5 | (scale_h is not None) << 6
+                                  | (scale_w is not None) << 7,
+                                  0.0 if scale_factor is None else real(scale_factor, "interpolate",
+                "scale_factor"), one_of(INTERPOLATION, mode, "interpolate", "mode"),
+                                  0 if align_corners is None else boolean(align_corners,
+                "interpolate", "align_corners"),
+                                  0 if recompute_scale_factor is None else boolean(
+                recompute_scale_factor, "interpolate", "recompute_scale_factor"),
+                                  boolean(antialias, "interpolate", "antialias"),
+                                  0.0 if scale_d is None else real(scale_d, "interpolate",
+                "scale_d"), 0.0 if scale_h is None else real(scale_h, "interpolate", "scale_h"),
+                                  0.0 if scale_w is None else real(scale_w, "interpolate",
+                "scale_w"))
+        h = TensorHandle()
+        if tt_interpolate(local.ctx, input, size_c, size_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(interpolate, locals())

@@ -5,8 +5,8 @@ from ctypes import byref, c_int64
 from struct import Struct
 from . import result_class
 from .._convert import (boolean, dtype_code, instance, list_field, integer, keeps, length,
-    optional_tensor, refit, out_tensors, pointers, scalar_field, tensor_address, tensor_list,
-    wrong_kind)
+    optional_tensor, refit, out_tensors, pointers, scalar_field, tensor_address, retried,
+    tensor_list, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
@@ -56,25 +56,28 @@ def cumsum(input: Tensor, dim: int | None = None, *, axis: int | None = None,
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
         that of self
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(cumsum(input.as_subclass(Tensor), dim, dtype=dtype), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("cumsum", "input", "Tensor", input)
-    opts = None
-    if dtype is not None:
-        opts = _o_cumsum((dtype is not None), dtype_code(dtype, "cumsum", "dtype"))
-    if out is not None:
-        instance(Tensor, out, "cumsum", "out")
-        if tt_cumsum_into(local.ctx, input, c_int64(integer(dim, "cumsum", "dim")), opts, out):
-            return refit(out, lambda: cumsum(input, dim, dtype=dtype or out.dtype), "cumsum")
-        return out
-    h = TensorHandle()
-    if tt_cumsum(local.ctx, input, c_int64(integer(dim, "cumsum", "dim")), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(cumsum(input.as_subclass(Tensor), dim, dtype=dtype), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("cumsum", "input", "Tensor", input)
+        opts = None
+        if dtype is not None:
+            opts = _o_cumsum((dtype is not None), dtype_code(dtype, "cumsum", "dtype"))
+        if out is not None:
+            instance(Tensor, out, "cumsum", "out")
+            if tt_cumsum_into(local.ctx, input, c_int64(integer(dim, "cumsum", "dim")), opts, out):
+                return refit(out, lambda: cumsum(input, dim, dtype=dtype or out.dtype), "cumsum")
+            return out
+        h = TensorHandle()
+        if tt_cumsum(local.ctx, input, c_int64(integer(dim, "cumsum", "dim")), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(cumsum, locals())
 
 
 def cumsum_(self: Tensor, dim: int | None = None, *, axis: int | None = None,
@@ -86,17 +89,20 @@ def cumsum_(self: Tensor, dim: int | None = None, *, axis: int | None = None,
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
         that of self
     """
-    input = self
-    if axis is not None:
-        dim = axis
-    if not isinstance(input, Tensor):
-        raise wrong_kind("cumsum_", "input", "Tensor", input)
-    opts = None
-    if dtype is not None:
-        opts = _o_cumsum((dtype is not None), dtype_code(dtype, "cumsum_", "dtype"))
-    if tt_cumsum_(local.ctx, input, c_int64(integer(dim, "cumsum_", "dim")), opts):
-        fail()
-    return input
+    try:
+        input = self
+        if axis is not None:
+            dim = axis
+        if not isinstance(input, Tensor):
+            raise wrong_kind("cumsum_", "input", "Tensor", input)
+        opts = None
+        if dtype is not None:
+            opts = _o_cumsum((dtype is not None), dtype_code(dtype, "cumsum_", "dtype"))
+        if tt_cumsum_(local.ctx, input, c_int64(integer(dim, "cumsum_", "dim")), opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(cumsum_, locals())
 
 
 def cumprod(input: Tensor, dim: int | None = None, *, axis: int | None = None,
@@ -108,25 +114,29 @@ def cumprod(input: Tensor, dim: int | None = None, *, axis: int | None = None,
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
         that of self
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(cumprod(input.as_subclass(Tensor), dim, dtype=dtype), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("cumprod", "input", "Tensor", input)
-    opts = None
-    if dtype is not None:
-        opts = _o_cumprod((dtype is not None), dtype_code(dtype, "cumprod", "dtype"))
-    if out is not None:
-        instance(Tensor, out, "cumprod", "out")
-        if tt_cumprod_into(local.ctx, input, c_int64(integer(dim, "cumprod", "dim")), opts, out):
-            return refit(out, lambda: cumprod(input, dim, dtype=dtype or out.dtype), "cumprod")
-        return out
-    h = TensorHandle()
-    if tt_cumprod(local.ctx, input, c_int64(integer(dim, "cumprod", "dim")), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(cumprod(input.as_subclass(Tensor), dim, dtype=dtype), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("cumprod", "input", "Tensor", input)
+        opts = None
+        if dtype is not None:
+            opts = _o_cumprod((dtype is not None), dtype_code(dtype, "cumprod", "dtype"))
+        if out is not None:
+            instance(Tensor, out, "cumprod", "out")
+            if tt_cumprod_into(local.ctx, input, c_int64(integer(dim, "cumprod", "dim")), opts,
+                               out):
+                return refit(out, lambda: cumprod(input, dim, dtype=dtype or out.dtype), "cumprod")
+            return out
+        h = TensorHandle()
+        if tt_cumprod(local.ctx, input, c_int64(integer(dim, "cumprod", "dim")), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(cumprod, locals())
 
 
 def cumprod_(self: Tensor, dim: int | None = None, *, axis: int | None = None,
@@ -138,17 +148,20 @@ def cumprod_(self: Tensor, dim: int | None = None, *, axis: int | None = None,
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
         that of self
     """
-    input = self
-    if axis is not None:
-        dim = axis
-    if not isinstance(input, Tensor):
-        raise wrong_kind("cumprod_", "input", "Tensor", input)
-    opts = None
-    if dtype is not None:
-        opts = _o_cumprod((dtype is not None), dtype_code(dtype, "cumprod_", "dtype"))
-    if tt_cumprod_(local.ctx, input, c_int64(integer(dim, "cumprod_", "dim")), opts):
-        fail()
-    return input
+    try:
+        input = self
+        if axis is not None:
+            dim = axis
+        if not isinstance(input, Tensor):
+            raise wrong_kind("cumprod_", "input", "Tensor", input)
+        opts = None
+        if dtype is not None:
+            opts = _o_cumprod((dtype is not None), dtype_code(dtype, "cumprod_", "dtype"))
+        if tt_cumprod_(local.ctx, input, c_int64(integer(dim, "cumprod_", "dim")), opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(cumprod_, locals())
 
 
 def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
@@ -162,29 +175,33 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
       prepend: values prepended to self along dim
       append: values appended to self along dim
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(diff(input.as_subclass(Tensor), n, dim, prepend, append), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("diff", "input", "Tensor", input)
-    opts = None
-    if prepend is not None or append is not None:
-        opts = _o_diff((prepend is not None) | (append is not None) << 1,
-                       tensor_address(prepend, "diff", "prepend"),
-                       tensor_address(append, "diff", "append"))
-    if out is not None:
-        instance(Tensor, out, "diff", "out")
-        if tt_diff_into(local.ctx, input, c_int64(integer(n, "diff", "n")),
-                        c_int64(integer(dim, "diff", "dim")), opts, out):
-            return refit(out, lambda: diff(input, n, dim, prepend, append), "diff")
-        return out
-    h = TensorHandle()
-    if tt_diff(local.ctx, input, c_int64(integer(n, "diff", "n")),
-               c_int64(integer(dim, "diff", "dim")), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(diff(input.as_subclass(Tensor), n, dim, prepend, append),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("diff", "input", "Tensor", input)
+        opts = None
+        if prepend is not None or append is not None:
+            opts = _o_diff((prepend is not None) | (append is not None) << 1,
+                           tensor_address(prepend, "diff", "prepend"),
+                           tensor_address(append, "diff", "append"))
+        if out is not None:
+            instance(Tensor, out, "diff", "out")
+            if tt_diff_into(local.ctx, input, c_int64(integer(n, "diff", "n")),
+                            c_int64(integer(dim, "diff", "dim")), opts, out):
+                return refit(out, lambda: diff(input, n, dim, prepend, append), "diff")
+            return out
+        h = TensorHandle()
+        if tt_diff(local.ctx, input, c_int64(integer(n, "diff", "n")),
+                   c_int64(integer(dim, "diff", "dim")), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(diff, locals())
 
 
 def trapezoid(y: Tensor, x: Tensor | None = None, *, axis: int | None = None, dx: complex = 1,
@@ -198,21 +215,24 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, axis: int | None = None, dx
       dx: distance between the points, without x
       dim: dimension to integrate along
     """
-    if axis is not None:
-        dim = axis
-    if type(y) is not Tensor:
-        if keeps(y):
-            return classed(trapezoid(y.as_subclass(Tensor), x, dx=dx, dim=dim), type(y))
-        if not isinstance(y, Tensor):
-            raise wrong_kind("trapezoid", "y", "Tensor", y)
-    opts = None
-    if dx != 1 or type(dx) is not int or dim != -1 or type(dim) is not int:
-        opts = _o_trapezoid(3, *scalar_field(dx, "trapezoid", "dx"),
-                            integer(dim, "trapezoid", "dim"))
-    h = TensorHandle()
-    if tt_trapezoid(local.ctx, y, optional_tensor(x, "trapezoid", "x"), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(y) is not Tensor:
+            if keeps(y):
+                return classed(trapezoid(y.as_subclass(Tensor), x, dx=dx, dim=dim), type(y))
+            if not isinstance(y, Tensor):
+                raise wrong_kind("trapezoid", "y", "Tensor", y)
+        opts = None
+        if dx != 1 or type(dx) is not int or dim != -1 or type(dim) is not int:
+            opts = _o_trapezoid(3, *scalar_field(dx, "trapezoid", "dx"),
+                                integer(dim, "trapezoid", "dim"))
+        h = TensorHandle()
+        if tt_trapezoid(local.ctx, y, optional_tensor(x, "trapezoid", "x"), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(trapezoid, locals())
 
 
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, axis: int | None = None,
@@ -226,22 +246,26 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, axis: int | None
       dx: distance between the points, without x
       dim: dimension to integrate along
     """
-    if axis is not None:
-        dim = axis
-    if type(y) is not Tensor:
-        if keeps(y):
-            return classed(cumulative_trapezoid(y.as_subclass(Tensor), x, dx=dx, dim=dim), type(y))
-        if not isinstance(y, Tensor):
-            raise wrong_kind("cumulative_trapezoid", "y", "Tensor", y)
-    opts = None
-    if dx != 1 or type(dx) is not int or dim != -1 or type(dim) is not int:
-        opts = _o_cumulative_trapezoid(3, *scalar_field(dx, "cumulative_trapezoid", "dx"),
-                                       integer(dim, "cumulative_trapezoid", "dim"))
-    h = TensorHandle()
-    if tt_cumulative_trapezoid(local.ctx, y, optional_tensor(x, "cumulative_trapezoid", "x"), opts,
-                               byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(y) is not Tensor:
+            if keeps(y):
+                return classed(cumulative_trapezoid(y.as_subclass(Tensor), x, dx=dx, dim=dim),
+                               type(y))
+            if not isinstance(y, Tensor):
+                raise wrong_kind("cumulative_trapezoid", "y", "Tensor", y)
+        opts = None
+        if dx != 1 or type(dx) is not int or dim != -1 or type(dim) is not int:
+            opts = _o_cumulative_trapezoid(3, *scalar_field(dx, "cumulative_trapezoid", "dx"),
+                                           integer(dim, "cumulative_trapezoid", "dim"))
+        h = TensorHandle()
+        if tt_cumulative_trapezoid(local.ctx, y, optional_tensor(x, "cumulative_trapezoid", "x"),
+                                   opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(cumulative_trapezoid, locals())
 
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
@@ -252,19 +276,22 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
       N: number of columns; default: n
       increasing: whether the power 0 is the first column
     """
-    if type(x) is not Tensor:
-        if keeps(x):
-            return classed(vander(x.as_subclass(Tensor), N, increasing), type(x))
-        if not isinstance(x, Tensor):
-            raise wrong_kind("vander", "x", "Tensor", x)
-    opts = None
-    if N is not None or increasing is not False:
-        opts = _o_vander(2 | (N is not None), 0 if N is None else integer(N, "vander", "N"),
-                         boolean(increasing, "vander", "increasing"))
-    h = TensorHandle()
-    if tt_vander(local.ctx, x, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(x) is not Tensor:
+            if keeps(x):
+                return classed(vander(x.as_subclass(Tensor), N, increasing), type(x))
+            if not isinstance(x, Tensor):
+                raise wrong_kind("vander", "x", "Tensor", x)
+        opts = None
+        if N is not None or increasing is not False:
+            opts = _o_vander(2 | (N is not None), 0 if N is None else integer(N, "vander", "N"),
+                             boolean(increasing, "vander", "increasing"))
+        h = TensorHandle()
+        if tt_vander(local.ctx, x, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(vander, locals())
 
 
 def cummax(input: Tensor, dim: int | None = None, *, axis: int | None = None,
@@ -275,23 +302,27 @@ def cummax(input: Tensor, dim: int | None = None, *, axis: int | None = None,
     taken. nan counts as the maximum.
       dim: dimension to scan along
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(cummax(input.as_subclass(Tensor), dim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("cummax", "input", "Tensor", input)
-    if out is not None:
-        dst_values, dst_indices = out_tensors(out, 2, "cummax")
-        if tt_cummax_into(local.ctx, input, c_int64(integer(dim, "cummax", "dim")), dst_values,
-                          dst_indices):
-            return refit(out, lambda: cummax(input, dim), "cummax")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_cummax(local.ctx, input, c_int64(integer(dim, "cummax", "dim")), byref(h0), byref(h1)):
-        fail()
-    return _r_cummax(map(wrap, (h0, h1)))
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(cummax(input.as_subclass(Tensor), dim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("cummax", "input", "Tensor", input)
+        if out is not None:
+            dst_values, dst_indices = out_tensors(out, 2, "cummax")
+            if tt_cummax_into(local.ctx, input, c_int64(integer(dim, "cummax", "dim")), dst_values,
+                              dst_indices):
+                return refit(out, lambda: cummax(input, dim), "cummax")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_cummax(local.ctx, input, c_int64(integer(dim, "cummax", "dim")), byref(h0),
+                     byref(h1)):
+            fail()
+        return _r_cummax(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(cummax, locals())
 
 
 def cummin(input: Tensor, dim: int | None = None, *, axis: int | None = None,
@@ -302,23 +333,27 @@ def cummin(input: Tensor, dim: int | None = None, *, axis: int | None = None,
     taken. nan counts as the minimum.
       dim: dimension to scan along
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(cummin(input.as_subclass(Tensor), dim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("cummin", "input", "Tensor", input)
-    if out is not None:
-        dst_values, dst_indices = out_tensors(out, 2, "cummin")
-        if tt_cummin_into(local.ctx, input, c_int64(integer(dim, "cummin", "dim")), dst_values,
-                          dst_indices):
-            return refit(out, lambda: cummin(input, dim), "cummin")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_cummin(local.ctx, input, c_int64(integer(dim, "cummin", "dim")), byref(h0), byref(h1)):
-        fail()
-    return _r_cummin(map(wrap, (h0, h1)))
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(cummin(input.as_subclass(Tensor), dim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("cummin", "input", "Tensor", input)
+        if out is not None:
+            dst_values, dst_indices = out_tensors(out, 2, "cummin")
+            if tt_cummin_into(local.ctx, input, c_int64(integer(dim, "cummin", "dim")), dst_values,
+                              dst_indices):
+                return refit(out, lambda: cummin(input, dim), "cummin")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_cummin(local.ctx, input, c_int64(integer(dim, "cummin", "dim")), byref(h0),
+                     byref(h1)):
+            fail()
+        return _r_cummin(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(cummin, locals())
 
 
 def logcumsumexp(input: Tensor, dim: int | None = None, *, axis: int | None = None,
@@ -328,23 +363,27 @@ def logcumsumexp(input: Tensor, dim: int | None = None, *, axis: int | None = No
     Computes the cumulative log(sum(exp(x))) along dim, without overflow.
       dim: dimension to scan along
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(logcumsumexp(input.as_subclass(Tensor), dim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("logcumsumexp", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "logcumsumexp", "out")
-        if tt_logcumsumexp_into(local.ctx, input, c_int64(integer(dim, "logcumsumexp", "dim")),
-                                out):
-            return refit(out, lambda: logcumsumexp(input, dim), "logcumsumexp", True)
-        return out
-    h = TensorHandle()
-    if tt_logcumsumexp(local.ctx, input, c_int64(integer(dim, "logcumsumexp", "dim")), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(logcumsumexp(input.as_subclass(Tensor), dim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("logcumsumexp", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "logcumsumexp", "out")
+            if tt_logcumsumexp_into(local.ctx, input, c_int64(integer(dim, "logcumsumexp", "dim")),
+                                    out):
+                return refit(out, lambda: logcumsumexp(input, dim), "logcumsumexp", True)
+            return out
+        h = TensorHandle()
+        if tt_logcumsumexp(local.ctx, input, c_int64(integer(dim, "logcumsumexp", "dim")),
+                           byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(logcumsumexp, locals())
 
 
 def gradient(input: Tensor, dim: int | Sequence[int] | None = None, edge_order: int = 1, *,
@@ -358,23 +397,26 @@ def gradient(input: Tensor, dim: int | Sequence[int] | None = None, edge_order: 
       dim: dimensions; default: all
       edge_order: 1 or 2: the order of the one-sided differences
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(gradient(input.as_subclass(Tensor), dim, edge_order, spacing=spacing),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("gradient", "input", "Tensor", input)
-    opts = None
-    if (spacing != 1 or type(spacing) is not int or dim is not None or edge_order != 1
-        or type(edge_order) is not int):
-        keep = []
-        opts = _o_gradient(5 | (dim is not None) << 1,
-                           *scalar_field(spacing, "gradient", "spacing"),
-                           *list_field(dim, "gradient", "dim", keep),
-                           integer(edge_order, "gradient", "edge_order"))
-    return listed("tt_gradient", input, opts)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(gradient(input.as_subclass(Tensor), dim, edge_order,
+                                        spacing=spacing), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("gradient", "input", "Tensor", input)
+        opts = None
+        if (spacing != 1 or type(spacing) is not int or dim is not None or edge_order != 1
+            or type(edge_order) is not int):
+            keep = []
+            opts = _o_gradient(5 | (dim is not None) << 1,
+                               *scalar_field(spacing, "gradient", "spacing"),
+                               *list_field(dim, "gradient", "dim", keep),
+                               integer(edge_order, "gradient", "edge_order"))
+        return listed("tt_gradient", input, opts)
+    except TypeError:
+        return retried(gradient, locals())
 
 
 def gradient_points(input: Tensor, spacing: Sequence[Tensor],
@@ -389,18 +431,22 @@ def gradient_points(input: Tensor, spacing: Sequence[Tensor],
       dim: dimensions; default: all
       edge_order: 1 or 2: the order of the one-sided differences
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(gradient_points(input.as_subclass(Tensor), spacing, dim, edge_order),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("gradient_points", "input", "Tensor", input)
-    spacing = tensor_list(spacing, "gradient_points", "spacing")
-    opts = None
-    if dim is not None or edge_order != 1 or type(edge_order) is not int:
-        keep = []
-        opts = _o_gradient_points(2 | (dim is not None), *list_field(dim, "gradient_points", "dim",
-            keep), integer(edge_order, "gradient_points", "edge_order"))
-    return listed("tt_gradient_points", input, pointers(spacing), length(spacing), opts)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(gradient_points(input.as_subclass(Tensor), spacing, dim, edge_order),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("gradient_points", "input", "Tensor", input)
+        spacing = tensor_list(spacing, "gradient_points", "spacing")
+        opts = None
+        if dim is not None or edge_order != 1 or type(edge_order) is not int:
+            keep = []
+            opts = _o_gradient_points(2 | (dim is not None),
+                                      *list_field(dim, "gradient_points", "dim", keep),
+                                      integer(edge_order, "gradient_points", "edge_order"))
+        return listed("tt_gradient_points", input, pointers(spacing), length(spacing), opts)
+    except TypeError:
+        return retried(gradient_points, locals())

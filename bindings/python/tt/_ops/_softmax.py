@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_int64
 from struct import Struct
-from .._convert import dtype_code, instance, integer, keeps, refit, wrong_kind
+from .._convert import dtype_code, instance, integer, keeps, refit, retried, wrong_kind
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -30,25 +30,29 @@ def softmax(input: Tensor, dim: int | None = None, *, axis: int | None = None,
       dim: dimension along which the result sums to 1
       dtype: dtype to which self is converted first; default: no conversion
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(softmax(input.as_subclass(Tensor), dim, dtype=dtype), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("softmax", "input", "Tensor", input)
-    opts = None
-    if dtype is not None:
-        opts = _o_softmax((dtype is not None), dtype_code(dtype, "softmax", "dtype"))
-    if out is not None:
-        instance(Tensor, out, "softmax", "out")
-        if tt_softmax_into(local.ctx, input, c_int64(integer(dim, "softmax", "dim")), opts, out):
-            return refit(out, lambda: softmax(input, dim, dtype=dtype), "softmax", True)
-        return out
-    h = TensorHandle()
-    if tt_softmax(local.ctx, input, c_int64(integer(dim, "softmax", "dim")), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(softmax(input.as_subclass(Tensor), dim, dtype=dtype), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("softmax", "input", "Tensor", input)
+        opts = None
+        if dtype is not None:
+            opts = _o_softmax((dtype is not None), dtype_code(dtype, "softmax", "dtype"))
+        if out is not None:
+            instance(Tensor, out, "softmax", "out")
+            if tt_softmax_into(local.ctx, input, c_int64(integer(dim, "softmax", "dim")), opts,
+                               out):
+                return refit(out, lambda: softmax(input, dim, dtype=dtype), "softmax", True)
+            return out
+        h = TensorHandle()
+        if tt_softmax(local.ctx, input, c_int64(integer(dim, "softmax", "dim")), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(softmax, locals())
 
 
 def softmin(input: Tensor, dim: int | None = None, *, axis: int | None = None,
@@ -59,20 +63,23 @@ def softmin(input: Tensor, dim: int | None = None, *, axis: int | None = None,
       dim: dimension along which the result sums to 1
       dtype: dtype to which input is converted first; default: no conversion
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(softmin(input.as_subclass(Tensor), dim, dtype=dtype), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("softmin", "input", "Tensor", input)
-    opts = None
-    if dtype is not None:
-        opts = _o_softmin((dtype is not None), dtype_code(dtype, "softmin", "dtype"))
-    h = TensorHandle()
-    if tt_softmin(local.ctx, input, c_int64(integer(dim, "softmin", "dim")), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(softmin(input.as_subclass(Tensor), dim, dtype=dtype), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("softmin", "input", "Tensor", input)
+        opts = None
+        if dtype is not None:
+            opts = _o_softmin((dtype is not None), dtype_code(dtype, "softmin", "dtype"))
+        h = TensorHandle()
+        if tt_softmin(local.ctx, input, c_int64(integer(dim, "softmin", "dim")), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(softmin, locals())
 
 
 def log_softmax(input: Tensor, dim: int | None = None, *, axis: int | None = None,
@@ -83,24 +90,28 @@ def log_softmax(input: Tensor, dim: int | None = None, *, axis: int | None = Non
       dim: dimension along which exp of the result sums to 1
       dtype: dtype to which self is converted first; default: no conversion
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(log_softmax(input.as_subclass(Tensor), dim, dtype=dtype), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("log_softmax", "input", "Tensor", input)
-    opts = None
-    if dtype is not None:
-        opts = _o_log_softmax((dtype is not None), dtype_code(dtype, "log_softmax", "dtype"))
-    if out is not None:
-        instance(Tensor, out, "log_softmax", "out")
-        if tt_log_softmax_into(local.ctx, input, c_int64(integer(dim, "log_softmax", "dim")), opts,
-                               out):
-            return refit(out, lambda: log_softmax(input, dim, dtype=dtype), "log_softmax", True)
-        return out
-    h = TensorHandle()
-    if tt_log_softmax(local.ctx, input, c_int64(integer(dim, "log_softmax", "dim")), opts,
-                      byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(log_softmax(input.as_subclass(Tensor), dim, dtype=dtype),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("log_softmax", "input", "Tensor", input)
+        opts = None
+        if dtype is not None:
+            opts = _o_log_softmax((dtype is not None), dtype_code(dtype, "log_softmax", "dtype"))
+        if out is not None:
+            instance(Tensor, out, "log_softmax", "out")
+            if tt_log_softmax_into(local.ctx, input, c_int64(integer(dim, "log_softmax", "dim")),
+                                   opts, out):
+                return refit(out, lambda: log_softmax(input, dim, dtype=dtype), "log_softmax", True)
+            return out
+        h = TensorHandle()
+        if tt_log_softmax(local.ctx, input, c_int64(integer(dim, "log_softmax", "dim")), opts,
+                          byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(log_softmax, locals())

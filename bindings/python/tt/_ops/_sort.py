@@ -5,7 +5,7 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from . import result_class
 from .._convert import (boolean, instance, integer, is_int, keeps, is_number, no_overload,
-    number_operand, one_of, refit, written, out_tensors, real, tensor_address, wrong_kind)
+    number_operand, one_of, refit, written, out_tensors, real, tensor_address, retried, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -93,27 +93,31 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, axis: int | 
       descending: whether the largest element is first
       stable: accepted for compatibility: sorting is always stable
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(sort(input.as_subclass(Tensor), dim, descending, stable=stable),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("sort", "input", "Tensor", input)
-    opts = None
-    if dim != -1 or type(dim) is not int or descending is not False or stable is not False:
-        opts = _o_sort(7, integer(dim, "sort", "dim"), boolean(descending, "sort", "descending"),
-                       boolean(stable, "sort", "stable"))
-    if out is not None:
-        dst_values, dst_indices = out_tensors(out, 2, "sort")
-        if tt_sort_into(local.ctx, input, opts, dst_values, dst_indices):
-            return refit(out, lambda: sort(input, dim, descending, stable=stable), "sort")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_sort(local.ctx, input, opts, byref(h0), byref(h1)):
-        fail()
-    return _r_sort(map(wrap, (h0, h1)))
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(sort(input.as_subclass(Tensor), dim, descending, stable=stable),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("sort", "input", "Tensor", input)
+        opts = None
+        if dim != -1 or type(dim) is not int or descending is not False or stable is not False:
+            opts = _o_sort(7, integer(dim, "sort", "dim"),
+                           boolean(descending, "sort", "descending"),
+                           boolean(stable, "sort", "stable"))
+        if out is not None:
+            dst_values, dst_indices = out_tensors(out, 2, "sort")
+            if tt_sort_into(local.ctx, input, opts, dst_values, dst_indices):
+                return refit(out, lambda: sort(input, dim, descending, stable=stable), "sort")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_sort(local.ctx, input, opts, byref(h0), byref(h1)):
+            fail()
+        return _r_sort(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(sort, locals())
 
 
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, axis: int | None = None,
@@ -126,23 +130,26 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, axis: int
       descending: whether the largest element is first
       stable: accepted for compatibility: sorting is always stable
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(argsort(input.as_subclass(Tensor), dim, descending, stable=stable),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("argsort", "input", "Tensor", input)
-    opts = None
-    if dim != -1 or type(dim) is not int or descending is not False or stable is not False:
-        opts = _o_argsort(7, integer(dim, "argsort", "dim"),
-                          boolean(descending, "argsort", "descending"),
-                          boolean(stable, "argsort", "stable"))
-    h = TensorHandle()
-    if tt_argsort(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(argsort(input.as_subclass(Tensor), dim, descending, stable=stable),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("argsort", "input", "Tensor", input)
+        opts = None
+        if dim != -1 or type(dim) is not int or descending is not False or stable is not False:
+            opts = _o_argsort(7, integer(dim, "argsort", "dim"),
+                              boolean(descending, "argsort", "descending"),
+                              boolean(stable, "argsort", "stable"))
+        h = TensorHandle()
+        if tt_argsort(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(argsort, locals())
 
 
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *,
@@ -156,27 +163,31 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
       largest: false: the smallest elements
       sorted: accepted for compatibility: the result is always sorted
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(topk(input.as_subclass(Tensor), k, dim, largest, sorted), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("topk", "input", "Tensor", input)
-    opts = None
-    if dim != -1 or type(dim) is not int or largest is not True or sorted is not True:
-        opts = _o_topk(7, integer(dim, "topk", "dim"), boolean(largest, "topk", "largest"),
-                       boolean(sorted, "topk", "sorted"))
-    if out is not None:
-        dst_values, dst_indices = out_tensors(out, 2, "topk")
-        if tt_topk_into(local.ctx, input, c_int64(integer(k, "topk", "k")), opts, dst_values,
-                        dst_indices):
-            return refit(out, lambda: topk(input, k, dim, largest, sorted), "topk", True)
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_topk(local.ctx, input, c_int64(integer(k, "topk", "k")), opts, byref(h0), byref(h1)):
-        fail()
-    return _r_topk(map(wrap, (h0, h1)))
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(topk(input.as_subclass(Tensor), k, dim, largest, sorted),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("topk", "input", "Tensor", input)
+        opts = None
+        if dim != -1 or type(dim) is not int or largest is not True or sorted is not True:
+            opts = _o_topk(7, integer(dim, "topk", "dim"), boolean(largest, "topk", "largest"),
+                           boolean(sorted, "topk", "sorted"))
+        if out is not None:
+            dst_values, dst_indices = out_tensors(out, 2, "topk")
+            if tt_topk_into(local.ctx, input, c_int64(integer(k, "topk", "k")), opts, dst_values,
+                            dst_indices):
+                return refit(out, lambda: topk(input, k, dim, largest, sorted), "topk", True)
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_topk(local.ctx, input, c_int64(integer(k, "topk", "k")), opts, byref(h0), byref(h1)):
+            fail()
+        return _r_topk(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(topk, locals())
 
 
 def searchsorted(sorted_sequence: Tensor, input: Tensor | complex, *, out_int32: bool = False,
@@ -193,33 +204,36 @@ def searchsorted(sorted_sequence: Tensor, input: Tensor | complex, *, out_int32:
       side: left or right; alternative to right
       sorter: indices that sort sorted_sequence along its last dimension, if it is not sorted
     """
-    if type(sorted_sequence) is not Tensor:
-        if keeps(sorted_sequence) and out is None:
-            return classed(searchsorted(sorted_sequence.as_subclass(Tensor), input,
-                                        out_int32=out_int32, right=right, side=side, sorter=sorter),
-                           type(sorted_sequence))
-        if not isinstance(sorted_sequence, Tensor):
-            raise wrong_kind("searchsorted", "sorted_sequence", "Tensor", sorted_sequence)
-    if not isinstance(input, Tensor):
-        input = number_operand("searchsorted", "input", input, sorted_sequence, alone=True)
-    opts = None
-    if out_int32 is not False or right is not False or side is not None or sorter is not None:
-        opts = _o_searchsorted(7 | (sorter is not None) << 3,
-                               boolean(out_int32, "searchsorted", "out_int32"),
-                               boolean(right, "searchsorted", "right"),
-                               one_of(SIDE, side, "searchsorted", "side"),
-                               tensor_address(sorter, "searchsorted", "sorter"))
-    if out is not None:
-        instance(Tensor, out, "searchsorted", "out")
-        if tt_searchsorted_into(local.ctx, sorted_sequence, input, opts, out):
-            return refit(out, lambda: searchsorted(sorted_sequence, input, out_int32=out_int32,
-                                                   right=right, side=side, sorter=sorter),
-                         "searchsorted", True)
-        return out
-    h = TensorHandle()
-    if tt_searchsorted(local.ctx, sorted_sequence, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(sorted_sequence) is not Tensor:
+            if keeps(sorted_sequence) and out is None:
+                return classed(searchsorted(sorted_sequence.as_subclass(Tensor), input,
+                                            out_int32=out_int32, right=right, side=side,
+                                            sorter=sorter), type(sorted_sequence))
+            if not isinstance(sorted_sequence, Tensor):
+                raise wrong_kind("searchsorted", "sorted_sequence", "Tensor", sorted_sequence)
+        if not isinstance(input, Tensor):
+            input = number_operand("searchsorted", "input", input, sorted_sequence, alone=True)
+        opts = None
+        if out_int32 is not False or right is not False or side is not None or sorter is not None:
+            opts = _o_searchsorted(7 | (sorter is not None) << 3,
+                                   boolean(out_int32, "searchsorted", "out_int32"),
+                                   boolean(right, "searchsorted", "right"),
+                                   one_of(SIDE, side, "searchsorted", "side"),
+                                   tensor_address(sorter, "searchsorted", "sorter"))
+        if out is not None:
+            instance(Tensor, out, "searchsorted", "out")
+            if tt_searchsorted_into(local.ctx, sorted_sequence, input, opts, out):
+                return refit(out, lambda: searchsorted(sorted_sequence, input, out_int32=out_int32,
+                                                       right=right, side=side, sorter=sorter),
+                             "searchsorted", True)
+            return out
+        h = TensorHandle()
+        if tt_searchsorted(local.ctx, sorted_sequence, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(searchsorted, locals())
 
 
 def bucketize(input: Tensor | complex, boundaries: Tensor, *, out_int32: bool = False,
@@ -231,28 +245,31 @@ def bucketize(input: Tensor | complex, boundaries: Tensor, *, out_int32: bool = 
       out_int32: whether the result is int32 instead of int64
       right: whether boundaries equal to the element are counted, too
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(bucketize(input.as_subclass(Tensor), boundaries, out_int32=out_int32,
-                                     right=right), type(input))
-        if not isinstance(input, Tensor):
-            input = number_operand("bucketize", "input", input, boundaries, alone=True)
-    if not isinstance(boundaries, Tensor):
-        raise wrong_kind("bucketize", "boundaries", "Tensor", boundaries)
-    opts = None
-    if out_int32 is not False or right is not False:
-        opts = _o_bucketize(3, boolean(out_int32, "bucketize", "out_int32"),
-                            boolean(right, "bucketize", "right"))
-    if out is not None:
-        instance(Tensor, out, "bucketize", "out")
-        if tt_bucketize_into(local.ctx, input, boundaries, opts, out):
-            return refit(out, lambda: bucketize(input, boundaries, out_int32=out_int32,
-                                                right=right), "bucketize", True)
-        return out
-    h = TensorHandle()
-    if tt_bucketize(local.ctx, input, boundaries, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(bucketize(input.as_subclass(Tensor), boundaries, out_int32=out_int32,
+                                         right=right), type(input))
+            if not isinstance(input, Tensor):
+                input = number_operand("bucketize", "input", input, boundaries, alone=True)
+        if not isinstance(boundaries, Tensor):
+            raise wrong_kind("bucketize", "boundaries", "Tensor", boundaries)
+        opts = None
+        if out_int32 is not False or right is not False:
+            opts = _o_bucketize(3, boolean(out_int32, "bucketize", "out_int32"),
+                                boolean(right, "bucketize", "right"))
+        if out is not None:
+            instance(Tensor, out, "bucketize", "out")
+            if tt_bucketize_into(local.ctx, input, boundaries, opts, out):
+                return refit(out, lambda: bucketize(input, boundaries, out_int32=out_int32,
+                                                    right=right), "bucketize", True)
+            return out
+        h = TensorHandle()
+        if tt_bucketize(local.ctx, input, boundaries, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(bucketize, locals())
 
 
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False,
@@ -266,27 +283,30 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False,
       return_counts: whether to return the number of occurrences of each value
       dim: dimension whose slices are compared; default: elements of the flattened tensor
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(unique(input.as_subclass(Tensor), sorted, return_inverse, return_counts,
-                                  dim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("unique", "input", "Tensor", input)
-    opts = None
-    if (sorted is not True or return_inverse is not False or return_counts is not False
-        or dim is not None):
-        opts = _o_unique(7 | (dim is not None) << 3, boolean(sorted, "unique", "sorted"),
-                         boolean(return_inverse, "unique", "return_inverse"),
-                         boolean(return_counts, "unique", "return_counts"),
-                         0 if dim is None else integer(dim, "unique", "dim"))
-    h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
-    if tt_unique(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
-        fail()
-    found = tuple(wrap(h) for h, wanted in ((h0, True), (h1, return_inverse),
-                                            (h2, return_counts)) if wanted)
-    return found if len(found) > 1 else found[0]
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(unique(input.as_subclass(Tensor), sorted, return_inverse,
+                                      return_counts, dim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("unique", "input", "Tensor", input)
+        opts = None
+        if (sorted is not True or return_inverse is not False or return_counts is not False
+            or dim is not None):
+            opts = _o_unique(7 | (dim is not None) << 3, boolean(sorted, "unique", "sorted"),
+                             boolean(return_inverse, "unique", "return_inverse"),
+                             boolean(return_counts, "unique", "return_counts"),
+                             0 if dim is None else integer(dim, "unique", "dim"))
+        h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
+        if tt_unique(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
+            fail()
+        found = tuple(wrap(h) for h, wanted in ((h0, True), (h1, return_inverse),
+                                                (h2, return_counts)) if wanted)
+        return found if len(found) > 1 else found[0]
+    except TypeError:
+        return retried(unique, locals())
 
 
 def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -295,20 +315,23 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Sorts the elements along the first dimension in ascending order. nan is larger than all other
     values.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(msort(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("msort", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "msort", "out")
-        if tt_msort_into(local.ctx, input, out):
-            return refit(out, lambda: msort(input), "msort", True)
-        return out
-    h = TensorHandle()
-    if tt_msort(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(msort(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("msort", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "msort", "out")
+            if tt_msort_into(local.ctx, input, out):
+                return refit(out, lambda: msort(input), "msort", True)
+            return out
+        h = TensorHandle()
+        if tt_msort(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(msort, locals())
 
 
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *,
@@ -322,30 +345,33 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *,
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(kthvalue(input.as_subclass(Tensor), k, dim, keepdim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("kthvalue", "input", "Tensor", input)
-    opts = None
-    if dim != -1 or type(dim) is not int or keepdim is not False:
-        opts = _o_kthvalue(3, integer(dim, "kthvalue", "dim"),
-                           boolean(keepdim, "kthvalue", "keepdim"))
-    if out is not None:
-        dst_values, dst_indices = out_tensors(out, 2, "kthvalue")
-        if tt_kthvalue_into(local.ctx, input, c_int64(integer(k, "kthvalue", "k")), opts,
-                            dst_values, dst_indices):
-            return refit(out, lambda: kthvalue(input, k, dim, keepdim), "kthvalue")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_kthvalue(local.ctx, input, c_int64(integer(k, "kthvalue", "k")), opts, byref(h0),
-                   byref(h1)):
-        fail()
-    return _r_kthvalue(map(wrap, (h0, h1)))
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(kthvalue(input.as_subclass(Tensor), k, dim, keepdim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("kthvalue", "input", "Tensor", input)
+        opts = None
+        if dim != -1 or type(dim) is not int or keepdim is not False:
+            opts = _o_kthvalue(3, integer(dim, "kthvalue", "dim"),
+                               boolean(keepdim, "kthvalue", "keepdim"))
+        if out is not None:
+            dst_values, dst_indices = out_tensors(out, 2, "kthvalue")
+            if tt_kthvalue_into(local.ctx, input, c_int64(integer(k, "kthvalue", "k")), opts,
+                                dst_values, dst_indices):
+                return refit(out, lambda: kthvalue(input, k, dim, keepdim), "kthvalue")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_kthvalue(local.ctx, input, c_int64(integer(k, "kthvalue", "k")), opts, byref(h0),
+                       byref(h1)):
+            fail()
+        return _r_kthvalue(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(kthvalue, locals())
 
 
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None,
@@ -359,38 +385,41 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(median(input.as_subclass(Tensor), dim, keepdim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("median", "input", "Tensor", input)
-    if dim is None and keepdim is False:
-        if out is not None:
-            return written(median(input), out, "median")
-        h = TensorHandle()
-        if tt_median(local.ctx, input, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_int(dim):
-        opts = None
-        if keepdim is not False:
-            opts = _o_median_dim(1, boolean(keepdim, "median", "keepdim"))
-        if out is not None:
-            dst_values, dst_indices = out_tensors(out, 2, "median")
-            if tt_median_dim_into(local.ctx, input, c_int64(integer(dim, "median", "dim")), opts,
-                                  dst_values, dst_indices):
-                return refit(out, lambda: median(input, dim, keepdim), "median")
-            return out
-        h0, h1 = TensorHandle(), TensorHandle()
-        if tt_median_dim(local.ctx, input, c_int64(integer(dim, "median", "dim")), opts, byref(h0),
-                         byref(h1)):
-            fail()
-        return _r_median_dim(map(wrap, (h0, h1)))
-    raise no_overload("median", input, dim, keepdim)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(median(input.as_subclass(Tensor), dim, keepdim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("median", "input", "Tensor", input)
+        if dim is None and keepdim is False:
+            if out is not None:
+                return written(median(input), out, "median")
+            h = TensorHandle()
+            if tt_median(local.ctx, input, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_int(dim):
+            opts = None
+            if keepdim is not False:
+                opts = _o_median_dim(1, boolean(keepdim, "median", "keepdim"))
+            if out is not None:
+                dst_values, dst_indices = out_tensors(out, 2, "median")
+                if tt_median_dim_into(local.ctx, input, c_int64(integer(dim, "median", "dim")),
+                                      opts, dst_values, dst_indices):
+                    return refit(out, lambda: median(input, dim, keepdim), "median")
+                return out
+            h0, h1 = TensorHandle(), TensorHandle()
+            if tt_median_dim(local.ctx, input, c_int64(integer(dim, "median", "dim")), opts,
+                             byref(h0), byref(h1)):
+                fail()
+            return _r_median_dim(map(wrap, (h0, h1)))
+        raise no_overload("median", input, dim, keepdim)
+    except TypeError:
+        return retried(median, locals())
 
 
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *,
@@ -403,38 +432,42 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *,
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(nanmedian(input.as_subclass(Tensor), dim, keepdim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("nanmedian", "input", "Tensor", input)
-    if dim is None and keepdim is False:
-        if out is not None:
-            return written(nanmedian(input), out, "nanmedian")
-        h = TensorHandle()
-        if tt_nanmedian(local.ctx, input, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_int(dim):
-        opts = None
-        if keepdim is not False:
-            opts = _o_nanmedian_dim(1, boolean(keepdim, "nanmedian", "keepdim"))
-        if out is not None:
-            dst_values, dst_indices = out_tensors(out, 2, "nanmedian")
-            if tt_nanmedian_dim_into(local.ctx, input, c_int64(integer(dim, "nanmedian", "dim")),
-                                     opts, dst_values, dst_indices):
-                return refit(out, lambda: nanmedian(input, dim, keepdim), "nanmedian")
-            return out
-        h0, h1 = TensorHandle(), TensorHandle()
-        if tt_nanmedian_dim(local.ctx, input, c_int64(integer(dim, "nanmedian", "dim")), opts,
-                            byref(h0), byref(h1)):
-            fail()
-        return _r_nanmedian_dim(map(wrap, (h0, h1)))
-    raise no_overload("nanmedian", input, dim, keepdim)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(nanmedian(input.as_subclass(Tensor), dim, keepdim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("nanmedian", "input", "Tensor", input)
+        if dim is None and keepdim is False:
+            if out is not None:
+                return written(nanmedian(input), out, "nanmedian")
+            h = TensorHandle()
+            if tt_nanmedian(local.ctx, input, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_int(dim):
+            opts = None
+            if keepdim is not False:
+                opts = _o_nanmedian_dim(1, boolean(keepdim, "nanmedian", "keepdim"))
+            if out is not None:
+                dst_values, dst_indices = out_tensors(out, 2, "nanmedian")
+                if tt_nanmedian_dim_into(local.ctx, input,
+                                         c_int64(integer(dim, "nanmedian", "dim")), opts,
+                                         dst_values, dst_indices):
+                    return refit(out, lambda: nanmedian(input, dim, keepdim), "nanmedian")
+                return out
+            h0, h1 = TensorHandle(), TensorHandle()
+            if tt_nanmedian_dim(local.ctx, input, c_int64(integer(dim, "nanmedian", "dim")), opts,
+                                byref(h0), byref(h1)):
+                fail()
+            return _r_nanmedian_dim(map(wrap, (h0, h1)))
+        raise no_overload("nanmedian", input, dim, keepdim)
+    except TypeError:
+        return retried(nanmedian, locals())
 
 
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, axis: int | None = None,
@@ -445,27 +478,30 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, axis: int | Non
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(mode(input.as_subclass(Tensor), dim, keepdim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("mode", "input", "Tensor", input)
-    opts = None
-    if dim != -1 or type(dim) is not int or keepdim is not False:
-        opts = _o_mode(3, integer(dim, "mode", "dim"), boolean(keepdim, "mode", "keepdim"))
-    if out is not None:
-        dst_values, dst_indices = out_tensors(out, 2, "mode")
-        if tt_mode_into(local.ctx, input, opts, dst_values, dst_indices):
-            return refit(out, lambda: mode(input, dim, keepdim), "mode")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_mode(local.ctx, input, opts, byref(h0), byref(h1)):
-        fail()
-    return _r_mode(map(wrap, (h0, h1)))
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(mode(input.as_subclass(Tensor), dim, keepdim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("mode", "input", "Tensor", input)
+        opts = None
+        if dim != -1 or type(dim) is not int or keepdim is not False:
+            opts = _o_mode(3, integer(dim, "mode", "dim"), boolean(keepdim, "mode", "keepdim"))
+        if out is not None:
+            dst_values, dst_indices = out_tensors(out, 2, "mode")
+            if tt_mode_into(local.ctx, input, opts, dst_values, dst_indices):
+                return refit(out, lambda: mode(input, dim, keepdim), "mode")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_mode(local.ctx, input, opts, byref(h0), byref(h1)):
+            fail()
+        return _r_mode(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(mode, locals())
 
 
 def quantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: bool = False, *,
@@ -482,51 +518,59 @@ def quantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: 
       keepdim: whether the reduced dimensions are kept with size 1
       interpolation: how a quantile between two elements is computed
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(quantile(input.as_subclass(Tensor), q, dim, keepdim,
-                                    interpolation=interpolation), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("quantile", "input", "Tensor", input)
-    if isinstance(q, Tensor):
-        opts = None
-        if dim is not None or keepdim is not False or interpolation != "linear":
-            opts = _o_quantile(6 | (dim is not None), 0 if dim is None else integer(dim, "quantile",
-                "dim"), boolean(keepdim, "quantile", "keepdim"),
-                               one_of(QUANTILE, interpolation, "quantile", "interpolation"))
-        if out is not None:
-            instance(Tensor, out, "quantile", "out")
-            if tt_quantile_into(local.ctx, input, q, opts, out):
-                return refit(out, lambda: quantile(input, q, dim, keepdim,
-                                                   interpolation=interpolation), "quantile", True)
-            return out
-        h = TensorHandle()
-        if tt_quantile(local.ctx, input, q, opts, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(q):
-        opts = None
-        if dim is not None or keepdim is not False or interpolation != "linear":
-            opts = _o_quantile_scalar(6 | (dim is not None),
-                                      0 if dim is None else integer(dim, "quantile", "dim"),
-                                      boolean(keepdim, "quantile", "keepdim"),
-                                      one_of(QUANTILE, interpolation, "quantile", "interpolation"))
-        if out is not None:
-            instance(Tensor, out, "quantile", "out")
-            if tt_quantile_scalar_into(local.ctx, input, c_double(real(q, "quantile", "q")), opts,
-                                       out):
-                return refit(out, lambda: quantile(input, q, dim, keepdim,
-                                                   interpolation=interpolation), "quantile", True)
-            return out
-        h = TensorHandle()
-        if tt_quantile_scalar(local.ctx, input, c_double(real(q, "quantile", "q")), opts, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("quantile", input, q, dim, keepdim)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(quantile(input.as_subclass(Tensor), q, dim, keepdim,
+                                        interpolation=interpolation), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("quantile", "input", "Tensor", input)
+        if isinstance(q, Tensor):
+            opts = None
+            if dim is not None or keepdim is not False or interpolation != "linear":
+                opts = _o_quantile(6 | (dim is not None),
+                                   0 if dim is None else integer(dim, "quantile", "dim"),
+                                   boolean(keepdim, "quantile", "keepdim"),
+                                   one_of(QUANTILE, interpolation, "quantile", "interpolation"))
+            if out is not None:
+                instance(Tensor, out, "quantile", "out")
+                if tt_quantile_into(local.ctx, input, q, opts, out):
+                    return refit(out, lambda: quantile(input, q, dim, keepdim,
+                                                       interpolation=interpolation), "quantile",
+                                 True)
+                return out
+            h = TensorHandle()
+            if tt_quantile(local.ctx, input, q, opts, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(q):
+            opts = None
+            if dim is not None or keepdim is not False or interpolation != "linear":
+                opts = _o_quantile_scalar(6 | (dim is not None),
+                                          0 if dim is None else integer(dim, "quantile", "dim"),
+                                          boolean(keepdim, "quantile", "keepdim"),
+                                          one_of(QUANTILE, interpolation, "quantile",
+                                                 "interpolation"))
+            if out is not None:
+                instance(Tensor, out, "quantile", "out")
+                if tt_quantile_scalar_into(local.ctx, input, c_double(real(q, "quantile", "q")),
+                                           opts, out):
+                    return refit(out, lambda: quantile(input, q, dim, keepdim,
+                                                       interpolation=interpolation), "quantile",
+                                 True)
+                return out
+            h = TensorHandle()
+            if tt_quantile_scalar(local.ctx, input, c_double(real(q, "quantile", "q")), opts,
+                                  byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("quantile", input, q, dim, keepdim)
+    except TypeError:
+        return retried(quantile, locals())
 
 
 def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: bool = False, *,
@@ -543,56 +587,58 @@ def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdi
       keepdim: whether the reduced dimensions are kept with size 1
       interpolation: how a quantile between two elements is computed
     """
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(nanquantile(input.as_subclass(Tensor), q, dim, keepdim,
-                                       interpolation=interpolation), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("nanquantile", "input", "Tensor", input)
-    if isinstance(q, Tensor):
-        opts = None
-        if dim is not None or keepdim is not False or interpolation != "linear":
-            opts = _o_nanquantile(6 | (dim is not None),
-                                  0 if dim is None else integer(dim, "nanquantile", "dim"),
-                                  boolean(keepdim, "nanquantile", "keepdim"),
-                                  one_of(QUANTILE, interpolation, "nanquantile", "interpolation"))
-        if out is not None:
-            instance(Tensor, out, "nanquantile", "out")
-            if tt_nanquantile_into(local.ctx, input, q, opts, out):
-                return refit(out, lambda: nanquantile(input, q, dim, keepdim,
-                                                      interpolation=interpolation), "nanquantile",
-                             True)
-            return out
-        h = TensorHandle()
-        if tt_nanquantile(local.ctx, input, q, opts, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(q):
-        opts = None
-        if dim is not None or keepdim is not False or interpolation != "linear":
-            opts = _o_nanquantile_scalar(6 | (dim is not None),
-                                         0 if dim is None else integer(dim, "nanquantile", "dim"),
-                                         boolean(keepdim, "nanquantile", "keepdim"),
-                                         one_of(QUANTILE, interpolation, "nanquantile",
-                                                "interpolation"))
-        if out is not None:
-            instance(Tensor, out, "nanquantile", "out")
-            if tt_nanquantile_scalar_into(local.ctx, input, c_double(real(q, "nanquantile", "q")),
-                                          opts, out):
-                return refit(out, lambda: nanquantile(input, q, dim, keepdim,
-                                                      interpolation=interpolation), "nanquantile",
-                             True)
-            return out
-        h = TensorHandle()
-        if tt_nanquantile_scalar(local.ctx, input, c_double(real(q, "nanquantile", "q")), opts,
-                                 byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("nanquantile", input, q, dim, keepdim)
+    try:
+        if axis is not None:
+            dim = axis
+        if keepdims is not None:
+            keepdim = keepdims
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(nanquantile(input.as_subclass(Tensor), q, dim, keepdim,
+                                           interpolation=interpolation), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("nanquantile", "input", "Tensor", input)
+        if isinstance(q, Tensor):
+            opts = None
+            if dim is not None or keepdim is not False or interpolation != "linear":
+                opts = _o_nanquantile(6 | (dim is not None),
+                                      0 if dim is None else integer(dim, "nanquantile", "dim"),
+                                      boolean(keepdim, "nanquantile", "keepdim"),
+                                      one_of(QUANTILE, interpolation, "nanquantile",
+                                             "interpolation"))
+            if out is not None:
+                instance(Tensor, out, "nanquantile", "out")
+                if tt_nanquantile_into(local.ctx, input, q, opts, out):
+                    return refit(out, lambda: nanquantile(input, q, dim, keepdim,
+                        interpolation=interpolation), "nanquantile", True)
+                return out
+            h = TensorHandle()
+            if tt_nanquantile(local.ctx, input, q, opts, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(q):
+            opts = None
+            if dim is not None or keepdim is not False or interpolation != "linear":
+                opts = _o_nanquantile_scalar(6 | (dim is not None),
+                                             0 if dim is None else integer(dim, "nanquantile",
+                    "dim"), boolean(keepdim, "nanquantile", "keepdim"),
+                                             one_of(QUANTILE, interpolation, "nanquantile",
+                                                    "interpolation"))
+            if out is not None:
+                instance(Tensor, out, "nanquantile", "out")
+                if tt_nanquantile_scalar_into(local.ctx, input,
+                                              c_double(real(q, "nanquantile", "q")), opts, out):
+                    return refit(out, lambda: nanquantile(input, q, dim, keepdim,
+                        interpolation=interpolation), "nanquantile", True)
+                return out
+            h = TensorHandle()
+            if tt_nanquantile_scalar(local.ctx, input, c_double(real(q, "nanquantile", "q")), opts,
+                                     byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("nanquantile", input, q, dim, keepdim)
+    except TypeError:
+        return retried(nanquantile, locals())
 
 
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
@@ -605,28 +651,32 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
       return_counts: whether to return the length of each run
       dim: dimension whose slices are compared; default: elements of the flattened tensor
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(unique_consecutive(input.as_subclass(Tensor), return_inverse,
-                                              return_counts, dim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("unique_consecutive", "input", "Tensor", input)
-    opts = None
-    if return_inverse is not False or return_counts is not False or dim is not None:
-        opts = _o_unique_consecutive(3 | (dim is not None) << 2,
-                                     boolean(return_inverse, "unique_consecutive",
-                                             "return_inverse"),
-                                     boolean(return_counts, "unique_consecutive", "return_counts"),
-                                     0 if dim is None else integer(dim, "unique_consecutive",
-            "dim"))
-    h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
-    if tt_unique_consecutive(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
-        fail()
-    found = tuple(wrap(h) for h, wanted in ((h0, True), (h1, return_inverse),
-                                            (h2, return_counts)) if wanted)
-    return found if len(found) > 1 else found[0]
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(unique_consecutive(input.as_subclass(Tensor), return_inverse,
+                                                  return_counts, dim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("unique_consecutive", "input", "Tensor", input)
+        opts = None
+        if return_inverse is not False or return_counts is not False or dim is not None:
+            opts = _o_unique_consecutive(3 | (dim is not None) << 2,
+                                         boolean(return_inverse, "unique_consecutive",
+                                                 "return_inverse"),
+                                         boolean(return_counts, "unique_consecutive",
+                                                 "return_counts"),
+                                         0 if dim is None else integer(dim, "unique_consecutive",
+                "dim"))
+        h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
+        if tt_unique_consecutive(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
+            fail()
+        found = tuple(wrap(h) for h, wanted in ((h0, True), (h1, return_inverse),
+                                                (h2, return_counts)) if wanted)
+        return found if len(found) > 1 else found[0]
+    except TypeError:
+        return retried(unique_consecutive, locals())
 
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
@@ -637,20 +687,23 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
       weights: (n); default: 1 each
       minlength: smallest length of the result
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(bincount(input.as_subclass(Tensor), weights, minlength), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("bincount", "input", "Tensor", input)
-    opts = None
-    if weights is not None or minlength != 0 or type(minlength) is not int:
-        opts = _o_bincount(2 | (weights is not None),
-                           tensor_address(weights, "bincount", "weights"),
-                           integer(minlength, "bincount", "minlength"))
-    h = TensorHandle()
-    if tt_bincount(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(bincount(input.as_subclass(Tensor), weights, minlength), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("bincount", "input", "Tensor", input)
+        opts = None
+        if weights is not None or minlength != 0 or type(minlength) is not int:
+            opts = _o_bincount(2 | (weights is not None),
+                               tensor_address(weights, "bincount", "weights"),
+                               integer(minlength, "bincount", "minlength"))
+        h = TensorHandle()
+        if tt_bincount(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(bincount, locals())
 
 
 def histc(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0, *,
@@ -664,25 +717,28 @@ def histc(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0, *,
       max: upper end of the range; if both ends are equal, they are the smallest and the largest
         element
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(histc(input.as_subclass(Tensor), bins, min, max), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("histc", "input", "Tensor", input)
-    opts = None
-    if (bins != 100 or type(bins) is not int or min != 0.0 or type(min) is not float or max != 0.0
-        or type(max) is not float):
-        opts = _o_histc(7, integer(bins, "histc", "bins"), real(min, "histc", "min"),
-                        real(max, "histc", "max"))
-    if out is not None:
-        instance(Tensor, out, "histc", "out")
-        if tt_histc_into(local.ctx, input, opts, out):
-            return refit(out, lambda: histc(input, bins, min, max), "histc", True)
-        return out
-    h = TensorHandle()
-    if tt_histc(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(histc(input.as_subclass(Tensor), bins, min, max), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("histc", "input", "Tensor", input)
+        opts = None
+        if (bins != 100 or type(bins) is not int or min != 0.0 or type(min) is not float
+            or max != 0.0 or type(max) is not float):
+            opts = _o_histc(7, integer(bins, "histc", "bins"), real(min, "histc", "min"),
+                            real(max, "histc", "max"))
+        if out is not None:
+            instance(Tensor, out, "histc", "out")
+            if tt_histc_into(local.ctx, input, opts, out):
+                return refit(out, lambda: histc(input, bins, min, max), "histc", True)
+            return out
+        h = TensorHandle()
+        if tt_histc(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(histc, locals())
 
 
 def histogram(input: Tensor, bins: int = 100, lower: float | None = None,
@@ -698,32 +754,35 @@ def histogram(input: Tensor, bins: int = 100, lower: float | None = None,
       weight: weights of the elements, of the shape and dtype of self; default: 1 each
       density: whether the result is divided so that its integral over the range is 1
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(histogram(input.as_subclass(Tensor), bins, lower, upper, weight,
-                                     density), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("histogram", "input", "Tensor", input)
-    opts = None
-    if lower is not None or upper is not None or weight is not None or density is not False:
-        opts = _o_histogram(8 | (lower is not None) | (upper is not None) << 1
-                            | (weight is not None) << 2,
-                            0.0 if lower is None else real(lower, "histogram", "lower"),
-                            0.0 if upper is None else real(upper, "histogram", "upper"),
-                            tensor_address(weight, "histogram", "weight"),
-                            boolean(density, "histogram", "density"))
-    if out is not None:
-        dst_hist, dst_bin_edges = out_tensors(out, 2, "histogram")
-        if tt_histogram_into(local.ctx, input, c_int64(integer(bins, "histogram", "bins")), opts,
-                             dst_hist, dst_bin_edges):
-            return refit(out, lambda: histogram(input, bins, lower, upper, weight, density),
-                         "histogram")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_histogram(local.ctx, input, c_int64(integer(bins, "histogram", "bins")), opts, byref(h0),
-                    byref(h1)):
-        fail()
-    return _r_histogram(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(histogram(input.as_subclass(Tensor), bins, lower, upper, weight,
+                                         density), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("histogram", "input", "Tensor", input)
+        opts = None
+        if lower is not None or upper is not None or weight is not None or density is not False:
+            opts = _o_histogram(8 | (lower is not None) | (upper is not None) << 1
+                                | (weight is not None) << 2,
+                                0.0 if lower is None else real(lower, "histogram", "lower"),
+                                0.0 if upper is None else real(upper, "histogram", "upper"),
+                                tensor_address(weight, "histogram", "weight"),
+                                boolean(density, "histogram", "density"))
+        if out is not None:
+            dst_hist, dst_bin_edges = out_tensors(out, 2, "histogram")
+            if tt_histogram_into(local.ctx, input, c_int64(integer(bins, "histogram", "bins")),
+                                 opts, dst_hist, dst_bin_edges):
+                return refit(out, lambda: histogram(input, bins, lower, upper, weight, density),
+                             "histogram")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_histogram(local.ctx, input, c_int64(integer(bins, "histogram", "bins")), opts,
+                        byref(h0), byref(h1)):
+            fail()
+        return _r_histogram(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(histogram, locals())
 
 
 def histogram_edges(input: Tensor, bins: Tensor, weight: Tensor | None = None,
@@ -737,26 +796,29 @@ def histogram_edges(input: Tensor, bins: Tensor, weight: Tensor | None = None,
       weight: weights of the elements, of the shape and dtype of self; default: 1 each
       density: whether the result is divided so that its integral over the range is 1
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(histogram_edges(input.as_subclass(Tensor), bins, weight, density),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("histogram_edges", "input", "Tensor", input)
-    if not isinstance(bins, Tensor):
-        raise wrong_kind("histogram_edges", "bins", "Tensor", bins)
-    opts = None
-    if weight is not None or density is not False:
-        opts = _o_histogram_edges(2 | (weight is not None),
-                                  tensor_address(weight, "histogram_edges", "weight"),
-                                  boolean(density, "histogram_edges", "density"))
-    if out is not None:
-        dst_hist, dst_bin_edges = out_tensors(out, 2, "histogram_edges")
-        if tt_histogram_edges_into(local.ctx, input, bins, opts, dst_hist, dst_bin_edges):
-            return refit(out, lambda: histogram_edges(input, bins, weight, density),
-                         "histogram_edges")
-        return out
-    h0, h1 = TensorHandle(), TensorHandle()
-    if tt_histogram_edges(local.ctx, input, bins, opts, byref(h0), byref(h1)):
-        fail()
-    return _r_histogram_edges(map(wrap, (h0, h1)))
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(histogram_edges(input.as_subclass(Tensor), bins, weight, density),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("histogram_edges", "input", "Tensor", input)
+        if not isinstance(bins, Tensor):
+            raise wrong_kind("histogram_edges", "bins", "Tensor", bins)
+        opts = None
+        if weight is not None or density is not False:
+            opts = _o_histogram_edges(2 | (weight is not None),
+                                      tensor_address(weight, "histogram_edges", "weight"),
+                                      boolean(density, "histogram_edges", "density"))
+        if out is not None:
+            dst_hist, dst_bin_edges = out_tensors(out, 2, "histogram_edges")
+            if tt_histogram_edges_into(local.ctx, input, bins, opts, dst_hist, dst_bin_edges):
+                return refit(out, lambda: histogram_edges(input, bins, weight, density),
+                             "histogram_edges")
+            return out
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_histogram_edges(local.ctx, input, bins, opts, byref(h0), byref(h1)):
+            fail()
+        return _r_histogram_edges(map(wrap, (h0, h1)))
+    except TypeError:
+        return retried(histogram_edges, locals())

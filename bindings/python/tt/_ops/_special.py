@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_int64
 from .._convert import (instance, integer, keeps, is_number, no_overload, number_form,
-    number_operand, refit, wrong_kind)
+    number_operand, refit, retried, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -79,20 +79,23 @@ def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(lgamma(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("lgamma", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "lgamma", "out")
-        if tt_lgamma_into(local.ctx, input, out):
-            return refit(out, lambda: lgamma(input), "lgamma")
-        return out
-    h = TensorHandle()
-    if tt_lgamma(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(lgamma(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("lgamma", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "lgamma", "out")
+            if tt_lgamma_into(local.ctx, input, out):
+                return refit(out, lambda: lgamma(input), "lgamma")
+            return out
+        h = TensorHandle()
+        if tt_lgamma(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(lgamma, locals())
 
 
 def lgamma_(self: Tensor) -> Tensor:
@@ -100,12 +103,15 @@ def lgamma_(self: Tensor) -> Tensor:
 
     In place: Computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("lgamma_", "input", "Tensor", input)
-    if tt_lgamma_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("lgamma_", "input", "Tensor", input)
+        if tt_lgamma_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(lgamma_, locals())
 
 
 def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -113,20 +119,23 @@ def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the derivative of log(Gamma(x)), elementwise; nan at the negative integers.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(digamma(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("digamma", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "digamma", "out")
-        if tt_digamma_into(local.ctx, input, out):
-            return refit(out, lambda: digamma(input), "digamma")
-        return out
-    h = TensorHandle()
-    if tt_digamma(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(digamma(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("digamma", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "digamma", "out")
+            if tt_digamma_into(local.ctx, input, out):
+                return refit(out, lambda: digamma(input), "digamma")
+            return out
+        h = TensorHandle()
+        if tt_digamma(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(digamma, locals())
 
 
 def digamma_(self: Tensor) -> Tensor:
@@ -134,12 +143,15 @@ def digamma_(self: Tensor) -> Tensor:
 
     In place: Computes the derivative of log(Gamma(x)), elementwise; nan at the negative integers.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("digamma_", "input", "Tensor", input)
-    if tt_digamma_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("digamma_", "input", "Tensor", input)
+        if tt_digamma_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(digamma_, locals())
 
 
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -148,20 +160,23 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the n-th derivative of digamma, elementwise.
       n: order, at least 0; 0: digamma itself
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(polygamma(n, input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("polygamma", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "polygamma", "out")
-        if tt_polygamma_into(local.ctx, c_int64(integer(n, "polygamma", "n")), input, out):
-            return refit(out, lambda: polygamma(n, input), "polygamma")
-        return out
-    h = TensorHandle()
-    if tt_polygamma(local.ctx, c_int64(integer(n, "polygamma", "n")), input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(polygamma(n, input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("polygamma", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "polygamma", "out")
+            if tt_polygamma_into(local.ctx, c_int64(integer(n, "polygamma", "n")), input, out):
+                return refit(out, lambda: polygamma(n, input), "polygamma")
+            return out
+        h = TensorHandle()
+        if tt_polygamma(local.ctx, c_int64(integer(n, "polygamma", "n")), input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(polygamma, locals())
 
 
 def _m_polygamma(self: Tensor, n: int) -> Tensor:
@@ -176,20 +191,23 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     plus the sum of lgamma(x - j / 2) over j < p.
       p: number of dimensions, at least 1
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(mvlgamma(input.as_subclass(Tensor), p), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("mvlgamma", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "mvlgamma", "out")
-        if tt_mvlgamma_into(local.ctx, input, c_int64(integer(p, "mvlgamma", "p")), out):
-            return refit(out, lambda: mvlgamma(input, p), "mvlgamma")
-        return out
-    h = TensorHandle()
-    if tt_mvlgamma(local.ctx, input, c_int64(integer(p, "mvlgamma", "p")), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(mvlgamma(input.as_subclass(Tensor), p), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("mvlgamma", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "mvlgamma", "out")
+            if tt_mvlgamma_into(local.ctx, input, c_int64(integer(p, "mvlgamma", "p")), out):
+                return refit(out, lambda: mvlgamma(input, p), "mvlgamma")
+            return out
+        h = TensorHandle()
+        if tt_mvlgamma(local.ctx, input, c_int64(integer(p, "mvlgamma", "p")), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(mvlgamma, locals())
 
 
 def mvlgamma_(self: Tensor, p: int) -> Tensor:
@@ -199,12 +217,15 @@ def mvlgamma_(self: Tensor, p: int) -> Tensor:
     log(pi) plus the sum of lgamma(x - j / 2) over j < p.
       p: number of dimensions, at least 1
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("mvlgamma_", "input", "Tensor", input)
-    if tt_mvlgamma_(local.ctx, input, c_int64(integer(p, "mvlgamma_", "p"))):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("mvlgamma_", "input", "Tensor", input)
+        if tt_mvlgamma_(local.ctx, input, c_int64(integer(p, "mvlgamma_", "p"))):
+            fail()
+        return input
+    except TypeError:
+        return retried(mvlgamma_, locals())
 
 
 def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -212,20 +233,23 @@ def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the inverse of erf, elementwise: infinite at -1 and 1, nan outside.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(erfinv(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("erfinv", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "erfinv", "out")
-        if tt_erfinv_into(local.ctx, input, out):
-            return refit(out, lambda: erfinv(input), "erfinv")
-        return out
-    h = TensorHandle()
-    if tt_erfinv(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(erfinv(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("erfinv", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "erfinv", "out")
+            if tt_erfinv_into(local.ctx, input, out):
+                return refit(out, lambda: erfinv(input), "erfinv")
+            return out
+        h = TensorHandle()
+        if tt_erfinv(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(erfinv, locals())
 
 
 def erfinv_(self: Tensor) -> Tensor:
@@ -233,12 +257,15 @@ def erfinv_(self: Tensor) -> Tensor:
 
     In place: Computes the inverse of erf, elementwise: infinite at -1 and 1, nan outside.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("erfinv_", "input", "Tensor", input)
-    if tt_erfinv_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("erfinv_", "input", "Tensor", input)
+        if tt_erfinv_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(erfinv_, locals())
 
 
 def erfcx(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -246,20 +273,23 @@ def erfcx(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes exp(x^2) * erfc(x), elementwise, without intermediate overflow or underflow.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(erfcx(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("erfcx", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "erfcx", "out")
-        if tt_erfcx_into(local.ctx, input, out):
-            return refit(out, lambda: erfcx(input), "erfcx")
-        return out
-    h = TensorHandle()
-    if tt_erfcx(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(erfcx(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("erfcx", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "erfcx", "out")
+            if tt_erfcx_into(local.ctx, input, out):
+                return refit(out, lambda: erfcx(input), "erfcx")
+            return out
+        h = TensorHandle()
+        if tt_erfcx(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(erfcx, locals())
 
 
 def ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -267,20 +297,23 @@ def ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the distribution function of the standard normal distribution, elementwise.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(ndtr(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("ndtr", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "ndtr", "out")
-        if tt_ndtr_into(local.ctx, input, out):
-            return refit(out, lambda: ndtr(input), "ndtr")
-        return out
-    h = TensorHandle()
-    if tt_ndtr(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(ndtr(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("ndtr", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "ndtr", "out")
+            if tt_ndtr_into(local.ctx, input, out):
+                return refit(out, lambda: ndtr(input), "ndtr")
+            return out
+        h = TensorHandle()
+        if tt_ndtr(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(ndtr, locals())
 
 
 def log_ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -289,20 +322,23 @@ def log_ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the logarithm of the distribution function of the standard normal distribution,
     elementwise, without underflow.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(log_ndtr(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("log_ndtr", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "log_ndtr", "out")
-        if tt_log_ndtr_into(local.ctx, input, out):
-            return refit(out, lambda: log_ndtr(input), "log_ndtr")
-        return out
-    h = TensorHandle()
-    if tt_log_ndtr(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(log_ndtr(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("log_ndtr", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "log_ndtr", "out")
+            if tt_log_ndtr_into(local.ctx, input, out):
+                return refit(out, lambda: log_ndtr(input), "log_ndtr")
+            return out
+        h = TensorHandle()
+        if tt_log_ndtr(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(log_ndtr, locals())
 
 
 def ndtri(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -311,20 +347,23 @@ def ndtri(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the inverse of the distribution function of the standard normal distribution,
     elementwise: infinite at 0 and 1, nan outside.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(ndtri(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("ndtri", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "ndtri", "out")
-        if tt_ndtri_into(local.ctx, input, out):
-            return refit(out, lambda: ndtri(input), "ndtri")
-        return out
-    h = TensorHandle()
-    if tt_ndtri(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(ndtri(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("ndtri", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "ndtri", "out")
+            if tt_ndtri_into(local.ctx, input, out):
+                return refit(out, lambda: ndtri(input), "ndtri")
+            return out
+        h = TensorHandle()
+        if tt_ndtri(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(ndtri, locals())
 
 
 def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -332,20 +371,23 @@ def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the modified Bessel function of the first kind of order 0, elementwise.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(i0(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("i0", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "i0", "out")
-        if tt_i0_into(local.ctx, input, out):
-            return refit(out, lambda: i0(input), "i0")
-        return out
-    h = TensorHandle()
-    if tt_i0(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(i0(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("i0", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "i0", "out")
+            if tt_i0_into(local.ctx, input, out):
+                return refit(out, lambda: i0(input), "i0")
+            return out
+        h = TensorHandle()
+        if tt_i0(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(i0, locals())
 
 
 def i0_(self: Tensor) -> Tensor:
@@ -353,12 +395,15 @@ def i0_(self: Tensor) -> Tensor:
 
     In place: Computes the modified Bessel function of the first kind of order 0, elementwise.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("i0_", "input", "Tensor", input)
-    if tt_i0_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("i0_", "input", "Tensor", input)
+        if tt_i0_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(i0_, locals())
 
 
 def i0e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -366,20 +411,23 @@ def i0e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes exp(-|x|) * i0(x), elementwise.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(i0e(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("i0e", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "i0e", "out")
-        if tt_i0e_into(local.ctx, input, out):
-            return refit(out, lambda: i0e(input), "i0e")
-        return out
-    h = TensorHandle()
-    if tt_i0e(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(i0e(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("i0e", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "i0e", "out")
+            if tt_i0e_into(local.ctx, input, out):
+                return refit(out, lambda: i0e(input), "i0e")
+            return out
+        h = TensorHandle()
+        if tt_i0e(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(i0e, locals())
 
 
 def i1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -387,20 +435,23 @@ def i1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the modified Bessel function of the first kind of order 1, elementwise.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(i1(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("i1", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "i1", "out")
-        if tt_i1_into(local.ctx, input, out):
-            return refit(out, lambda: i1(input), "i1")
-        return out
-    h = TensorHandle()
-    if tt_i1(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(i1(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("i1", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "i1", "out")
+            if tt_i1_into(local.ctx, input, out):
+                return refit(out, lambda: i1(input), "i1")
+            return out
+        h = TensorHandle()
+        if tt_i1(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(i1, locals())
 
 
 def i1e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -408,20 +459,23 @@ def i1e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes exp(-|x|) * i1(x), elementwise.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(i1e(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("i1e", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "i1e", "out")
-        if tt_i1e_into(local.ctx, input, out):
-            return refit(out, lambda: i1e(input), "i1e")
-        return out
-    h = TensorHandle()
-    if tt_i1e(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(i1e(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("i1e", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "i1e", "out")
+            if tt_i1e_into(local.ctx, input, out):
+                return refit(out, lambda: i1e(input), "i1e")
+            return out
+        h = TensorHandle()
+        if tt_i1e(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(i1e, locals())
 
 
 def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -429,20 +483,23 @@ def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes sin(pi x) / (pi x), elementwise, and 1 at 0. Complex tensors are supported.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(sinc(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("sinc", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "sinc", "out")
-        if tt_sinc_into(local.ctx, input, out):
-            return refit(out, lambda: sinc(input), "sinc")
-        return out
-    h = TensorHandle()
-    if tt_sinc(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(sinc(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("sinc", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "sinc", "out")
+            if tt_sinc_into(local.ctx, input, out):
+                return refit(out, lambda: sinc(input), "sinc")
+            return out
+        h = TensorHandle()
+        if tt_sinc(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(sinc, locals())
 
 
 def sinc_(self: Tensor) -> Tensor:
@@ -450,12 +507,15 @@ def sinc_(self: Tensor) -> Tensor:
 
     In place: Computes sin(pi x) / (pi x), elementwise, and 1 at 0. Complex tensors are supported.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("sinc_", "input", "Tensor", input)
-    if tt_sinc_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("sinc_", "input", "Tensor", input)
+        if tt_sinc_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(sinc_, locals())
 
 
 def entr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -463,20 +523,23 @@ def entr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes -x * log(x), elementwise: 0 at 0, -inf for negative elements.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(entr(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("entr", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "entr", "out")
-        if tt_entr_into(local.ctx, input, out):
-            return refit(out, lambda: entr(input), "entr")
-        return out
-    h = TensorHandle()
-    if tt_entr(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(entr(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("entr", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "entr", "out")
+            if tt_entr_into(local.ctx, input, out):
+                return refit(out, lambda: entr(input), "entr")
+            return out
+        h = TensorHandle()
+        if tt_entr(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(entr, locals())
 
 
 def xlogy(input: Tensor | complex, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -485,36 +548,39 @@ def xlogy(input: Tensor | complex, other: Tensor | complex, *, out: Tensor | Non
     Computes self * log(other), elementwise with broadcasting; 0 where self is 0 and other is not
     nan.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(xlogy(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            input = number_operand("xlogy", "input", input, other, alone=False)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "xlogy", "out")
-            if tt_xlogy_into(local.ctx, input, other, out):
-                return refit(out, lambda: xlogy(input, other), "xlogy")
-            return out
-        h = TensorHandle()
-        if tt_xlogy(local.ctx, input, other, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "xlogy", "out")
-            call, value = number_form(tt_xlogy_f64_into, tt_xlogy_i64_into, tt_xlogy_scalar_into,
-                                      other, "xlogy", "other", input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: xlogy(input, other), "xlogy")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_xlogy_f64, tt_xlogy_i64, tt_xlogy_scalar, other, "xlogy",
-                                  "other", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("xlogy", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(xlogy(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                input = number_operand("xlogy", "input", input, other, alone=False)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "xlogy", "out")
+                if tt_xlogy_into(local.ctx, input, other, out):
+                    return refit(out, lambda: xlogy(input, other), "xlogy")
+                return out
+            h = TensorHandle()
+            if tt_xlogy(local.ctx, input, other, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "xlogy", "out")
+                call, value = number_form(tt_xlogy_f64_into, tt_xlogy_i64_into,
+                                          tt_xlogy_scalar_into, other, "xlogy", "other", input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: xlogy(input, other), "xlogy")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_xlogy_f64, tt_xlogy_i64, tt_xlogy_scalar, other, "xlogy",
+                                      "other", input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("xlogy", input, other)
+    except TypeError:
+        return retried(xlogy, locals())
 
 
 def xlogy_(self: Tensor, other: Tensor | complex) -> Tensor:
@@ -523,20 +589,23 @@ def xlogy_(self: Tensor, other: Tensor | complex) -> Tensor:
     In place: Computes self * log(other), elementwise with broadcasting; 0 where self is 0 and other
     is not nan.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("xlogy_", "input", "Tensor", input)
-    if isinstance(other, Tensor):
-        if tt_xlogy_(local.ctx, input, other):
-            fail()
-        return input
-    elif is_number(other):
-        call, value = number_form(tt_xlogy_f64_, tt_xlogy_i64_, tt_xlogy_scalar_, other, "xlogy_",
-                                  "other", input)
-        if call(local.ctx, input, value):
-            fail()
-        return input
-    raise no_overload("xlogy_", input, other)
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("xlogy_", "input", "Tensor", input)
+        if isinstance(other, Tensor):
+            if tt_xlogy_(local.ctx, input, other):
+                fail()
+            return input
+        elif is_number(other):
+            call, value = number_form(tt_xlogy_f64_, tt_xlogy_i64_, tt_xlogy_scalar_, other,
+                                      "xlogy_", "other", input)
+            if call(local.ctx, input, value):
+                fail()
+            return input
+        raise no_overload("xlogy_", input, other)
+    except TypeError:
+        return retried(xlogy_, locals())
 
 
 def xlog1py(input: Tensor | complex, other: Tensor | complex, *,
@@ -546,36 +615,39 @@ def xlog1py(input: Tensor | complex, other: Tensor | complex, *,
     Computes self * log(1 + other), elementwise with broadcasting; 0 where self is 0 and other is
     not nan.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(xlog1py(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            input = number_operand("xlog1py", "input", input, other, alone=False)
-    if isinstance(other, Tensor):
-        if out is not None:
-            instance(Tensor, out, "xlog1py", "out")
-            if tt_xlog1py_into(local.ctx, input, other, out):
-                return refit(out, lambda: xlog1py(input, other), "xlog1py")
-            return out
-        h = TensorHandle()
-        if tt_xlog1py(local.ctx, input, other, byref(h)):
-            fail()
-        return wrap(h)
-    elif is_number(other):
-        if out is not None:
-            instance(Tensor, out, "xlog1py", "out")
-            call, value = number_form(tt_xlog1py_f64_into, tt_xlog1py_i64_into,
-                                      tt_xlog1py_scalar_into, other, "xlog1py", "other", input)
-            if call(local.ctx, input, value, out):
-                return refit(out, lambda: xlog1py(input, other), "xlog1py")
-            return out
-        h = TensorHandle()
-        call, value = number_form(tt_xlog1py_f64, tt_xlog1py_i64, tt_xlog1py_scalar, other,
-                                  "xlog1py", "other", input)
-        if call(local.ctx, input, value, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("xlog1py", input, other)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(xlog1py(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                input = number_operand("xlog1py", "input", input, other, alone=False)
+        if isinstance(other, Tensor):
+            if out is not None:
+                instance(Tensor, out, "xlog1py", "out")
+                if tt_xlog1py_into(local.ctx, input, other, out):
+                    return refit(out, lambda: xlog1py(input, other), "xlog1py")
+                return out
+            h = TensorHandle()
+            if tt_xlog1py(local.ctx, input, other, byref(h)):
+                fail()
+            return wrap(h)
+        elif is_number(other):
+            if out is not None:
+                instance(Tensor, out, "xlog1py", "out")
+                call, value = number_form(tt_xlog1py_f64_into, tt_xlog1py_i64_into,
+                                          tt_xlog1py_scalar_into, other, "xlog1py", "other", input)
+                if call(local.ctx, input, value, out):
+                    return refit(out, lambda: xlog1py(input, other), "xlog1py")
+                return out
+            h = TensorHandle()
+            call, value = number_form(tt_xlog1py_f64, tt_xlog1py_i64, tt_xlog1py_scalar, other,
+                                      "xlog1py", "other", input)
+            if call(local.ctx, input, value, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("xlog1py", input, other)
+    except TypeError:
+        return retried(xlog1py, locals())
 
 
 def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -586,22 +658,25 @@ def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
       input: shape parameter a, not negative
       other: upper bound x of the integral, not negative
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(igamma(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("igamma", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("igamma", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "igamma", "out")
-        if tt_igamma_into(local.ctx, input, other, out):
-            return refit(out, lambda: igamma(input, other), "igamma")
-        return out
-    h = TensorHandle()
-    if tt_igamma(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(igamma(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("igamma", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("igamma", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "igamma", "out")
+            if tt_igamma_into(local.ctx, input, other, out):
+                return refit(out, lambda: igamma(input, other), "igamma")
+            return out
+        h = TensorHandle()
+        if tt_igamma(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(igamma, locals())
 
 
 def igamma_(self: Tensor, other: Tensor) -> Tensor:
@@ -612,14 +687,17 @@ def igamma_(self: Tensor, other: Tensor) -> Tensor:
       input: shape parameter a, not negative
       other: upper bound x of the integral, not negative
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("igamma_", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("igamma_", "other", "Tensor", other)
-    if tt_igamma_(local.ctx, input, other):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("igamma_", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("igamma_", "other", "Tensor", other)
+        if tt_igamma_(local.ctx, input, other):
+            fail()
+        return input
+    except TypeError:
+        return retried(igamma_, locals())
 
 
 def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -630,22 +708,25 @@ def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tenso
       input: shape parameter a, not negative
       other: lower bound x of the integral, not negative
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(igammac(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("igammac", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("igammac", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "igammac", "out")
-        if tt_igammac_into(local.ctx, input, other, out):
-            return refit(out, lambda: igammac(input, other), "igammac")
-        return out
-    h = TensorHandle()
-    if tt_igammac(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(igammac(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("igammac", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("igammac", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "igammac", "out")
+            if tt_igammac_into(local.ctx, input, other, out):
+                return refit(out, lambda: igammac(input, other), "igammac")
+            return out
+        h = TensorHandle()
+        if tt_igammac(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(igammac, locals())
 
 
 def igammac_(self: Tensor, other: Tensor) -> Tensor:
@@ -656,14 +737,17 @@ def igammac_(self: Tensor, other: Tensor) -> Tensor:
       input: shape parameter a, not negative
       other: lower bound x of the integral, not negative
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("igammac_", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("igammac_", "other", "Tensor", other)
-    if tt_igammac_(local.ctx, input, other):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("igammac_", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("igammac_", "other", "Tensor", other)
+        if tt_igammac_(local.ctx, input, other):
+            fail()
+        return input
+    except TypeError:
+        return retried(igammac_, locals())
 
 
 def zeta(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -674,19 +758,22 @@ def zeta(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
       input: exponent, greater than 1
       other: first base
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(zeta(input.as_subclass(Tensor), other), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("zeta", "input", "Tensor", input)
-    if not isinstance(other, Tensor):
-        raise wrong_kind("zeta", "other", "Tensor", other)
-    if out is not None:
-        instance(Tensor, out, "zeta", "out")
-        if tt_zeta_into(local.ctx, input, other, out):
-            return refit(out, lambda: zeta(input, other), "zeta")
-        return out
-    h = TensorHandle()
-    if tt_zeta(local.ctx, input, other, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(zeta(input.as_subclass(Tensor), other), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("zeta", "input", "Tensor", input)
+        if not isinstance(other, Tensor):
+            raise wrong_kind("zeta", "other", "Tensor", other)
+        if out is not None:
+            instance(Tensor, out, "zeta", "out")
+            if tt_zeta_into(local.ctx, input, other, out):
+                return refit(out, lambda: zeta(input, other), "zeta")
+            return out
+        h = TensorHandle()
+        if tt_zeta(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(zeta, locals())

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
-from .._convert import instance, integer, keeps, refit, real, wrong_kind
+from .._convert import instance, integer, keeps, refit, real, retried, wrong_kind
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -143,20 +143,23 @@ def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes e^x, elementwise.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(exp(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("exp", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "exp", "out")
-        if tt_exp_into(local.ctx, input, out):
-            return refit(out, lambda: exp(input), "exp")
-        return out
-    h = TensorHandle()
-    if tt_exp(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(exp(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("exp", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "exp", "out")
+            if tt_exp_into(local.ctx, input, out):
+                return refit(out, lambda: exp(input), "exp")
+            return out
+        h = TensorHandle()
+        if tt_exp(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(exp, locals())
 
 
 def exp_(self: Tensor) -> Tensor:
@@ -164,12 +167,15 @@ def exp_(self: Tensor) -> Tensor:
 
     In place: Computes e^x, elementwise.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("exp_", "input", "Tensor", input)
-    if tt_exp_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("exp_", "input", "Tensor", input)
+        if tt_exp_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(exp_, locals())
 
 
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -177,20 +183,23 @@ def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the natural logarithm, elementwise; -inf for 0 and nan for negative elements.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(log(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("log", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "log", "out")
-        if tt_log_into(local.ctx, input, out):
-            return refit(out, lambda: log(input), "log")
-        return out
-    h = TensorHandle()
-    if tt_log(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(log(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("log", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "log", "out")
+            if tt_log_into(local.ctx, input, out):
+                return refit(out, lambda: log(input), "log")
+            return out
+        h = TensorHandle()
+        if tt_log(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(log, locals())
 
 
 def log_(self: Tensor) -> Tensor:
@@ -198,12 +207,15 @@ def log_(self: Tensor) -> Tensor:
 
     In place: Computes the natural logarithm, elementwise; -inf for 0 and nan for negative elements.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("log_", "input", "Tensor", input)
-    if tt_log_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("log_", "input", "Tensor", input)
+        if tt_log_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(log_, locals())
 
 
 def tanh(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) -> Tensor:
@@ -211,22 +223,25 @@ def tanh(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) -> 
 
     Computes the hyperbolic tangent, elementwise.
     """
-    if inplace:
-        return tanh_(input)
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(tanh(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("tanh", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "tanh", "out")
-        if tt_tanh_into(local.ctx, input, out):
-            return refit(out, lambda: tanh(input), "tanh")
-        return out
-    h = TensorHandle()
-    if tt_tanh(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return tanh_(input)
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(tanh(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("tanh", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "tanh", "out")
+            if tt_tanh_into(local.ctx, input, out):
+                return refit(out, lambda: tanh(input), "tanh")
+            return out
+        h = TensorHandle()
+        if tt_tanh(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(tanh, locals())
 
 
 def tanh_(self: Tensor) -> Tensor:
@@ -234,12 +249,15 @@ def tanh_(self: Tensor) -> Tensor:
 
     In place: Computes the hyperbolic tangent, elementwise.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("tanh_", "input", "Tensor", input)
-    if tt_tanh_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("tanh_", "input", "Tensor", input)
+        if tt_tanh_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(tanh_, locals())
 
 
 def sigmoid(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) -> Tensor:
@@ -247,22 +265,25 @@ def sigmoid(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) 
 
     Computes 1 / (1 + exp(-x)), elementwise.
     """
-    if inplace:
-        return sigmoid_(input)
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(sigmoid(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("sigmoid", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "sigmoid", "out")
-        if tt_sigmoid_into(local.ctx, input, out):
-            return refit(out, lambda: sigmoid(input), "sigmoid")
-        return out
-    h = TensorHandle()
-    if tt_sigmoid(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if inplace:
+            return sigmoid_(input)
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(sigmoid(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("sigmoid", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "sigmoid", "out")
+            if tt_sigmoid_into(local.ctx, input, out):
+                return refit(out, lambda: sigmoid(input), "sigmoid")
+            return out
+        h = TensorHandle()
+        if tt_sigmoid(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(sigmoid, locals())
 
 
 def sigmoid_(self: Tensor) -> Tensor:
@@ -270,12 +291,15 @@ def sigmoid_(self: Tensor) -> Tensor:
 
     In place: Computes 1 / (1 + exp(-x)), elementwise.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("sigmoid_", "input", "Tensor", input)
-    if tt_sigmoid_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("sigmoid_", "input", "Tensor", input)
+        if tt_sigmoid_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(sigmoid_, locals())
 
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -284,20 +308,23 @@ def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the absolute value, elementwise. For complex elements it is the modulus, which is real.
     The gradient at 0 is 0.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(abs(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("abs", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "abs", "out")
-        if tt_abs_into(local.ctx, input, out):
-            return refit(out, lambda: abs(input), "abs")
-        return out
-    h = TensorHandle()
-    if tt_abs(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(abs(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("abs", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "abs", "out")
+            if tt_abs_into(local.ctx, input, out):
+                return refit(out, lambda: abs(input), "abs")
+            return out
+        h = TensorHandle()
+        if tt_abs(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(abs, locals())
 
 
 def abs_(self: Tensor) -> Tensor:
@@ -306,12 +333,15 @@ def abs_(self: Tensor) -> Tensor:
     In place: Computes the absolute value, elementwise. For complex elements it is the modulus,
     which is real. The gradient at 0 is 0.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("abs_", "input", "Tensor", input)
-    if tt_abs_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("abs_", "input", "Tensor", input)
+        if tt_abs_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(abs_, locals())
 
 
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -320,20 +350,23 @@ def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the direction of complex
     ones.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(sgn(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("sgn", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "sgn", "out")
-        if tt_sgn_into(local.ctx, input, out):
-            return refit(out, lambda: sgn(input), "sgn", True)
-        return out
-    h = TensorHandle()
-    if tt_sgn(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(sgn(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("sgn", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "sgn", "out")
+            if tt_sgn_into(local.ctx, input, out):
+                return refit(out, lambda: sgn(input), "sgn", True)
+            return out
+        h = TensorHandle()
+        if tt_sgn(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(sgn, locals())
 
 
 def sgn_(self: Tensor) -> Tensor:
@@ -342,12 +375,15 @@ def sgn_(self: Tensor) -> Tensor:
     In place: Computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the direction
     of complex ones.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("sgn_", "input", "Tensor", input)
-    if tt_sgn_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("sgn_", "input", "Tensor", input)
+        if tt_sgn_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(sgn_, locals())
 
 
 def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -355,20 +391,23 @@ def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not supported.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(sign(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("sign", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "sign", "out")
-        if tt_sign_into(local.ctx, input, out):
-            return refit(out, lambda: sign(input), "sign", True)
-        return out
-    h = TensorHandle()
-    if tt_sign(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(sign(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("sign", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "sign", "out")
+            if tt_sign_into(local.ctx, input, out):
+                return refit(out, lambda: sign(input), "sign", True)
+            return out
+        h = TensorHandle()
+        if tt_sign(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(sign, locals())
 
 
 def sign_(self: Tensor) -> Tensor:
@@ -377,12 +416,15 @@ def sign_(self: Tensor) -> Tensor:
     In place: Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not
     supported.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("sign_", "input", "Tensor", input)
-    if tt_sign_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("sign_", "input", "Tensor", input)
+        if tt_sign_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(sign_, locals())
 
 
 def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -390,20 +432,23 @@ def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the square root, elementwise; nan for negative elements.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(sqrt(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("sqrt", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "sqrt", "out")
-        if tt_sqrt_into(local.ctx, input, out):
-            return refit(out, lambda: sqrt(input), "sqrt")
-        return out
-    h = TensorHandle()
-    if tt_sqrt(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(sqrt(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("sqrt", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "sqrt", "out")
+            if tt_sqrt_into(local.ctx, input, out):
+                return refit(out, lambda: sqrt(input), "sqrt")
+            return out
+        h = TensorHandle()
+        if tt_sqrt(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(sqrt, locals())
 
 
 def sqrt_(self: Tensor) -> Tensor:
@@ -411,12 +456,15 @@ def sqrt_(self: Tensor) -> Tensor:
 
     In place: Computes the square root, elementwise; nan for negative elements.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("sqrt_", "input", "Tensor", input)
-    if tt_sqrt_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("sqrt_", "input", "Tensor", input)
+        if tt_sqrt_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(sqrt_, locals())
 
 
 def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -424,20 +472,23 @@ def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(rsqrt(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("rsqrt", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "rsqrt", "out")
-        if tt_rsqrt_into(local.ctx, input, out):
-            return refit(out, lambda: rsqrt(input), "rsqrt")
-        return out
-    h = TensorHandle()
-    if tt_rsqrt(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(rsqrt(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("rsqrt", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "rsqrt", "out")
+            if tt_rsqrt_into(local.ctx, input, out):
+                return refit(out, lambda: rsqrt(input), "rsqrt")
+            return out
+        h = TensorHandle()
+        if tt_rsqrt(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(rsqrt, locals())
 
 
 def rsqrt_(self: Tensor) -> Tensor:
@@ -445,12 +496,15 @@ def rsqrt_(self: Tensor) -> Tensor:
 
     In place: Computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("rsqrt_", "input", "Tensor", input)
-    if tt_rsqrt_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("rsqrt_", "input", "Tensor", input)
+        if tt_rsqrt_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(rsqrt_, locals())
 
 
 def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -458,20 +512,23 @@ def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the square, elementwise. The dtype is kept; bool gives int64.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(square(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("square", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "square", "out")
-        if tt_square_into(local.ctx, input, out):
-            return refit(out, lambda: square(input), "square")
-        return out
-    h = TensorHandle()
-    if tt_square(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(square(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("square", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "square", "out")
+            if tt_square_into(local.ctx, input, out):
+                return refit(out, lambda: square(input), "square")
+            return out
+        h = TensorHandle()
+        if tt_square(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(square, locals())
 
 
 def square_(self: Tensor) -> Tensor:
@@ -479,12 +536,15 @@ def square_(self: Tensor) -> Tensor:
 
     In place: Computes the square, elementwise. The dtype is kept; bool gives int64.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("square_", "input", "Tensor", input)
-    if tt_square_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("square_", "input", "Tensor", input)
+        if tt_square_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(square_, locals())
 
 
 def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -492,20 +552,23 @@ def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes 1 / x, elementwise.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(reciprocal(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("reciprocal", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "reciprocal", "out")
-        if tt_reciprocal_into(local.ctx, input, out):
-            return refit(out, lambda: reciprocal(input), "reciprocal")
-        return out
-    h = TensorHandle()
-    if tt_reciprocal(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(reciprocal(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("reciprocal", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "reciprocal", "out")
+            if tt_reciprocal_into(local.ctx, input, out):
+                return refit(out, lambda: reciprocal(input), "reciprocal")
+            return out
+        h = TensorHandle()
+        if tt_reciprocal(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(reciprocal, locals())
 
 
 def reciprocal_(self: Tensor) -> Tensor:
@@ -513,12 +576,15 @@ def reciprocal_(self: Tensor) -> Tensor:
 
     In place: Computes 1 / x, elementwise.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("reciprocal_", "input", "Tensor", input)
-    if tt_reciprocal_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("reciprocal_", "input", "Tensor", input)
+        if tt_reciprocal_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(reciprocal_, locals())
 
 
 def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -526,20 +592,23 @@ def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes 2^x, elementwise.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(exp2(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("exp2", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "exp2", "out")
-        if tt_exp2_into(local.ctx, input, out):
-            return refit(out, lambda: exp2(input), "exp2")
-        return out
-    h = TensorHandle()
-    if tt_exp2(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(exp2(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("exp2", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "exp2", "out")
+            if tt_exp2_into(local.ctx, input, out):
+                return refit(out, lambda: exp2(input), "exp2")
+            return out
+        h = TensorHandle()
+        if tt_exp2(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(exp2, locals())
 
 
 def exp2_(self: Tensor) -> Tensor:
@@ -547,12 +616,15 @@ def exp2_(self: Tensor) -> Tensor:
 
     In place: Computes 2^x, elementwise.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("exp2_", "input", "Tensor", input)
-    if tt_exp2_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("exp2_", "input", "Tensor", input)
+        if tt_exp2_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(exp2_, locals())
 
 
 def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -560,20 +632,23 @@ def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes exp(x) - 1, elementwise, accurately also near 0.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(expm1(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("expm1", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "expm1", "out")
-        if tt_expm1_into(local.ctx, input, out):
-            return refit(out, lambda: expm1(input), "expm1")
-        return out
-    h = TensorHandle()
-    if tt_expm1(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(expm1(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("expm1", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "expm1", "out")
+            if tt_expm1_into(local.ctx, input, out):
+                return refit(out, lambda: expm1(input), "expm1")
+            return out
+        h = TensorHandle()
+        if tt_expm1(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(expm1, locals())
 
 
 def expm1_(self: Tensor) -> Tensor:
@@ -581,12 +656,15 @@ def expm1_(self: Tensor) -> Tensor:
 
     In place: Computes exp(x) - 1, elementwise, accurately also near 0.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("expm1_", "input", "Tensor", input)
-    if tt_expm1_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("expm1_", "input", "Tensor", input)
+        if tt_expm1_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(expm1_, locals())
 
 
 def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -594,20 +672,23 @@ def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative elements.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(log2(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("log2", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "log2", "out")
-        if tt_log2_into(local.ctx, input, out):
-            return refit(out, lambda: log2(input), "log2")
-        return out
-    h = TensorHandle()
-    if tt_log2(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(log2(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("log2", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "log2", "out")
+            if tt_log2_into(local.ctx, input, out):
+                return refit(out, lambda: log2(input), "log2")
+            return out
+        h = TensorHandle()
+        if tt_log2(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(log2, locals())
 
 
 def log2_(self: Tensor) -> Tensor:
@@ -616,12 +697,15 @@ def log2_(self: Tensor) -> Tensor:
     In place: Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative
     elements.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("log2_", "input", "Tensor", input)
-    if tt_log2_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("log2_", "input", "Tensor", input)
+        if tt_log2_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(log2_, locals())
 
 
 def log10(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -629,20 +713,23 @@ def log10(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative elements.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(log10(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("log10", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "log10", "out")
-        if tt_log10_into(local.ctx, input, out):
-            return refit(out, lambda: log10(input), "log10")
-        return out
-    h = TensorHandle()
-    if tt_log10(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(log10(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("log10", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "log10", "out")
+            if tt_log10_into(local.ctx, input, out):
+                return refit(out, lambda: log10(input), "log10")
+            return out
+        h = TensorHandle()
+        if tt_log10(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(log10, locals())
 
 
 def log10_(self: Tensor) -> Tensor:
@@ -651,12 +738,15 @@ def log10_(self: Tensor) -> Tensor:
     In place: Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative
     elements.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("log10_", "input", "Tensor", input)
-    if tt_log10_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("log10_", "input", "Tensor", input)
+        if tt_log10_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(log10_, locals())
 
 
 def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -664,20 +754,23 @@ def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan below.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(log1p(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("log1p", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "log1p", "out")
-        if tt_log1p_into(local.ctx, input, out):
-            return refit(out, lambda: log1p(input), "log1p")
-        return out
-    h = TensorHandle()
-    if tt_log1p(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(log1p(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("log1p", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "log1p", "out")
+            if tt_log1p_into(local.ctx, input, out):
+                return refit(out, lambda: log1p(input), "log1p")
+            return out
+        h = TensorHandle()
+        if tt_log1p(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(log1p, locals())
 
 
 def log1p_(self: Tensor) -> Tensor:
@@ -685,12 +778,15 @@ def log1p_(self: Tensor) -> Tensor:
 
     In place: Computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan below.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("log1p_", "input", "Tensor", input)
-    if tt_log1p_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("log1p_", "input", "Tensor", input)
+        if tt_log1p_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(log1p_, locals())
 
 
 def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -698,20 +794,23 @@ def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the sine, elementwise; angles are in radians.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(sin(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("sin", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "sin", "out")
-        if tt_sin_into(local.ctx, input, out):
-            return refit(out, lambda: sin(input), "sin")
-        return out
-    h = TensorHandle()
-    if tt_sin(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(sin(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("sin", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "sin", "out")
+            if tt_sin_into(local.ctx, input, out):
+                return refit(out, lambda: sin(input), "sin")
+            return out
+        h = TensorHandle()
+        if tt_sin(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(sin, locals())
 
 
 def sin_(self: Tensor) -> Tensor:
@@ -719,12 +818,15 @@ def sin_(self: Tensor) -> Tensor:
 
     In place: Computes the sine, elementwise; angles are in radians.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("sin_", "input", "Tensor", input)
-    if tt_sin_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("sin_", "input", "Tensor", input)
+        if tt_sin_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(sin_, locals())
 
 
 def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -732,20 +834,23 @@ def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the cosine, elementwise; angles are in radians.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(cos(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("cos", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "cos", "out")
-        if tt_cos_into(local.ctx, input, out):
-            return refit(out, lambda: cos(input), "cos")
-        return out
-    h = TensorHandle()
-    if tt_cos(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(cos(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("cos", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "cos", "out")
+            if tt_cos_into(local.ctx, input, out):
+                return refit(out, lambda: cos(input), "cos")
+            return out
+        h = TensorHandle()
+        if tt_cos(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(cos, locals())
 
 
 def cos_(self: Tensor) -> Tensor:
@@ -753,12 +858,15 @@ def cos_(self: Tensor) -> Tensor:
 
     In place: Computes the cosine, elementwise; angles are in radians.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("cos_", "input", "Tensor", input)
-    if tt_cos_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("cos_", "input", "Tensor", input)
+        if tt_cos_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(cos_, locals())
 
 
 def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -766,20 +874,23 @@ def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the tangent, elementwise; angles are in radians.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(tan(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("tan", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "tan", "out")
-        if tt_tan_into(local.ctx, input, out):
-            return refit(out, lambda: tan(input), "tan")
-        return out
-    h = TensorHandle()
-    if tt_tan(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(tan(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("tan", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "tan", "out")
+            if tt_tan_into(local.ctx, input, out):
+                return refit(out, lambda: tan(input), "tan")
+            return out
+        h = TensorHandle()
+        if tt_tan(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(tan, locals())
 
 
 def tan_(self: Tensor) -> Tensor:
@@ -787,12 +898,15 @@ def tan_(self: Tensor) -> Tensor:
 
     In place: Computes the tangent, elementwise; angles are in radians.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("tan_", "input", "Tensor", input)
-    if tt_tan_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("tan_", "input", "Tensor", input)
+        if tt_tan_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(tan_, locals())
 
 
 def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -800,20 +914,23 @@ def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(asin(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("asin", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "asin", "out")
-        if tt_asin_into(local.ctx, input, out):
-            return refit(out, lambda: asin(input), "asin")
-        return out
-    h = TensorHandle()
-    if tt_asin(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(asin(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("asin", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "asin", "out")
+            if tt_asin_into(local.ctx, input, out):
+                return refit(out, lambda: asin(input), "asin")
+            return out
+        h = TensorHandle()
+        if tt_asin(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(asin, locals())
 
 
 def asin_(self: Tensor) -> Tensor:
@@ -821,12 +938,15 @@ def asin_(self: Tensor) -> Tensor:
 
     In place: Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("asin_", "input", "Tensor", input)
-    if tt_asin_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("asin_", "input", "Tensor", input)
+        if tt_asin_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(asin_, locals())
 
 
 def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -834,20 +954,23 @@ def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(acos(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("acos", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "acos", "out")
-        if tt_acos_into(local.ctx, input, out):
-            return refit(out, lambda: acos(input), "acos")
-        return out
-    h = TensorHandle()
-    if tt_acos(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(acos(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("acos", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "acos", "out")
+            if tt_acos_into(local.ctx, input, out):
+                return refit(out, lambda: acos(input), "acos")
+            return out
+        h = TensorHandle()
+        if tt_acos(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(acos, locals())
 
 
 def acos_(self: Tensor) -> Tensor:
@@ -855,12 +978,15 @@ def acos_(self: Tensor) -> Tensor:
 
     In place: Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("acos_", "input", "Tensor", input)
-    if tt_acos_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("acos_", "input", "Tensor", input)
+        if tt_acos_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(acos_, locals())
 
 
 def atan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -868,20 +994,23 @@ def atan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the arc tangent in [-pi/2, pi/2], elementwise.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(atan(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("atan", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "atan", "out")
-        if tt_atan_into(local.ctx, input, out):
-            return refit(out, lambda: atan(input), "atan")
-        return out
-    h = TensorHandle()
-    if tt_atan(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(atan(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("atan", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "atan", "out")
+            if tt_atan_into(local.ctx, input, out):
+                return refit(out, lambda: atan(input), "atan")
+            return out
+        h = TensorHandle()
+        if tt_atan(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(atan, locals())
 
 
 def atan_(self: Tensor) -> Tensor:
@@ -889,12 +1018,15 @@ def atan_(self: Tensor) -> Tensor:
 
     In place: Computes the arc tangent in [-pi/2, pi/2], elementwise.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("atan_", "input", "Tensor", input)
-    if tt_atan_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("atan_", "input", "Tensor", input)
+        if tt_atan_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(atan_, locals())
 
 
 def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -902,20 +1034,23 @@ def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the hyperbolic sine, elementwise.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(sinh(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("sinh", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "sinh", "out")
-        if tt_sinh_into(local.ctx, input, out):
-            return refit(out, lambda: sinh(input), "sinh")
-        return out
-    h = TensorHandle()
-    if tt_sinh(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(sinh(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("sinh", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "sinh", "out")
+            if tt_sinh_into(local.ctx, input, out):
+                return refit(out, lambda: sinh(input), "sinh")
+            return out
+        h = TensorHandle()
+        if tt_sinh(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(sinh, locals())
 
 
 def sinh_(self: Tensor) -> Tensor:
@@ -923,12 +1058,15 @@ def sinh_(self: Tensor) -> Tensor:
 
     In place: Computes the hyperbolic sine, elementwise.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("sinh_", "input", "Tensor", input)
-    if tt_sinh_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("sinh_", "input", "Tensor", input)
+        if tt_sinh_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(sinh_, locals())
 
 
 def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -936,20 +1074,23 @@ def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the hyperbolic cosine, elementwise.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(cosh(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("cosh", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "cosh", "out")
-        if tt_cosh_into(local.ctx, input, out):
-            return refit(out, lambda: cosh(input), "cosh")
-        return out
-    h = TensorHandle()
-    if tt_cosh(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(cosh(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("cosh", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "cosh", "out")
+            if tt_cosh_into(local.ctx, input, out):
+                return refit(out, lambda: cosh(input), "cosh")
+            return out
+        h = TensorHandle()
+        if tt_cosh(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(cosh, locals())
 
 
 def cosh_(self: Tensor) -> Tensor:
@@ -957,12 +1098,15 @@ def cosh_(self: Tensor) -> Tensor:
 
     In place: Computes the hyperbolic cosine, elementwise.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("cosh_", "input", "Tensor", input)
-    if tt_cosh_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("cosh_", "input", "Tensor", input)
+        if tt_cosh_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(cosh_, locals())
 
 
 def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -970,20 +1114,23 @@ def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the inverse hyperbolic sine, elementwise.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(asinh(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("asinh", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "asinh", "out")
-        if tt_asinh_into(local.ctx, input, out):
-            return refit(out, lambda: asinh(input), "asinh")
-        return out
-    h = TensorHandle()
-    if tt_asinh(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(asinh(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("asinh", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "asinh", "out")
+            if tt_asinh_into(local.ctx, input, out):
+                return refit(out, lambda: asinh(input), "asinh")
+            return out
+        h = TensorHandle()
+        if tt_asinh(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(asinh, locals())
 
 
 def asinh_(self: Tensor) -> Tensor:
@@ -991,12 +1138,15 @@ def asinh_(self: Tensor) -> Tensor:
 
     In place: Computes the inverse hyperbolic sine, elementwise.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("asinh_", "input", "Tensor", input)
-    if tt_asinh_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("asinh_", "input", "Tensor", input)
+        if tt_asinh_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(asinh_, locals())
 
 
 def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1004,20 +1154,23 @@ def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(acosh(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("acosh", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "acosh", "out")
-        if tt_acosh_into(local.ctx, input, out):
-            return refit(out, lambda: acosh(input), "acosh")
-        return out
-    h = TensorHandle()
-    if tt_acosh(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(acosh(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("acosh", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "acosh", "out")
+            if tt_acosh_into(local.ctx, input, out):
+                return refit(out, lambda: acosh(input), "acosh")
+            return out
+        h = TensorHandle()
+        if tt_acosh(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(acosh, locals())
 
 
 def acosh_(self: Tensor) -> Tensor:
@@ -1025,12 +1178,15 @@ def acosh_(self: Tensor) -> Tensor:
 
     In place: Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("acosh_", "input", "Tensor", input)
-    if tt_acosh_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("acosh_", "input", "Tensor", input)
+        if tt_acosh_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(acosh_, locals())
 
 
 def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1038,20 +1194,23 @@ def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan outside.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(atanh(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("atanh", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "atanh", "out")
-        if tt_atanh_into(local.ctx, input, out):
-            return refit(out, lambda: atanh(input), "atanh")
-        return out
-    h = TensorHandle()
-    if tt_atanh(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(atanh(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("atanh", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "atanh", "out")
+            if tt_atanh_into(local.ctx, input, out):
+                return refit(out, lambda: atanh(input), "atanh")
+            return out
+        h = TensorHandle()
+        if tt_atanh(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(atanh, locals())
 
 
 def atanh_(self: Tensor) -> Tensor:
@@ -1060,12 +1219,15 @@ def atanh_(self: Tensor) -> Tensor:
     In place: Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan
     outside.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("atanh_", "input", "Tensor", input)
-    if tt_atanh_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("atanh_", "input", "Tensor", input)
+        if tt_atanh_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(atanh_, locals())
 
 
 def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
@@ -1075,23 +1237,26 @@ def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None)
       eps: x is clamped to [eps, 1 - eps] first; default: x is not clamped, and the result is nan
         outside [0, 1]
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(logit(input.as_subclass(Tensor), eps), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("logit", "input", "Tensor", input)
-    opts = None
-    if eps is not None:
-        opts = _o_logit((eps is not None), 0.0 if eps is None else real(eps, "logit", "eps"))
-    if out is not None:
-        instance(Tensor, out, "logit", "out")
-        if tt_logit_into(local.ctx, input, opts, out):
-            return refit(out, lambda: logit(input, eps), "logit")
-        return out
-    h = TensorHandle()
-    if tt_logit(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(logit(input.as_subclass(Tensor), eps), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("logit", "input", "Tensor", input)
+        opts = None
+        if eps is not None:
+            opts = _o_logit((eps is not None), 0.0 if eps is None else real(eps, "logit", "eps"))
+        if out is not None:
+            instance(Tensor, out, "logit", "out")
+            if tt_logit_into(local.ctx, input, opts, out):
+                return refit(out, lambda: logit(input, eps), "logit")
+            return out
+        h = TensorHandle()
+        if tt_logit(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(logit, locals())
 
 
 def logit_(self: Tensor, eps: float | None = None) -> Tensor:
@@ -1101,15 +1266,18 @@ def logit_(self: Tensor, eps: float | None = None) -> Tensor:
       eps: x is clamped to [eps, 1 - eps] first; default: x is not clamped, and the result is nan
         outside [0, 1]
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("logit_", "input", "Tensor", input)
-    opts = None
-    if eps is not None:
-        opts = _o_logit((eps is not None), 0.0 if eps is None else real(eps, "logit_", "eps"))
-    if tt_logit_(local.ctx, input, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("logit_", "input", "Tensor", input)
+        opts = None
+        if eps is not None:
+            opts = _o_logit((eps is not None), 0.0 if eps is None else real(eps, "logit_", "eps"))
+        if tt_logit_(local.ctx, input, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(logit_, locals())
 
 
 def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1117,20 +1285,23 @@ def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Converts angles from degrees to radians, elementwise.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(deg2rad(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("deg2rad", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "deg2rad", "out")
-        if tt_deg2rad_into(local.ctx, input, out):
-            return refit(out, lambda: deg2rad(input), "deg2rad")
-        return out
-    h = TensorHandle()
-    if tt_deg2rad(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(deg2rad(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("deg2rad", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "deg2rad", "out")
+            if tt_deg2rad_into(local.ctx, input, out):
+                return refit(out, lambda: deg2rad(input), "deg2rad")
+            return out
+        h = TensorHandle()
+        if tt_deg2rad(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(deg2rad, locals())
 
 
 def deg2rad_(self: Tensor) -> Tensor:
@@ -1138,12 +1309,15 @@ def deg2rad_(self: Tensor) -> Tensor:
 
     In place: Converts angles from degrees to radians, elementwise.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("deg2rad_", "input", "Tensor", input)
-    if tt_deg2rad_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("deg2rad_", "input", "Tensor", input)
+        if tt_deg2rad_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(deg2rad_, locals())
 
 
 def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1151,20 +1325,23 @@ def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Converts angles from radians to degrees, elementwise.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(rad2deg(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("rad2deg", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "rad2deg", "out")
-        if tt_rad2deg_into(local.ctx, input, out):
-            return refit(out, lambda: rad2deg(input), "rad2deg")
-        return out
-    h = TensorHandle()
-    if tt_rad2deg(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(rad2deg(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("rad2deg", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "rad2deg", "out")
+            if tt_rad2deg_into(local.ctx, input, out):
+                return refit(out, lambda: rad2deg(input), "rad2deg")
+            return out
+        h = TensorHandle()
+        if tt_rad2deg(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(rad2deg, locals())
 
 
 def rad2deg_(self: Tensor) -> Tensor:
@@ -1172,12 +1349,15 @@ def rad2deg_(self: Tensor) -> Tensor:
 
     In place: Converts angles from radians to degrees, elementwise.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("rad2deg_", "input", "Tensor", input)
-    if tt_rad2deg_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("rad2deg_", "input", "Tensor", input)
+        if tt_rad2deg_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(rad2deg_, locals())
 
 
 def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1186,20 +1366,23 @@ def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to
     x.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(erf(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("erf", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "erf", "out")
-        if tt_erf_into(local.ctx, input, out):
-            return refit(out, lambda: erf(input), "erf")
-        return out
-    h = TensorHandle()
-    if tt_erf(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(erf(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("erf", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "erf", "out")
+            if tt_erf_into(local.ctx, input, out):
+                return refit(out, lambda: erf(input), "erf")
+            return out
+        h = TensorHandle()
+        if tt_erf(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(erf, locals())
 
 
 def erf_(self: Tensor) -> Tensor:
@@ -1208,12 +1391,15 @@ def erf_(self: Tensor) -> Tensor:
     In place: Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2)
     from 0 to x.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("erf_", "input", "Tensor", input)
-    if tt_erf_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("erf_", "input", "Tensor", input)
+        if tt_erf_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(erf_, locals())
 
 
 def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1221,20 +1407,23 @@ def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes 1 - erf(x), elementwise, accurately also for large x.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(erfc(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("erfc", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "erfc", "out")
-        if tt_erfc_into(local.ctx, input, out):
-            return refit(out, lambda: erfc(input), "erfc")
-        return out
-    h = TensorHandle()
-    if tt_erfc(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(erfc(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("erfc", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "erfc", "out")
+            if tt_erfc_into(local.ctx, input, out):
+                return refit(out, lambda: erfc(input), "erfc")
+            return out
+        h = TensorHandle()
+        if tt_erfc(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(erfc, locals())
 
 
 def erfc_(self: Tensor) -> Tensor:
@@ -1242,12 +1431,15 @@ def erfc_(self: Tensor) -> Tensor:
 
     In place: Computes 1 - erf(x), elementwise, accurately also for large x.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("erfc_", "input", "Tensor", input)
-    if tt_erfc_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("erfc_", "input", "Tensor", input)
+        if tt_erfc_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(erfc_, locals())
 
 
 def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1255,20 +1447,23 @@ def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Rounds each element down to an integer. Integer tensors are unchanged.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(floor(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("floor", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "floor", "out")
-        if tt_floor_into(local.ctx, input, out):
-            return refit(out, lambda: floor(input), "floor", True)
-        return out
-    h = TensorHandle()
-    if tt_floor(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(floor(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("floor", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "floor", "out")
+            if tt_floor_into(local.ctx, input, out):
+                return refit(out, lambda: floor(input), "floor", True)
+            return out
+        h = TensorHandle()
+        if tt_floor(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(floor, locals())
 
 
 def floor_(self: Tensor) -> Tensor:
@@ -1276,12 +1471,15 @@ def floor_(self: Tensor) -> Tensor:
 
     In place: Rounds each element down to an integer. Integer tensors are unchanged.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("floor_", "input", "Tensor", input)
-    if tt_floor_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("floor_", "input", "Tensor", input)
+        if tt_floor_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(floor_, locals())
 
 
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1289,20 +1487,23 @@ def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Rounds each element up to an integer. Integer tensors are unchanged.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(ceil(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("ceil", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "ceil", "out")
-        if tt_ceil_into(local.ctx, input, out):
-            return refit(out, lambda: ceil(input), "ceil", True)
-        return out
-    h = TensorHandle()
-    if tt_ceil(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(ceil(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("ceil", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "ceil", "out")
+            if tt_ceil_into(local.ctx, input, out):
+                return refit(out, lambda: ceil(input), "ceil", True)
+            return out
+        h = TensorHandle()
+        if tt_ceil(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(ceil, locals())
 
 
 def ceil_(self: Tensor) -> Tensor:
@@ -1310,12 +1511,15 @@ def ceil_(self: Tensor) -> Tensor:
 
     In place: Rounds each element up to an integer. Integer tensors are unchanged.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("ceil_", "input", "Tensor", input)
-    if tt_ceil_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("ceil_", "input", "Tensor", input)
+        if tt_ceil_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(ceil_, locals())
 
 
 def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1323,20 +1527,23 @@ def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Rounds each element toward zero. Integer tensors are unchanged.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(trunc(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("trunc", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "trunc", "out")
-        if tt_trunc_into(local.ctx, input, out):
-            return refit(out, lambda: trunc(input), "trunc", True)
-        return out
-    h = TensorHandle()
-    if tt_trunc(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(trunc(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("trunc", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "trunc", "out")
+            if tt_trunc_into(local.ctx, input, out):
+                return refit(out, lambda: trunc(input), "trunc", True)
+            return out
+        h = TensorHandle()
+        if tt_trunc(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(trunc, locals())
 
 
 def trunc_(self: Tensor) -> Tensor:
@@ -1344,12 +1551,15 @@ def trunc_(self: Tensor) -> Tensor:
 
     In place: Rounds each element toward zero. Integer tensors are unchanged.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("trunc_", "input", "Tensor", input)
-    if tt_trunc_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("trunc_", "input", "Tensor", input)
+        if tt_trunc_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(trunc_, locals())
 
 
 def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1358,20 +1568,23 @@ def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the fractional part x - trunc(x), elementwise, with the sign of x. Integer tensors are
     not supported.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(frac(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("frac", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "frac", "out")
-        if tt_frac_into(local.ctx, input, out):
-            return refit(out, lambda: frac(input), "frac", True)
-        return out
-    h = TensorHandle()
-    if tt_frac(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(frac(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("frac", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "frac", "out")
+            if tt_frac_into(local.ctx, input, out):
+                return refit(out, lambda: frac(input), "frac", True)
+            return out
+        h = TensorHandle()
+        if tt_frac(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(frac, locals())
 
 
 def frac_(self: Tensor) -> Tensor:
@@ -1380,12 +1593,15 @@ def frac_(self: Tensor) -> Tensor:
     In place: Computes the fractional part x - trunc(x), elementwise, with the sign of x. Integer
     tensors are not supported.
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("frac_", "input", "Tensor", input)
-    if tt_frac_(local.ctx, input):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("frac_", "input", "Tensor", input)
+        if tt_frac_(local.ctx, input):
+            fail()
+        return input
+    except TypeError:
+        return retried(frac_, locals())
 
 
 def positive(input: Tensor) -> Tensor:
@@ -1393,15 +1609,18 @@ def positive(input: Tensor) -> Tensor:
 
     Returns self itself. Bool tensors are not supported.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(positive(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("positive", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_positive(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(positive(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("positive", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_positive(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(positive, locals())
 
 
 def round(input: Tensor, decimals: int = 0, *, out: Tensor | None = None) -> Tensor:
@@ -1411,23 +1630,26 @@ def round(input: Tensor, decimals: int = 0, *, out: Tensor | None = None) -> Ten
     to even. Integer tensors are unchanged and take no decimals.
       decimals: number of decimal places; negative values round to tens, hundreds, …
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(round(input.as_subclass(Tensor), decimals), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("round", "input", "Tensor", input)
-    opts = None
-    if decimals != 0 or type(decimals) is not int:
-        opts = _o_round(1, integer(decimals, "round", "decimals"))
-    if out is not None:
-        instance(Tensor, out, "round", "out")
-        if tt_round_into(local.ctx, input, opts, out):
-            return refit(out, lambda: round(input, decimals), "round", True)
-        return out
-    h = TensorHandle()
-    if tt_round(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(round(input.as_subclass(Tensor), decimals), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("round", "input", "Tensor", input)
+        opts = None
+        if decimals != 0 or type(decimals) is not int:
+            opts = _o_round(1, integer(decimals, "round", "decimals"))
+        if out is not None:
+            instance(Tensor, out, "round", "out")
+            if tt_round_into(local.ctx, input, opts, out):
+                return refit(out, lambda: round(input, decimals), "round", True)
+            return out
+        h = TensorHandle()
+        if tt_round(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(round, locals())
 
 
 def round_(self: Tensor, decimals: int = 0) -> Tensor:
@@ -1437,15 +1659,18 @@ def round_(self: Tensor, decimals: int = 0) -> Tensor:
     are rounded to even. Integer tensors are unchanged and take no decimals.
       decimals: number of decimal places; negative values round to tens, hundreds, …
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("round_", "input", "Tensor", input)
-    opts = None
-    if decimals != 0 or type(decimals) is not int:
-        opts = _o_round(1, integer(decimals, "round_", "decimals"))
-    if tt_round_(local.ctx, input, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("round_", "input", "Tensor", input)
+        opts = None
+        if decimals != 0 or type(decimals) is not int:
+            opts = _o_round(1, integer(decimals, "round_", "decimals"))
+        if tt_round_(local.ctx, input, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(round_, locals())
 
 
 def isnan(input: Tensor) -> Tensor:
@@ -1453,15 +1678,18 @@ def isnan(input: Tensor) -> Tensor:
 
     Tests whether each element is nan; for complex elements, whether either part is.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(isnan(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("isnan", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_isnan(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(isnan(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("isnan", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_isnan(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(isnan, locals())
 
 
 def isinf(input: Tensor) -> Tensor:
@@ -1469,15 +1697,18 @@ def isinf(input: Tensor) -> Tensor:
 
     Tests whether each element is infinite; for complex elements, whether either part is.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(isinf(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("isinf", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_isinf(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(isinf(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("isinf", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_isinf(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(isinf, locals())
 
 
 def isfinite(input: Tensor) -> Tensor:
@@ -1486,15 +1717,18 @@ def isfinite(input: Tensor) -> Tensor:
     Tests whether each element is neither infinite nor nan; for complex elements, whether both parts
     are finite.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(isfinite(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("isfinite", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_isfinite(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(isfinite(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("isfinite", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_isfinite(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(isfinite, locals())
 
 
 def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1502,20 +1736,23 @@ def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Tests whether each element is positive infinity.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(isposinf(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("isposinf", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "isposinf", "out")
-        if tt_isposinf_into(local.ctx, input, out):
-            return refit(out, lambda: isposinf(input), "isposinf", True)
-        return out
-    h = TensorHandle()
-    if tt_isposinf(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(isposinf(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("isposinf", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "isposinf", "out")
+            if tt_isposinf_into(local.ctx, input, out):
+                return refit(out, lambda: isposinf(input), "isposinf", True)
+            return out
+        h = TensorHandle()
+        if tt_isposinf(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(isposinf, locals())
 
 
 def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1523,20 +1760,23 @@ def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Tests whether each element is negative infinity.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(isneginf(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("isneginf", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "isneginf", "out")
-        if tt_isneginf_into(local.ctx, input, out):
-            return refit(out, lambda: isneginf(input), "isneginf", True)
-        return out
-    h = TensorHandle()
-    if tt_isneginf(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(isneginf(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("isneginf", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "isneginf", "out")
+            if tt_isneginf_into(local.ctx, input, out):
+                return refit(out, lambda: isneginf(input), "isneginf", True)
+            return out
+        h = TensorHandle()
+        if tt_isneginf(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(isneginf, locals())
 
 
 def isreal(input: Tensor) -> Tensor:
@@ -1545,15 +1785,18 @@ def isreal(input: Tensor) -> Tensor:
     Tests whether each element is real: every element of a real tensor, and those with an imaginary
     part of 0 of a complex one.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(isreal(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("isreal", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_isreal(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(isreal(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("isreal", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_isreal(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(isreal, locals())
 
 
 def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1561,20 +1804,23 @@ def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Tests whether the sign bit of each element is set: for negative elements, and for -0.0.
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(signbit(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("signbit", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "signbit", "out")
-        if tt_signbit_into(local.ctx, input, out):
-            return refit(out, lambda: signbit(input), "signbit", True)
-        return out
-    h = TensorHandle()
-    if tt_signbit(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(signbit(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("signbit", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "signbit", "out")
+            if tt_signbit_into(local.ctx, input, out):
+                return refit(out, lambda: signbit(input), "signbit", True)
+            return out
+        h = TensorHandle()
+        if tt_signbit(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(signbit, locals())
 
 
 def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None,
@@ -1587,27 +1833,32 @@ def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = N
       posinf: value for infinity; default: the largest finite number of the dtype
       neginf: value for -infinity; default: the smallest finite number of the dtype
     """
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(nan_to_num(input.as_subclass(Tensor), nan, posinf, neginf), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("nan_to_num", "input", "Tensor", input)
-    opts = None
-    if nan is not None or posinf is not None or neginf is not None:
-        opts = _o_nan_to_num((nan is not None) | (posinf is not None) << 1
-                             | (neginf is not None) << 2,
-                             0.0 if nan is None else real(nan, "nan_to_num", "nan"),
-                             0.0 if posinf is None else real(posinf, "nan_to_num", "posinf"),
-                             0.0 if neginf is None else real(neginf, "nan_to_num", "neginf"))
-    if out is not None:
-        instance(Tensor, out, "nan_to_num", "out")
-        if tt_nan_to_num_into(local.ctx, input, opts, out):
-            return refit(out, lambda: nan_to_num(input, nan, posinf, neginf), "nan_to_num", True)
-        return out
-    h = TensorHandle()
-    if tt_nan_to_num(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(nan_to_num(input.as_subclass(Tensor), nan, posinf, neginf),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("nan_to_num", "input", "Tensor", input)
+        opts = None
+        if nan is not None or posinf is not None or neginf is not None:
+            opts = _o_nan_to_num((nan is not None) | (posinf is not None) << 1
+                                 | (neginf is not None) << 2,
+                                 0.0 if nan is None else real(nan, "nan_to_num", "nan"),
+                                 0.0 if posinf is None else real(posinf, "nan_to_num", "posinf"),
+                                 0.0 if neginf is None else real(neginf, "nan_to_num", "neginf"))
+        if out is not None:
+            instance(Tensor, out, "nan_to_num", "out")
+            if tt_nan_to_num_into(local.ctx, input, opts, out):
+                return refit(out, lambda: nan_to_num(input, nan, posinf, neginf), "nan_to_num",
+                             True)
+            return out
+        h = TensorHandle()
+        if tt_nan_to_num(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(nan_to_num, locals())
 
 
 def nan_to_num_(self: Tensor, nan: float | None = None, posinf: float | None = None,
@@ -1620,16 +1871,19 @@ def nan_to_num_(self: Tensor, nan: float | None = None, posinf: float | None = N
       posinf: value for infinity; default: the largest finite number of the dtype
       neginf: value for -infinity; default: the smallest finite number of the dtype
     """
-    input = self
-    if not isinstance(input, Tensor):
-        raise wrong_kind("nan_to_num_", "input", "Tensor", input)
-    opts = None
-    if nan is not None or posinf is not None or neginf is not None:
-        opts = _o_nan_to_num((nan is not None) | (posinf is not None) << 1
-                             | (neginf is not None) << 2,
-                             0.0 if nan is None else real(nan, "nan_to_num_", "nan"),
-                             0.0 if posinf is None else real(posinf, "nan_to_num_", "posinf"),
-                             0.0 if neginf is None else real(neginf, "nan_to_num_", "neginf"))
-    if tt_nan_to_num_(local.ctx, input, opts):
-        fail()
-    return input
+    try:
+        input = self
+        if not isinstance(input, Tensor):
+            raise wrong_kind("nan_to_num_", "input", "Tensor", input)
+        opts = None
+        if nan is not None or posinf is not None or neginf is not None:
+            opts = _o_nan_to_num((nan is not None) | (posinf is not None) << 1
+                                 | (neginf is not None) << 2,
+                                 0.0 if nan is None else real(nan, "nan_to_num_", "nan"),
+                                 0.0 if posinf is None else real(posinf, "nan_to_num_", "posinf"),
+                                 0.0 if neginf is None else real(neginf, "nan_to_num_", "neginf"))
+        if tt_nan_to_num_(local.ctx, input, opts):
+            fail()
+        return input
+    except TypeError:
+        return retried(nan_to_num_, locals())

@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import (gathered, instance, int_list, integer, is_int, keeps, length, no_overload,
-    refit, pointers, tensor_list, wrong_kind)
+    refit, pointers, retried, tensor_list, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
@@ -67,18 +67,21 @@ def view(input: Tensor, *args: Any, size: int | Sequence[int] | None = None) -> 
     in that case.
       size: sizes of the view; one of them may be -1 and is inferred
     """
-    size = args if args and type(args[0]) is int and size is None else gathered(args, size, "view",
-        "size")
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(view(input.as_subclass(Tensor), size), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("view", "input", "Tensor", input)
-    size_c, size_n = int_list(size, "view", "size")
-    h = TensorHandle()
-    if tt_view(local.ctx, input, size_c, size_n, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        size = args if args and type(args[0]) is int and size is None else gathered(args, size,
+            "view", "size")
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(view(input.as_subclass(Tensor), size), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("view", "input", "Tensor", input)
+        size_c, size_n = int_list(size, "view", "size")
+        h = TensorHandle()
+        if tt_view(local.ctx, input, size_c, size_n, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(view, locals())
 
 
 def view_as(self: Tensor, other: Tensor) -> Tensor:
@@ -92,18 +95,21 @@ def reshape(input: Tensor, *args: Any, shape: int | Sequence[int] | None = None)
     Returns self with another shape: a view if the strides allow it, else a copy.
       shape: sizes of the result; one of them may be -1 and is inferred
     """
-    shape = args if args and type(args[0]) is int and shape is None else gathered(args, shape,
-        "reshape", "shape")
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(reshape(input.as_subclass(Tensor), shape), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("reshape", "input", "Tensor", input)
-    shape_c, shape_n = int_list(shape, "reshape", "shape")
-    h = TensorHandle()
-    if tt_reshape(local.ctx, input, shape_c, shape_n, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        shape = args if args and type(args[0]) is int and shape is None else gathered(args, shape,
+            "reshape", "shape")
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(reshape(input.as_subclass(Tensor), shape), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("reshape", "input", "Tensor", input)
+        shape_c, shape_n = int_list(shape, "reshape", "shape")
+        h = TensorHandle()
+        if tt_reshape(local.ctx, input, shape_c, shape_n, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(reshape, locals())
 
 
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
@@ -118,16 +124,19 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
       dim0: first dimension
       dim1: second dimension
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(transpose(input.as_subclass(Tensor), dim0, dim1), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("transpose", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_transpose(local.ctx, input, c_int64(integer(dim0, "transpose", "dim0")),
-                    c_int64(integer(dim1, "transpose", "dim1")), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(transpose(input.as_subclass(Tensor), dim0, dim1), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("transpose", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_transpose(local.ctx, input, c_int64(integer(dim0, "transpose", "dim0")),
+                        c_int64(integer(dim1, "transpose", "dim1")), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(transpose, locals())
 
 
 def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
@@ -141,15 +150,18 @@ def t(input: Tensor) -> Tensor:
     Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are returned
     as they are.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(t(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("t", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_t(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(t(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("t", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_t(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(t, locals())
 
 
 def t_(self: Tensor) -> Tensor:
@@ -163,18 +175,21 @@ def permute(input: Tensor, *args: Any, dims: int | Sequence[int] | None = None) 
     Returns a view with reordered dimensions: dimension i of the view is dimension dims[i] of self.
       dims: the new order of all dimensions
     """
-    dims = args if args and type(args[0]) is int and dims is None else gathered(args, dims,
-        "permute", "dims")
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(permute(input.as_subclass(Tensor), dims), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("permute", "input", "Tensor", input)
-    dims_c, dims_n = int_list(dims, "permute", "dims")
-    h = TensorHandle()
-    if tt_permute(local.ctx, input, dims_c, dims_n, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        dims = args if args and type(args[0]) is int and dims is None else gathered(args, dims,
+            "permute", "dims")
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(permute(input.as_subclass(Tensor), dims), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("permute", "input", "Tensor", input)
+        dims_c, dims_n = int_list(dims, "permute", "dims")
+        h = TensorHandle()
+        if tt_permute(local.ctx, input, dims_c, dims_n, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(permute, locals())
 
 
 def expand(input: Tensor, *args: Any, size: int | Sequence[int] | None = None) -> Tensor:
@@ -184,18 +199,21 @@ def expand(input: Tensor, *args: Any, size: int | Sequence[int] | None = None) -
     dimensions are added in front.
       size: sizes of the view; -1 keeps a size
     """
-    size = args if args and type(args[0]) is int and size is None else gathered(args, size,
-        "expand", "size")
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(expand(input.as_subclass(Tensor), size), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("expand", "input", "Tensor", input)
-    size_c, size_n = int_list(size, "expand", "size")
-    h = TensorHandle()
-    if tt_expand(local.ctx, input, size_c, size_n, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        size = args if args and type(args[0]) is int and size is None else gathered(args, size,
+            "expand", "size")
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(expand(input.as_subclass(Tensor), size), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("expand", "input", "Tensor", input)
+        size_c, size_n = int_list(size, "expand", "size")
+        h = TensorHandle()
+        if tt_expand(local.ctx, input, size_c, size_n, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(expand, locals())
 
 
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
@@ -211,25 +229,28 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None, *,
     Returns a view without the listed dimensions whose size is 1.
       dim: dimensions to remove; those of other sizes are kept
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(squeeze(input.as_subclass(Tensor), dim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("squeeze", "input", "Tensor", input)
-    if dim is None:
-        h = TensorHandle()
-        if tt_squeeze(local.ctx, input, byref(h)):
-            fail()
-        return wrap(h)
-    elif (dim is None or isinstance(dim, (tuple, list)) or is_int(dim)):
-        dim_c, dim_n = int_list(dim, "squeeze", "dim")
-        h = TensorHandle()
-        if tt_squeeze_dims(local.ctx, input, dim_c, dim_n, byref(h)):
-            fail()
-        return wrap(h)
-    raise no_overload("squeeze", input, dim)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(squeeze(input.as_subclass(Tensor), dim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("squeeze", "input", "Tensor", input)
+        if dim is None:
+            h = TensorHandle()
+            if tt_squeeze(local.ctx, input, byref(h)):
+                fail()
+            return wrap(h)
+        elif (dim is None or isinstance(dim, (tuple, list)) or is_int(dim)):
+            dim_c, dim_n = int_list(dim, "squeeze", "dim")
+            h = TensorHandle()
+            if tt_squeeze_dims(local.ctx, input, dim_c, dim_n, byref(h)):
+                fail()
+            return wrap(h)
+        raise no_overload("squeeze", input, dim)
+    except TypeError:
+        return retried(squeeze, locals())
 
 
 def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None, *,
@@ -244,17 +265,20 @@ def unsqueeze(input: Tensor, dim: int | None = None, *, axis: int | None = None)
     Returns a view with a new dimension of size 1.
       dim: position of the new dimension, in [-ndim - 1, ndim]
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(unsqueeze(input.as_subclass(Tensor), dim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("unsqueeze", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_unsqueeze(local.ctx, input, c_int64(integer(dim, "unsqueeze", "dim")), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(unsqueeze(input.as_subclass(Tensor), dim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("unsqueeze", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_unsqueeze(local.ctx, input, c_int64(integer(dim, "unsqueeze", "dim")), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(unsqueeze, locals())
 
 
 def unsqueeze_(self: Tensor, dim: int | None = None, *, axis: int | None = None) -> Tensor:
@@ -270,18 +294,21 @@ def select(input: Tensor, dim: int | None = None, index: int | None = None, *,
       dim: dimension to index
       index: position along dim; negative values count from the end
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(select(input.as_subclass(Tensor), dim, index), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("select", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_select(local.ctx, input, c_int64(integer(dim, "select", "dim")),
-                 c_int64(integer(index, "select", "index")), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(select(input.as_subclass(Tensor), dim, index), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("select", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_select(local.ctx, input, c_int64(integer(dim, "select", "dim")),
+                     c_int64(integer(index, "select", "index")), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(select, locals())
 
 
 def detach(input: Tensor) -> Tensor:
@@ -289,15 +316,18 @@ def detach(input: Tensor) -> Tensor:
 
     Returns a view of self that is detached from the autograd graph and requires no gradient.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(detach(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("detach", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_detach(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(detach(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("detach", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_detach(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(detach, locals())
 
 
 def slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None,
@@ -311,23 +341,26 @@ def slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None
       end: end of the indices, which it excludes; default: the size of dim
       step: difference between indices, at least 1
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(slice(input.as_subclass(Tensor), dim, start, end, step), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("slice", "input", "Tensor", input)
-    opts = None
-    if start is not None or end is not None or step != 1 or type(step) is not int:
-        opts = _o_slice(4 | (start is not None) | (end is not None) << 1,
-                        0 if start is None else integer(start, "slice", "start"),
-                        0 if end is None else integer(end, "slice", "end"),
-                        integer(step, "slice", "step"))
-    h = TensorHandle()
-    if tt_slice(local.ctx, input, c_int64(integer(dim, "slice", "dim")), opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(slice(input.as_subclass(Tensor), dim, start, end, step), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("slice", "input", "Tensor", input)
+        opts = None
+        if start is not None or end is not None or step != 1 or type(step) is not int:
+            opts = _o_slice(4 | (start is not None) | (end is not None) << 1,
+                            0 if start is None else integer(start, "slice", "start"),
+                            0 if end is None else integer(end, "slice", "end"),
+                            integer(step, "slice", "step"))
+        h = TensorHandle()
+        if tt_slice(local.ctx, input, c_int64(integer(dim, "slice", "dim")), opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(slice, locals())
 
 
 def as_strided(input: Tensor, size: int | Sequence[int], stride: int | Sequence[int],
@@ -340,23 +373,26 @@ def as_strided(input: Tensor, size: int | Sequence[int], stride: int | Sequence[
       stride: strides of the view, in elements
       storage_offset: first element in the storage; default: that of self
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(as_strided(input.as_subclass(Tensor), size, stride, storage_offset),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("as_strided", "input", "Tensor", input)
-    size_c, size_n = int_list(size, "as_strided", "size")
-    stride_c, stride_n = int_list(stride, "as_strided", "stride")
-    opts = None
-    if storage_offset is not None:
-        opts = _o_as_strided((storage_offset is not None),
-                             0 if storage_offset is None else integer(storage_offset, "as_strided",
-            "storage_offset"))
-    h = TensorHandle()
-    if tt_as_strided(local.ctx, input, size_c, size_n, stride_c, stride_n, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(as_strided(input.as_subclass(Tensor), size, stride, storage_offset),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("as_strided", "input", "Tensor", input)
+        size_c, size_n = int_list(size, "as_strided", "size")
+        stride_c, stride_n = int_list(stride, "as_strided", "stride")
+        opts = None
+        if storage_offset is not None:
+            opts = _o_as_strided((storage_offset is not None),
+                                 0 if storage_offset is None else integer(storage_offset,
+                "as_strided", "storage_offset"))
+        h = TensorHandle()
+        if tt_as_strided(local.ctx, input, size_c, size_n, stride_c, stride_n, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(as_strided, locals())
 
 
 def as_strided_(self: Tensor, size: int | Sequence[int], stride: int | Sequence[int],
@@ -373,19 +409,23 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
       start_dim: first dimension to join
       end_dim: last dimension to join
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(flatten(input.as_subclass(Tensor), start_dim, end_dim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("flatten", "input", "Tensor", input)
-    opts = None
-    if start_dim != 0 or type(start_dim) is not int or end_dim != -1 or type(end_dim) is not int:
-        opts = _o_flatten(3, integer(start_dim, "flatten", "start_dim"),
-                          integer(end_dim, "flatten", "end_dim"))
-    h = TensorHandle()
-    if tt_flatten(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(flatten(input.as_subclass(Tensor), start_dim, end_dim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("flatten", "input", "Tensor", input)
+        opts = None
+        if (start_dim != 0 or type(start_dim) is not int or end_dim != -1
+            or type(end_dim) is not int):
+            opts = _o_flatten(3, integer(start_dim, "flatten", "start_dim"),
+                              integer(end_dim, "flatten", "end_dim"))
+        h = TensorHandle()
+        if tt_flatten(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(flatten, locals())
 
 
 def unflatten(input: Tensor, dim: int | None = None, sizes: int | Sequence[int] | None = None, *,
@@ -397,19 +437,22 @@ def unflatten(input: Tensor, dim: int | None = None, sizes: int | Sequence[int] 
       sizes: sizes of the new dimensions, whose product is the size of dim; one of them may be -1
         and is inferred
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(unflatten(input.as_subclass(Tensor), dim, sizes), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("unflatten", "input", "Tensor", input)
-    sizes_c, sizes_n = int_list(sizes, "unflatten", "sizes")
-    h = TensorHandle()
-    if tt_unflatten(local.ctx, input, c_int64(integer(dim, "unflatten", "dim")), sizes_c, sizes_n,
-                    byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(unflatten(input.as_subclass(Tensor), dim, sizes), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("unflatten", "input", "Tensor", input)
+        sizes_c, sizes_n = int_list(sizes, "unflatten", "sizes")
+        h = TensorHandle()
+        if tt_unflatten(local.ctx, input, c_int64(integer(dim, "unflatten", "dim")), sizes_c,
+                        sizes_n, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(unflatten, locals())
 
 
 def unbind(input: Tensor, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
@@ -418,17 +461,20 @@ def unbind(input: Tensor, dim: int = 0, *, axis: int | None = None) -> tuple[Ten
     Returns a view of each index of dim, without that dimension.
       dim: dimension to remove
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(unbind(input.as_subclass(Tensor), dim), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("unbind", "input", "Tensor", input)
-    opts = None
-    if dim != 0 or type(dim) is not int:
-        opts = _o_unbind(1, integer(dim, "unbind", "dim"))
-    return listed("tt_unbind", input, opts)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(unbind(input.as_subclass(Tensor), dim), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("unbind", "input", "Tensor", input)
+        opts = None
+        if dim != 0 or type(dim) is not int:
+            opts = _o_unbind(1, integer(dim, "unbind", "dim"))
+        return listed("tt_unbind", input, opts)
+    except TypeError:
+        return retried(unbind, locals())
 
 
 def narrow(input: Tensor, dim: int | None = None, start: int | None = None,
@@ -440,19 +486,22 @@ def narrow(input: Tensor, dim: int | None = None, start: int | None = None,
       start: first index; negative values count from the end
       length: number of indices
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(narrow(input.as_subclass(Tensor), dim, start, length), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("narrow", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_narrow(local.ctx, input, c_int64(integer(dim, "narrow", "dim")),
-                 c_int64(integer(start, "narrow", "start")),
-                 c_int64(integer(length, "narrow", "length")), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(narrow(input.as_subclass(Tensor), dim, start, length), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("narrow", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_narrow(local.ctx, input, c_int64(integer(dim, "narrow", "dim")),
+                     c_int64(integer(start, "narrow", "start")),
+                     c_int64(integer(length, "narrow", "length")), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(narrow, locals())
 
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -464,20 +513,23 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
       dim1: dimension of the rows
       dim2: dimension of the columns
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(diagonal(input.as_subclass(Tensor), offset, dim1, dim2), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("diagonal", "input", "Tensor", input)
-    opts = None
-    if (offset != 0 or type(offset) is not int or dim1 != 0 or type(dim1) is not int or dim2 != 1
-        or type(dim2) is not int):
-        opts = _o_diagonal(7, integer(offset, "diagonal", "offset"),
-                           integer(dim1, "diagonal", "dim1"), integer(dim2, "diagonal", "dim2"))
-    h = TensorHandle()
-    if tt_diagonal(local.ctx, input, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(diagonal(input.as_subclass(Tensor), offset, dim1, dim2), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("diagonal", "input", "Tensor", input)
+        opts = None
+        if (offset != 0 or type(offset) is not int or dim1 != 0 or type(dim1) is not int
+            or dim2 != 1 or type(dim2) is not int):
+            opts = _o_diagonal(7, integer(offset, "diagonal", "offset"),
+                               integer(dim1, "diagonal", "dim1"), integer(dim2, "diagonal", "dim2"))
+        h = TensorHandle()
+        if tt_diagonal(local.ctx, input, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(diagonal, locals())
 
 
 def ravel(input: Tensor) -> Tensor:
@@ -485,15 +537,18 @@ def ravel(input: Tensor) -> Tensor:
 
     Returns the elements as a 1-D contiguous tensor: a view if self is contiguous, else a copy.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(ravel(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("ravel", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_ravel(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(ravel(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("ravel", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_ravel(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(ravel, locals())
 
 
 def broadcast_to(input: Tensor, *args: Any, size: int | Sequence[int] | None = None) -> Tensor:
@@ -502,18 +557,21 @@ def broadcast_to(input: Tensor, *args: Any, size: int | Sequence[int] | None = N
     Returns a view of self broadcast to a shape. It is expand as a function.
       size: sizes of the view; -1 keeps a size
     """
-    size = args if args and type(args[0]) is int and size is None else gathered(args, size,
-        "broadcast_to", "size")
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(broadcast_to(input.as_subclass(Tensor), size), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("broadcast_to", "input", "Tensor", input)
-    size_c, size_n = int_list(size, "broadcast_to", "size")
-    h = TensorHandle()
-    if tt_broadcast_to(local.ctx, input, size_c, size_n, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        size = args if args and type(args[0]) is int and size is None else gathered(args, size,
+            "broadcast_to", "size")
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(broadcast_to(input.as_subclass(Tensor), size), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("broadcast_to", "input", "Tensor", input)
+        size_c, size_n = int_list(size, "broadcast_to", "size")
+        h = TensorHandle()
+        if tt_broadcast_to(local.ctx, input, size_c, size_n, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(broadcast_to, locals())
 
 
 def broadcast_tensors(*args: Any, tensors: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
@@ -522,10 +580,13 @@ def broadcast_tensors(*args: Any, tensors: Sequence[Tensor] | None = None) -> tu
     Returns views of the tensors, broadcast to their common shape.
       tensors: at least one tensor
     """
-    tensors = args if args and type(args[0]) is int and tensors is None else gathered(args, tensors,
-        "broadcast_tensors", "tensors")
-    tensors = tensor_list(tensors, "broadcast_tensors", "tensors")
-    return listed("tt_broadcast_tensors", pointers(tensors), length(tensors))
+    try:
+        tensors = args if args and type(args[0]) is int and tensors is None else gathered(args,
+            tensors, "broadcast_tensors", "tensors")
+        tensors = tensor_list(tensors, "broadcast_tensors", "tensors")
+        return listed("tt_broadcast_tensors", pointers(tensors), length(tensors))
+    except TypeError:
+        return retried(broadcast_tensors, locals())
 
 
 def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
@@ -536,17 +597,20 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
       source: dimensions to move
       destination: their new positions, as many as in source
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(movedim(input.as_subclass(Tensor), source, destination), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("movedim", "input", "Tensor", input)
-    source_c, source_n = int_list(source, "movedim", "source")
-    destination_c, destination_n = int_list(destination, "movedim", "destination")
-    h = TensorHandle()
-    if tt_movedim(local.ctx, input, source_c, source_n, destination_c, destination_n, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(movedim(input.as_subclass(Tensor), source, destination), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("movedim", "input", "Tensor", input)
+        source_c, source_n = int_list(source, "movedim", "source")
+        destination_c, destination_n = int_list(destination, "movedim", "destination")
+        h = TensorHandle()
+        if tt_movedim(local.ctx, input, source_c, source_n, destination_c, destination_n, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(movedim, locals())
 
 
 def atleast_1d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[Tensor]
@@ -556,17 +620,20 @@ def atleast_1d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[T
     Returns self with at least 1 dimension.
     Returns each tensor with at least 1 dimension.
     """
-    if tensors is not None:
-        input = tensors
-    if isinstance(input, Tensor):
-        h = TensorHandle()
-        if tt_atleast_1d(local.ctx, input, byref(h)):
-            fail()
-        return wrap(h)
-    elif isinstance(input, (tuple, list)):
-        input = tensor_list(input, "atleast_1d", "tensors")
-        return listed("tt_atleast_1d_list", pointers(input), length(input))
-    raise no_overload("atleast_1d", input)
+    try:
+        if tensors is not None:
+            input = tensors
+        if isinstance(input, Tensor):
+            h = TensorHandle()
+            if tt_atleast_1d(local.ctx, input, byref(h)):
+                fail()
+            return wrap(h)
+        elif isinstance(input, (tuple, list)):
+            input = tensor_list(input, "atleast_1d", "tensors")
+            return listed("tt_atleast_1d_list", pointers(input), length(input))
+        raise no_overload("atleast_1d", input)
+    except TypeError:
+        return retried(atleast_1d, locals())
 
 
 def atleast_2d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[Tensor]
@@ -576,17 +643,20 @@ def atleast_2d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[T
     Returns self with at least 2 dimensions. A vector becomes a row.
     Returns each tensor with at least 2 dimensions. A vector becomes a row.
     """
-    if tensors is not None:
-        input = tensors
-    if isinstance(input, Tensor):
-        h = TensorHandle()
-        if tt_atleast_2d(local.ctx, input, byref(h)):
-            fail()
-        return wrap(h)
-    elif isinstance(input, (tuple, list)):
-        input = tensor_list(input, "atleast_2d", "tensors")
-        return listed("tt_atleast_2d_list", pointers(input), length(input))
-    raise no_overload("atleast_2d", input)
+    try:
+        if tensors is not None:
+            input = tensors
+        if isinstance(input, Tensor):
+            h = TensorHandle()
+            if tt_atleast_2d(local.ctx, input, byref(h)):
+                fail()
+            return wrap(h)
+        elif isinstance(input, (tuple, list)):
+            input = tensor_list(input, "atleast_2d", "tensors")
+            return listed("tt_atleast_2d_list", pointers(input), length(input))
+        raise no_overload("atleast_2d", input)
+    except TypeError:
+        return retried(atleast_2d, locals())
 
 
 def atleast_3d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[Tensor]
@@ -596,17 +666,20 @@ def atleast_3d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[T
     Returns self with at least 3 dimensions.
     Returns each tensor with at least 3 dimensions.
     """
-    if tensors is not None:
-        input = tensors
-    if isinstance(input, Tensor):
-        h = TensorHandle()
-        if tt_atleast_3d(local.ctx, input, byref(h)):
-            fail()
-        return wrap(h)
-    elif isinstance(input, (tuple, list)):
-        input = tensor_list(input, "atleast_3d", "tensors")
-        return listed("tt_atleast_3d_list", pointers(input), length(input))
-    raise no_overload("atleast_3d", input)
+    try:
+        if tensors is not None:
+            input = tensors
+        if isinstance(input, Tensor):
+            h = TensorHandle()
+            if tt_atleast_3d(local.ctx, input, byref(h)):
+                fail()
+            return wrap(h)
+        elif isinstance(input, (tuple, list)):
+            input = tensor_list(input, "atleast_3d", "tensors")
+            return listed("tt_atleast_3d_list", pointers(input), length(input))
+        raise no_overload("atleast_3d", input)
+    except TypeError:
+        return retried(atleast_3d, locals())
 
 
 def adjoint(input: Tensor) -> Tensor:
@@ -615,15 +688,18 @@ def adjoint(input: Tensor) -> Tensor:
     Returns the conjugate transpose of the matrices in the last two dimensions: a view if they are
     real.
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(adjoint(input.as_subclass(Tensor)), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("adjoint", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_adjoint(local.ctx, input, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(adjoint(input.as_subclass(Tensor)), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("adjoint", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_adjoint(local.ctx, input, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(adjoint, locals())
 
 
 def narrow_copy(input: Tensor, dim: int | None = None, start: int | None = None,
@@ -636,26 +712,30 @@ def narrow_copy(input: Tensor, dim: int | None = None, start: int | None = None,
       start: first index; negative values count from the end
       length: number of indices
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(narrow_copy(input.as_subclass(Tensor), dim, start, length), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("narrow_copy", "input", "Tensor", input)
-    if out is not None:
-        instance(Tensor, out, "narrow_copy", "out")
-        if tt_narrow_copy_into(local.ctx, input, c_int64(integer(dim, "narrow_copy", "dim")),
-                               c_int64(integer(start, "narrow_copy", "start")),
-                               c_int64(integer(length, "narrow_copy", "length")), out):
-            return refit(out, lambda: narrow_copy(input, dim, start, length), "narrow_copy")
-        return out
-    h = TensorHandle()
-    if tt_narrow_copy(local.ctx, input, c_int64(integer(dim, "narrow_copy", "dim")),
-                      c_int64(integer(start, "narrow_copy", "start")),
-                      c_int64(integer(length, "narrow_copy", "length")), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(narrow_copy(input.as_subclass(Tensor), dim, start, length),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("narrow_copy", "input", "Tensor", input)
+        if out is not None:
+            instance(Tensor, out, "narrow_copy", "out")
+            if tt_narrow_copy_into(local.ctx, input, c_int64(integer(dim, "narrow_copy", "dim")),
+                                   c_int64(integer(start, "narrow_copy", "start")),
+                                   c_int64(integer(length, "narrow_copy", "length")), out):
+                return refit(out, lambda: narrow_copy(input, dim, start, length), "narrow_copy")
+            return out
+        h = TensorHandle()
+        if tt_narrow_copy(local.ctx, input, c_int64(integer(dim, "narrow_copy", "dim")),
+                          c_int64(integer(start, "narrow_copy", "start")),
+                          c_int64(integer(length, "narrow_copy", "length")), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(narrow_copy, locals())
 
 
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
@@ -667,17 +747,21 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
       size: length of a window
       step: distance between windows, at least 1
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(unfold(input.as_subclass(Tensor), dimension, size, step), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("unfold", "input", "Tensor", input)
-    h = TensorHandle()
-    if tt_unfold(local.ctx, input, c_int64(integer(dimension, "unfold", "dimension")),
-                 c_int64(integer(size, "unfold", "size")), c_int64(integer(step, "unfold", "step")),
-                 byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(unfold(input.as_subclass(Tensor), dimension, size, step),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("unfold", "input", "Tensor", input)
+        h = TensorHandle()
+        if tt_unfold(local.ctx, input, c_int64(integer(dimension, "unfold", "dimension")),
+                     c_int64(integer(size, "unfold", "size")),
+                     c_int64(integer(step, "unfold", "step")), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(unfold, locals())
 
 
 def select_scatter(input: Tensor, src: Tensor, dim: int | None = None, index: int | None = None, *,
@@ -689,20 +773,24 @@ def select_scatter(input: Tensor, src: Tensor, dim: int | None = None, index: in
       dim: dimension to index
       index: position along dim; negative values count from the end
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(select_scatter(input.as_subclass(Tensor), src, dim, index), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("select_scatter", "input", "Tensor", input)
-    if not isinstance(src, Tensor):
-        raise wrong_kind("select_scatter", "src", "Tensor", src)
-    h = TensorHandle()
-    if tt_select_scatter(local.ctx, input, src, c_int64(integer(dim, "select_scatter", "dim")),
-                         c_int64(integer(index, "select_scatter", "index")), byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(select_scatter(input.as_subclass(Tensor), src, dim, index),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("select_scatter", "input", "Tensor", input)
+        if not isinstance(src, Tensor):
+            raise wrong_kind("select_scatter", "src", "Tensor", src)
+        h = TensorHandle()
+        if tt_select_scatter(local.ctx, input, src, c_int64(integer(dim, "select_scatter", "dim")),
+                             c_int64(integer(index, "select_scatter", "index")), byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(select_scatter, locals())
 
 
 def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None,
@@ -718,34 +806,37 @@ def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = 
       end: end of the indices, which it excludes; default: the size of dim
       step: difference between indices, at least 1
     """
-    if axis is not None:
-        dim = axis
-    if type(input) is not Tensor:
-        if keeps(input) and out is None:
-            return classed(slice_scatter(input.as_subclass(Tensor), src, dim, start, end, step),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("slice_scatter", "input", "Tensor", input)
-    if not isinstance(src, Tensor):
-        raise wrong_kind("slice_scatter", "src", "Tensor", src)
-    opts = None
-    if (dim != 0 or type(dim) is not int or start is not None or end is not None or step != 1
-        or type(step) is not int):
-        opts = _o_slice_scatter(9 | (start is not None) << 1 | (end is not None) << 2,
-                                integer(dim, "slice_scatter", "dim"),
-                                0 if start is None else integer(start, "slice_scatter", "start"),
-                                0 if end is None else integer(end, "slice_scatter", "end"),
-                                integer(step, "slice_scatter", "step"))
-    if out is not None:
-        instance(Tensor, out, "slice_scatter", "out")
-        if tt_slice_scatter_into(local.ctx, input, src, opts, out):
-            return refit(out, lambda: slice_scatter(input, src, dim, start, end, step),
-                         "slice_scatter", True)
-        return out
-    h = TensorHandle()
-    if tt_slice_scatter(local.ctx, input, src, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if axis is not None:
+            dim = axis
+        if type(input) is not Tensor:
+            if keeps(input) and out is None:
+                return classed(slice_scatter(input.as_subclass(Tensor), src, dim, start, end, step),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("slice_scatter", "input", "Tensor", input)
+        if not isinstance(src, Tensor):
+            raise wrong_kind("slice_scatter", "src", "Tensor", src)
+        opts = None
+        if (dim != 0 or type(dim) is not int or start is not None or end is not None or step != 1
+            or type(step) is not int):
+            opts = _o_slice_scatter(9 | (start is not None) << 1 | (end is not None) << 2,
+                                    integer(dim, "slice_scatter", "dim"),
+                                    0 if start is None else integer(start, "slice_scatter",
+                "start"), 0 if end is None else integer(end, "slice_scatter", "end"),
+                                    integer(step, "slice_scatter", "step"))
+        if out is not None:
+            instance(Tensor, out, "slice_scatter", "out")
+            if tt_slice_scatter_into(local.ctx, input, src, opts, out):
+                return refit(out, lambda: slice_scatter(input, src, dim, start, end, step),
+                             "slice_scatter", True)
+            return out
+        h = TensorHandle()
+        if tt_slice_scatter(local.ctx, input, src, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(slice_scatter, locals())
 
 
 def as_strided_scatter(input: Tensor, src: Tensor, size: int | Sequence[int],
@@ -759,26 +850,29 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: int | Sequence[int],
       stride: its strides, in elements
       storage_offset: its first element in the storage; default: that of self
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(as_strided_scatter(input.as_subclass(Tensor), src, size, stride,
-                                              storage_offset), type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("as_strided_scatter", "input", "Tensor", input)
-    if not isinstance(src, Tensor):
-        raise wrong_kind("as_strided_scatter", "src", "Tensor", src)
-    size_c, size_n = int_list(size, "as_strided_scatter", "size")
-    stride_c, stride_n = int_list(stride, "as_strided_scatter", "stride")
-    opts = None
-    if storage_offset is not None:
-        opts = _o_as_strided_scatter((storage_offset is not None),
-                                     0 if storage_offset is None else integer(storage_offset,
-            "as_strided_scatter", "storage_offset"))
-    h = TensorHandle()
-    if tt_as_strided_scatter(local.ctx, input, src, size_c, size_n, stride_c, stride_n, opts,
-                             byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(as_strided_scatter(input.as_subclass(Tensor), src, size, stride,
+                                                  storage_offset), type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("as_strided_scatter", "input", "Tensor", input)
+        if not isinstance(src, Tensor):
+            raise wrong_kind("as_strided_scatter", "src", "Tensor", src)
+        size_c, size_n = int_list(size, "as_strided_scatter", "size")
+        stride_c, stride_n = int_list(stride, "as_strided_scatter", "stride")
+        opts = None
+        if storage_offset is not None:
+            opts = _o_as_strided_scatter((storage_offset is not None),
+                                         0 if storage_offset is None else integer(storage_offset,
+                "as_strided_scatter", "storage_offset"))
+        h = TensorHandle()
+        if tt_as_strided_scatter(local.ctx, input, src, size_c, size_n, stride_c, stride_n, opts,
+                                 byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(as_strided_scatter, locals())
 
 
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
@@ -792,21 +886,24 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
       dim1: dimension of the rows
       dim2: dimension of the columns
     """
-    if type(input) is not Tensor:
-        if keeps(input):
-            return classed(diagonal_scatter(input.as_subclass(Tensor), src, offset, dim1, dim2),
-                           type(input))
-        if not isinstance(input, Tensor):
-            raise wrong_kind("diagonal_scatter", "input", "Tensor", input)
-    if not isinstance(src, Tensor):
-        raise wrong_kind("diagonal_scatter", "src", "Tensor", src)
-    opts = None
-    if (offset != 0 or type(offset) is not int or dim1 != 0 or type(dim1) is not int or dim2 != 1
-        or type(dim2) is not int):
-        opts = _o_diagonal_scatter(7, integer(offset, "diagonal_scatter", "offset"),
-                                   integer(dim1, "diagonal_scatter", "dim1"),
-                                   integer(dim2, "diagonal_scatter", "dim2"))
-    h = TensorHandle()
-    if tt_diagonal_scatter(local.ctx, input, src, opts, byref(h)):
-        fail()
-    return wrap(h)
+    try:
+        if type(input) is not Tensor:
+            if keeps(input):
+                return classed(diagonal_scatter(input.as_subclass(Tensor), src, offset, dim1, dim2),
+                               type(input))
+            if not isinstance(input, Tensor):
+                raise wrong_kind("diagonal_scatter", "input", "Tensor", input)
+        if not isinstance(src, Tensor):
+            raise wrong_kind("diagonal_scatter", "src", "Tensor", src)
+        opts = None
+        if (offset != 0 or type(offset) is not int or dim1 != 0 or type(dim1) is not int
+            or dim2 != 1 or type(dim2) is not int):
+            opts = _o_diagonal_scatter(7, integer(offset, "diagonal_scatter", "offset"),
+                                       integer(dim1, "diagonal_scatter", "dim1"),
+                                       integer(dim2, "diagonal_scatter", "dim2"))
+        h = TensorHandle()
+        if tt_diagonal_scatter(local.ctx, input, src, opts, byref(h)):
+            fail()
+        return wrap(h)
+    except TypeError:
+        return retried(diagonal_scatter, locals())

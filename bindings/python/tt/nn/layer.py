@@ -9,6 +9,7 @@ from .._construct import construct
 from .._convert import pointers, wrong_kind
 from .._facts import TensorHandle
 from .._handles import StateDictHandle
+from .._interception import overrides
 from .._lib import Handle, call, fail, finalizer, lib, local, quick, result
 from .._tensor import Tensor, from_address, leaves, tensor_result, wrap
 from ..autograd import no_grad
@@ -238,6 +239,10 @@ class Layer(Module):
             return wrap(handle)
         for x in inputs:
             if not (isinstance(x, Tensor) or x is None):
+                if overrides(type(x)):
+                    from ._formulas import forward
+
+                    return forward(self, inputs)
                 i = next(i for i, y in enumerate(inputs) if y is x)
                 raise wrong_kind(self._class, self._inputs[i], "Tensor", x)
         n = c_int64()

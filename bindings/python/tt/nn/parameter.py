@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from .. import _ops
+from .._interception import disabled_torch_function
 from .._tensor import Tensor
 
 TYPE_CHECKING = False
@@ -17,6 +18,8 @@ class Parameter(Tensor, plain_results=True):
     data: any tensor; its history is dropped. None: an empty tensor.
     requires_grad: data must be floating or complex for True.
     """
+
+    __torch_function__ = disabled_torch_function
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
         if data is None:
@@ -44,6 +47,8 @@ class Buffer(Tensor, plain_results=True):
     """
 
     persistent: bool
+
+    __torch_function__ = disabled_torch_function
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Self:
         if data is None:
