@@ -9,17 +9,8 @@ namespace TT_NS {
 // Larger memory is not written, so it takes no room where the system commits memory lazily.
 constexpr int64_t kZeroedBytes = 1 << 20;
 
-DryRun::DryRun(const Graph& g)
-    : GraphHooks{},
-      g_(g),
-      ctx_(ctx()),
-      include_(ctx_.include),
-      exclude_(ctx_.exclude),
-      watched_(ctx_.watched),
-      work_(ctx_.work),
-      graph_(ctx_.graph),
-      undo_(ctx_.undo) {
-  if (ctx_.graph) fail(TT_INVALID_ARG, "a graph is being captured on this ctx");
+DryRun::DryRun(const Graph& g) : GraphHooks{}, g_(g) {
+  if (ctx_->graph) fail(TT_INVALID_ARG, "a graph is being captured on this ctx");
   storages_.resize(g.storages.size());
   draw = [](GraphHooks&, Generator&, uint64_t, Rng (*)(Generator&, uint64_t)) { return Rng{}; };
   place = on_place;
@@ -30,22 +21,9 @@ DryRun::DryRun(const Graph& g)
   observer_.write = [](WorkObserver&, const Tensor&) {};
   observer_.check = [](WorkObserver&, const Tensor&, const DeviceCheck&) { return false; };
   observer_.call = [](WorkObserver&, Object&, HostFn, const Tensor&) {};
-  ctx_.include = 0;
-  ctx_.exclude = ~kBackendKeys | bit(kKeyCapture);
-  ctx_.watched = kWatchWork;
-  ctx_.work = &observer_;
-  ctx_.graph = this;
-  ctx_.undo = nullptr;
+  ctx_.begin(*this, observer_);
 }
-DryRun::~DryRun() {
-  storages_ = {};
-  ctx_.include = include_;
-  ctx_.exclude = exclude_;
-  ctx_.watched = watched_;
-  ctx_.work = work_;
-  ctx_.graph = graph_;
-  ctx_.undo = undo_;
-}
+DryRun::~DryRun() { storages_ = {}; }
 
 void DryRun::on_place(GraphHooks&, Storage& s) {
   s.release_ctx = nullptr;

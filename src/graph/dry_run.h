@@ -1,7 +1,7 @@
 // DryRun: calls implementations of nodes with kernels left out, to learn the geometry of results.
 #pragma once
 
-#include "core/graph_hooks.h"
+#include "graph/hooked_ctx.h"
 #include "graph/node_call.h"
 
 namespace TT_NS {
@@ -32,13 +32,7 @@ class DryRun : GraphHooks {
   Observer observer_;
   SmallVec<TensorRef, 16> storages_;  // bytes of each storage that is in use
 
-  // restored at the end
-  Ctx& ctx_;
-  const uint64_t include_, exclude_;
-  const uint8_t watched_;
-  WorkObserver* const work_;
-  GraphHooks* const graph_;
-  UndoLog* const undo_;
+  HookedCtx ctx_;
 };
 
 // Checks a graph whose contents nobody vouches for: calls each node, and fails with `code`, naming

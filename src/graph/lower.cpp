@@ -1,10 +1,10 @@
 // Lowering runs the implementation of each node twice, with kernels recorded instead of run: once
 // to see how much memory it takes from when to when, once to record launches with addresses in the
 // arena.
-#include "core/graph_hooks.h"
 #include "graph/bands.h"
 #include "graph/bind.h"
 #include "graph/device_plan.h"
+#include "graph/hooked_ctx.h"
 #include "graph/image_layouts.h"
 #include "graph/node_call.h"
 #include "graph/plan.h"
@@ -142,13 +142,7 @@ class Lowering : public GraphHooks {
   SmallVec<int32_t, 16> direct_;      // of each storage: the storage that it is made in, or -1
   SmallVec<bool, 16> is_left_out_;    // of each node
 
-  // restored at the end
-  Ctx& ctx_;
-  const uint64_t include_, exclude_;
-  const uint8_t watched_;
-  WorkObserver* const work_;
-  GraphHooks* const graph_;
-  UndoLog* const undo_;
+  HookedCtx ctx_;
 };
 
 int64_t new_lowering() {
@@ -164,14 +158,7 @@ Lowering::Lowering(const Graph& g, Plan& p, Layouts& layouts, bool final)
       images_(layouts.images),
       prepacking_(g, p),
       final_(final),
-      id_(new_lowering()),
-      ctx_(ctx()),
-      include_(ctx_.include),
-      exclude_(ctx_.exclude),
-      watched_(ctx_.watched),
-      work_(ctx_.work),
-      graph_(ctx_.graph),
-      undo_(ctx_.undo) {
+      id_(new_lowering()) {
   draw = on_draw;
   place = on_place;
   place_on_device = on_place_on_device;
@@ -182,23 +169,12 @@ Lowering::Lowering(const Graph& g, Plan& p, Layouts& layouts, bool final)
   observer_.check = on_check;
   observer_.call = on_call;
   observer_.lowering = this;
-  ctx_.include = 0;
-  ctx_.exclude = ~kBackendKeys | bit(kKeyCapture);
-  ctx_.watched = kWatchWork;
-  ctx_.work = &observer_;
-  ctx_.graph = this;
-  ctx_.undo = nullptr;
-  ctx_.embedded_max = -1;
+  ctx_.begin(*this, observer_);
+  ctx_->embedded_max = -1;
 }
 Lowering::~Lowering() {
   storages_ = {};
-  ctx_.include = include_;
-  ctx_.exclude = exclude_;
-  ctx_.watched = watched_;
-  ctx_.work = work_;
-  ctx_.graph = graph_;
-  ctx_.undo = undo_;
-  ctx_.embedded_max = kEmbeddedMax;
+  ctx_->embedded_max = kEmbeddedMax;
 }
 
 // ---- memory ----
@@ -267,7 +243,7 @@ int32_t Lowering::on_launch(WorkObserver& w, const Kernel& k, const void* plan, 
   if (l.prepacking_.only_packs(k, plan)) {
     if (!l.final_) return TT_OK;
     l.images_.skip_launch();
-    l.prepacking_.pack(k, plan, Isa(l.ctx_.isa));
+    l.prepacking_.pack(k, plan, Isa(l.ctx_->isa));
     return TT_OK;
   }
   l.new_step(&k, plan, units);
@@ -276,13 +252,13 @@ int32_t Lowering::on_launch(WorkObserver& w, const Kernel& k, const void* plan, 
   if (!l.final_) return TT_OK;
   memcpy(copy, plan, size_t(bytes));
   if (k.rebase) k.rebase(copy, plan);
-  l.prepacking_.use(k, copy, Isa(l.ctx_.isa));
-  PlanStep step{.kind = StepKind::kLaunch, .kernel = &k, .fn = k.cpu[l.ctx_.isa], .plan = copy};
+  l.prepacking_.use(k, copy, Isa(l.ctx_->isa));
+  PlanStep step{.kind = StepKind::kLaunch, .kernel = &k, .fn = k.cpu[l.ctx_->isa], .plan = copy};
   step.units = units;
   step.grain = grain;
   step.node = l.node_;
   l.take_draw(step, k);
-  l.images_.adapt(step, Isa(l.ctx_.isa));
+  l.images_.adapt(step, Isa(l.ctx_->isa));
   l.p_.steps.push_back(step);
   return TT_OK;
 }
@@ -459,7 +435,7 @@ int32_t Lowering::add_draw(Ref<Generator> generator, uint64_t counters) {
 Rng Lowering::on_draw(GraphHooks& h, Generator& g, uint64_t counters,
                       Rng (*)(Generator&, uint64_t)) {
   auto& l = static_cast<Lowering&>(h);
-  Ref<Generator> own = &g == l.ctx_.gen ? Ref<Generator>() : Ref<Generator>::share(&g);
+  Ref<Generator> own = &g == l.ctx_->gen ? Ref<Generator>() : Ref<Generator>::share(&g);
   return {kDrawSeed + uint64_t(l.add_draw(std::move(own), counters)), 0};
 }
 void Lowering::add_draws_before(int32_t node) {
