@@ -6,6 +6,7 @@
 #include "kernels/cuda/conv/conv.h"
 #include "kernels/cuda/conv/cudnn.h"
 #include "kernels/cuda/conv/few.h"
+#include "kernels/cuda/matmul/tile_sums.h"
 #include "kernels/cuda/rows.h"
 
 namespace TT_NS {
@@ -100,36 +101,7 @@ template <class Shape> __global__ void __launch_bounds__(Shape::kThreads)
   };
 
   T sum[kRows][kCols];
-#pragma unroll
-  for (int i = 0; i < kRows; i++) {
-#pragma unroll
-    for (int j = 0; j < kCols; j++) sum[i][j] = T(0);
-  }
-  int buffer = 0;
-  if (terms > 0) {
-    load(0);
-    store(0);
-  }
-  for (int64_t k = 0; k < terms; k += kK) {
-    __syncthreads();
-    const bool more = k + kK < terms;
-    if (more) load(k + kK);
-#pragma unroll
-    for (int q = 0; q < kK; q++) {
-      T u[kRows], v[kCols];
-#pragma unroll
-      for (int i = 0; i < kRows; i++) u[i] = a_tile[buffer * kK + q][row * kRows + i];
-#pragma unroll
-      for (int j = 0; j < kCols; j++) v[j] = b_tile[buffer * kK + q][column * kCols + j];
-#pragma unroll
-      for (int i = 0; i < kRows; i++) {
-#pragma unroll
-        for (int j = 0; j < kCols; j++) sum[i][j] = multiply_add(u[i], v[j], sum[i][j]);
-      }
-    }
-    buffer ^= 1;
-    if (more) store(buffer);
-  }
+  add_products<kK>(sum, a_tile, b_tile, row, column, terms, load, store);
 #pragma unroll
   for (int i = 0; i < kRows; i++) {
 #pragma unroll

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernels/cuda/matmul/matmul.h"
+#include "kernels/cuda/matmul/tile_sums.h"
 
 namespace TT_NS {
 namespace {
@@ -75,12 +76,6 @@ template <class Shape> __global__ void __launch_bounds__(Shape::kThreads)
   const int row = int(threadIdx.x) / Shape::kColumns;
   const int column = int(threadIdx.x) % Shape::kColumns;
 
-  T sum[kRows][kCols];
-#pragma unroll
-  for (int i = 0; i < kRows; i++) {
-#pragma unroll
-    for (int j = 0; j < kCols; j++) sum[i][j] = T{};
-  }
   APart a_part;
   BPart b_part;
   const auto load = [&](int64_t k) {
@@ -91,31 +86,8 @@ template <class Shape> __global__ void __launch_bounds__(Shape::kThreads)
     a_part.store(&a_tile[buffer * kK], a_along);
     b_part.store(&b_tile[buffer * kK], b_along);
   };
-  int buffer = 0;
-  if (depth > 0) {
-    load(0);
-    store(0);
-  }
-  for (int64_t k = 0; k < depth; k += kK) {
-    __syncthreads();
-    const bool more = k + kK < depth;
-    if (more) load(k + kK);
-#pragma unroll
-    for (int q = 0; q < kK; q++) {
-      T u[kRows], v[kCols];
-#pragma unroll
-      for (int i = 0; i < kRows; i++) u[i] = a_tile[buffer * kK + q][row * kRows + i];
-#pragma unroll
-      for (int j = 0; j < kCols; j++) v[j] = b_tile[buffer * kK + q][column * kCols + j];
-#pragma unroll
-      for (int i = 0; i < kRows; i++) {
-#pragma unroll
-        for (int j = 0; j < kCols; j++) sum[i][j] = multiply_add(u[i], v[j], sum[i][j]);
-      }
-    }
-    buffer ^= 1;
-    if (more) store(buffer);
-  }
+  T sum[kRows][kCols];
+  add_products<kK>(sum, a_tile, b_tile, row, column, depth, load, store);
 #pragma unroll
   for (int i = 0; i < kRows; i++) {
 #pragma unroll
