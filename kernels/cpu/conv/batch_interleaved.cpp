@@ -131,14 +131,15 @@ struct Interleaver {
 // ---- conv_interleaved ----
 
 struct PixelTile {
-  const float* x[kTilePixels];  // where their windows begin
-  const float* w;               // [k0][run][kM]
-  const float* start;           // [kM]: what the sums start with
-  int64_t first, last;          // rows of the window that are read
-  int64_t from, to;             // terms of each that are read
-  int64_t run;                  // terms of a row of the window
-  int64_t row;                  // elements between rows of the window
-  float* out;                   // [kM][kImages pixels][kImages]
+  const float* x[kTilePixels];     // where their windows begin
+  const float* w;                  // [k0][run][kM]
+  const float* start;              // [kM]: what the sums start with
+  int64_t first, last;             // rows of the window that are read
+  int64_t from, to;                // terms of each that are read
+  int64_t run;                     // terms of a row of the window
+  int64_t row;                     // elements between rows of the window
+  float* out;                      // of the first pixel and channel: a vector of images
+  int64_t out_pixel, out_channel;  // elements between pixels and channels of out
 };
 
 template <int kM> TT_NOINLINE void pixel_tile(const PixelTile& t) {
@@ -174,7 +175,7 @@ template <int kM> TT_NOINLINE void pixel_tile(const PixelTile& t) {
     for (int m = 0; m < kM; m++) {
       TT_UNROLL
       for (int i = 0; i < kAcc; i++)
-        store(t.out + (m * kImages + i / kTileVecs) * kImages + lane + i % kTileVecs * kL,
+        store(t.out + m * t.out_channel + i / kTileVecs * t.out_pixel + lane + i % kTileVecs * kL,
               acc[m][i / kTileVecs][i % kTileVecs]);
     }
   }
@@ -237,11 +238,25 @@ struct InterleavedUnit {
       t.from = 0;
       t.to = t.run = s.run();
       t.row = s.dil * row;
-      t.out = sums + i * kTilePixels * kImages;
       if (border) clip(&t, begin + i * kTilePixels, end);
     }
   }
 
+  // Where tile i of the current pixels is computed, for channels c and up of block b: in its place
+  // if that is `direct`, else in `sums`.
+  void set_out(PixelTile* t, bool direct, int64_t b, int64_t c, int64_t begin, int64_t i) {
+    const int64_t pixel = i * kTilePixels;
+    if (direct) {
+      const int64_t row = b * s.y[0] * s.y[1] + begin + pixel;
+      t->out = reinterpret_cast<float*>(p.dst) + (row * s.co + c) * kImages;
+      t->out_pixel = s.co * kImages;
+      t->out_channel = kImages;
+    } else {
+      t->out = sums + pixel * kImages;
+      t->out_pixel = kImages;
+      t->out_channel = kImages * kImages;
+    }
+  }
   // Writes n pixels from `begin` on of channel c, of the images of block b.
   void write(int64_t b, int64_t c, int64_t begin, int64_t n, const float* from) {
     const int64_t plane = s.y[0] * s.y[1];
@@ -266,6 +281,8 @@ struct InterleavedUnit {
     set_pixels(reinterpret_cast<const float*>(p.src) + b * block_items, begin, end);
     const float* w = reinterpret_cast<const float*>(p.packed);
     const float* bias = reinterpret_cast<const float*>(p.bias);
+    // Pixels of whole tiles that are computed in their place.
+    const int64_t direct = p.to_interleaved ? (end - begin) / kTilePixels * kTilePixels : 0;
     for (int64_t j = 0; j < tiles; j++) {
       const int64_t c = piece(s.co, tiles, j);
       const int64_t width = piece(s.co, tiles, j + 1) - c;
@@ -274,10 +291,13 @@ struct InterleavedUnit {
       for (int64_t i = 0; begin + i * kTilePixels < end; i++) {
         tile[i].w = w + c * s.k[0] * s.run();
         tile[i].start = start;
+        set_out(&tile[i], i * kTilePixels < direct, b, c, begin, i);
         kPixelTiles[width - 1](tile[i]);
       }
+      if (begin + direct == end) continue;
       for (int64_t m = 0; m < width; m++)
-        write(b, c + m, begin, end - begin, sums + m * kImages * kImages);
+        write(b, c + m, begin + direct, end - begin - direct,
+              sums + (m * kImages + direct) * kImages);
     }
   }
 };
