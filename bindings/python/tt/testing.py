@@ -29,6 +29,8 @@ TOLERANCES = {
     "complex64": (1.3e-6, 1e-5),
     "complex128": (1e-7, 1e-7),
 }
+# those of assert_allclose
+FORMER_TOLERANCES = {"float16": (1e-3, 1e-3), "float32": (1e-4, 1e-5), "float64": (1e-5, 1e-8)}
 
 
 class Options:
@@ -44,7 +46,10 @@ class Options:
         check_stride: bool,
     ) -> None:
         if (rtol is None) != (atol is None):
-            raise ValueError("rtol and atol must both be specified or both be unspecified")
+            lacking = "rtol" if rtol is None else "atol"
+            raise ValueError(
+                f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {lacking}."
+            )
         self.rtol, self.atol, self.equal_nan = rtol, atol, equal_nan
         self.check_device, self.check_dtype = check_device, check_dtype
         self.check_stride = check_stride
@@ -98,6 +103,11 @@ def assert_allclose(
     msg: str = "",
 ) -> None:
     """Calls assert_close without checks of dtype and device. Deprecated."""
+    actual, expected = as_tensor(actual), as_tensor(expected)
+    if rtol is None and atol is None:
+        both = [FORMER_TOLERANCES.get(x.dtype.name, (0.0, 0.0)) for x in (actual, expected)]
+        rtol = max(r for r, _ in both)
+        atol = max(t for _, t in both)
     assert_close(
         actual,
         expected,
@@ -129,8 +139,12 @@ def make_tensor(
     size = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
     least, most = {"uint8": (0, 9), "bool": (0, 2)}.get(dtype.name, (-9, 9))
     start, end = least if low is None else low, most if high is None else high
-    if start > end or start == end and dtype.kind in "fc":
+    if start > end or start == end and dtype.kind in "ib":
         raise ValueError(f"make_tensor: low is {start}, high is {end}: low must be below high")
+    if requires_grad and dtype.kind in "ib":
+        raise ValueError(
+            f"make_tensor: dtype is {dtype}: requires_grad must be False for integers and bool"
+        )
     wide = (*size[:-1], 2 * size[-1]) if noncontiguous and size else size
     if dtype.kind in "ib":
         result = ops.randint(int(start), max(int(end), int(start) + 1), wide, device=device)
@@ -165,10 +179,16 @@ def difference(
             return f"The length of the sequences mismatch: {len(a)} != {len(b)}", ""
         items = [(i, x, y) for i, (x, y) in enumerate(zip(a, b))]
         return first_difference(items, options, allow_subclasses)
+    if a is None or b is None:
+        return None if a is b else (f"None mismatch: {a} is not {b}", "")
+    if type(a) is bool and type(b) is bool:
+        return None if a is b else (f"Booleans mismatch: {a} is not {b}", "")
     are_numbers = is_plain_number(a) and is_plain_number(b)
     if are_numbers and options.check_dtype and type(a) is not type(b):
         return f"The (d)types do not match: {type(a)} != {type(b)}.", ""
-    if not are_numbers and not (is_tensor_like(a) and is_tensor_like(b)):
+    if not are_numbers and not (
+        is_tensor_like(a) and is_tensor_like(b) and isinstance(a, Tensor) == isinstance(b, Tensor)
+    ):
         raise TypeError(
             f"assert_close: cannot compare {type(a)} and {type(b)}: "
             "must be tensors, numbers, or sequences or mappings of them"
@@ -230,17 +250,20 @@ def tensor_difference(a: Tensor, b: Tensor, options: Options) -> str | None:
     if bool(equal.all()):
         return None
     if common.kind == "i":
-        a, b = a.double(), b.double()
+        a, b = a.long(), b.long()
     error, size = (a - b).abs(), b.abs()
     infinite = (error == float("inf")) | (error != error)
-    close = equal | (~infinite & (error <= atol + rtol * size))
+    close = equal
+    if rtol or atol:
+        close = equal | (~infinite & (error <= atol + rtol * size))
     if bool(close.all()):
         return None
-    return described(error, size, close, rtol, atol)
+    return described(a, b, close, rtol, atol)
 
 
-def described(error: Tensor, size: Tensor, close: Tensor, rtol: float, atol: float) -> str:
+def described(a: Tensor, b: Tensor, close: Tensor, rtol: float, atol: float) -> str:
     """Returns the message for the elements that are not close."""
+    error, size = (a - b).abs(), b.abs()
     error = error.masked_fill(close, 0)
     relative = (error / size).masked_fill(close, 0)
     exact = rtol == atol == 0
@@ -249,6 +272,7 @@ def described(error: Tensor, size: Tensor, close: Tensor, rtol: float, atol: flo
     if not error.ndim:
         return (
             f"Scalars are not {what}!\n\n"
+            f"Expected {b.item()} but got {a.item()}.\n"
             f"Absolute difference: {error.item()}{limits[0]}\n"
             f"Relative difference: {relative.item()}{limits[1]}"
         )

@@ -406,3 +406,99 @@ def test_positions_that_are_not_finite():
     for mode, padding, want in cases:
         y = F.grid_sample(x, grid, mode=mode, padding_mode=padding, align_corners=False)
         same(y.flatten(), want)
+
+
+# ---- tools around ----
+
+
+def failure(f, *args, **kwargs):
+    with pytest.raises(Exception) as caught:
+        f(*args, **kwargs)
+    return f"{type(caught.value).__name__}: {caught.value}"
+
+
+def test_assert_close_compares_large_integers_and_says_what_it_expected():
+    close = tt.testing.assert_close
+    big = tt.tensor([2**60])
+    assert "difference: 1 at index (0,)" in failure(close, big, big + 1)
+    text = "Scalars are not close!\n\nExpected 2.0 but got 1.0.\nAbsolute difference: 1.0"
+    assert text in failure(close, tt.tensor(1.0), tt.tensor(2.0))
+    assert failure(close, True, False) == "AssertionError: Booleans mismatch: True is not False"
+    assert "None is not 1" in failure(close, None, 1)
+    assert "TypeError" in failure(close, [1.0], tt.ones(1))
+    assert "got no atol" in failure(close, 1.0, 1.0, rtol=0.1)
+    assert "up to 0.0001" in failure(tt.testing.assert_allclose, tt.ones(1), tt.zeros(1))
+    close(None, None)
+
+
+def test_make_tensor_refuses_empty_ranges_and_gradients_of_integers():
+    make = tt.testing.make_tensor
+    assert "ValueError" in failure(make, 3, dtype=tt.int64, device="cpu", low=1, high=1)
+    assert "ValueError" in failure(make, 3, dtype=tt.bool, device="cpu", requires_grad=True)
+    assert make(3, dtype=tt.float32, device="cpu", low=1, high=1).tolist() == [1, 1, 1]
+
+
+def test_gradcheck_compares_in_the_modes_that_it_is_told():
+    check, x = tt.autograd.gradcheck, leaf([0.5, -1.0], dtype=tt.float64)
+    assert check(tt.sin, x, check_forward_ad=True, check_backward_ad=False)
+    z = leaf([0.5 + 1j], dtype=tt.complex128)
+    assert check(lambda z: z * z.conj() * z, z, check_forward_ad=True)
+    forward = {"check_forward_ad": True, "check_backward_ad": False}
+    assert not check(lambda x: x * x.detach(), x, raise_exception=False, **forward)
+    assert "AssertionError" in failure(check, tt.sin, x, check_backward_ad=False)
+    assert "stride 0" in failure(check, tt.sin, x.detach()[:1].expand(3).requires_grad_())
+    with pytest.warns(UserWarning, match="double precision"):
+        check(tt.sin, leaf([0.5]), raise_exception=False)
+    again = tt.autograd.gradgradcheck
+    assert "AssertionError" in failure(again, tt.sin, x, check_rev_over_rev=False)
+    assert again(tt.sin, x, check_rev_over_rev=False, check_fwd_over_rev=True)
+
+
+@pytest.mark.parametrize("order, norm", [(0, 1.0), (-1, 12 / 7), (-math.inf, 3.0)])
+def test_gradients_are_clipped_by_orders_below_one(order, norm):
+    p = tt.nn.Parameter(tt.zeros(2))
+    p.grad = tt.tensor([3.0, -4.0])
+    assert tt.nn.utils.clip_grad_norm_(p, 1.0, order).item() == pytest.approx(norm)
+    same(p.grad, [3 / norm, -4 / norm])
+
+
+def test_collate_combines_types_that_an_application_adds():
+    from tt.utils.data._utils.collate import collate, default_collate, default_collate_fn_map
+
+    def joined(batch, *, collate_fn_map):
+        return set().union(*batch)
+
+    assert collate([{"a": {1}}, {"a": {2}}], collate_fn_map={set: joined}) == {"a": {1, 2}}
+    default_collate_fn_map[set] = joined
+    try:
+        assert default_collate([({1}, 2), ({3}, 4)])[0] == {1, 3}
+    finally:
+        del default_collate_fn_map[set]
+    with pytest.raises(TypeError):
+        default_collate([{1}])
+
+
+def test_lengths_of_packed_sequences_may_be_floats():
+    packed = tt.nn.utils.rnn.pack_padded_sequence(tt.ones(3, 2), tt.tensor([3.0, 1.0]))
+    assert packed.batch_sizes.tolist() == [2, 1, 1]
+
+
+class Twice(tt.nn.Module):
+    def forward(self, x):
+        return 2 * x
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_out_proj_of_an_attention_layer_may_be_parametrized(within):
+    layer = tt.nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0)
+    attention = layer.self_attn
+    called = layer if within else lambda x: attention(x, x, x)[0]
+    x = tt.randn(3, 2, 4)
+    tt.nn.utils.parametrize.register_parametrization(attention.out_proj, "weight", Twice())
+    original = attention.out_proj.parametrizations.weight.original
+    y = called(x)
+    (g,) = tt.autograd.grad(y.square().sum(), original)
+    tt.nn.utils.parametrize.remove_parametrizations(attention.out_proj, "weight")
+    want = called(x)
+    same(y, want)
+    same(g / 2, tt.autograd.grad(want.square().sum(), attention.out_proj.weight)[0], 1e-3)

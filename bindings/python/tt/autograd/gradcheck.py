@@ -1,6 +1,8 @@
 """Compares gradients with finite differences, as torch.autograd.gradcheck."""
 from __future__ import annotations
 
+import warnings
+
 from .. import _ops as ops
 from .._tensor import Tensor
 from .._types import BY_NAME
@@ -145,6 +147,58 @@ def compare_one(
                 )
 
 
+def compare_forward(
+    func: Callable[..., Any], args: Sequence[Any], eps: float, rtol: float, atol: float
+) -> None:
+    """Raises GradcheckError for the first derivative in forward mode that is wrong."""
+    from ..func import jvp
+
+    outs = outputs_of(func, args)
+    for at, t in enumerate(args):
+        if not (differentiable(t) and t.requires_grad):
+            continue
+        differences = numerical(func, args, at, outs, eps)
+
+        def of_one(x: Tensor) -> tuple[Tensor, ...]:
+            return tuple(outputs_of(func, [*args[:at], x, *args[at + 1 :]]))
+
+        for k, step in enumerate(directions(t, eps)):
+            for i in range(t.numel()):
+                tangent = moved(ops.zeros_like(t), i, step / eps)
+                _, derivatives = jvp(of_one, (t.detach(),), (tangent,))
+                for number, derivative in enumerate(derivatives):
+                    expected = differences[number][k][i]
+                    if not close(derivative.detach().reshape(-1), expected, rtol, atol):
+                        raise GradcheckError(
+                            f"gradcheck: the derivative in forward mode of result {number} with "
+                            f"respect to input {at} is wrong.\nnumerical:\n{expected}\n"
+                            f"analytical:\n{derivative}"
+                        )
+
+
+def check_inputs(args: Sequence[Any]) -> None:
+    """Raises ValueError unless an input requires a gradient, RuntimeError for one whose elements
+    overlap in memory; warns of one of low precision."""
+    checked = [t for t in args if differentiable(t) and t.requires_grad]
+    if not checked:
+        raise ValueError("gradcheck: at least one input must be a Tensor with requires_grad=True")
+    for i, t in enumerate(args):
+        if not (differentiable(t) and t.requires_grad):
+            continue
+        if t.dtype.name not in ("float64", "complex128"):
+            warnings.warn(
+                f"Input #{i} requires gradient and is not a double precision floating point or "
+                "complex. This check will likely fail if all the inputs are not of double "
+                "precision floating point or complex."
+            )
+        if any(step == 0 and size > 1 for size, step in zip(t.shape, t.stride())):
+            raise RuntimeError(
+                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs "
+                "that are non-overlapping to be able to compute the numerical gradients correctly. "
+                "You should call .contiguous on the input before passing it to gradcheck."
+            )
+
+
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -167,17 +221,19 @@ def gradcheck(
 
     Tensors among the inputs that require a gradient are checked; they should be float64 or
     complex128. raise_exception: raises GradcheckError instead of returning False.
-    nondet_tol: the allowed difference of two equal calls. check_grad_dtypes: gradients must have
-    the dtype of their input, which always holds. The other arguments are ignored: all elements are
-    compared, in reverse mode.
+    nondet_tol: the allowed difference of two equal calls. check_forward_ad, check_backward_ad:
+    compares func.jvp, and autograd.grad. check_grad_dtypes: gradients must have the dtype of their
+    input, which always holds. The other arguments are ignored: all elements are compared.
     """
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError("gradcheck: check_forward_ad or check_backward_ad must be True")
     args = as_tuple(inputs)
-    if not any(differentiable(t) and t.requires_grad for t in args):
-        raise ValueError("gradcheck: at least one input must be a Tensor with requires_grad=True")
-    if not check_backward_ad:
-        return True
+    check_inputs(args)
     try:
-        compare(func, args, eps, rtol, atol, nondet_tol)
+        if check_forward_ad:
+            compare_forward(func, args, eps, rtol, atol)
+        if check_backward_ad:
+            compare(func, args, eps, rtol, atol, nondet_tol)
     except RuntimeError:  # also of a backward that fails
         if raise_exception:
             raise
@@ -207,8 +263,11 @@ def gradgradcheck(
     """Returns whether the gradients of the gradients of func agree with central differences.
 
     grad_outputs: the cotangents of the results; by default random. For the other arguments see
-    gradcheck.
+    gradcheck; check_rev_over_rev or check_fwd_over_rev must be True, and both compare the
+    derivatives of autograd.grad by autograd.grad.
     """
+    if not (check_rev_over_rev or check_fwd_over_rev):
+        raise AssertionError("gradgradcheck: check_rev_over_rev or check_fwd_over_rev must be True")
     args = as_tuple(inputs)
     if grad_outputs is None:
         outs = outputs_of(func, args)
@@ -242,7 +301,6 @@ def gradgradcheck(
         rtol=rtol,
         raise_exception=raise_exception,
         nondet_tol=nondet_tol,
-        check_backward_ad=check_rev_over_rev,
     )
 
 

@@ -53,6 +53,8 @@ class MultiheadAttention(_layers.MultiheadAttention):
         is_causal: a hint that attn_mask is causal.
         """
         self._lend_computed()
+        if getattr(self.out_proj, "_computed", None):  # its C module is called by that of self
+            self.out_proj._lend_computed()
         op = "MultiheadAttention"
         for name, x in (("query", query), ("key", key), ("value", value)):
             instance(Tensor, x, op, name)

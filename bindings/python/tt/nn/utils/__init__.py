@@ -90,6 +90,11 @@ def clip_grad_norm_(
 def _clip_grad_norm_(
     params: tuple[Tensor, ...], max_norm: float, norm_type: float, error_if_nonfinite: bool
 ) -> Tensor:
+    if float(norm_type) <= 0:  # no norm: C refuses it
+        grads = [p.grad for p in params if p.grad is not None]
+        total = get_total_norm(grads, norm_type, error_if_nonfinite)
+        clip_grads_with_norm_(params, max_norm, total)
+        return total
     return tensor_result(
         "tt_clip_grad_norm_",
         convert.pointers(params),

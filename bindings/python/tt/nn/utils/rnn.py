@@ -140,8 +140,8 @@ def pack_padded_sequence(
     sizes = lengths if isinstance(lengths, Tensor) else tensor(lengths, device="cpu")
     if sizes.device.type != "cpu":
         raise RuntimeError(f"lengths is on {sizes.device}: must be on the CPU")
-    if sizes.ndim != 1 or sizes.dtype.is_floating_point:
-        raise RuntimeError(f"lengths is {tuple(sizes.shape)}: must be integers in 1 dimension")
+    if sizes.ndim != 1:
+        raise RuntimeError(f"lengths is {tuple(sizes.shape)}: must be in 1 dimension")
     sizes = sizes.to(int64)
     batch = 0 if batch_first else 1
     if input.ndim < 2 or input.shape[batch] != sizes.numel() or not sizes.numel():

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 from copy import copy
+from functools import partial
 
 from ... import _ops as ops
 from ..._create import as_tensor, is_array, tensor
@@ -11,9 +12,12 @@ from ..._types import float64
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Callable
 
 NO_NUMBERS = "SUaO"  # kinds of NumPy's dtypes
+# type -> f(batch, collate_fn_map=map): how default_collate combines samples of types that an
+# application adds
+default_collate_fn_map: dict[Any, Callable[..., Any]] = {}
 
 
 def default_convert(data: Any) -> Any:
@@ -40,7 +44,19 @@ def default_collate(batch: Any) -> Any:
     individually; a tuple becomes a list.
     Raises RuntimeError for sequences of different lengths, TypeError for samples of other types.
     """
+    return collate(batch, collate_fn_map=default_collate_fn_map)
+
+
+def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None = None) -> Any:
+    """Combines samples as default_collate, but those of a type in collate_fn_map by its function.
+
+    The function is called with the batch and collate_fn_map by keyword.
+    """
     first = batch[0]
+    if collate_fn_map:
+        for kind, combine in collate_fn_map.items():
+            if isinstance(first, kind):
+                return combine(batch, collate_fn_map=collate_fn_map)
     if isinstance(first, Tensor):
         return ops.stack(list(batch))
     if is_array(first):
@@ -55,15 +71,16 @@ def default_collate(batch: Any) -> Any:
         return tensor(list(batch))
     if isinstance(first, (str, bytes)):
         return batch
+    inner = partial(collate, collate_fn_map=collate_fn_map)
     if isinstance(first, Mapping):
-        items = {key: default_collate([sample[key] for sample in batch]) for key in first}
+        items = {key: inner([sample[key] for sample in batch]) for key in first}
         return mapping_like(first, items)
     if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return type(first)(*map(default_collate, zip(*batch)))
+        return type(first)(*map(inner, zip(*batch)))
     if isinstance(first, Sequence):
         if any(len(sample) != len(first) for sample in batch):
             raise RuntimeError("default_collate: each sample of the batch must have equal length")
-        columns = [default_collate(column) for column in zip(*batch)]
+        columns = [inner(column) for column in zip(*batch)]
         return columns if isinstance(first, tuple) else sequence_like(first, columns)
     raise TypeError(
         "default_collate: samples must be tensors, NumPy arrays, numbers, strings, dicts or lists, "
