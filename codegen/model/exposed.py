@@ -162,10 +162,11 @@ class PythonModule:
 
 def generated_names(path, tree, places):
     """What a public module takes from _handles, by its name there: functions as they are, classes
-    by what derives from them."""
-    module = path[:-3].replace("/", ".").removesuffix("__init__").rstrip(".")
+    by what derives from them. A private module of a package stands for the package."""
+    module = module_of(path)
     if path.startswith("_"):
         return
+    module = module.split("._")[0]
     taken = {
         n.name
         for s in tree.body

@@ -796,6 +796,8 @@ def test_backward_and_grad():
 
 
 def test_grad_modes():
+    assert tt.autograd.grad_mode.no_grad is tt.no_grad
+    assert tt.autograd.anomaly_mode.detect_anomaly is tt.autograd.detect_anomaly
     x = tt.ones(2, requires_grad=True)
     with tt.no_grad():
         assert not (x * 2).requires_grad and not tt.is_grad_enabled()

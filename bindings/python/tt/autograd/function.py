@@ -7,11 +7,12 @@ from functools import partial
 from .. import _ops, errors
 from .._callbacks import tt_function_def
 from .._convert import length, pointers
+from .._handles import is_grad_enabled, switch_grad
 from .._kinds import kind_name
 from .._lib import call
 from .._tensor import Tensor, from_address, tensor_result
-from . import is_grad_enabled, no_grad, switch_grad
 from ._depth import depth
+from .grad_mode import no_grad
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ import warnings
 from .. import _ops as ops
 from .._tensor import Tensor
 from .._types import BY_NAME
-from . import enable_grad, grad, no_grad
+from ._gradients import grad
+from .grad_mode import enable_grad, no_grad
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
