@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from . import multiprocessing as multiprocessing
     from . import nn as nn
     from . import onnx as onnx
+    from . import ops as ops
     from . import optim as optim
     from . import overrides as overrides
     from . import profiler as profiler
@@ -169,9 +170,12 @@ __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
     "accelerator amp ao array_api autograd backends compiler cpu cuda distributed distributions "
     "errors export fft files func futures fx hub jit library linalg masked mps multiprocessing nn "
-    "onnx optim overrides profiler random runtime safetensors serialization signal sparse special "
+    "onnx ops optim overrides profiler random runtime safetensors serialization signal sparse special "
     "storage testing types utils version xpu"
 )
+# modules and functions that programs touch
+PRIVATE = "_C __config__ _custom_ops _dynamo _subclasses _tensor_str _utils".split()
+CHECKS = "_assert _assert_async _check _check_value _shape_as_tensor".split()
 # module -> names of it that users find here
 ELSEWHERE = {
     "_create": "as_tensor asarray from_numpy frombuffer scalar_tensor tensor",
@@ -183,7 +187,7 @@ ELSEWHERE = {
     "_settings": (
         "as_torch are_deterministic_algorithms_enabled broadcast_shapes get_default_device "
         "get_default_dtype get_device_module get_float32_matmul_precision "
-        "get_num_interop_threads is_inference "
+        "get_num_interop_threads is_deterministic_algorithms_warn_only_enabled is_inference "
         "is_inference_mode_enabled is_nonzero is_same_size is_signed is_storage "
         "is_warn_always_enabled numel set_default_device set_default_dtype "
         "set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision "
@@ -224,18 +228,20 @@ if not TYPE_CHECKING:
 
     def __getattr__(name):
         """Loads a module or a function when it is first used."""
-        if name in MODULES.split() or name == "_C":
-            return import_module("." + name, __name__)
+        if name in MODULES.split() or name in PRIVATE:
+            return import_module("." + name, __package__)
         if name in HOME:
-            value = getattr(import_module("." + HOME[name], __name__), name)
+            value = getattr(import_module("." + HOME[name], __package__), name)
         elif name in __all__:
             value = _ops.find("tt", name)
         else:
             value = None
             if name.startswith("_foreach_"):
-                value = import_module("._foreach", __name__).make(name[len("_foreach_") :])
-            elif not name.startswith("_"):
-                value = import_module("._torch_functions", __name__).find(name)
+                value = import_module("._foreach", __package__).make(name[len("_foreach_") :])
+            elif name.startswith("float8_"):
+                value = import_module("._absent", __package__).ABSENT_DTYPES.get(name)
+            elif not name.startswith("_") or name in CHECKS:
+                value = import_module("._torch_functions", __package__).find(name)
             if value is None:
                 raise AttributeError(f"module 'tt' has no attribute '{name}'")
         globals()[name] = value

@@ -1,6 +1,8 @@
 """PyTorch's names for features that tt lacks. Importing one works; using it raises."""
 from __future__ import annotations
 
+from ._limits import FINFO
+from ._types import dtype
 from .errors import UnimplementedError
 
 TYPE_CHECKING = False
@@ -27,3 +29,25 @@ def absent_class(name: str, why: str) -> Any:
 
     doc = f"Cannot be made: {why}."
     return type(name.rpartition(".")[2], (), {"__new__": __new__, "__doc__": doc})
+
+
+# Of PyTorch's dtypes of one byte: bits, resolution, min, max, eps, smallest normal, tiny
+FLOAT8: dict[str, Any] = {
+    "float8_e4m3fn": (8, 1.0, -448.0, 448.0, 2**-3, 2**-6, 2**-6),
+    "float8_e4m3fnuz": (8, 1.0, -240.0, 240.0, 2**-3, 2**-7, 2**-7),
+    "float8_e5m2": (8, 1.0, -57344.0, 57344.0, 2**-2, 2**-14, 2**-14),
+    "float8_e5m2fnuz": (8, 1.0, -57344.0, 57344.0, 2**-3, 2**-15, 2**-15),
+    "float8_e8m0fnu": (8, 1.0, 2**-127, 2.0**127, 1.0, 2**-127, 2**-127),
+}
+
+
+def absent_dtypes() -> dict[str, dtype]:
+    """Returns dtypes of which no tensor can be made: their codes are not C's."""
+    FINFO.update(FLOAT8)
+    made = {}
+    for i, name in enumerate(FLOAT8):
+        made[name] = dtype(name, -1 - i, 1, "f", True, False, True, "", "", "", "", name)
+    return made
+
+
+ABSENT_DTYPES = absent_dtypes()

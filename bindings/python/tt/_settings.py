@@ -87,6 +87,11 @@ def are_deterministic_algorithms_enabled() -> bool:
     return _cuda_math.chosen["deterministic"]
 
 
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Returns False: nothing warns instead of being deterministic."""
+    return False
+
+
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     """Calls use_deterministic_algorithms(False) for 0 and "default", otherwise with True."""
     _cuda_math.wish_deterministic("all", debug_mode not in (0, "default"))
@@ -248,9 +253,13 @@ def as_torch() -> ModuleType:
     `__version__` is then that of PyTorch, `__torch_version__`, which programs compare with the one
     that they need. Raises ImportError if PyTorch has been imported already.
     """
+    from ._torch_finder import TorchFinder
+
     tt: Any = sys.modules[__package__]
     if sys.modules.get("torch", tt) is not tt:
         raise ImportError("as_torch: PyTorch is imported already")
+    if not any(isinstance(finder, TorchFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, TorchFinder(tt.__torch_version__))
     for info in pkgutil.walk_packages(tt.__path__, "tt."):
         parts = info.name.split(".")
         if parts[-1] == "_C" or not any(part.startswith("_") for part in parts):
@@ -258,5 +267,7 @@ def as_torch() -> ModuleType:
     for name, module in list(sys.modules.items()):
         if name == "tt" or name.startswith("tt."):
             sys.modules["torch" + name[len("tt") :]] = module
+    tt.torch = tt  # programs write torch.torch, too
+    tt.__name__ = "torch"
     tt.__version__ = tt.version.__version__ = tt.__torch_version__
     return tt

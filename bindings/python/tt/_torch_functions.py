@@ -10,6 +10,7 @@ from importlib import import_module
 from . import _ops as ops
 from ._convert import written
 from ._tensor import Tensor
+from ._types import int64
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -318,6 +319,41 @@ def drawing_from(generator: Generator | None) -> Iterator[None]:
         own.set_state(state)
 
 
+# ---- checks ----
+
+
+def _check(cond: Any, message: Any = None) -> None:
+    """Raises RuntimeError unless cond is true. message: a text, or a function that returns one."""
+    if not cond:
+        raise RuntimeError(message() if callable(message) else message or "_check: cond is False")
+
+
+def _check_value(cond: Any, message: Any = None) -> None:
+    """Raises ValueError unless cond is true. message: a text, or a function that returns one."""
+    if not cond:
+        text = message() if callable(message) else message
+        raise ValueError(text or "_check_value: cond is False")
+
+
+def _assert(condition: Any, message: str) -> None:
+    """Raises AssertionError unless condition is true."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def _assert_async(input: Tensor, assert_msg: str = "") -> None:
+    """Raises RuntimeError unless the single element of input differs from 0."""
+    if not bool(input):
+        raise RuntimeError(assert_msg or "_assert_async: input is 0: must be another number")
+
+
+def _shape_as_tensor(input: Tensor) -> Tensor:
+    """Returns the shape as a tensor of int64."""
+    from ._create import tensor
+
+    return tensor(list(input.shape), dtype=int64)
+
+
 # ---- numbers of captured graphs in PyTorch, which are Python's here ----
 
 
@@ -401,7 +437,8 @@ def while_loop(
 
 
 OWN = (
-    "SymBool SymFloat SymInt affine_grid_generator alpha_dropout binomial cond ctc_loss dropout "
+    "_assert _assert_async _check _check_value _shape_as_tensor SymBool SymFloat SymInt "
+    "affine_grid_generator alpha_dropout binomial cond ctc_loss dropout "
     "dropout_ embedding feature_alpha_dropout feature_dropout frobenius_norm grid_sampler "
     "instance_norm layer_norm norm_except_dim pca_lowrank poisson range svd_lowrank sym_float "
     "sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum while_loop"

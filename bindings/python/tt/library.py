@@ -14,7 +14,7 @@ from ._tensor import Tensor, listed
 from ._types import overload
 from ._values import Value, packed
 from .autograd.function import Function
-from .errors import AutogradError
+from .errors import AutogradError, UnimplementedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CustomOpDef",
+    "Library",
     "Op",
     "custom_op",
+    "define",
     "find",
+    "impl",
     "operators",
     "register_autograd",
     "register_fake",
@@ -158,10 +161,9 @@ def register_autograd(
 def register_fake(
     op: str | CustomOpDef, func: Callable[..., Any] | None = None, *, lib: Any = None
 ) -> Any:
-    """Accepts a function of the results' shapes, which tt does not need. Without func, returns a
-    decorator."""
-    definition = defined(op, "register_fake")
-    return definition.register_fake if func is None else definition.register_fake(func)
+    """Accepts a function of the results' shapes, which tt does not need, of an operator that need
+    not be there. Without func, returns a decorator."""
+    return (lambda fn: fn) if func is None else func
 
 
 def register_kernel(
@@ -173,6 +175,73 @@ def register_kernel(
 ) -> Any:
     """Calls op.register_kernel. lib is ignored."""
     return defined(op, "register_kernel").register_kernel(device_types, func)
+
+
+def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> None:
+    """Defines the operator "namespace::name", for which impl() gives functions.
+
+    schema: its arguments and results, such as "(Tensor x, int k=1) -> Tensor". Calls pass arguments
+    to the functions as they are given. lib and tags are ignored.
+    """
+    name = qualname.partition("(")[0].strip()
+    if "::" not in name:
+        raise ValueError(f"library.define: qualname is {qualname!r}: must be 'namespace::name'")
+
+    def missing(*args: Any, **kwargs: Any) -> Any:
+        raise UnimplementedError(f"{name}: library.impl has given it no function")
+
+    missing.__name__ = name.partition("::")[2]
+    definitions[name] = CustomOpDef(name, missing)
+
+
+KINDS = {"CPU": "cpu", "CUDA": "cuda", "cpu": "cpu", "cuda": "cuda"}  # of impl: device types
+
+
+def impl(
+    qualname: str,
+    types: str | Sequence[str],
+    func: Callable[..., Any] | None = None,
+    *,
+    lib: Any = None,
+) -> Any:
+    """Makes func compute an operator of define(). Without func, returns a decorator.
+
+    types: device types, "default" for all, or keys of PyTorch's dispatcher: those that are neither
+    of a device nor Composite… are accepted and ignored.
+    """
+    if func is None:
+        return lambda fn: impl(qualname, types, fn)
+    definition = defined(qualname, "library.impl")
+    for kind in (types,) if isinstance(types, str) else types:
+        if kind in KINDS:
+            definition.register_kernel(KINDS[kind], func)
+        elif kind in ("default", "") or kind.startswith("Composite"):
+            definition.register_kernel(None, func)
+            definition.signature = signature(func)
+    return func
+
+
+class Library:
+    """The operators of a namespace, with the API of torch.library.Library. kind and dispatch_key:
+    as PyTorch's; the latter is that of impl() without one."""
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        if kind not in ("DEF", "FRAGMENT", "IMPL"):
+            raise ValueError(f"Library: kind is {kind!r}: must be 'DEF', 'FRAGMENT' or 'IMPL'")
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Defines an operator by a schema that begins with its name. Returns its name."""
+        name, bracket, rest = schema.partition("(")
+        define(f"{self.ns}::{name.strip()}", bracket + rest)
+        return name.strip()
+
+    def impl(
+        self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", **options: Any
+    ) -> None:
+        """Makes fn compute an operator of this namespace: see library.impl."""
+        name = str(op_name).rpartition("::")[2].partition(".")[0]
+        impl(f"{self.ns}::{name}", dispatch_key or self.dispatch_key, fn)
 
 
 @overload

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import IO, Any, Callable, Iterator
 
 __all__ = [
+    "MAP_LOCATION",
     "add_safe_globals",
     "clear_safe_globals",
     "get_safe_globals",
@@ -36,6 +37,7 @@ __all__ = [
     "save",
 ]
 
+MAP_LOCATION = object  # for hints
 KEY = "tt.structure"  # of the metadata of a safetensors file
 ZIP_MAGIC = b"PK\3\4"  # with which PyTorch's files begin
 CONTAINERS: dict[str, Callable[..., Any]] = {

@@ -28,6 +28,13 @@ from torch.utils._pytree import tree_map
 import torch.jit.annotations
 assert Parameter is tt.nn.Parameter and Function is tt.autograd.Function
 assert isinstance(torch.nn.Linear(2, 2), tt.nn.Module)
+import importlib.metadata, importlib.util
+import torch._dynamo.config, torch.distributed.tensor
+assert torch._dynamo is tt._dynamo and torch.distributed.tensor is tt.distributed.tensor
+assert torch.distributed.tensor.__spec__.name == "tt.distributed.tensor"
+assert importlib.metadata.version("torch") == tt.__torch_version__
+assert torch.torch is torch and torch.__name__ == "torch"
+assert importlib.util.find_spec("torch.nested") is None
 try:
     import torch.quantization
 except ModuleNotFoundError as error:
@@ -44,6 +51,63 @@ def test_as_torch_gives_one_package(tmp_path):
         text=True,
     )
     assert found.stdout.strip() == "one package", found.stderr
+
+
+def test_dtypes_without_tensors():
+    for name in ("float8_e4m3fn", "float8_e5m2"):
+        dtype = getattr(tt, name)
+        assert dtype is getattr(tt, name) and dtype.itemsize == 1 and dtype.is_floating_point
+        for make in (lambda: tt.zeros(2, dtype=dtype), lambda: tt.ones(2).to(dtype)):
+            with pytest.raises(tt.TtError, match="no such dtype"):
+                make()
+    limits = tt.finfo(tt.float8_e4m3fn)
+    assert (limits.bits, limits.max, limits.eps, limits.tiny) == (8, 448.0, 0.125, 0.015625)
+    assert tt.finfo(tt.float8_e5m2).max == 57344.0
+
+
+def test_checks():
+    tt._check(True)
+    tt._assert(True, "")
+    tt._assert_async(tt.tensor(1))
+    for check, error in (
+        (lambda: tt._check(False, lambda: "mine"), RuntimeError),
+        (lambda: tt._check_value(False, "mine"), ValueError),
+        (lambda: tt._assert(False, "mine"), AssertionError),
+        (lambda: tt._assert_async(tt.tensor(0), "mine"), RuntimeError),
+    ):
+        with pytest.raises(error, match="^mine$"):
+            check()
+    assert tt._shape_as_tensor(tt.ones(2, 3)).tolist() == [2, 3]
+
+
+def test_trees_of_other_classes():
+    from tt.utils import _pytree as pytree
+
+    class Pair:
+        def __init__(self, left, right, name):
+            self.left, self.right, self.name = left, right, name
+
+    register = pytree.register_pytree_node
+    register(Pair, lambda p: ([p.left, p.right], p.name), lambda items, name: Pair(*items, name))
+    doubled = pytree.tree_map(lambda x: 2 * x, {"a": [1, Pair(2, (3,), "b")]})
+    pair = doubled["a"][1]
+    assert (pair.left, pair.right, pair.name) == (4, (6,), "b") and doubled["a"][0] == 2
+    leaves, form = pytree.tree_flatten(Pair(1, [2], "c"))
+    assert leaves == [1, 2] and form.type is Pair and form.context == "c"
+    with pytest.raises(ValueError, match="registered already"):
+        register(Pair, None, None)
+    del pytree.registered[Pair], pytree.SUPPORTED_NODES[Pair]
+
+
+def test_parts_that_share_one_tensor():
+    from tt import _utils
+
+    parts = [tt.ones(2, 3), tt.arange(4.0)]
+    flat = _utils._flatten_dense_tensors(parts)
+    again = _utils._unflatten_dense_tensors(flat, parts)
+    assert flat.shape == (10,) and all(tt.equal(a, b) for a, b in zip(parts, again))
+    assert _utils._get_device_index("cuda:3") == 3
+    assert _utils._get_device_index("cpu", allow_cpu=True) == -1
 
 
 def test_classes_of_dtypes():

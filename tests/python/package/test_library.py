@@ -138,3 +138,36 @@ def test_operators_as_pytorch_defines_them():
         scaled_sin(x, wrong=3)
     with pytest.raises(RuntimeError, match="there is no operator 'mine::none'"):
         tt.library.register_kernel("mine::none", "cpu", scaled_sin)
+
+
+def test_operators_by_namespace():
+    x = tt.tensor([[1.0, 2.0], [3.0, 4.0]])
+    for mm in (tt.ops.aten.mm, tt.ops.aten.mm.default):
+        assert tt.equal(mm(x, x), x @ x)
+    assert tt.ops.aten.relu.default is tt.ops.aten.relu.default
+    assert tt.ops.aten.view(x, 4).shape == (4,)
+    with pytest.raises(NotImplementedError, match="_to_copy"):
+        tt.ops.aten._to_copy.default(x)
+    assert not hasattr(tt.ops.aten, "some_operator") and not hasattr(tt.ops.mine, "some_operator")
+    with pytest.raises(OSError, match="some.so"):
+        tt.ops.load_library("some.so")
+
+
+def test_operators_of_a_library():
+    lib = library.Library("scaling", "DEF")
+    assert lib.define("twice(Tensor x, int n=1) -> Tensor") == "twice"
+    with pytest.raises(NotImplementedError, match="scaling::twice"):
+        tt.ops.scaling.twice(tt.ones(1))
+    lib.impl("twice", lambda x, n=1: x * 2**n, "CompositeExplicitAutograd")
+    assert tt.ops.scaling.twice(tt.ones(1), n=3).item() == 8
+    assert tt.ops.scaling.twice.default(tt.ones(1)).item() == 2
+    library.define("scaling::half", "(Tensor x) -> Tensor")
+
+    @library.impl("scaling::half", "cpu")
+    def half(x):
+        return x / 2
+
+    assert tt.ops.scaling.half(tt.ones(1)).item() == 0.5
+    for wrong in (lambda: library.define("half", "()"), lambda: library.Library("a", "b")):
+        with pytest.raises(ValueError):
+            wrong()

@@ -674,3 +674,53 @@ def test_mixtures_of_vectors():
     ):
         with pytest.raises(ValueError):
             wrong()
+
+
+def test_a_family_of_ones_own():
+    """The entropy of an exponential family follows from its normalizer."""
+
+    class Exponential(tt.distributions.ExponentialFamily):
+        arg_constraints = {}
+        _mean_carrier_measure = 0
+
+        def __init__(self, rate):
+            self.rate = rate
+            super().__init__(rate.shape)
+
+        @property
+        def _natural_params(self):
+            return (-self.rate,)
+
+        def _log_normalizer(self, x):
+            return -(-x).log()
+
+    rate = tt.tensor([0.5, 2.0])
+    tt.testing.assert_close(Exponential(rate).entropy(), 1 - rate.log())
+
+
+def test_helpers_of_distributions():
+    from tt.distributions import utils
+
+    calls = []
+
+    class Owner:
+        @utils.lazy_property
+        def value(self):
+            calls.append(self)
+            return tt.is_grad_enabled()
+
+    owner = Owner()
+    with tt.no_grad():
+        assert owner.value and owner.value and len(calls) == 1
+    vec = tt.arange(1.0, 7.0)
+    matrix = utils.vec_to_tril_matrix(vec)
+    assert matrix.tolist() == [[1, 0, 0], [2, 3, 0], [4, 5, 6]]
+    assert tt.equal(utils.tril_matrix_to_vec(matrix), vec)
+    below = utils.vec_to_tril_matrix(tt.arange(1.0, 4.0), -1)
+    assert below.tolist() == [[0, 0, 0], [1, 0, 0], [2, 3, 0]]
+    with pytest.raises(ValueError, match="no triangle"):
+        utils.vec_to_tril_matrix(tt.ones(4))
+    probs = tt.tensor([0.25, 0.75])
+    for binary in (False, True):
+        logits = utils.probs_to_logits(probs, binary)
+        tt.testing.assert_close(utils.logits_to_probs(logits, binary), probs)

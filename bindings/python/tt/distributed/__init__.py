@@ -104,7 +104,7 @@ __all__ = [
 
 
 BACKENDS = ("gloo", "mpi", "mpich", "nccl")
-SUBMODULES = "algorithms checkpoint device_mesh fsdp nn optim rpc".split()
+SUBMODULES = "algorithms checkpoint device_mesh distributed_c10d fsdp nn optim rpc tensor".split()
 
 
 def __getattr__(name: str) -> Any:
@@ -130,6 +130,8 @@ class ReduceOp(Enum):
     BOR = 6
     BXOR = 7
 
+
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
 
 CODES = {"SUM": 1, "AVG": 2, "MIN": 3, "MAX": 4, "PRODUCT": 5, "BAND": 6, "BOR": 7, "BXOR": 8}
 

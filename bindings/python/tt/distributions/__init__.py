@@ -5,6 +5,7 @@ from .categorical import Categorical
 from .constraint_registry import biject_to, transform_to
 from .continuous_bernoulli import ContinuousBernoulli
 from .distribution import Distribution
+from .exp_family import ExponentialFamily
 from .exponential import Exponential
 from .generalized_pareto import GeneralizedPareto
 from .independent import Independent
@@ -47,6 +48,7 @@ __all__ = [
     "Dirichlet",
     "Distribution",
     "Exponential",
+    "ExponentialFamily",
     "FisherSnedecor",
     "Gamma",
     "GeneralizedPareto",

@@ -1,19 +1,97 @@
 """Nested structures of tuples, lists and dicts, with the API of torch.utils._pytree.
 
-Subclasses of these are leaves, but for named tuples, OrderedDict, defaultdict and deque.
+Subclasses of these are leaves, but for named tuples, OrderedDict, defaultdict and deque, and for
+classes of register_pytree_node.
 """
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import dataclass
+from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Iterable, Iterator, Union
 
     Types = Union[type, tuple[type, ...], Callable[[Any], bool]]
-PyTree = object  # for hints
+PyTree = Context = object  # for hints
 DICTS = (dict, OrderedDict, defaultdict)
+
+
+class NodeDef(NamedTuple):
+    """How structures of a class are taken apart and built."""
+
+    type: type
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]]
+    unflatten_fn: Callable[[Iterable[Any], Any], Any]
+    flatten_with_keys_fn: Callable[[Any], Any] | None = None
+
+
+class MappingKey(NamedTuple):
+    """The key of an item in a dict."""
+
+    key: Any
+
+
+class SequenceKey(NamedTuple):
+    """The place of an item in a list or tuple."""
+
+    idx: int
+
+
+class GetAttrKey(NamedTuple):
+    """The name of an attribute."""
+
+    name: str
+
+
+def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
+    """Returns the values and the keys."""
+    return list(d.values()), list(d)
+
+
+def _dict_unflatten(values: Iterable[Any], context: Iterable[Any]) -> dict[Any, Any]:
+    """Returns the dict of these values and keys."""
+    return dict(zip(context, values))
+
+
+def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
+    """Returns pairs of a MappingKey and a value, and the keys."""
+    return [(MappingKey(k), v) for k, v in d.items()], list(d)
+
+
+def _list_flatten(items: Iterable[Any]) -> tuple[list[Any], None]:
+    """Returns the items, and no context."""
+    return list(items), None
+
+
+SUPPORTED_NODES: dict[type, NodeDef] = {
+    dict: NodeDef(dict, _dict_flatten, _dict_unflatten, _dict_flatten_with_keys),
+    list: NodeDef(list, _list_flatten, lambda items, context: list(items)),
+    tuple: NodeDef(tuple, _list_flatten, lambda items, context: tuple(items)),
+}
+registered: dict[type, NodeDef] = {}  # those of register_pytree_node
+
+
+def register_pytree_node(
+    cls: type,
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]],
+    unflatten_fn: Callable[[Iterable[Any], Any], Any],
+    *,
+    serialized_type_name: str | None = None,
+    flatten_with_keys_fn: Callable[[Any], Any] | None = None,
+    **options: Any,
+) -> None:
+    """Makes objects of a class structures. flatten_fn returns the items of an object and a context,
+    which is compared; unflatten_fn(items, context) builds it again. Other arguments, for files, are
+    ignored. Raises ValueError if the class has been registered."""
+    if cls in registered:
+        raise ValueError(f"register_pytree_node: {cls} is registered already")
+    node = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
+    registered[cls] = SUPPORTED_NODES[cls] = node
+
+
+_register_pytree_node = register_pytree_node
 
 
 @dataclass(frozen=True)
@@ -51,13 +129,27 @@ class LeafSpec(TreeSpec):
 def kind_of(tree: Any) -> Any:
     """Returns the class of a structure that has items, or None for a leaf."""
     kind = type(tree)
-    if kind in (tuple, list, deque, *DICTS):
+    if kind in (tuple, list, deque, *DICTS) or kind in registered:
         return kind
     return kind if isinstance(tree, tuple) and hasattr(tree, "_fields") else None
 
 
+def _get_node_type(tree: Any) -> Any:
+    """Returns the class of a structure that has items, namedtuple for named tuples."""
+    kind = kind_of(tree)
+    return namedtuple if kind is not None and hasattr(kind, "_fields") else kind or type(tree)
+
+
+def _is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """Returns whether tree has no items."""
+    return kind_of(tree) is None or (is_leaf is not None and is_leaf(tree))
+
+
 def items_of(tree: Any, kind: Any) -> tuple[list[Any], Any]:
     """Returns the items of a structure and its context."""
+    if kind in registered:
+        items, context = registered[kind].flatten_fn(tree)
+        return list(items), context
     if kind not in DICTS:
         return list(tree), tree.maxlen if kind is deque else None
     keys = list(tree)
@@ -100,6 +192,8 @@ def built(leaves: Iterator[Any], spec: TreeSpec) -> Any:
     if spec.is_leaf():
         return next(leaves)
     items = [built(leaves, child) for child in spec.children_specs]
+    if spec.type in registered:
+        return registered[spec.type].unflatten_fn(items, spec.context)
     if spec.type is deque:
         return deque(items, maxlen=spec.context)
     if spec.type is defaultdict:

@@ -19,12 +19,14 @@ from ...nn.parameter import Parameter
 from .. import ReduceOp, all_gather_into_tensor, all_reduce, checked, reduce_scatter_tensor
 from ...errors import UnimplementedError
 from ..checkpoint import Shard, entries_of, load, save
+from . import api
+from .api import *  # noqa: F403
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Iterator
 
-__all__ = ["FullyShardedDataParallel", "ShardingStrategy"]
+__all__ = [*api.__all__, "FullyShardedDataParallel", "ShardingStrategy"]
 
 
 class ShardingStrategy(Enum):

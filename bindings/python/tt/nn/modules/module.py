@@ -1,7 +1,7 @@
 """Module, under the name of PyTorch's module, and hooks of all modules."""
 from __future__ import annotations
 
-from ..module import GlobalHook, Module
+from ..module import GlobalHook, IncompatibleKeys, Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ __all__ = [
     "register_module_full_backward_hook",
     "register_module_full_backward_pre_hook",
 ]
+_IncompatibleKeys = IncompatibleKeys
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> GlobalHook:

@@ -1,0 +1,17 @@
+"""The names of torch._subclasses.fake_tensor."""
+from __future__ import annotations
+
+from .._absent import absent_class
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+WHY = "tt has no fake tensors; use those of device meta"
+FakeTensor = absent_class("_subclasses.fake_tensor.FakeTensor", WHY)
+FakeTensorMode = absent_class("_subclasses.fake_tensor.FakeTensorMode", WHY)
+
+
+def is_fake(x: Any) -> bool:
+    """Returns False."""
+    return False

@@ -1,0 +1,35 @@
+"""Names of torch._tensor_str: how tensors are printed."""
+from __future__ import annotations
+
+from ._settings import print_options
+from ._settings import set_printoptions as set_printoptions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._tensor import Tensor
+
+
+class Options:
+    """What set_printoptions has set, as attributes."""
+
+
+PRINT_OPTS: Any = Options()
+PRINT_OPTS.__dict__ = print_options  # the options themselves, not a copy of them
+
+
+def _str(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    """Returns the text of a tensor."""
+    return repr(self)
+
+
+def _tensor_str(self: Tensor, indent: int) -> str:
+    """Returns the values of a tensor as a text whose lines after the first are indented."""
+    text = repr(self.detach().cpu())
+    inside = text[text.index("(") + 1 : text.rindex("]") + 1] if "]" in text else text[7:-1]
+    first, *lines = inside.splitlines()
+    shift = indent - len("tensor(")
+    if shift < 0:
+        lines = [line[-shift:] for line in lines]
+    return "\n".join([first, *(" " * max(shift, 0) + line for line in lines)])

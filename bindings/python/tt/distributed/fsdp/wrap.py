@@ -1,0 +1,70 @@
+"""Policies for auto_wrap_policy, with the names of torch.distributed.fsdp.wrap."""
+from __future__ import annotations
+
+from ...nn.module import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterable
+
+__all__ = [
+    "ModuleWrapPolicy",
+    "always_wrap_policy",
+    "lambda_auto_wrap_policy",
+    "size_based_auto_wrap_policy",
+    "transformer_auto_wrap_policy",
+]
+
+
+def always_wrap_policy(*args: Any, **kwargs: Any) -> bool:
+    """Makes each submodule a unit."""
+    return True
+
+
+def lambda_auto_wrap_policy(
+    module: Module, recurse: bool, nonwrapped_numel: int, lambda_fn: Callable[[Module], bool]
+) -> bool:
+    """Makes the submodules for which lambda_fn is true units."""
+    return recurse or lambda_fn(module)
+
+
+def transformer_auto_wrap_policy(
+    module: Module,
+    recurse: bool,
+    nonwrapped_numel: int,
+    transformer_layer_cls: Iterable[type[Module]],
+) -> bool:
+    """Makes the submodules of these classes units."""
+    return recurse or isinstance(module, tuple(transformer_layer_cls))
+
+
+def size_based_auto_wrap_policy(
+    module: Module,
+    recurse: bool,
+    nonwrapped_numel: int,
+    min_num_params: int = 10**8,
+    **kwargs: Any,
+) -> bool:
+    """Makes submodules of at least min_num_params parameters units."""
+    return nonwrapped_numel >= min_num_params
+
+
+class ModuleWrapPolicy:
+    """Makes the submodules of these classes units."""
+
+    def __init__(self, module_classes: Iterable[type[Module]]) -> None:
+        self._module_classes = tuple(module_classes)
+
+    def __call__(self, module: Module, recurse: bool, *args: Any, **kwargs: Any) -> bool:
+        return recurse or isinstance(module, self._module_classes)
+
+
+def _or_policy(
+    module: Module, recurse: bool, nonwrapped_numel: int, policies: Iterable[Callable[..., bool]]
+) -> bool:
+    """Makes the submodules that one of the policies chooses units."""
+    return any(policy(module, recurse, nonwrapped_numel) for policy in policies)
+
+
+def __dir__() -> list[str]:
+    return __all__
