@@ -23,7 +23,7 @@ def saved(tmp_path):
 
     tt.manual_seed(0)
     model, x = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)), tt.randn(1, 3)
-    tt.fx.symbolic_trace(model, x).graph.handle.save(tmp_path / "net.ttg")
+    tt.fx.capture(model, x).graph.handle.save(tmp_path / "net.ttg")
     return model, x
 
 

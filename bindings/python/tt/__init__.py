@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from ._numbers import pi as pi
     from ._numbers import promote_types as promote_types
     from ._numbers import result_type as result_type
+    from ._settings import _assert as _assert
     from ._settings import as_torch as as_torch
     from ._settings import (
         are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
@@ -185,7 +186,8 @@ ELSEWHERE = {
     "_limits": "finfo iinfo",
     "_numbers": "allclose can_cast e equal inf nan newaxis pi promote_types result_type",
     "_settings": (
-        "as_torch are_deterministic_algorithms_enabled broadcast_shapes get_default_device "
+        "_assert as_torch are_deterministic_algorithms_enabled broadcast_shapes "
+        "get_default_device "
         "get_default_dtype get_device_module get_float32_matmul_precision "
         "get_num_interop_threads is_deterministic_algorithms_warn_only_enabled is_inference "
         "is_inference_mode_enabled is_nonzero is_same_size is_signed is_storage "

@@ -74,8 +74,8 @@ def int32s(address: int | None, n: int) -> list[int]:
 
 
 class GraphHandle(Handle):
-    """Owns a tt_graph; users have it as tt.fx.Graph. Edits keep the numbers of values, but not
-    those of nodes."""
+    """Owns a tt_graph; users have it as tt.fx.captured.Graph. Edits keep the numbers of values, but
+    not those of nodes."""
 
     __slots__ = ()
     __del__ = finalizer(quick.tt_graph_release)

@@ -317,7 +317,8 @@ def public_functions() -> Iterator[tuple[str, FunctionType]]:
     for namespace in NAMESPACES:
         module = import_module(namespace)
         for name in dir(module):
-            if name.startswith("_") or name in IGNORED_FUNCTIONS:
+            private = name.startswith("_") and name != "_assert"
+            if private or name in IGNORED_FUNCTIONS:
                 continue
             function = getattr(module, name, None)
             owner = getattr(function, "__module__", None) or ""
@@ -421,9 +422,18 @@ def serve(cls: type) -> None:
 # ---- calls that failed before anything was intercepted ----
 
 
-def serve_classes(args: Iterable[Any]) -> None:
-    for x in overloaded(args):
-        serve(type(x))
+@contextmanager
+def served(args: Iterable[Any]) -> Iterator[None]:
+    """Makes the public functions dispatch in the block, and afterwards for the classes of the
+    arguments, but for those that are _transient."""
+    begin()
+    try:
+        for x in overloaded(args):
+            if not getattr(type(x), "_transient", False):
+                serve(type(x))
+        yield
+    finally:
+        end()
 
 
 def retried(function: Any, values: dict[str, Any]) -> Any:
@@ -443,14 +453,14 @@ def retried(function: Any, values: dict[str, Any]) -> Any:
     given = (*positional, *keywords.values())
     if not is_overridden(given):
         raise
-    serve_classes(given)
     defaults = function.__defaults__ or ()
     while len(positional) == n and defaults and positional[-1] is defaults[-1]:
         positional.pop()
         n, defaults = n - 1, defaults[:-1]
     usual = function.__kwdefaults__ or {}
     named = {k: v for k, v in keywords.items() if v is not usual.get(k)}
-    return function(*positional, **named)
+    with served(given):
+        return function(*positional, **named)
 
 
 def retried_operator(function: Any, left: Any, right: Any, **more: Any) -> Any:
@@ -458,5 +468,5 @@ def retried_operator(function: Any, left: Any, right: Any, **more: Any) -> Any:
     intercepts it, or NotImplemented."""
     if intercepting or state.subclass_off or not is_overridden((left, right)):
         return NotImplemented
-    serve_classes((left, right))
-    return function(left, right, **more)
+    with served((left, right)):
+        return function(left, right, **more)

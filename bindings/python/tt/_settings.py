@@ -247,6 +247,11 @@ def set_printoptions(
     print_options.update(chosen)
 
 
+def _assert(condition: Any, message: str) -> None:
+    """Raises AssertionError with this message unless condition. fx records the call."""
+    assert condition, message
+
+
 def as_torch() -> ModuleType:
     """Makes `import torch` and `import torch.nn` import tt and its modules. Returns tt.
 

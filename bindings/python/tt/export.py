@@ -11,7 +11,7 @@ from ._graph import load as load_graph
 from ._tensor import Tensor
 from ._tree import Place, with_tensors, without_tensors
 from .errors import UnimplementedError
-from .fx import Graph, result_of
+from .fx.captured import Graph, result_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from .._tree import Place, with_tensors, without_tensors
 from ..autograd import no_grad
 from ..errors import TtError
 from ..export import Sizes, repr_of
-from ..fx import Graph, result_of
+from ..fx.captured import Graph, result_of
 from ..nn.module import Module
 from ..nn.parameter import Parameter
 

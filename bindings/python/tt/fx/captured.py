@@ -1,4 +1,4 @@
-"""torch.fx for captured graphs: reads and rewrites the calls of a function.
+"""Graphs of captured operators: reads and rewrites the calls of C that a function makes.
 
 A graph is captured below autograd with example inputs, so its nodes are calls of leaf operators and
 views, with the shapes of the examples.
@@ -8,29 +8,20 @@ from __future__ import annotations
 from contextlib import contextmanager
 from ctypes import POINTER, addressof, c_int32, c_int64, cast
 
-from ._absent import absent_class, absent_function
-from ._convert import integer
-from ._graph import BOOL, FLOAT, INT, INTS, NONE, SCALAR, STR, TENSOR, TENSORS
-from ._graph import GraphHandle, Plan, captured, int32s
-from ._layouts import struct
-from ._tensor import Tensor
-from ._tree import with_tensors
-from ._types import DTYPES
-from .errors import UnimplementedError
-from .library import find
+from .._convert import integer
+from .._graph import BOOL, FLOAT, INT, INTS, NONE, SCALAR, STR, TENSOR, TENSORS
+from .._graph import GraphHandle, Plan, captured, int32s
+from .._layouts import struct
+from .._tensor import Tensor
+from .._tree import with_tensors
+from .._types import DTYPES
+from ..library import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Iterator, Sequence
 
-__all__ = ["Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer"]
-__all__ += ["replace_pattern", "symbolic_trace", "wrap"]
-WHY = "tt records graphs from calls with tensors: see fx.symbolic_trace"
-Interpreter = absent_class("fx.Interpreter", WHY)
-Proxy = absent_class("fx.Proxy", WHY)
-Tracer = absent_class("fx.Tracer", WHY)
-Transformer = absent_class("fx.Transformer", WHY)
-replace_pattern = absent_function("fx.replace_pattern", WHY)
+__all__ = ["Graph", "GraphModule", "Node", "capture"]
 
 
 class Node:
@@ -308,21 +299,10 @@ class GraphModule:
         return str(self.graph)
 
 
-def symbolic_trace(root: Callable[..., Any], concrete_args: Any = None) -> GraphModule:
-    """Calls root with concrete_args, a tensor or a tuple of tensors, and captures the call.
-
-    Raises UnimplementedError without concrete_args: nothing is recorded without tensors.
-    """
-    if concrete_args is None:
-        raise UnimplementedError(f"fx.symbolic_trace: concrete_args is missing: {WHY}")
-    inputs = (concrete_args,) if isinstance(concrete_args, Tensor) else tuple(concrete_args)
+def capture(root: Callable[..., Any], *inputs: Tensor) -> GraphModule:
+    """Calls a function or module with tensors, and returns the calls of C that it makes."""
     handle, structure = captured(root, inputs)
     return GraphModule(root, Graph(handle), structure)
-
-
-def wrap(fn_or_name: object) -> object:
-    """Returns its argument: nothing is traced."""
-    return fn_or_name
 
 
 def __dir__() -> list[str]:
