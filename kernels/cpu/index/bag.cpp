@@ -1,11 +1,12 @@
 // bag_reduce: sums, means or maxima of rows of a table.
 //   table: (rows, width); index, factor: (n); start: (bags + 1); out: (bags, width)
 //
-// The columns of a bag are taken kBagBlock at a time: their results stay in registers or in the L1
-// cache while its rows are read. Rows are at scattered places: those of later indices are
-// prefetched.
+// The columns of a bag are taken in blocks: their results stay in registers or in the L1 cache while
+// its rows are read. Sums of whole vectors have a loop of their own. Rows are at scattered places:
+// those of later indices are prefetched.
 #include "kernels/cpu/index/index.h"
 #include "kernels/cpu/simd/load.h"
+#include "kernels/cpu/simd/vec.h"
 #include "plan/index_plan.h"
 
 TT_ISA_BEGIN
@@ -13,15 +14,23 @@ TT_ISA_BEGIN
 constexpr int64_t kBagBlock = 64;
 constexpr int64_t kBagAhead = 16;  // indices
 
+// Another thread may write the indices meanwhile.
+struct IndexReader {
+  const char* index;
+  bool wide;  // int64, else int32
+  int64_t rows;
+  TT_INLINE int64_t row(int64_t i) const {
+    const int64_t row = wide ? atomic_load(reinterpret_cast<const int64_t*>(index) + i, kRelaxed)
+                             : atomic_load(reinterpret_cast<const int32_t*>(index) + i, kRelaxed);
+    return uint64_t(row) < uint64_t(rows) ? row : 0;
+  }
+};
+
 template <class T> struct BagRows {
   const BagPlan& p;
 
-  // Another thread may write the indices meanwhile.
   TT_INLINE int64_t row_of(int64_t i) const {
-    const int64_t row = p.index_dtype == TT_I64
-                            ? atomic_load(reinterpret_cast<const int64_t*>(p.index) + i, kRelaxed)
-                            : atomic_load(reinterpret_cast<const int32_t*>(p.index) + i, kRelaxed);
-    return uint64_t(row) < uint64_t(p.rows) ? row : 0;
+    return IndexReader{p.index, p.index_dtype == TT_I64, p.rows}.row(i);
   }
   // n columns of a row, from the one at byte `at`; 16-bit numbers are converted into room.
   TT_INLINE const T* columns(int64_t row, int64_t at, int64_t n, float* room) const {
@@ -41,6 +50,60 @@ template <class T> struct BagRows {
     if (i + kBagAhead >= end) return;
     const char* x = p.table + row_of(i + kBagAhead) * p.row_stride + at;
     for (int64_t b = 0; b < bytes; b += 64) TT_PREFETCH(x + b);
+    TT_PREFETCH(x + bytes - 1);
+  }
+  // What sums are divided by.
+  TT_INLINE T divisor(int64_t taken) const {
+    return p.reduce == kBagMean && taken > 1 ? T(taken) : T(1);
+  }
+
+  // Sums kVectors vectors of columns of the rows [begin, end). The plan is copied: the compiler
+  // would read it again for each row.
+  template <int kVectors>
+  TT_INLINE void sum_vectors(T* sum, int64_t begin, int64_t end, int64_t at) const {
+    const char* const table = p.table + at;
+    const int64_t stride = p.row_stride;
+    const int64_t skipped = p.skipped;
+    const T* const factors = reinterpret_cast<const T*>(p.factor);
+    const IndexReader index = {p.index, p.index_dtype == TT_I64, p.rows};
+    const int64_t last_fetched = p.n - kBagAhead;
+    Vec<T> s[kVectors] = {};
+    int64_t taken = end - begin;
+    for (int64_t i = begin; i < end; i++) {
+      if (i < last_fetched) {
+        const char* next = table + index.row(i + kBagAhead) * stride;
+        TT_UNROLL
+        for (int v = 0; v < kVectors; v += 64 / TT_VEC_BYTES) TT_PREFETCH(next + v * TT_VEC_BYTES);
+        TT_PREFETCH(next + kVectors * TT_VEC_BYTES - 1);
+      }
+      const int64_t row = index.row(i);
+      if (row == skipped) {
+        taken--;
+        continue;
+      }
+      const T* x = reinterpret_cast<const T*>(table + row * stride);
+      const Vec<T> f = splat(factors ? factors[i] : T(1));
+      TT_UNROLL
+      for (int v = 0; v < kVectors; v++) s[v] = fma(load(x + v * kLanes<T>), f, s[v]);
+    }
+    const T count = divisor(taken);
+    if (count != 1) {
+      TT_UNROLL
+      for (int v = 0; v < kVectors; v++) s[v] = s[v] / splat(count);
+    }
+    TT_UNROLL
+    for (int v = 0; v < kVectors; v++) store(sum + v * kLanes<T>, s[v]);
+  }
+  // Sums all whole vectors of columns of a bag. Returns the number of columns.
+  TT_INLINE int64_t sum_columns(T* out, int64_t begin, int64_t end) const {
+    int64_t c = 0;
+    for (; c + 8 * kLanes<T> <= p.width; c += 8 * kLanes<T>)
+      sum_vectors<8>(out + c, begin, end, c * int64_t(sizeof(T)));
+    for (; c + 4 * kLanes<T> <= p.width; c += 4 * kLanes<T>)
+      sum_vectors<4>(out + c, begin, end, c * int64_t(sizeof(T)));
+    for (; c + kLanes<T> <= p.width; c += kLanes<T>)
+      sum_vectors<1>(out + c, begin, end, c * int64_t(sizeof(T)));
+    return c;
   }
 
   // Reduces n columns of the rows [begin, end); kFull: n is kBagBlock.
@@ -65,7 +128,7 @@ template <class T> struct BagRows {
         for (int64_t k = 0; k < n; k++) s[k] = !(x[k] <= s[k]) && s[k] == s[k] ? x[k] : s[k];
       }
     }
-    const T count = p.reduce == kBagMean && taken > 1 ? T(taken) : T(1);
+    const T count = divisor(taken);
     for (int64_t k = 0; k < n; k++) sum[k] = s[k] / count;
   }
 
@@ -74,7 +137,9 @@ template <class T> struct BagRows {
     const int64_t first = p.start ? clamp<int64_t>(p.start[b], 0, last) : b * p.per_bag;
     const int64_t item = kItemSize[p.dtype];
     alignas(64) T sum[kBagBlock];
-    for (int64_t c = 0; c < p.width; c += kBagBlock) {
+    T* const row = reinterpret_cast<T*>(p.out) + b * p.width;
+    const bool in_vectors = p.reduce != kBagMax && item == int64_t(sizeof(T));
+    for (int64_t c = in_vectors ? sum_columns(row, first, last) : 0; c < p.width; c += kBagBlock) {
       const int64_t n = min(p.width - c, kBagBlock);
       if (n == kBagBlock) reduce<true>(sum, first, last, c * item, n);
       else reduce<false>(sum, first, last, c * item, n);

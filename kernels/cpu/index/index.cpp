@@ -62,6 +62,29 @@ template <class F> TT_INLINE void for_places(char* a, char* b, const int64_t* in
   }
 }
 
+// Calls f(element of a, element of b) for as many of n elements of dense vectors as come before an
+// index that is not in [0, size), four at a time. Returns their number.
+template <class E, class F>
+TT_INLINE int64_t for_dense(E* a, E* b, const int64_t* index, Place place, int64_t n, const F& f) {
+  int64_t k = 0;
+  for (; k + 4 <= n; k += 4) {
+    int64_t i[4];
+    bool inside = true;
+    TT_UNROLL
+    for (int j = 0; j < 4; j++) {
+      i[j] = read_index(index + k + j);
+      inside &= place.inside(i[j]);
+    }
+    if (TT_UNLIKELY(!inside)) break;
+    TT_UNROLL
+    for (int j = 0; j < 4; j++) {
+      f(a + i[j], b + k + j);
+      TT_SCALAR_LOOP;
+    }
+  }
+  return k;
+}
+
 // A move between a and b.
 //   each: n elements, a + k * place.stride + offset of index[k] and b + k * sb
 //   run:  n elements of one index, strides sa and sb in bytes
@@ -156,6 +179,10 @@ template <bool kMax> struct Extreme {
   }
 };
 
+// Whether elements that are dense are worth a loop of their own, which takes memory, too.
+template <class E> constexpr bool kDenseLoop = false;
+template <> constexpr bool kDenseLoop<float> = true;
+
 // Whether rows of these elements are worth vectors, which take memory in every program.
 template <class E> constexpr bool kVectorRows = false;
 template <> constexpr bool kVectorRows<float> = true;
@@ -168,6 +195,14 @@ template <> constexpr bool kVectorRows<uint64_t> = true;
 template <class E, class Op> struct Combine {
   static void each(char* a, char* b, const int64_t* index, Place place, int64_t sb,
                    int64_t n) noexcept {
+    constexpr int64_t kSize = sizeof(E);
+    if (kDenseLoop<E> && place.step == kSize && place.stride == 0 && sb == kSize) {
+      const int64_t done = for_dense(reinterpret_cast<E*>(a), reinterpret_cast<E*>(b), index, place,
+                                     n, [](E* x, E* y) TT_INLINE_BODY { Op::to(x, *y); });
+      b += done * kSize;
+      index += done;
+      n -= done;
+    }
     for_places(a, b, index, place, sb, n, [](char* x, char* y) TT_INLINE_BODY {
       Op::to(reinterpret_cast<E*>(x), *reinterpret_cast<const E*>(y));
     });
