@@ -150,6 +150,28 @@ for shape in ((512, 512), (1000, 16, 16)):
         x, b = positive(data(t, *shape)), data(t, *shape, seed=1)
         return lambda: t.linalg.solve(x, b)
 
+    @row(f"eigvals {text}")
+    def _(t, shape=shape):
+        x = data(t, *shape)
+        return lambda: t.linalg.eigvals(x)
+
+    @row(f"eig {text}")
+    def _(t, shape=shape):
+        x = data(t, *shape)
+        return lambda: t.linalg.eig(x)
+
+    for dtype in ("float32", "float64"):
+        kind = "complex64" if dtype == "float32" else "complex128"
+        for name in ("lu_factor", "qr", "svd", "svdvals", "eigvalsh", "eigh", "eigvals", "eig"):
+
+            @row(f"{name} {text}, {kind}")
+            def _(t, shape=shape, dtype=dtype, name=name):
+                x = t.complex(*(data(t, *shape, dtype=dtype, seed=seed) for seed in (0, 1)))
+                if name in ("eigvalsh", "eigh"):
+                    x = x + x.mH
+                f = getattr(t.linalg, name)
+                return lambda: f(x)
+
 
 @row("cdist 4096 × 64")
 def _(t):

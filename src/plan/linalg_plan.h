@@ -9,12 +9,13 @@ namespace TT_NS {
 
 // A = U diag(s) V^H for each of `batch` matrices A of m rows and n <= m columns, in f64 or, as
 // pairs of doubles, c128. If A has nan or inf, the results are all nan. Units: matrices. With
-// rooms, of svd_room_bytes(), the CPU decomposes real matrices in groups of up to kSvdGroup; the
-// grain is a multiple of it, so that groups do not depend on the number of threads.
+// rooms, of svd_room_bytes(), the CPU decomposes matrices in groups of up to kSvdGroup; the grain
+// is a multiple of it, so that groups do not depend on the number of threads.
 struct SvdPlan {
   Stages run;
   bool complex;
   bool vectors;  // false: only s is wanted, and w and v have any numbers
+  bool single;   // the results are to be as accurate as float32, or complex64, only
   int64_t m, n;
   double* w;  // [batch][n][m]: columns of A, replaced by those of U
   double* v;  // [batch][n][n]: columns of V
@@ -26,8 +27,9 @@ constexpr int64_t kSvdFewest = 3;  // in a group: of fewer, each is decomposed b
 // 0 where groups do not pay.
 inline int64_t svd_room_bytes(const SvdPlan& p, int64_t batch) {
   constexpr int64_t kMost = 256 << 10;
-  const int64_t bytes = kSvdGroup * int64_t(sizeof(double)) * p.n * (p.m + p.n);
-  return !p.complex && batch >= kSvdFewest && p.m <= kMost && bytes <= kMost ? bytes : 0;
+  const int64_t parts = p.complex ? 2 : 1;
+  const int64_t bytes = kSvdGroup * int64_t(sizeof(double)) * parts * p.n * (p.m + p.n);
+  return batch >= kSvdFewest && p.m <= kMost && bytes <= kMost ? bytes : 0;
 }
 
 // One dense algorithm on each of `batch` matrices, in f64 or, as pairs of doubles, c128. Matrices
@@ -52,5 +54,15 @@ struct MatrixPlan {
   int32_t* pivots;
   int32_t* info;
 };
+
+// The size of eigh's work. With so much for each matrix, the CPU decomposes groups of up to
+// kEighGroup matrices; the grain is a multiple of it, so that groups do not depend on the number of
+// threads.
+constexpr int64_t kEighGroup = 8;
+inline int64_t eigh_work(int64_t n, bool complex) { return (complex ? 6 : 3) * n; }
+inline int64_t eigh_lanes_work(int64_t n, bool complex, bool vectors) {
+  const int64_t parts = complex ? 2 : 1;
+  return (vectors ? 2 : 1) * parts * n * n + 2 * parts * n + 2 * n;
+}
 
 }  // namespace TT_NS

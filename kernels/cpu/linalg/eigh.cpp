@@ -1,12 +1,374 @@
-// eigh, a thread for each matrix.
+// eigh: as many matrices at once as a vector has lanes, one in each, or a thread for each matrix.
+//
+// Of a group of matrices, `room` has, for each lane:
+//
+//   a: (n, n), the lower triangles; reflector k is left in column k, below the diagonal
+//   z: (n, n), if vectors are wanted: rows that become the eigenvectors
+//   tau, p: (n)    d, e: (n), real
+//
+// A number is a vector, a complex one its real and its imaginary part.
 #include "kernels/functors/linalg/eigh.h"
 
 #include "kernels/cpu/linalg/dense.h"
+#include "kernels/cpu/simd/vec.h"
+
+TT_ISA_BEGIN
+
+#if TT_VEC_BYTES > 16
+constexpr int64_t L = kLanes<double>;
+using F = Vec<double>;
+using Mask = decltype(F{} < F{});
+
+TT_INLINE F size_of(F x) { return vmax(x, -x); }
+TT_INLINE bool any_of(Mask m) { return sign_bits(m) != 0; }
+
+// Numbers of all lanes: F, or C.
+struct C {
+  F re, im;
+};
+TT_INLINE C operator+(C x, C y) { return {x.re + y.re, x.im + y.im}; }
+TT_INLINE C operator-(C x, C y) { return {x.re - y.re, x.im - y.im}; }
+TT_INLINE C operator*(C x, F y) { return {x.re * y, x.im * y}; }
+TT_INLINE F conj_of(F x) { return x; }
+TT_INLINE C conj_of(C x) { return {x.re, -x.im}; }
+TT_INLINE F real_part(F x) { return x; }
+TT_INLINE F real_part(C x) { return x.re; }
+TT_INLINE F beside_real(F) { return F{}; }
+TT_INLINE F beside_real(C x) { return x.im; }
+TT_INLINE F square_of(F x) { return x * x; }
+TT_INLINE F square_of(C x) { return fma(x.re, x.re, x.im * x.im); }
+// x y + z, and z - x y
+TT_INLINE F add_product(F x, F y, F z) { return fma(x, y, z); }
+TT_INLINE C add_product(C x, C y, C z) {
+  return {fma(x.re, y.re, fma(-x.im, y.im, z.re)), fma(x.re, y.im, fma(x.im, y.re, z.im))};
+}
+TT_INLINE F take_product(F x, F y, F z) { return fma(-x, y, z); }
+TT_INLINE C take_product(C x, C y, C z) { return add_product(C{-x.re, -x.im}, y, z); }
+template <class N> constexpr int64_t kPartsOf = int64_t(sizeof(N) / sizeof(F));
+template <class N> TT_INLINE N from_real_lanes(F x) {
+  if constexpr (kPartsOf<N> == 2) return {x, F{}};
+  else return x;
+}
+
+template <class N> TT_INLINE N get(const double* p) {
+  if constexpr (kPartsOf<N> == 2) return {load(p), load(p + L)};
+  else return load(p);
+}
+template <class N> TT_INLINE void put(double* p, N x) {
+  if constexpr (kPartsOf<N> == 2) {
+    store(p, x.re);
+    store(p + L, x.im);
+  } else {
+    store(p, x);
+  }
+}
+
+template <class N> struct HermitianLanes {
+  static constexpr int64_t kStep = kPartsOf<N> * L;  // doubles of a number
+  int64_t n;
+  double *a, *z, *tau, *p, *d, *e;
+
+  HermitianLanes(double* room, int64_t size, bool vectors) : n(size), a(room) {
+    z = vectors ? a + n * n * kStep : nullptr;
+    tau = a + (vectors ? 2 : 1) * n * n * kStep;
+    p = tau + n * kStep;
+    d = p + n * kStep;
+    e = d + n * L;
+  }
+  double* at(int64_t i, int64_t j) const { return a + (i * n + j) * kStep; }
+  double* z_row(int64_t i) const { return z + i * n * kStep; }
+
+  // Makes column k, below the diagonal, v of a reflection, whose beta is e[k]. Returns tau.
+  TT_INLINE N reflect(int64_t k) const {
+    const N alpha = get<N>(at(k + 1, k));
+    F rest = size_of(beside_real(alpha));
+    for (int64_t i = k + 2; i < n; i++) {
+      const N x = get<N>(at(i, k));
+      rest = vmax(vmax(size_of(real_part(x)), size_of(beside_real(x))), rest);
+    }
+    const Mask none = rest <= kNegligible;
+    const F one = splat(1.0);
+    const F top = chosen(none, one, vmax(size_of(real_part(alpha)), rest));
+    const F by = chosen(none, F{}, F(one / top));
+    F sum = square_of(alpha * by);
+    for (int64_t i = k + 2; i < n; i++) sum += square_of(get<N>(at(i, k)) * by);
+    const F norm = chosen(none, one, vsqrt(sum));
+    const F beta = chosen(real_part(alpha) < 0, norm, F(-norm));
+    const N apart = alpha * by - from_real_lanes<N>(beta);
+    const N factor = conj_of(apart) * (by / square_of(apart));  // by / apart
+    for (int64_t i = k + 2; i < n; i++) put(at(i, k), add_product(get<N>(at(i, k)), factor, N{}));
+    put(at(k + 1, k), from_real_lanes<N>(one));
+    store(e + k * L, chosen(none, real_part(alpha), F(beta * top)));
+    return apart * chosen(none, F{}, F(-one / beta));
+  }
+
+  // p = factor (the block behind k) v
+  TT_INLINE void multiply_block(int64_t k, N factor) const {
+    for (int64_t i = k + 1; i < n; i++) put(p + i * kStep, N{});
+    for (int64_t i = k + 1; i < n; i++) {
+      const N v = get<N>(at(i, k));
+      N sum = v * real_part(get<N>(at(i, i)));
+      for (int64_t j = k + 1; j < i; j++) {
+        const N x = get<N>(at(i, j));
+        sum = add_product(x, get<N>(at(j, k)), sum);
+        put(p + j * kStep, add_product(conj_of(x), v, get<N>(p + j * kStep)));
+      }
+      put(p + i * kStep, get<N>(p + i * kStep) + sum);
+    }
+    for (int64_t i = k + 1; i < n; i++)
+      put(p + i * kStep, add_product(factor, get<N>(p + i * kStep), N{}));
+  }
+  // The block behind k -= v p^H + p v^H
+  TT_INLINE void update_block(int64_t k, N factor) const {
+    N dot = {};
+    for (int64_t i = k + 1; i < n; i++)
+      dot = add_product(conj_of(get<N>(p + i * kStep)), get<N>(at(i, k)), dot);
+    const N half = add_product(factor, dot, N{}) * splat(-0.5);
+    for (int64_t i = k + 1; i < n; i++)
+      put(p + i * kStep, add_product(half, get<N>(at(i, k)), get<N>(p + i * kStep)));
+    for (int64_t i = k + 1; i < n; i++) {
+      const N v = get<N>(at(i, k));
+      const N w = get<N>(p + i * kStep);
+      for (int64_t j = k + 1; j <= i; j++) {
+        const N x = take_product(v, conj_of(get<N>(p + j * kStep)), get<N>(at(i, j)));
+        put(at(i, j), take_product(w, conj_of(get<N>(at(j, k))), x));
+      }
+    }
+  }
+  TT_NOINLINE void make_tridiagonal() const {
+    for (int64_t k = 0; k < n; k++) {
+      store(d + k * L, real_part(get<N>(at(k, k))));
+      store(e + k * L, F{});
+      if (k == n - 1) break;
+      const N factor = reflect(k);
+      put(tau + k * kStep, factor);
+      multiply_block(k, factor);
+      update_block(k, factor);
+    }
+  }
+
+  TT_NOINLINE void make_vectors() const {
+    for (int64_t r = 0; r < n; r++) {
+      double* row = z_row(r);
+      for (int64_t i = 0; i < n; i++) put(row + i * kStep, N{});
+      put(row + r * kStep, from_real_lanes<N>(splat(1.0)));
+      for (int64_t k = r - 1; k >= 0; k--) {
+        N dot = {};
+        for (int64_t i = k + 1; i < n; i++)
+          dot = add_product(conj_of(get<N>(at(i, k))), get<N>(row + i * kStep), dot);
+        const N by = add_product(get<N>(tau + k * kStep), dot, N{});
+        for (int64_t i = k + 1; i < n; i++)
+          put(row + i * kStep, take_product(get<N>(at(i, k)), by, get<N>(row + i * kStep)));
+      }
+    }
+  }
+
+  // Where the block of each lane that begins with `from` ends: the first i that is split from
+  // i + 1, whose e becomes 0.
+  TT_INLINE F find_ends(int64_t from) const {
+    F end = splat(double(n - 1));
+    Mask found = {};
+    for (int64_t i = from; i < n - 1; i++) {
+      const F beside = size_of(load(e + i * L));
+      const F diagonal = size_of(load(d + i * L)) + size_of(load(d + (i + 1) * L));
+      const Mask split = (beside <= 0x1p-53 * diagonal) | (beside < kNegligible);
+      store(e + i * L, chosen(split, F{}, load(e + i * L)));
+      end = chosen(Mask(split & ~found), splat(double(i)), end);
+      found |= split;
+      if (sign_bits(found) == (1 << L) - 1) break;
+    }
+    return end;
+  }
+  // (x, y) = (c x - s y, s x + c y) for rows i and i + 1 of z.
+  TT_INLINE void rotate(int64_t i, F c, F s) const {
+    double* x = z_row(i);
+    double* y = z_row(i + 1);
+    for (int64_t k = 0; k < n * kStep; k += L) {
+      const F u = load(x + k);
+      const F v = load(y + k);
+      store(x + k, fma(c, u, -(s * v)));
+      store(y + k, fma(s, u, c * v));
+    }
+  }
+  // A QL step on the rows [from, end) of each lane; see Hermitian::step.
+  TT_INLINE void step(int64_t from, F end) const {
+    const F one = splat(1.0);
+    const F first = splat(double(from));
+    const Mask busy = end > first;
+    F last = F{};  // d at the end
+    int64_t to = from;
+    for (int64_t i = from; i < n; i++) {
+      const Mask here = end == splat(double(i));
+      last = chosen(here, load(d + i * L), last);
+      if (any_of(here)) to = i;
+    }
+    const F beside = load(e + from * L);
+    F g = (load(d + (from + 1) * L) - load(d + from * L)) / chosen(busy, F(beside + beside), one);
+    const F root = vsqrt(fma(g, g, one));
+    g = last - load(d + from * L) + beside / (g + chosen(g < 0, F(-root), root));
+    F s = one;
+    F c = one;
+    F shift = {};
+    Mask stopped = {};
+    for (int64_t i = to - 1; i >= from; i--) {
+      Mask acts = (splat(double(i)) < end) & ~stopped;
+      const F e_i = load(e + i * L);
+      const F d_next = load(d + (i + 1) * L);
+      const F f = s * e_i;
+      const F b = c * e_i;
+      const F r = vsqrt(fma(f, f, g * g));
+      const Mask stops = acts & (r == 0);
+      const Mask inner = acts & (splat(double(i + 1)) < end);
+      store(e + (i + 1) * L, chosen(inner, r, load(e + (i + 1) * L)));
+      stopped |= stops;
+      acts &= ~stops;
+      const F inverse = one / chosen(acts, r, one);
+      const F s_next = f * inverse;
+      const F c_next = g * inverse;
+      const F lowered = d_next - shift;
+      const F t = fma(load(d + i * L) - lowered, s_next, 2 * c_next * b);
+      const F shift_next = s_next * t;
+      store(d + (i + 1) * L, chosen(acts, F(lowered + shift_next), chosen(stops, lowered, d_next)));
+      s = chosen(acts, s_next, s);
+      c = chosen(acts, c_next, c);
+      shift = chosen(acts, shift_next, shift);
+      g = chosen(acts, F(fma(c_next, t, -b)), g);
+      if (z) rotate(i, chosen(acts, c, one), chosen(acts, s, F{}));
+    }
+    const Mask whole = busy & ~stopped;
+    const F d_from = load(d + from * L);
+    store(d + from * L, chosen(whole, F(d_from - shift), d_from));
+    store(e + from * L, chosen(whole, g, load(e + from * L)));
+  }
+  // Returns the lanes that have converged, as bits.
+  TT_NOINLINE uint32_t diagonalise() const {
+    Mask lost = {};
+    for (int64_t from = 0; from < n - 1; from++) {
+      const F first = splat(double(from));
+      for (int steps = 0;; steps++) {
+        const F end = chosen(lost, first, find_ends(from));
+        const Mask busy = end > first;
+        if (!any_of(busy)) break;
+        if (steps == kMaxSteps) {
+          lost |= busy;
+          break;
+        }
+        step(from, end);
+      }
+    }
+    return ~sign_bits(lost);
+  }
+};
+
+template <class T> TT_INLINE void copy_parts(double* to, int64_t step, const T& x) {
+  double parts[kParts<T>];
+  memcpy(parts, &x, sizeof x);
+  for (int64_t k = 0; k < kParts<T>; k++) to[k * step] = parts[k];
+}
+
+// The matrices [first, first + L).
+template <class T, class N> struct EighGroup {
+  const MatrixPlan& plan;
+  int64_t first;
+  HermitianLanes<N> lanes;
+  double by[L];
+
+  // Reads the triangle of matrix `lane`, scaled.
+  void read(int64_t lane) {
+    const int64_t n = lanes.n;
+    const T* a = matrix_of<T>(plan.a, first + lane, n * n);
+    const auto element = [&](int64_t i, int64_t j) {
+      if (i == j) return from_real<T>(real_part(a[i * n + i]));
+      return plan.upper ? conj_of(a[j * n + i]) : a[i * n + j];
+    };
+    double top = 0;
+    double odd = 0;
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t j = 0; j <= i; j++) {
+        const double size = size_of(element(i, j));
+        top = larger(top, size);
+        odd += size - size;
+      }
+    by[lane] = odd != 0 || top == 0 ? odd : scale_of(Team(), &top, 1);
+    const double factor = by[lane] > 0 ? by[lane] : 0;
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t j = 0; j <= i; j++) {
+        const T x = by[lane] > 0 ? element(i, j) * factor : from_real<T>(0);
+        copy_parts(lanes.at(i, j) + lane, L, x);
+      }
+  }
+  // Writes the results of a lane, in order.
+  void write(int64_t lane, bool converged) {
+    const int64_t n = lanes.n;
+    double* w = plan.w + (first + lane) * n;
+    T* basis = plan.vectors ? matrix_of<T>(plan.b, first + lane, n * n) : nullptr;
+    const bool found = converged && by[lane] >= 0;
+    plan.info[first + lane] = found ? 0 : 1;
+    if (!found) {
+      fill_row(w, n, kNan, Along());
+      if (basis) fill_row(basis, n * n, from_real<T>(kNan), Along());
+      return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+      const double value = lanes.d[i * L + lane];
+      int64_t place = i;
+      for (; place > 0 && w[place - 1] > value; place--) {
+        w[place] = w[place - 1];
+        order(place) = order(place - 1);
+      }
+      w[place] = value;
+      order(place) = double(i);
+    }
+    for (int64_t k = 0; by[lane] > 0 && k < n; k++) w[k] /= by[lane];
+    for (int64_t k = 0; basis && k < n; k++) {
+      const double* row = lanes.z_row(int64_t(order(k))) + lane;
+      for (int64_t i = 0; i < n; i++) {
+        double parts[kParts<T>];
+        for (int64_t part = 0; part < kParts<T>; part++)
+          parts[part] = row[i * lanes.kStep + part * L];
+        memcpy(basis + i * n + k, parts, sizeof parts);
+      }
+    }
+  }
+  // The place of a lane's eigenvalue k before they were sorted, in numbers no longer needed.
+  double& order(int64_t k) { return lanes.e[k * L]; }
+
+  void run() {
+    for (int64_t lane = 0; lane < L; lane++) read(lane);
+    lanes.make_tridiagonal();
+    if (lanes.z) lanes.make_vectors();
+    const uint32_t converged = lanes.diagonalise();
+    for (int64_t lane = 0; lane < L; lane++) write(lane, converged >> lane & 1);
+  }
+};
+
+template <class T, class N>
+TT_NOINLINE void decompose_groups(const MatrixPlan& p, int64_t begin, int64_t end) {
+  double* room = p.work + begin * p.work_size;
+  for (int64_t i = begin; i < end; i += L)
+    EighGroup<T, N>{p, i, HermitianLanes<N>(room, p.n, p.vectors), {}}.run();
+}
+
+// Decomposes the first matrices of [begin, end) in groups. Returns the next one.
+TT_INLINE int64_t in_lanes(const MatrixPlan& p, int64_t begin, int64_t end) {
+  if (p.work_size < eigh_lanes_work(p.n, p.complex, p.vectors)) return begin;
+  const int64_t next = end - (end - begin) % L;
+  if (next == begin) return begin;
+  if (p.complex) decompose_groups<c128, C>(p, begin, next);
+  else decompose_groups<double, F>(p, begin, next);
+  return next;
+}
+#else
+TT_INLINE int64_t in_lanes(const MatrixPlan&, int64_t begin, int64_t) { return begin; }
+#endif
+
+TT_ISA_END
 
 TT_ENTRY_BEGIN
 
 TT_KERNEL(eigh)(const void* plan, int64_t begin, int64_t end) noexcept {
-  return each_matrix<Eigh>(plan, begin, end);
+  const MatrixPlan& p = *static_cast<const MatrixPlan*>(plan);
+  return each_matrix<Eigh>(plan, in_lanes(p, begin, end), end);
 }
 
 TT_ENTRY_END

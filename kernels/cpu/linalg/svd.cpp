@@ -5,10 +5,10 @@
 //
 //   w: (n, m), the columns of A; in the end those of U    v: (n, n), the columns of V    s: (n)
 //
-// A complex number is two doubles. Groups of real matrices are rotated together, one per lane of a
+// A complex number is two doubles. Groups of matrices are rotated together, one per lane of a
 // vector, if the plan has rooms:
 //
-//   room: (n, m + n, lanes), the columns of w and behind each that of v
+//   room: (n, m + n, lanes), the columns of w and behind each that of v, in doubles
 #include "kernels/cpu/linalg/svd.h"
 
 #include "kernels/cpu/simd/room.h"
@@ -96,6 +96,7 @@ template <bool kComplex> struct Jacobi {
   double *w, *v, *s;
   int64_t m, n;
   int64_t length, width;  // of a column of w, kParts m, and of v, kParts n or, not wanted, 0
+  double close;           // cosine of the angle of columns that count as orthogonal
 
   // A power of two that scales the largest element to about 1; 0 if all are 0, NaN if one is not
   // finite.
@@ -112,7 +113,7 @@ template <bool kComplex> struct Jacobi {
   }
 
   // Rotates columns i and k until they are orthogonal. Returns false if they already are.
-  bool orthogonal_pair(int64_t i, int64_t k, double close) {
+  bool orthogonal_pair(int64_t i, int64_t k) {
     double* p = w + i * length;
     double* q = w + k * length;
     Dots d = dots<kComplex>(p, q, length);
@@ -165,8 +166,6 @@ template <bool kComplex> struct Jacobi {
     }
   }
 
-  double close() const { return 0x1p-50 * libm::sqrt(double(m)); }
-
   // Makes V the identity and the largest element about 1. Returns the factor.
   double prepare() {
     const double by = scale();
@@ -180,7 +179,7 @@ template <bool kComplex> struct Jacobi {
     for (int count = 0; more && count < kMaxSweeps; count++) {
       more = false;
       for (int64_t i = 0; i < n; i++)
-        for (int64_t k = i + 1; k < n; k++) more |= orthogonal_pair(i, k, close());
+        for (int64_t k = i + 1; k < n; k++) more |= orthogonal_pair(i, k);
     }
   }
   // Splits W into U and the singular values, in order.
@@ -211,7 +210,9 @@ template <bool kComplex> TT_INLINE Jacobi<kComplex> matrix(const SvdPlan& p, int
   constexpr int64_t kParts = kComplex ? 2 : 1;
   const int64_t length = kParts * p.m;
   const int64_t width = p.vectors ? kParts * p.n : 0;
-  return {p.w + i * p.n * length, p.v + i * p.n * width, p.s + i * p.n, p.m, p.n, length, width};
+  const double close = p.single ? 0x1p-30 : 0x1p-50 * libm::sqrt(double(p.m));
+  return {
+      p.w + i * p.n * length, p.v + i * p.n * width, p.s + i * p.n, p.m, p.n, length, width, close};
 }
 template <bool kComplex> TT_INLINE void decompose(const SvdPlan& p, int64_t i) {
   Jacobi<kComplex> jacobi = matrix<kComplex>(p, i);
@@ -226,26 +227,28 @@ template <bool kComplex> TT_INLINE void decompose(const SvdPlan& p, int64_t i) {
 constexpr int64_t L = kLanes<double>;
 using F64v = Vec<double>;
 
-struct LaneJacobi {
+template <bool kComplex> struct LaneJacobi {
   double* room;
-  int64_t m, n;
-  int64_t height;  // m, and n if vectors are wanted
+  int64_t n;
+  int64_t length, height;  // doubles of a column of w, and of v behind it, if vectors are wanted
 
   double* column(int64_t k) const { return room + k * height * L; }
 
   // Reads, or writes, matrix j.w and j.v as lane `lane`.
-  void exchange(const Jacobi<false>& j, int64_t lane, bool writes) const {
+  void exchange(const Jacobi<kComplex>& j, int64_t lane, bool writes) const {
     for (int64_t k = 0; k < n; k++)
       for (int64_t i = 0; i < height; i++) {
-        double& element = i < m ? j.w[k * m + i] : j.v[k * n + i - m];
+        double& element = i < length ? j.w[k * length + i] : j.v[k * j.width + i - length];
         double& copy = column(k)[i * L + lane];
         if (writes) element = copy;
         else copy = element;
       }
   }
 
-  // As Jacobi::orthogonal_pair, in each lane.
-  TT_INLINE bool orthogonal_pair(double* p, double* q, F64v close) const {
+  struct LaneDots {
+    F64v pp, qq, re, im;  // as Dots
+  };
+  static TT_INLINE LaneDots real_dots(const double* p, const double* q, int64_t m) {
     F64v pp[2] = {}, qq[2] = {}, pq[2] = {};
     for (int64_t i = 0; i < m; i += 2) {
       TT_UNROLL for (int64_t j = 0; j < 2; j++) {
@@ -257,18 +260,41 @@ struct LaneJacobi {
         pq[j] = fma(x, y, pq[j]);
       }
     }
+    return {pp[0] + pp[1], qq[0] + qq[1], pq[0] + pq[1], F64v{}};
+  }
+  static TT_INLINE LaneDots complex_dots(const double* p, const double* q, int64_t m) {
+    LaneDots d = {};
+    for (int64_t i = 0; i < m; i += 2) {
+      const F64v x = load(p + i * L);
+      const F64v x_im = load(p + (i + 1) * L);
+      const F64v y = load(q + i * L);
+      const F64v y_im = load(q + (i + 1) * L);
+      d.pp = fma(x, x, fma(x_im, x_im, d.pp));
+      d.qq = fma(y, y, fma(y_im, y_im, d.qq));
+      d.re = fma(x, y, fma(x_im, y_im, d.re));
+      d.im = fma(x, y_im, fma(-x_im, y, d.im));
+    }
+    return d;
+  }
+
+  // As Jacobi::orthogonal_pair, in each lane.
+  TT_INLINE bool orthogonal_pair(double* p, double* q, F64v close) const {
     const F64v one = splat(1.0);
-    const F64v dot = pq[0] + pq[1];
-    const F64v a = pp[0] + pp[1];
-    const F64v b = qq[0] + qq[1];
-    const auto turns = vmax(dot, -dot) > close * vsqrt(a) * vsqrt(b);
+    const LaneDots d = kComplex ? complex_dots(p, q, length) : real_dots(p, q, length);
+    const F64v dot = kComplex ? vsqrt(fma(d.re, d.re, d.im * d.im)) : d.re;
+    const auto turns = vmax(dot, -dot) > close * vsqrt(d.pp) * vsqrt(d.qq);
     if (!sign_bits(turns)) return false;
-    const F64v z = (b - a) / chosen(turns, F64v(dot + dot), one);
+    const F64v z = (d.qq - d.pp) / chosen(turns, F64v(dot + dot), one);
     const F64v size = one / (vmax(z, -z) + vsqrt(fma(z, z, one)));
     const F64v tangent = chosen(z < 0, F64v(-size), size);
     const F64v t = chosen(turns, tangent, F64v{});
     const F64v c = one / vsqrt(fma(t, t, one));
     const F64v s = c * t;
+    if constexpr (kComplex) {
+      const F64v by = one / chosen(turns, dot, one);
+      multiply_column(q, chosen(turns, F64v(d.re * by), one),
+                      chosen(turns, F64v(-d.im * by), F64v{}));
+    }
     for (int64_t i = 0; i < height * L; i += L) {
       const F64v x = load(p + i);
       const F64v y = load(q + i);
@@ -276,6 +302,15 @@ struct LaneJacobi {
       store(q + i, fma(s, x, c * y));
     }
     return true;
+  }
+  // x *= re + i im, elementwise
+  TT_INLINE void multiply_column(double* x, F64v re, F64v im) const {
+    for (int64_t i = 0; i < height * L; i += 2 * L) {
+      const F64v a = load(x + i);
+      const F64v b = load(x + i + L);
+      store(x + i, fma(a, re, -(b * im)));
+      store(x + i + L, fma(a, im, b * re));
+    }
   }
   TT_NOINLINE void sweep(double close) const {
     bool more = true;
@@ -290,19 +325,21 @@ struct LaneJacobi {
 
 TT_INLINE bool pays(int64_t count) { return count >= kSvdFewest; }
 // Matrices [first, first + count), count <= L.
+template <bool kComplex>
 TT_NOINLINE void decompose_group(const SvdPlan& p, int64_t first, int64_t count) {
   const Room room(p.rooms);
-  const LaneJacobi lanes = {room.as<double>(), p.m, p.n, p.m + (p.vectors ? p.n : 0)};
+  const Jacobi<kComplex> one = matrix<kComplex>(p, first);
+  const LaneJacobi<kComplex> lanes = {room.as<double>(), p.n, one.length, one.length + one.width};
   double by[L];
-  for (int64_t i = 0; i < (p.m + p.n) * p.n * L; i += L) store(room.as<double>() + i, F64v{});
+  for (int64_t i = 0; i < lanes.height * p.n * L; i += L) store(lanes.room + i, F64v{});
   for (int64_t l = 0; l < count; l++) {
-    Jacobi<false> jacobi = matrix<false>(p, first + l);
+    Jacobi<kComplex> jacobi = matrix<kComplex>(p, first + l);
     by[l] = jacobi.prepare();
     lanes.exchange(jacobi, l, false);
   }
-  lanes.sweep(matrix<false>(p, first).close());
+  lanes.sweep(one.close);
   for (int64_t l = 0; l < count; l++) {
-    Jacobi<false> jacobi = matrix<false>(p, first + l);
+    Jacobi<kComplex> jacobi = matrix<kComplex>(p, first + l);
     lanes.exchange(jacobi, l, true);
     jacobi.finish(by[l]);
   }
@@ -310,8 +347,13 @@ TT_NOINLINE void decompose_group(const SvdPlan& p, int64_t first, int64_t count)
 #else
 constexpr int64_t L = 1;
 TT_INLINE bool pays(int64_t) { return false; }
-TT_INLINE void decompose_group(const SvdPlan&, int64_t, int64_t) {}
+template <bool kComplex> TT_INLINE void decompose_group(const SvdPlan&, int64_t, int64_t) {}
 #endif
+
+template <bool kComplex> TT_INLINE void decompose_all(const SvdPlan& p, int64_t i, int64_t end) {
+  for (; p.rooms.bytes && pays(end - i); i += L) decompose_group<kComplex>(p, i, min(L, end - i));
+  for (; i < end; i++) decompose<kComplex>(p, i);
+}
 
 TT_ISA_END
 
@@ -319,12 +361,8 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(svd)(const void* plan, int64_t begin, int64_t end) noexcept {
   const SvdPlan& p = *static_cast<const SvdPlan*>(plan);
-  int64_t i = begin;
-  for (; p.rooms.bytes && pays(end - i); i += L) decompose_group(p, i, min(L, end - i));
-  for (; i < end; i++) {
-    if (p.complex) decompose<true>(p, i);
-    else decompose<false>(p, i);
-  }
+  if (p.complex) decompose_all<true>(p, begin, end);
+  else decompose_all<false>(p, begin, end);
   return TT_OK;
 }
 

@@ -12,6 +12,8 @@
 TT_FUNCTORS_BEGIN
 
 constexpr int kMaxSteps = 60;  // for one eigenvalue; two are usual
+// What counts as 0 beside a matrix of norm 1: squares of larger numbers do not underflow.
+constexpr double kNegligible = 0x1p-500;
 
 // p = s x - … : (x, y) = (c x - s y, s x + c y)
 template <class T>
@@ -111,7 +113,7 @@ template <class T> struct Hermitian {
 
   TT_TEAM bool is_split(int64_t i) const {
     const double beside = magnitude(e[i]);
-    return beside <= 0x1p-53 * (magnitude(d[i]) + magnitude(d[i + 1])) || beside < 0x1p-1000;
+    return beside <= 0x1p-53 * (magnitude(d[i]) + magnitude(d[i + 1])) || beside < kNegligible;
   }
 
   // One QL step on rows [from, to], by one thread. Rotation i, of rows i and i + 1 of z, is left in

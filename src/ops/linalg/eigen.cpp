@@ -7,6 +7,8 @@ namespace TT_NS::impl {
 // From here on tt's divide and conquer is faster, and LAPACK.
 constexpr int64_t kOwnEigh = 40;
 constexpr int64_t kLargeEigh = 64;
+// Groups of matrices pay while their rooms stay in the second-level cache.
+constexpr int64_t kMostEighRoom = 512 << 10;
 
 struct EighPlan {
   Dtype dtype;
@@ -58,7 +60,11 @@ TensorPair native_eigh(Call, const Tensor& self, bool upper, bool vectors) {
   const TensorRef info = new_tensor(batch_of(self), Dtype::kI32, self.device);
   if (values->numel) {
     MatrixPlan plan = matrix_plan(*a, info->numel, 10 * n * n * n);
-    plan.work_size = 3 * n * a->item_size() / 8;
+    one_stage(&plan.run, info->numel, round_up(row_grain(10 * n * n * n), kEighGroup));
+    plan.work_size = eigh_work(n, plan.complex);
+    const int64_t in_lanes = eigh_lanes_work(n, plan.complex, vectors);
+    if (self.is_cpu() && info->numel >= kEighGroup && in_lanes * 8 * kEighGroup <= kMostEighRoom)
+      plan.work_size = in_lanes;
     const TensorRef work = new_scratch(info->numel * plan.work_size * 8, self.device);
     plan.work = reinterpret_cast<double*>(work->data);
     plan.upper = upper;
@@ -84,8 +90,7 @@ TensorRef linalg_eigvalsh(Call, const Tensor& self, int64_t UPLO) {
 
 // Column k of real matrices' vectors is the real part of a pair's first one, k + 1 the imaginary
 // part.
-static void unpack_pairs(int64_t n, const double* w, const double* v, double* values,
-                         double* basis) {
+template <class T> void unpack_pairs(int64_t n, const T* w, const T* v, T* values, T* basis) {
   for (int64_t k = 0; k < n; k++) {
     values[2 * k] = w[k];
     values[2 * k + 1] = w[n + k];
@@ -93,8 +98,8 @@ static void unpack_pairs(int64_t n, const double* w, const double* v, double* va
   for (int64_t k = 0; basis && k < n; k++) {
     const bool paired = w[n + k] != 0 && k + 1 < n;
     for (int64_t i = 0; i < n; i++) {
-      const double re = v[k * n + i];
-      const double im = paired ? v[(k + 1) * n + i] : 0;
+      const T re = v[k * n + i];
+      const T im = paired ? v[(k + 1) * n + i] : 0;
       basis[2 * (k * n + i)] = re;
       basis[2 * (k * n + i) + 1] = im;
       if (!paired) continue;
@@ -108,38 +113,39 @@ struct EigPlan {
   Dtype dtype;
   int64_t batch, n;
   BatchData a;
-  BatchData v;       // of real matrices: their eigenvectors as LAPACK has them
-  BatchData values;  // complex128
-  BatchData basis;   // complex128
-  char* parts;       // of real matrices: the eigenvalues as LAPACK has them
+  BatchData v;  // of real matrices: their eigenvectors as LAPACK has them
+  BatchData values, basis;
+  char* parts;  // of real matrices: the eigenvalues as LAPACK has them
   int32_t* info;
-  bool real, vectors;
+  bool vectors;
 };
+template <class T> void compute_real_eig(const EigPlan& p, int64_t i) {
+  T* const v = reinterpret_cast<T*>(p.v.at(i));
+  T* const parts = reinterpret_cast<T*>(p.parts);
+  p.info[i] = int32_t(lapack_eig(p.dtype, p.n, p.a.at(i), parts, p.vectors ? v : nullptr));
+  unpack_pairs(p.n, parts, v, reinterpret_cast<T*>(p.values.at(i)),
+               p.vectors ? reinterpret_cast<T*>(p.basis.at(i)) : nullptr);
+}
 static void compute_eig(const EigPlan& p) {
   for (int64_t i = 0; i < p.batch; i++) {
-    char* out = p.values.at(i);
-    char* basis = p.vectors ? p.basis.at(i) : nullptr;
     p.info[i] = 1;
     if (!are_finite(p.dtype, p.a.at(i), p.a.step)) continue;
-    if (!p.real) {
-      p.info[i] = int32_t(lapack_eig(p.dtype, p.n, p.a.at(i), out, basis));
-      continue;
-    }
-    char* v = p.v.at(i);
-    p.info[i] = int32_t(lapack_eig(p.dtype, p.n, p.a.at(i), p.parts, p.vectors ? v : nullptr));
-    unpack_pairs(p.n, reinterpret_cast<double*>(p.parts), reinterpret_cast<double*>(v),
-                 reinterpret_cast<double*>(out), reinterpret_cast<double*>(basis));
+    if (p.dtype == Dtype::kF32) compute_real_eig<float>(p, i);
+    else if (p.dtype == Dtype::kF64) compute_real_eig<double>(p, i);
+    else
+      p.info[i] = int32_t(
+          lapack_eig(p.dtype, p.n, p.a.at(i), p.values.at(i), p.vectors ? p.basis.at(i) : nullptr));
   }
 }
 constexpr Kernel kLapackEig = lapack_kernel<EigPlan, compute_eig>("lapack_eig");
 
 static TensorPair eig_large(const Tensor& self, bool vectors) {
   const int64_t n = self.size(-1);
-  const bool real = !is_complex(self.dtype);
-  const TensorRef a = by_columns(*working_copy(self, precise(self.dtype)));
+  const Dtype d = complex_of(self.dtype);
+  const TensorRef a = by_columns(*working_copy(self, self.dtype));
   const TensorRef v = new_tensor(a->sizes(), a->dtype, a->device);
-  TensorRef values = new_tensor(vector_shape(batch_of(self), n), Dtype::kC128, a->device);
-  TensorRef basis = new_tensor(a->sizes(), Dtype::kC128, a->device);
+  TensorRef values = new_tensor(vector_shape(batch_of(self), n), d, a->device);
+  TensorRef basis = new_tensor(a->sizes(), d, a->device);
   const TensorRef info = op::zeros(batch_of(self), Dtype::kI32, a->device);
   const Workspace parts(2 * n * 8, a->device);
   const EigPlan plan = {.dtype = a->dtype,
@@ -151,15 +157,13 @@ static TensorPair eig_large(const Tensor& self, bool vectors) {
                         .basis = matrices_of(*basis),
                         .parts = parts.data(),
                         .info = info->as<int32_t>(),
-                        .real = real,
                         .vectors = vectors};
   launch(kLapackEig, kCpuDevice, &plan, 1);
   check_info(*info, kNoResult);
-  const Dtype d = complex_of(self.dtype);
   const int64_t none[1] = {0};
   TensorRef found = new_tensor(vectors ? self.sizes() : Ints(none, 1), d, self.device);
   if (vectors) copy_elements(*found, *transposed(*basis));
-  return {converted(std::move(values), d), std::move(found)};
+  return {std::move(values), std::move(found)};
 }
 
 TensorPair native_eig(Call, const Tensor& self, bool vectors) {

@@ -70,7 +70,7 @@ static TensorTriple decomposed(const Tensor& self, bool vectors) {
   const bool complex = is_complex(self.dtype);
   const int64_t batch = numel_of(batch_of(self));
   // Jacobi's rotations are slower than LAPACK but for tiny matrices and where vectors have several.
-  const int64_t most = !complex && batch >= kSvdFewest ? 24 : 8;
+  const int64_t most = batch >= kSvdFewest ? 24 : 8;
   if (self.dtype != Dtype::kF16 && self.dtype != Dtype::kBF16 && uses_lapack(self, most))
     return svd_large(self, vectors);
   const bool wide = self.size(-2) < self.size(-1);
@@ -90,6 +90,7 @@ static TensorTriple decomposed(const Tensor& self, bool vectors) {
     one_stage(&plan.run, batch, round_up(row_grain(16 * m * n * n), kSvdGroup));
     plan.complex = complex;
     plan.vectors = vectors;
+    plan.single = real_of(self.dtype) != Dtype::kF64;
     plan.m = m;
     plan.n = n;
     plan.w = reinterpret_cast<double*>(w->data);

@@ -313,11 +313,12 @@ def test_large_factors(shape, dtype):
     assert np.isnan(linalg.qr(singular + float("nan")).R.numpy()).any()
 
 
-@pytest.mark.parametrize("batch", [1, 2, 3, 7, 8, 11, 16, 19])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("batch", [1, 2, 3, 8, 11, 16])
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (5, 5), (12, 7), (7, 16), (20, 20), (200, 4)])
-def test_singular_values_of_batches(shape, batch):
-    """Several real matrices share vectors, one per lane."""
-    a = drawn((batch, *shape), "float64", 11)
+def test_singular_values_of_batches(shape, batch, dtype):
+    """Several matrices share vectors, one per lane."""
+    a = drawn((batch, *shape), dtype, 11)
     a[batch // 2] *= 1e-200
     a[-1, :, 0] = 0
     if batch > 2:
@@ -354,6 +355,38 @@ def test_singular_values_without_vectors(shape, dtype):
     with pytest.raises(linalg.LinAlgError):
         linalg.svdvals(of(a))
     assert not linalg.svdvals(tt.zeros(*shape)).any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 5, 16, 33])
+def test_eigenvalues_of_batches(n, upper, dtype):
+    """Eight matrices share vectors, one per lane; those that are left over do not."""
+    a = drawn((19, n, n), dtype, 14)
+    a += adjoint(a)
+    a[1] = np.eye(n)
+    a[2] = 0
+    a[3] = 1  # of rank one: what is left of it by rounding must not stop the iteration
+    a[4, n // 2 :] = a[4, :, n // 2 :] = 0
+    graded = 10.0 ** -np.arange(n)
+    a[5] *= graded[:, None] * graded
+    a[6] *= 1e-250
+    a[9] *= 1e250
+    half = np.triu(a) + np.tril(np.full(a.shape, 7), -1)
+    if not upper:
+        half = np.tril(a) + np.triu(np.full(a.shape, 7), 1)
+    values = linalg.eigvalsh(of(half), UPLO="LU"[upper]).numpy()
+    w, v = (t.numpy() for t in linalg.eigh(of(half), UPLO="LU"[upper]))
+    orthonormal(v)
+    for k in range(19):
+        scale = np.abs(a[k]).max() or 1
+        exact = a[k] / scale
+        close((v[k] * (w[k] / scale)) @ adjoint(v[k]), exact, 1e-12)
+        close(w[k] / scale, np.linalg.eigvalsh(exact), 1e-12)
+        close(values[k] / scale, w[k] / scale, 1e-12)
+    half[5, 0, 0] = np.nan
+    with pytest.raises(linalg.LinAlgError, match="matrix 5 of"):
+        linalg.eigvalsh(of(half))
 
 
 def test_a_matrix_of_a_batch_that_is_not_finite():
