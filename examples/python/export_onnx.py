@@ -38,7 +38,7 @@ def compare(path, model, images):
         print("onnxruntime is not installed: the model was not run")
         return
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    [got] = session.run(None, {"in0": images.numpy()})
+    [got] = session.run(None, {"images": images.numpy()})
     difference = (tt.from_numpy(got) - model(images)).abs().max().item()
     print(f"onnxruntime {onnxruntime.__version__}: largest difference {difference:.1e}")
 
@@ -54,7 +54,8 @@ def main():
         model.load_state_dict(tt.load(options.checkpoint))
     model.eval()
     images = tt.rand(options.batch, 1, 8, 8)
-    tt.onnx.export(model, images, options.path)
+    names = {"input_names": ["images"], "output_names": ["logits"]}
+    tt.onnx.export(model, images, options.path, **names)
     print(f"wrote {options.path}: {os.path.getsize(options.path)} bytes")
     with tt.no_grad():
         compare(options.path, model, images)

@@ -1,11 +1,13 @@
 """tt.onnx: models that tt reads again, and that onnx and onnxruntime take, where they are
 installed."""
+import io
 import math
 import struct
 
 import pytest
 import tt
 from tt import nn
+from tt._onnx_names import fields
 from tt.nn import functional as F
 
 
@@ -61,6 +63,9 @@ CASES = {
 }
 
 
+NAMES = {"recurrent": "x", "mlp": "input", "cnn": "input", "attention": "tokens"}
+
+
 def flat(outs):
     """Returns the tensors of a result."""
     if isinstance(outs, tt.Tensor):
@@ -91,7 +96,7 @@ def exported(name, path):
 def test_writes_a_model(name, tmp_path):
     exported(name, tmp_path / "m.onnx")
     data = (tmp_path / "m.onnx").read_bytes()
-    assert b"in0" in data and b"out0" in data
+    assert NAMES[name].encode() in data and b"out0" in data
     assert (b"LSTM" if name == "recurrent" else b"MatMul") in data
 
 
@@ -114,7 +119,7 @@ def test_runs_in_onnxruntime(name, tmp_path):
     m, x = exported(name, path)
     onnx.checker.check_model(path, full_check=True)
     session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    for a, b in zip(session.run(None, {"in0": x.numpy()}), flat(m(x))):
+    for a, b in zip(session.run(None, {NAMES[name]: x.numpy()}), flat(m(x))):
         assert numpy.allclose(a, b.detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
@@ -126,7 +131,7 @@ def test_a_dynamic_batch(name, tmp_path):
     if name == "recurrent":  # the zeros of its initial states are no inputs
         tt.onnx.export(m, x, path, dynamic_shapes={"x": {0: tt.export.Dim("batch")}})
     else:
-        tt.onnx.export(m, x, path, dynamic_axes={"in0": {0: "batch"}})
+        tt.onnx.export(m, x, path, dynamic_axes={NAMES[name]: {0: "batch"}})
     assert b"batch" in (tmp_path / "m.onnx").read_bytes()
     for n in (1, x.shape[0], 5):
         check(tt.onnx.load(path, dynamic=n), m, tt.cat([x] * 5)[:n])
@@ -140,14 +145,14 @@ def test_a_dynamic_batch_in_onnxruntime(name, tmp_path):
     tt.manual_seed(0)
     make, inputs = CASES[name]
     m, x, path = make().eval(), inputs(), str(tmp_path / "m.onnx")
-    tt.onnx.export(m, x, path, dynamic_axes={"in0": {0: "batch"}})
+    tt.onnx.export(m, x, path, dynamic_axes={NAMES[name]: {0: "batch"}})
     onnx.checker.check_model(path, full_check=True)
     session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
     for n in (1, 5):
         given = tt.cat([x] * 5)[:n]
         with tt.no_grad():
             want = flat(m(given))
-        for a, b in zip(session.run(None, {"in0": given.numpy()}), want):
+        for a, b in zip(session.run(None, {NAMES[name]: given.numpy()}), want):
             assert numpy.allclose(a, b.numpy(), rtol=1e-4, atol=1e-5)
 
 
@@ -167,6 +172,55 @@ def test_arguments_in_structures(tmp_path):
         tt.testing.assert_close(found, expected)
     tt.onnx.export(lambda values, scale: values["a"] * scale, ({"a": x}, 2.0), path)
     tt.testing.assert_close(tt.onnx.load(path).module()(x), 2 * x)
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 4)
+
+    def forward(self, x, mask=None):
+        y = self.linear(x)
+        return (y, y + 1) if mask is None else y * mask
+
+
+def ends(model):
+    """The names of the inputs and outputs of a model, and the lengths of inputs by their names."""
+    found, lengths = {11: [], 12: []}, {}
+    for number, graph, _ in fields(memoryview(model)):
+        for kind, item, _ in fields(graph) if number == 7 else ():
+            if kind in found:
+                name, kind_of = (bytes(content) for _, content, _ in fields(item))
+                found[kind].append(name.decode())
+                lengths[name.decode()] = kind_of
+    return found[11], found[12], lengths
+
+
+def test_names_of_inputs_and_outputs(tmp_path):
+    """As scripts of PyTorch's call it, by both exporters."""
+    path, m, x, file = tmp_path / "m.onnx", Masked(), tt.randn(2, 3), io.BytesIO()
+    named = {"input_names": ["image"], "output_names": ["logits"]}
+    axes = {"image": {0: "size"}, "logits": {0: "size"}}
+    options = {"opset_version": 17, "do_constant_folding": True, "export_params": True}
+    assert tt.onnx.export(m, x, file, dynamo=False, dynamic_axes=axes, **named, **options) is None
+    inputs, outputs, lengths = ends(file.getvalue())
+    assert (inputs, outputs) == (["image"], ["logits", "out1"])
+    assert b"size" in lengths["image"] and b"size" in lengths["out1"]
+    path.write_bytes(file.getvalue())
+    y = m(x)
+    for found, expected in zip(tt.onnx.load(path, dynamic=2).run(x), y):
+        tt.testing.assert_close(found, expected.detach())
+    mask = tt.ones(4)
+    for args, kwargs in (((x,), {"mask": mask}), ((x, {"mask": mask}), None), ((x, mask), None)):
+        program = tt.onnx.export(m, args, path, kwargs=kwargs, training=tt.onnx.TrainingMode.EVAL)
+        assert ends(path.read_bytes())[:2] == (["x", "mask"], ["out0"])
+    program.save(tmp_path / "other.onnx")
+    assert (tmp_path / "other.onnx").read_bytes() == path.read_bytes()
+    tt.testing.assert_close(program(x, mask)[0], m(x, mask).detach())
+    with pytest.warns(UserWarning, match="no input or output"):
+        program = tt.onnx.export(m, (x,), dynamic_axes={"y": {0: "batch"}}, dynamo=True)
+    program = tt.onnx.export(tt.export.export(m, (x,)), f=path, input_names=["q"])
+    assert ends(path.read_bytes())[0] == ["q"]
 
 
 def test_tensors_in_other_files(tmp_path):
@@ -578,9 +632,17 @@ def test_counts_that_are_no_integers(tmp_path):
 
 def test_refuses(tmp_path):
     path = tmp_path / "m.onnx"
-    for options, error in (({"opset_version": 21}, ValueError), ({"input_names": []}, TypeError)):
+    for options, error in (
+        ({"opset_version": 21}, ValueError),
+        ({"output_names": ["input"]}, ValueError),
+        ({"input_names": ["t1"]}, ValueError),
+        ({"input_names": ["a", "b"]}, ValueError),
+        ({"export_params": False}, NotImplementedError),
+    ):
         with pytest.raises(error, match="onnx.export"):
             tt.onnx.export(mlp(), tt.randn(3, 4), path, **options)
+    with pytest.raises(TypeError, match="f is missing"):
+        tt.onnx.export(mlp(), tt.randn(3, 4), dynamo=False)
     with pytest.raises(NotImplementedError, match="has no translation"):
         tt.onnx.export(lambda x: x.cumprod(0), tt.randn(3, 4), path)
     assert not path.exists() and not tt.onnx.is_in_onnx_export()
