@@ -368,6 +368,36 @@ def _(t):
     return lambda: t.func.jvp(module, (x,), (x,))
 
 
+def cnn(t):
+    """Two convolutions with batch norm and max pooling, without gradients, and 16 images."""
+    nn = t.nn
+    layers = []
+    for inputs, outputs in ((3, 16), (16, 32)):
+        layers += [nn.Conv2d(inputs, outputs, 3, padding=1), nn.BatchNorm2d(outputs), nn.ReLU()]
+        layers.append(nn.MaxPool2d(2))
+    module = nn.Sequential(*layers, nn.Flatten(), nn.Linear(32 * 8 * 8, 10)).requires_grad_(False)
+    return module, data(t, 16, 3, 32, 32)
+
+
+@row("CNN of 16 images, forward")
+def _(t):
+    module, x = cnn(t)
+    return lambda: module(x)
+
+
+@row("jvp, CNN of 16 images")
+def _(t):
+    module, x = cnn(t)
+    return lambda: t.func.jvp(module, (x,), (x,))
+
+
+@row("jacfwd, MLP of 1 row")
+def _(t):
+    module, x = mlp(t).requires_grad_(False), data(t, 64)
+    jacobian = t.func.jacfwd(module)
+    return lambda: jacobian(x)
+
+
 def batches(t, workers):
     x, y = data(t, 10**5, 32), t.arange(10**5)
     kit = t.utils.data

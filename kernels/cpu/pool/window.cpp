@@ -5,8 +5,49 @@ TT_ISA_BEGIN
 
 // ---- planes ----
 
+// Adjacent windows of 2 x 2 over rows a and b, `width` elements apart: y = the largest element of
+// each window, at = its place in the window.
+template <class T> TT_NOINLINE void halve_rows_indexed(T* TT_RESTRICT y, Position* TT_RESTRICT at,
+                                                       const T* TT_RESTRICT a,
+                                                       const T* TT_RESTRICT b, int64_t n) {
+  const Position width = Position(b - a);
+  TT_VECTORIZE
+  for (int64_t j = 0; j < n; j++) {
+    const T v0 = a[2 * j];
+    const T v1 = a[2 * j + 1];
+    const T v2 = b[2 * j];
+    const T v3 = b[2 * j + 1];
+    const bool wins1 = beats(v1, v0);
+    const T best1 = wins1 ? v1 : v0;
+    const Position at1 = wins1 ? 1 : 0;
+    const bool wins2 = beats(v2, best1);
+    const T best2 = wins2 ? v2 : best1;
+    const Position at2 = wins2 ? width : at1;
+    const bool wins3 = beats(v3, best2);
+    y[j] = wins3 ? v3 : best2;
+    at[j] = wins3 ? width + 1 : at2;
+  }
+}
+TT_NOINLINE void halve_indexed(const PoolPlan& p, const PoolTile& t) {
+  const int64_t width = p.in[1];
+  const auto* x = reinterpret_cast<const float*>(p.x) + t.image * p.in[0] * width;
+  Position at[kFound];
+  for (int64_t o = t.from; o < t.to; o++)
+    for (int64_t o1 = t.left; o1 < t.right; o1 += kFound) {
+      const int64_t n = min(t.right - o1, kFound);
+      const int64_t first = 2 * (o * width + o1);
+      const int64_t r = (t.image * p.out[0] + o) * p.out[1] + o1;
+      halve_rows_indexed(reinterpret_cast<float*>(p.y) + r, at, x + first, x + first + width, n);
+      if (!p.index) continue;
+      int64_t* index = p.index + r;
+      TT_VECTORIZE
+      for (int64_t j = 0; j < n; j++) index[j] = first + 2 * j + at[j];
+    }
+}
 template <class T>
 TT_NOINLINE void index_planes(const PoolPlan& p, const PoolTile& t, Finder<T>& f) {
+  if constexpr (kIsSame<T, float>)
+    if (p.halving && p.n_parts == 1 && p.in[1] < INT32_MAX) return halve_indexed(p, t);
   f.each(reinterpret_cast<const T*>(p.x) + t.image * p.in[0] * p.in[1], t,
          [&](int64_t o, int64_t o1, int64_t n) TT_INLINE_BODY {
            const int64_t r = (t.image * p.out[0] + o) * p.out[1] + o1;
