@@ -91,8 +91,13 @@ def check(op, f):
         unknown = sorted(set(declared.values()) - set(FORWARD_ROLES))
         if unknown:
             raise DeclError(f"{op.name}: forward_ad has {unknown}, not one of {FORWARD_ROLES}")
-    elif declared not in FORWARD_RULES and sum(o.differentiable for o in op.outs) != 1:
-        raise DeclError(f"{op.name}: a formula in forward_ad is for one differentiable result")
+    elif declared not in FORWARD_RULES and not has_one_result(op):
+        if not isinstance(ast.parse(declared, mode="eval").body, ast.Call):
+            raise DeclError(f"{op.name}: forward_ad of several results must call a function")
+
+
+def has_one_result(op):
+    return sum(o.differentiable for o in op.outs) == 1
 
 
 def formula_function(op, f, emit):
@@ -110,7 +115,8 @@ def formula_function(op, f, emit):
             lines.append(f"  const auto& {a.name} = Unbox<{a.cpp}>::get(args[{i}]);")
     lines += [f"  const Tensor& r{i} = *results[{i}];" for i in sorted(uses.results)]
     lines += [f"  const Tensor& t{i} = *tangents[{i}];" for i in sorted(uses.tangents)]
-    return lines + [f"  found.push_back({code});", "}"]
+    lines.append(f"  found.push_back({code});" if has_one_result(op) else f"  found = {code};")
+    return lines + ["}"]
 
 
 def packed(roles, op):

@@ -18,6 +18,36 @@ TensorRef attention_forward(TensorSpan tangents, const Tensor& query, const Tens
                             const Tensor& value, const Tensor* mask, double dropout_p, bool causal,
                             double scale, const Rng& rng);
 
+// ---- conv ----
+// tangents: of grad, input and weight.
+TensorList convolution_backward_forward(TensorSpan tangents, const Tensor& grad,
+                                        const Tensor& input, const Tensor& weight, Ints stride,
+                                        Ints padding, Ints dilation, bool transposed,
+                                        Ints output_padding, int64_t groups, bool want_input,
+                                        bool want_weight, bool want_bias);
+
+// ---- linalg ----
+// Several tangents are those of the arguments, or of the results.
+TensorList nuclear_norm_forward(const Tensor& t, const Tensor& self, const Tensor& polar);
+TensorList svd_forward(const Tensor& t, const Tensor& u, const Tensor& s, const Tensor& vh);
+TensorList eigh_forward(const Tensor& t, const Tensor& values, const Tensor& vectors);
+TensorList eig_forward(const Tensor& t, const Tensor& values, const Tensor& vectors);
+TensorRef det_forward(const Tensor& t, const Tensor& self, const Tensor& det, const Tensor& lu,
+                      const Tensor& pivots);
+TensorList slogdet_forward(const Tensor& t, const Tensor& self, const Tensor& sign);
+TensorRef solve_forward(TensorSpan tangents, const Tensor& self, const Tensor& result,
+                        const Tensor& lu, const Tensor& pivots);
+TensorList qr_forward(const Tensor& t, const Tensor& q, const Tensor& r, int64_t mode);
+TensorRef pinv_forward(const Tensor& t, const Tensor& pinv, const Tensor& self);
+TensorRef lu_factor_forward(const Tensor& t, const Tensor& lu, const Tensor& pivots);
+TensorRef cholesky_forward(const Tensor& t, const Tensor& factor, bool upper);
+TensorRef cholesky_solve_forward(TensorSpan tangents, const Tensor& factor, const Tensor& result,
+                                 bool upper);
+TensorRef cholesky_inverse_forward(const Tensor& t, const Tensor& factor, const Tensor& inverse,
+                                   bool upper);
+TensorRef solve_triangular_forward(TensorSpan tangents, const Tensor& self, const Tensor& result,
+                                   bool upper, bool left, bool unit);
+
 // ---- loss ----
 // The sums over the classes for which each element of a loss stands.
 TensorRef class_sums(const Tensor& x, const Tensor& loss);
@@ -30,6 +60,10 @@ TensorRef layer_norm_forward(TensorSpan tangents, const Tensor& input, Ints norm
 TensorRef batch_norm_forward(TensorSpan tangents, const Tensor& input, const Tensor* weight,
                              const Tensor* running_mean, const Tensor* running_var,
                              const Tensor& stats, bool training, double eps);
+
+// ---- scan ----
+TensorRef cumprod_forward(const Tensor& t, const Tensor& self, const Tensor& y, int64_t dim);
+TensorRef logcumsumexp_forward(const Tensor& t, const Tensor& self, const Tensor& y, int64_t dim);
 
 // ---- softmax ----
 TensorRef log_softmax_forward(const Tensor& t, const Tensor& y, int64_t dim);

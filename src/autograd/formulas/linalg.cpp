@@ -1,6 +1,7 @@
 // Formulas of decompositions A = U diag(s) V^H, k = min(m, n) columns of U and of V.
 #include "autograd/expr.h"
 #include "autograd/formulas/formulas.h"
+#include "autograd/formulas/forward.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
 
@@ -48,6 +49,14 @@ TensorRef nuclear_norm_backward(TensorSpan g, const Tensor& self, const Tensor& 
   return out;
 }
 
+TensorList nuclear_norm_forward(const Tensor& t, const Tensor& self, const Tensor& polar) {
+  const int64_t matrix[2] = {-2, -1};
+  TensorList both;
+  both.push_back(op::real(op::sum_dim(op::conj(polar) * t, matrix)));
+  both.push_back(polar_derivative(t, self));
+  return both;
+}
+
 // Assumes distinct singular values, as PyTorch does. The gradient is U inner V^H with
 //   inner_ij = (skew(U^H gU)_ij s_j + s_i skew(V^H gV)_ij) / (s_j^2 - s_i^2),
 // on the diagonal gs and, for complex numbers, the common phase of U and V; plus the parts of gU
@@ -85,6 +94,41 @@ TensorRef svd_backward(TensorSpan g, const Tensor& u, const Tensor& s, const Ten
   return out;
 }
 
+// With P = U^H dA V: dS is its diagonal, dU = U inner_U and dVh = -inner_V Vh with
+//   inner_U = (P_ij s_j + s_i P^H_ij) / (s_j^2 - s_i^2),
+//   inner_V = (s_i P_ij + P^H_ij s_j) / (s_j^2 - s_i^2),
+// for complex numbers the phase of U, and the parts of dA outside the spans of U and V.
+TensorList svd_forward(const Tensor& t, const Tensor& u, const Tensor& s, const Tensor& vh) {
+  TensorRef v = adjoint(vh);
+  TensorRef across = op::matmul(adjoint(u), t);
+  TensorRef p = op::matmul(across, v);
+  TensorRef ph = adjoint(p);
+  TensorRef diagonal = op::diagonal(p, 0, -2, -1);
+  TensorRef square = s * s;
+  TensorRef inverse_gap = inverse_or_zero(row(square) - column(square));
+  TensorRef inner_u = (p * row(s) + ph * column(s)) * inverse_gap;
+  TensorRef inner_v = (p * column(s) + ph * row(s)) * inverse_gap;
+  if (is_complex(u.dtype)) {
+    TensorRef phase = (diagonal - op::conj(diagonal)) * (0.5 * inverse_or_zero(s));
+    inner_u = inner_u + op::diag_embed(phase);
+  }
+  TensorRef du = op::matmul(u, inner_u);
+  TensorRef dvh = -op::matmul(inner_v, vh);
+  if (u.size(-2) > u.size(-1)) {
+    TensorRef outside = op::matmul(t, v) - op::matmul(u, p);
+    du = du + outside * row(inverse_or_zero(s));
+  }
+  if (vh.size(-1) > vh.size(-2)) {
+    TensorRef outside = across - op::matmul(p, vh);
+    dvh = dvh + outside * column(inverse_or_zero(s));
+  }
+  TensorList all;
+  all.push_back(std::move(du));
+  all.push_back(op::real(diagonal));
+  all.push_back(std::move(dvh));
+  return all;
+}
+
 // ---- solutions, determinants and factors; g_X is the gradient of X, X^H its adjoint ----
 
 static TensorRef diagonal_of(const Tensor& x) { return op::diagonal(x, 0, -2, -1); }
@@ -113,12 +157,34 @@ TensorPair solve_backward(const Tensor& g, const Tensor& self, const Tensor& res
   if (needs[0]) of_self = -*times(*of_other, *adjoint(result));
   return {std::move(of_self), std::move(of_other)};
 }
+// dX = A^-1 (dB - dA X)
+TensorRef solve_forward(TensorSpan tangents, const Tensor& self, const Tensor& result,
+                        const Tensor& lu, const Tensor& pivots) {
+  TensorRef right = tangents[1] ? TensorRef::share(tangents[1]) : TensorRef();
+  if (tangents[0]) {
+    TensorRef moved = times(*tangents[0], result);
+    right = right ? right - moved : -*moved;
+  }
+  if (records() || self.size(-1) <= kSmall) return op::native_solve(self, *right).first;
+  return op::native_lu_solve(lu, pivots, *right, false);
+}
 TensorRef lu_solve_backward(const Tensor& g, const Tensor& lu, const Tensor& pivots, bool adjoint) {
   return op::native_lu_solve(lu, pivots, g, !adjoint);
 }
 TensorRef inv_backward(const Tensor& g, const Tensor& inverse) {
   TensorRef x = adjoint(inverse);
   return -*times(*x, *times(g, *x));
+}
+TensorRef solve_triangular_forward(TensorSpan tangents, const Tensor& self, const Tensor& result,
+                                   bool upper, bool left, bool unit) {
+  TensorRef right = tangents[1] ? TensorRef::share(tangents[1]) : TensorRef();
+  if (tangents[0]) {
+    const int64_t diagonal = unit ? 1 : 0;
+    TensorRef t = upper ? op::triu(*tangents[0], diagonal) : op::tril(*tangents[0], -diagonal);
+    TensorRef moved = left ? times(*t, result) : times(result, *t);
+    right = right ? right - moved : -*moved;
+  }
+  return op::linalg_solve_triangular(self, *right, upper, left, unit);
 }
 TensorPair solve_triangular_backward(const Tensor& g, const Tensor& self, const Tensor& result,
                                      bool upper, bool left, bool unit, Needs needs) {
@@ -169,6 +235,22 @@ TensorRef det_backward(const Tensor& g, const Tensor& self, const Tensor& det, c
   TensorRef factor = as_matrix(*(g * op::conj(det)));
   TensorRef usual = op::native_solve(*adjoint(*safe), *(identity_of(self) * factor)).first;
   return op::where(*zero, *det_backward_singular(g, self), *usual);
+}
+// The gradient of each determinant, which depends on no other matrix, times dA.
+TensorRef det_forward(const Tensor& t, const Tensor& self, const Tensor& det, const Tensor& lu,
+                      const Tensor& pivots) {
+  const int64_t matrix[2] = {-2, -1};
+  TensorRef gradient = det_backward(op::ones_like(det), self, det, lu, pivots);
+  return op::sum_dim(op::conj(gradient) * t, matrix);
+}
+// With x = tr(A^-1 dA): re(x), and for complex numbers the turn of the sign, sign i im(x).
+TensorList slogdet_forward(const Tensor& t, const Tensor& self, const Tensor& sign) {
+  const int64_t last[1] = {-1};
+  TensorRef x = op::sum_dim(diagonal_of(op::native_solve(self, t).first), last);
+  TensorList both;
+  both.push_back(is_complex(t.dtype) ? sign * (x - op::real(x)) : TensorRef());
+  both.push_back(op::real(x));
+  return both;
 }
 // g_log A^-H for real matrices; for complex ones also the turn of the sign.
 TensorRef slogdet_backward(TensorSpan g, const Tensor& self, const Tensor& sign, const Tensor& lu,
@@ -229,6 +311,67 @@ TensorRef lu_factor_backward(const Tensor& g, const Tensor& lu, const Tensor& pi
   return times(*f.first, *out);
 }
 
+// With the square parts of A = P L U and X = L^-1 P^T dA U^-1: dL = L tril(X, -1), dU = triu(X) U,
+// and the rest of P^T dA = dL U + L dU. Returns dL + dU.
+TensorRef lu_factor_forward(const Tensor& t, const Tensor& lu, const Tensor& pivots) {
+  const int64_t m = lu.size(-2);
+  const int64_t n = lu.size(-1);
+  const int64_t k = m < n ? m : n;
+  TensorTriple f = op::lu_unpack(lu, pivots);
+  TensorRef moved = times(*op::transpose(*f.first, -2, -1), t);
+  TensorRef l1 = op::narrow(*f.second, -2, 0, k);
+  TensorRef u1 = op::narrow(*f.third, -1, 0, k);
+  TensorRef x = op::narrow(*op::narrow(*moved, -1, 0, k), -2, 0, k);
+  x = op::linalg_solve_triangular(*l1, *x, false, true, true);
+  x = op::linalg_solve_triangular(*u1, *x, true, false);
+  TensorRef dl = times(*l1, *op::tril(*x, -1));
+  TensorRef du = times(*op::triu(*x), *u1);
+  TensorRef out = dl + du;
+  if (m == n) return out;
+  TensorRef rest;
+  if (m < n) {
+    rest = op::narrow(*moved, -1, k, n - k) - times(*dl, *op::narrow(*f.third, -1, k, n - k));
+    rest = op::linalg_solve_triangular(*l1, *rest, false, true, true);
+  } else {
+    rest = op::narrow(*moved, -2, k, m - k) - times(*op::narrow(*f.second, -2, k, m - k), *du);
+    rest = op::linalg_solve_triangular(*u1, *rest, true, false);
+  }
+  const Tensor* parts[2] = {out.get(), rest.get()};
+  return op::cat({parts, 2}, m < n ? -1 : -2);
+}
+
+// The mean of a matrix and its adjoint: derivatives treat matrices of which one triangle is read as
+// Hermitian.
+static TensorRef hermitian_part(const Tensor& x) { return 0.5 * (x + adjoint(x)); }
+
+// dL = L phi with phi = the lower triangle of L^-1 dA L^-H, its diagonal halved.
+TensorRef cholesky_forward(const Tensor& t, const Tensor& factor, bool upper) {
+  TensorRef l = upper ? adjoint(factor) : TensorRef::share(&factor);
+  TensorRef x = op::linalg_solve_triangular(*l, *hermitian_part(t), false);
+  x = op::linalg_solve_triangular(*adjoint(*l), *x, true, false);
+  TensorRef phi = op::tril(*x) - op::diag_embed(0.5 * diagonal_of(*x));
+  TensorRef dl = times(*l, *phi);
+  return upper ? adjoint(*dl) : std::move(dl);
+}
+// The derivative of A = L L^H, or U^H U.
+static TensorRef product_of_factors(const Tensor& t, const Tensor& factor, bool upper) {
+  TensorRef half = upper ? times(*adjoint(factor), t) : times(t, *adjoint(factor));
+  return half + adjoint(*half);
+}
+TensorRef cholesky_solve_forward(TensorSpan tangents, const Tensor& factor, const Tensor& result,
+                                 bool upper) {
+  TensorRef right = tangents[0] ? TensorRef::share(tangents[0]) : TensorRef();
+  if (tangents[1]) {
+    TensorRef moved = times(*product_of_factors(*tangents[1], factor, upper), result);
+    right = right ? right - moved : -*moved;
+  }
+  return op::cholesky_solve(*right, factor, upper);
+}
+TensorRef cholesky_inverse_forward(const Tensor& t, const Tensor& factor, const Tensor& inverse,
+                                   bool upper) {
+  return -*times(inverse, *times(*product_of_factors(t, factor, upper), inverse));
+}
+
 // g_A = L^-H phi L^-1 with phi = the Hermitian part of tril(L^H g_L), its diagonal halved.
 TensorRef cholesky_backward(const Tensor& g, const Tensor& factor, bool upper) {
   TensorRef l = upper ? adjoint(factor) : TensorRef::share(&factor);
@@ -273,14 +416,17 @@ static TensorRef qr_backward_tall(const Tensor* gq, const Tensor* gr, const Tens
   if (gq) out = out + *gq;
   return op::linalg_solve_triangular(*adjoint(r), *out, false, false);
 }
-TensorRef qr_backward(TensorSpan g, const Tensor& q, const Tensor& r, int64_t mode) {
+static void check_qr_mode(int64_t mode, bool tall) {
   if (mode == kQrModeR)
     fail(TT_NOT_IMPLEMENTED, "linalg_qr: mode r has no gradient, which needs Q: use reduced");
-  const int64_t m = q.size(-2);
-  const int64_t n = r.size(-1);
-  if (mode == kQrModeComplete && m > n)
+  if (mode == kQrModeComplete && tall)
     fail(TT_NOT_IMPLEMENTED,
          "linalg_qr: mode complete has no gradient for matrices with more rows than columns");
+}
+TensorRef qr_backward(TensorSpan g, const Tensor& q, const Tensor& r, int64_t mode) {
+  const int64_t m = q.size(-2);
+  const int64_t n = r.size(-1);
+  check_qr_mode(mode, m > n);
   if (m >= n) return qr_backward_tall(g[0], g[1], q, r);
   // A = [X, Y], R = [V, W]: W = Q^H Y, and X = Q V
   TensorRef w = op::narrow(r, -1, m, n - m);
@@ -301,6 +447,33 @@ TensorRef qr_backward(TensorSpan g, const Tensor& q, const Tensor& r, int64_t mo
   return op::cat({parts, 2}, -1);
 }
 
+// With X = dA R^-1 and M = triu(sym(Q^H X)), its diagonal halved: dR = M R and dQ = X - Q M; of the
+// square part if A is wide, where the rest of dR is Q^H (dA - dQ R).
+TensorList qr_forward(const Tensor& t, const Tensor& q, const Tensor& r, int64_t mode) {
+  const int64_t m = q.size(-2);
+  const int64_t n = r.size(-1);
+  check_qr_mode(mode, m > n);
+  const int64_t k = m < n ? m : n;
+  TensorRef qh = adjoint(q);
+  TensorRef r1 = op::narrow(r, -1, 0, k);
+  TensorRef x = op::linalg_solve_triangular(*r1, *op::narrow(t, -1, 0, k), true, false);
+  TensorRef inner = times(*qh, *x);
+  inner = op::triu(*(inner + adjoint(*inner)));
+  inner = inner - op::diag_embed(0.5 * op::real(*diagonal_of(*inner)));
+  TensorRef dq = x - times(q, *inner);
+  TensorRef dr = times(*inner, *r1);
+  if (m < n) {
+    TensorRef rest = op::narrow(t, -1, k, n - k) - times(*dq, *op::narrow(r, -1, k, n - k));
+    rest = times(*qh, *rest);
+    const Tensor* parts[2] = {dr.get(), rest.get()};
+    dr = op::cat({parts, 2}, -1);
+  }
+  TensorList both;
+  both.push_back(std::move(dq));
+  both.push_back(std::move(dr));
+  return both;
+}
+
 // ---- eigenvectors ----
 
 // 1 / conj(w_j - w_i), and 0 on the diagonal.
@@ -318,6 +491,28 @@ TensorRef eigh_backward(TensorSpan g, const Tensor& values, const Tensor& vector
   if (g[0]) inner = inner + op::diag_embed(*g[0]);
   TensorRef out = times(vectors, *times(*inner, *vh));
   return 0.5 * (out + adjoint(out));  // one triangle is read for both
+}
+
+// With P = V^H dA V: dw is its diagonal, dV = V (P / (w_j - w_i)).
+TensorList eigh_forward(const Tensor& t, const Tensor& values, const Tensor& vectors) {
+  TensorRef p = times(*adjoint(vectors), *times(*hermitian_part(t), vectors));
+  TensorList both;
+  both.push_back(op::real(*diagonal_of(*p)));
+  both.push_back(times(vectors, *(p * inverse_gaps(values))));
+  return both;
+}
+// With P = V^-1 dA V: dw is its diagonal, dV = V (P / (w_j - w_i)) without what stretches V, whose
+// vectors have norm 1.
+TensorList eig_forward(const Tensor& t, const Tensor& values, const Tensor& vectors) {
+  TensorRef da = op::to_dtype(t, vectors.dtype);
+  TensorRef p = op::native_solve(vectors, *times(*da, vectors)).first;
+  TensorRef turn = times(vectors, *(p * op::conj(*inverse_gaps(values))));
+  const int64_t rows[1] = {-2};
+  TensorRef stretch = op::real(*op::sum_dim(*(op::conj(vectors) * turn), rows, true));
+  TensorList both;
+  both.push_back(TensorRef(diagonal_of(*p)));
+  both.push_back(turn - vectors * stretch);
+  return both;
 }
 
 // V^-H (diag(g_w) + (V^H g_V - V^H V diag(re(V^H g_V))) / conj(w_j - w_i)) V^H, for vectors of
@@ -358,6 +553,18 @@ TensorRef pinv_backward(const Tensor& g, const Tensor& pinv, const Tensor& self)
   TensorRef first = -*adjoint(*times(*k, pinv));
   TensorRef second = times(*times(*(gh - times(self, *k)), pinv), *ph);
   TensorRef third = pk - times(*times(*pk, pinv), self);
+  return first + second + third;
+}
+
+// -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P
+TensorRef pinv_forward(const Tensor& t, const Tensor& pinv, const Tensor& self) {
+  TensorRef ph = adjoint(pinv);
+  TensorRef th = adjoint(t);
+  TensorRef first = -*times(pinv, *times(t, pinv));
+  TensorRef left = times(*times(pinv, *ph), *th);
+  TensorRef second = left - times(*times(*left, self), pinv);
+  TensorRef right = times(*th, *times(*ph, pinv));
+  TensorRef third = right - times(pinv, *times(self, *right));
   return first + second + third;
 }
 

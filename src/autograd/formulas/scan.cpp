@@ -1,6 +1,7 @@
 // Gradients of cumulative sums and products.
 #include "autograd/expr.h"
 #include "autograd/formulas/formulas.h"
+#include "autograd/formulas/forward.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
 
@@ -11,24 +12,29 @@ TensorRef cumsum_backward(const Tensor& g, int64_t dim) {
   return op::flip(op::cumsum(op::flip(g, dims), dim), dims);
 }
 
-// S[k] = g[k] + x[k + 1] S[k + 1] in log2(n) steps over pairs: S[k] = b[k] + a[k] S[k + s].
-static TensorRef reversed_recurrence(const Tensor& g, const Tensor& x, int64_t dim) {
+// x from index s along dim on, then zeros.
+static TensorRef moved_down(const Tensor& x, int64_t s, int64_t dim) {
   const int64_t n = x.size(dim);
-  auto moved_down = [&](const Tensor& t, int64_t s) {  // t from index s on, then zeros
-    Shape end(t.sizes());
-    end[dim] = s;
-    TensorRef zeros = op::zeros(end, t.dtype, t.device);
-    TensorRef rest = op::slice(t, dim, s, n);
-    const Tensor* const parts[2] = {rest.get(), zeros.get()};
-    return op::cat(parts, dim);
-  };
-  TensorRef a = moved_down(x, 1);
-  TensorRef b = TensorRef::share(&g);
+  Shape end(x.sizes());
+  end[dim] = s;
+  TensorRef zeros = op::zeros(end, x.dtype, x.device);
+  TensorRef rest = op::slice(x, dim, s, n);
+  const Tensor* const parts[2] = {rest.get(), zeros.get()};
+  return op::cat(parts, dim);
+}
+
+// S[k] = b[k] + a[k] S[k + 1] in log2(n) steps over pairs: S[k] = b[k] + a[k] S[k + s].
+static TensorRef reversed_recurrence(TensorRef b, TensorRef a, int64_t dim) {
+  const int64_t n = a->size(dim);
   for (int64_t s = 1; s < n; s *= 2) {
-    b = b + a * moved_down(b, s);
-    if (2 * s < n) a = a * moved_down(a, s);
+    b = b + a * moved_down(b, s, dim);
+    if (2 * s < n) a = a * moved_down(a, s, dim);
   }
   return b;
+}
+
+static bool has_zero(const Tensor& x) {
+  return x.device.type == TT_META || !read_scalar(op::any(op::eq(x, 0))).is_zero();
 }
 
 // dx[k] is the sum over i >= k of g[i] times the product of the other elements up to i.
@@ -36,15 +42,26 @@ TensorRef cumprod_backward(const Tensor& g, const Tensor& self, const Tensor& y,
   if (self.numel <= 1 || self.size(wrap_dim(dim, self.ndim)) == 1) return TensorRef::share(&g);
   const int64_t d = wrap_dim(dim, self.ndim);
   TensorRef x = op::conj(self.dtype == y.dtype ? self : op::to_dtype(self, y.dtype));
-  if (self.device.type != TT_META && read_scalar(op::any(op::eq(x, 0))).is_zero())
-    return cumsum_backward(g * op::conj(y), d) / x;
-  return products_before(x, d) * reversed_recurrence(g, x, d);
+  if (!has_zero(x)) return cumsum_backward(g * op::conj(y), d) / x;
+  return products_before(x, d) * reversed_recurrence(TensorRef::share(&g), moved_down(x, 1, d), d);
+}
+// dy[k] = t[k] y[k - 1] + x[k] dy[k - 1]
+TensorRef cumprod_forward(const Tensor& t, const Tensor& self, const Tensor& y, int64_t dim) {
+  TensorRef dx = op::to_dtype(t, y.dtype);
+  if (self.numel <= 1) return dx;
+  const int64_t d = wrap_dim(dim, self.ndim);
+  TensorRef x = op::to_dtype(self, y.dtype);
+  if (!has_zero(x)) return op::cumsum(dx / x, d) * y;
+  const Ints dims(&d, 1);
+  TensorRef terms = op::flip(dx * products_before(x, d), dims);
+  return op::flip(reversed_recurrence(terms, op::flip(x, dims), d), dims);
 }
 
-// dx[k] is the sum over i >= k of g[i] exp(x[k] - y[i]), here of exponentials shifted by the
-// largest y, in double.
-TensorRef logcumsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim) {
-  if (self.numel == 0) return TensorRef::share(&g);
+// exp(x[k] - y[i]) = left[k] right[i], in double: exponentials shifted by the largest y.
+struct ShiftedExponentials {
+  TensorRef left, right;
+};
+static ShiftedExponentials exponentials_of(const Tensor& self, const Tensor& y, int64_t dim) {
   const bool complex = is_complex(self.dtype);
   const Dtype wide = complex ? Dtype::kC128 : Dtype::kF64;
   TensorRef x = op::to_dtype(self, wide);
@@ -56,9 +73,21 @@ TensorRef logcumsumexp_backward(const Tensor& g, const Tensor& self, const Tenso
   TensorRef below = top - sums;
   const Scalar most = 700;
   if (!complex) below = op::clamp(below, nullptr, &most);
-  TensorRef weights = op::to_dtype(g, wide) * op::conj(op::exp(below));
-  TensorRef dx = op::conj(op::exp(x - top)) * cumsum_backward(weights, dim);
-  return op::to_dtype(dx, g.dtype);
+  return {op::exp(x - top), op::exp(below)};
+}
+
+// dx[k] is the sum over i >= k of g[i] exp(x[k] - y[i]).
+TensorRef logcumsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim) {
+  if (self.numel == 0) return TensorRef::share(&g);
+  const ShiftedExponentials e = exponentials_of(self, y, dim);
+  TensorRef weights = op::to_dtype(g, e.left->dtype) * op::conj(e.right);
+  return op::to_dtype(op::conj(e.left) * cumsum_backward(weights, dim), g.dtype);
+}
+// dy[i] is the sum over k <= i of t[k] exp(x[k] - y[i]).
+TensorRef logcumsumexp_forward(const Tensor& t, const Tensor& self, const Tensor& y, int64_t dim) {
+  if (self.numel == 0) return TensorRef::share(&t);
+  const ShiftedExponentials e = exponentials_of(self, y, dim);
+  return op::cumsum(op::to_dtype(t, e.left->dtype) * e.left, dim) * e.right;
 }
 
 }  // namespace TT_NS::formula

@@ -36,6 +36,42 @@ static void amin_forward([[maybe_unused]] const Value* args,
   found.push_back(op::sum_dim(op::mul(formula::extreme_dims_backward(op::ones_like(r0), self, r0,
       dim, keepdim), t0), dim, keepdim));
 }
+static void cholesky_inverse_forward([[maybe_unused]] const Value* args,
+                                     [[maybe_unused]] const TensorList& results,
+                                     [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& self = Unbox<const Tensor&>::get(args[0]);
+  const auto& upper = Unbox<bool>::get(args[1]);
+  const Tensor& r0 = *results[0];
+  const Tensor& t0 = *tangents[0];
+  found.push_back(formula::cholesky_inverse_forward(t0, self, r0, upper));
+}
+static void cholesky_solve_forward([[maybe_unused]] const Value* args,
+                                   [[maybe_unused]] const TensorList& results,
+                                   [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& input2 = Unbox<const Tensor&>::get(args[1]);
+  const auto& upper = Unbox<bool>::get(args[2]);
+  const Tensor& r0 = *results[0];
+  found.push_back(formula::cholesky_solve_forward(tangents, input2, r0, upper));
+}
+static void convolution_backward_forward([[maybe_unused]] const Value* args,
+                                         [[maybe_unused]] const TensorList& results,
+                                         [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& grad = Unbox<const Tensor&>::get(args[0]);
+  const auto& input = Unbox<const Tensor&>::get(args[1]);
+  const auto& weight = Unbox<const Tensor&>::get(args[2]);
+  const auto& stride = Unbox<Ints>::get(args[3]);
+  const auto& padding = Unbox<Ints>::get(args[4]);
+  const auto& dilation = Unbox<Ints>::get(args[5]);
+  const auto& transposed = Unbox<bool>::get(args[6]);
+  const auto& output_padding = Unbox<Ints>::get(args[7]);
+  const auto& groups = Unbox<int64_t>::get(args[8]);
+  const auto& want_input = Unbox<bool>::get(args[9]);
+  const auto& want_weight = Unbox<bool>::get(args[10]);
+  const auto& want_bias = Unbox<bool>::get(args[11]);
+  found = formula::convolution_backward_forward(tangents, grad, input, weight, stride, padding,
+                                                dilation, transposed, output_padding, groups,
+                                                want_input, want_weight, want_bias);
+}
 static void cummax_forward([[maybe_unused]] const Value* args,
                            [[maybe_unused]] const TensorList& results,
                            [[maybe_unused]] TensorSpan tangents, TensorList& found) {
@@ -52,6 +88,15 @@ static void cummin_forward([[maybe_unused]] const Value* args,
   const Tensor& t0 = *tangents[0];
   found.push_back(formula::picked(t0, dim, r1, true));
 }
+static void cumprod_forward([[maybe_unused]] const Value* args,
+                            [[maybe_unused]] const TensorList& results,
+                            [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& self = Unbox<const Tensor&>::get(args[0]);
+  const auto& dim = Unbox<int64_t>::get(args[1]);
+  const Tensor& r0 = *results[0];
+  const Tensor& t0 = *tangents[0];
+  found.push_back(formula::cumprod_forward(t0, self, r0, dim));
+}
 static void kthvalue_forward([[maybe_unused]] const Value* args,
                              [[maybe_unused]] const TensorList& results,
                              [[maybe_unused]] TensorSpan tangents, TensorList& found) {
@@ -60,6 +105,43 @@ static void kthvalue_forward([[maybe_unused]] const Value* args,
   const Tensor& r1 = *results[1];
   const Tensor& t0 = *tangents[0];
   found.push_back(formula::picked(t0, dim, r1, keepdim));
+}
+static void linalg_cholesky_ex_forward([[maybe_unused]] const Value* args,
+                                       [[maybe_unused]] const TensorList& results,
+                                       [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& upper = Unbox<bool>::get(args[1]);
+  const Tensor& r0 = *results[0];
+  const Tensor& t0 = *tangents[0];
+  found.push_back(formula::cholesky_forward(t0, r0, upper));
+}
+static void linalg_lu_factor_ex_forward([[maybe_unused]] const Value* args,
+                                        [[maybe_unused]] const TensorList& results,
+                                        [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const Tensor& r0 = *results[0];
+  const Tensor& r1 = *results[1];
+  const Tensor& t0 = *tangents[0];
+  found.push_back(formula::lu_factor_forward(t0, r0, r1));
+}
+static void linalg_solve_triangular_forward([[maybe_unused]] const Value* args,
+                                            [[maybe_unused]] const TensorList& results,
+                                            [[maybe_unused]] TensorSpan tangents,
+                                            TensorList& found) {
+  const auto& self = Unbox<const Tensor&>::get(args[0]);
+  const auto& upper = Unbox<bool>::get(args[2]);
+  const auto& left = Unbox<bool>::get(args[3]);
+  const auto& unitriangular = Unbox<bool>::get(args[4]);
+  const Tensor& r0 = *results[0];
+  found.push_back(formula::solve_triangular_forward(tangents, self, r0, upper, left,
+                                                    unitriangular));
+}
+static void logcumsumexp_forward([[maybe_unused]] const Value* args,
+                                 [[maybe_unused]] const TensorList& results,
+                                 [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& self = Unbox<const Tensor&>::get(args[0]);
+  const auto& dim = Unbox<int64_t>::get(args[1]);
+  const Tensor& r0 = *results[0];
+  const Tensor& t0 = *tangents[0];
+  found.push_back(formula::logcumsumexp_forward(t0, self, r0, dim));
 }
 static void logsumexp_forward([[maybe_unused]] const Value* args,
                               [[maybe_unused]] const TensorList& results,
@@ -213,6 +295,32 @@ static void native_cross_entropy_forward([[maybe_unused]] const Value* args,
   found.push_back(formula::class_sums(op::mul(op::cross_entropy_backward(op::ones_like(r0), input,
       target, r1, r2, ignore_index), t0), r0));
 }
+static void native_det_forward([[maybe_unused]] const Value* args,
+                               [[maybe_unused]] const TensorList& results,
+                               [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& self = Unbox<const Tensor&>::get(args[0]);
+  const Tensor& r0 = *results[0];
+  const Tensor& r1 = *results[1];
+  const Tensor& r2 = *results[2];
+  const Tensor& t0 = *tangents[0];
+  found.push_back(formula::det_forward(t0, self, r0, r1, r2));
+}
+static void native_eig_forward([[maybe_unused]] const Value* args,
+                               [[maybe_unused]] const TensorList& results,
+                               [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const Tensor& r0 = *results[0];
+  const Tensor& r1 = *results[1];
+  const Tensor& t0 = *tangents[0];
+  found = formula::eig_forward(t0, r0, r1);
+}
+static void native_eigh_forward([[maybe_unused]] const Value* args,
+                                [[maybe_unused]] const TensorList& results,
+                                [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const Tensor& r0 = *results[0];
+  const Tensor& r1 = *results[1];
+  const Tensor& t0 = *tangents[0];
+  found = formula::eigh_forward(t0, r0, r1);
+}
 static void native_inv_forward([[maybe_unused]] const Value* args,
                                [[maybe_unused]] const TensorList& results,
                                [[maybe_unused]] TensorSpan tangents, TensorList& found) {
@@ -251,6 +359,57 @@ static void native_nll_loss_forward([[maybe_unused]] const Value* args,
   const Tensor& t0 = *tangents[0];
   found.push_back(formula::class_sums(op::mul(op::nll_loss_backward(op::ones_like(r0), input,
       target, r1, ignore_index), t0), r0));
+}
+static void native_nuclear_norm_forward([[maybe_unused]] const Value* args,
+                                        [[maybe_unused]] const TensorList& results,
+                                        [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& self = Unbox<const Tensor&>::get(args[0]);
+  const Tensor& r1 = *results[1];
+  const Tensor& t0 = *tangents[0];
+  found = formula::nuclear_norm_forward(t0, self, r1);
+}
+static void native_pinv_forward([[maybe_unused]] const Value* args,
+                                [[maybe_unused]] const TensorList& results,
+                                [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& self = Unbox<const Tensor&>::get(args[0]);
+  const Tensor& r0 = *results[0];
+  const Tensor& t0 = *tangents[0];
+  found.push_back(formula::pinv_forward(t0, r0, self));
+}
+static void native_qr_forward([[maybe_unused]] const Value* args,
+                              [[maybe_unused]] const TensorList& results,
+                              [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& mode = Unbox<int64_t>::get(args[1]);
+  const Tensor& r0 = *results[0];
+  const Tensor& r1 = *results[1];
+  const Tensor& t0 = *tangents[0];
+  found = formula::qr_forward(t0, r0, r1, mode);
+}
+static void native_slogdet_forward([[maybe_unused]] const Value* args,
+                                   [[maybe_unused]] const TensorList& results,
+                                   [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& self = Unbox<const Tensor&>::get(args[0]);
+  const Tensor& r0 = *results[0];
+  const Tensor& t0 = *tangents[0];
+  found = formula::slogdet_forward(t0, self, r0);
+}
+static void native_solve_forward([[maybe_unused]] const Value* args,
+                                 [[maybe_unused]] const TensorList& results,
+                                 [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& self = Unbox<const Tensor&>::get(args[0]);
+  const Tensor& r0 = *results[0];
+  const Tensor& r1 = *results[1];
+  const Tensor& r2 = *results[2];
+  found.push_back(formula::solve_forward(tangents, self, r0, r1, r2));
+}
+static void native_svd_forward([[maybe_unused]] const Value* args,
+                               [[maybe_unused]] const TensorList& results,
+                               [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const Tensor& r0 = *results[0];
+  const Tensor& r1 = *results[1];
+  const Tensor& r2 = *results[2];
+  const Tensor& t0 = *tangents[0];
+  found = formula::svd_forward(t0, r0, r1, r2);
 }
 static void norm_forward([[maybe_unused]] const Value* args,
                          [[maybe_unused]] const TensorList& results,
@@ -350,8 +509,8 @@ constinit const ForwardRow forward_rows[] = {
     {"ceil", ForwardRule::kNone, 0x0, nullptr},
     {"celu", ForwardRule::kSymmetric, 0x3, nullptr},
     {"celu_backward", ForwardRule::kSymmetric, 0x33, nullptr},
-    {"cholesky_inverse", ForwardRule::kTwice, 0x3, nullptr},
-    {"cholesky_solve", ForwardRule::kTwice, 0x33, nullptr},
+    {"cholesky_inverse", ForwardRule::kFormula, 0x3, cholesky_inverse_forward},
+    {"cholesky_solve", ForwardRule::kFormula, 0x33, cholesky_solve_forward},
     {"clamp", ForwardRule::kSymmetric, 0x3, nullptr},
     {"clamp_max", ForwardRule::kSymmetric, 0x33, nullptr},
     {"clamp_max_scalar", ForwardRule::kSymmetric, 0x3, nullptr},
@@ -362,7 +521,7 @@ constinit const ForwardRow forward_rows[] = {
     {"conj_copy", ForwardRule::kSymmetric, 0x3, nullptr},
     {"constant_pad_nd", ForwardRule::kProduct, 0x101, nullptr},
     {"convolution", ForwardRule::kProduct, 0x122, nullptr},
-    {"convolution_backward", ForwardRule::kTwice, 0x333, nullptr},
+    {"convolution_backward", ForwardRule::kFormula, 0x333, convolution_backward_forward},
     {"copy_", ForwardRule::kProduct, 0x10, nullptr},
     {"copysign", ForwardRule::kSymmetric, 0x33, nullptr},
     {"copysign_scalar", ForwardRule::kSymmetric, 0x3, nullptr},
@@ -372,7 +531,7 @@ constinit const ForwardRow forward_rows[] = {
     {"ctc_loss_backward", ForwardRule::kTwice, 0x43444433, nullptr},
     {"cummax", ForwardRule::kFormula, 0x3, cummax_forward},
     {"cummin", ForwardRule::kFormula, 0x3, cummin_forward},
-    {"cumprod", ForwardRule::kTwice, 0x3, nullptr},
+    {"cumprod", ForwardRule::kFormula, 0x3, cumprod_forward},
     {"cumsum", ForwardRule::kProduct, 0x1, nullptr},
     {"diagonal", ForwardRule::kProduct, 0x1, nullptr},
     {"diagonal_backward", ForwardRule::kProduct, 0x1, nullptr},
@@ -448,9 +607,9 @@ constinit const ForwardRow forward_rows[] = {
     {"lerp", ForwardRule::kSymmetric, 0x333, nullptr},
     {"lerp_scalar", ForwardRule::kSymmetric, 0x33, nullptr},
     {"lgamma", ForwardRule::kSymmetric, 0x3, nullptr},
-    {"linalg_cholesky_ex", ForwardRule::kTwice, 0x3, nullptr},
-    {"linalg_lu_factor_ex", ForwardRule::kTwice, 0x3, nullptr},
-    {"linalg_solve_triangular", ForwardRule::kTwice, 0x33, nullptr},
+    {"linalg_cholesky_ex", ForwardRule::kFormula, 0x3, linalg_cholesky_ex_forward},
+    {"linalg_lu_factor_ex", ForwardRule::kFormula, 0x3, linalg_lu_factor_ex_forward},
+    {"linalg_solve_triangular", ForwardRule::kFormula, 0x33, linalg_solve_triangular_forward},
     {"linear_rows", ForwardRule::kProduct, 0x122, nullptr},
     {"log", ForwardRule::kSymmetric, 0x3, nullptr},
     {"log10", ForwardRule::kSymmetric, 0x3, nullptr},
@@ -462,7 +621,7 @@ constinit const ForwardRow forward_rows[] = {
     {"log_softmax_backward", ForwardRule::kProduct, 0x32, nullptr},
     {"logaddexp", ForwardRule::kSymmetric, 0x33, nullptr},
     {"logaddexp2", ForwardRule::kSymmetric, 0x33, nullptr},
-    {"logcumsumexp", ForwardRule::kTwice, 0x3, nullptr},
+    {"logcumsumexp", ForwardRule::kFormula, 0x3, logcumsumexp_forward},
     {"logit", ForwardRule::kSymmetric, 0x3, nullptr},
     {"logit_backward", ForwardRule::kSymmetric, 0x33, nullptr},
     {"logsigmoid", ForwardRule::kSymmetric, 0x3, nullptr},
@@ -495,23 +654,23 @@ constinit const ForwardRow forward_rows[] = {
     {"native_batch_norm", ForwardRule::kFormula, 0x333, native_batch_norm_forward},
     {"native_cross_entropy", ForwardRule::kFormula, 0x443, native_cross_entropy_forward},
     {"native_ctc_loss", ForwardRule::kTwice, 0x44443, nullptr},
-    {"native_det", ForwardRule::kTwice, 0x3, nullptr},
+    {"native_det", ForwardRule::kFormula, 0x3, native_det_forward},
     {"native_dropout", ForwardRule::kSymmetric, 0x3, nullptr},
-    {"native_eig", ForwardRule::kTwice, 0x3, nullptr},
-    {"native_eigh", ForwardRule::kTwice, 0x3, nullptr},
+    {"native_eig", ForwardRule::kFormula, 0x3, native_eig_forward},
+    {"native_eigh", ForwardRule::kFormula, 0x3, native_eigh_forward},
     {"native_hardtanh", ForwardRule::kSymmetric, 0x3, nullptr},
     {"native_inv", ForwardRule::kFormula, 0x3, native_inv_forward},
     {"native_layer_norm", ForwardRule::kFormula, 0x3303, native_layer_norm_forward},
     {"native_log_softmax", ForwardRule::kFormula, 0x3, native_log_softmax_forward},
     {"native_lu_solve", ForwardRule::kProduct, 0x140, nullptr},
     {"native_nll_loss", ForwardRule::kFormula, 0x443, native_nll_loss_forward},
-    {"native_nuclear_norm", ForwardRule::kTwice, 0x3, nullptr},
-    {"native_pinv", ForwardRule::kTwice, 0x3, nullptr},
-    {"native_qr", ForwardRule::kTwice, 0x3, nullptr},
-    {"native_slogdet", ForwardRule::kTwice, 0x3, nullptr},
+    {"native_nuclear_norm", ForwardRule::kFormula, 0x3, native_nuclear_norm_forward},
+    {"native_pinv", ForwardRule::kFormula, 0x3, native_pinv_forward},
+    {"native_qr", ForwardRule::kFormula, 0x3, native_qr_forward},
+    {"native_slogdet", ForwardRule::kFormula, 0x3, native_slogdet_forward},
     {"native_softmax", ForwardRule::kSymmetric, 0x3, nullptr},
-    {"native_solve", ForwardRule::kTwice, 0x33, nullptr},
-    {"native_svd", ForwardRule::kTwice, 0x3, nullptr},
+    {"native_solve", ForwardRule::kFormula, 0x33, native_solve_forward},
+    {"native_svd", ForwardRule::kFormula, 0x3, native_svd_forward},
     {"ndtr", ForwardRule::kSymmetric, 0x3, nullptr},
     {"ndtri", ForwardRule::kSymmetric, 0x3, nullptr},
     {"neg", ForwardRule::kSymmetric, 0x3, nullptr},
