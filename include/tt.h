@@ -1135,6 +1135,22 @@ tt_status tt_jvp(tt_ctx *c, tt_fn fn, void *user, void (*drop)(void *user),
                  const tt_tensor *const *inputs, const tt_tensor *const *tangents, int64_t n_inputs,
                  tt_tensor **outs, tt_tensor **products, int64_t cap, int64_t *n_outs);
 
+/* Opens a level of dual tensors on this ctx, which do not nest. Until the matching
+   tt_dual_level_pop, operators compute the tangents of their results along with the results, as
+   tt_jvp does, without a function. */
+tt_status tt_dual_level_push(tt_ctx *c);
+
+/* Closes the level. Its dual tensors lose their tangents. */
+tt_status tt_dual_level_pop(tt_ctx *c);
+
+/* Returns a dual tensor of the open level: a view of primal with a tangent, which has the shape and
+   dtype of primal. It requires a gradient if primal does. */
+tt_status tt_make_dual(tt_ctx *c, const tt_tensor *primal, const tt_tensor *tangent,
+                       tt_tensor **out);
+
+/* Returns a tensor without its tangent at the open level, and the tangent, NULL if it has none. */
+tt_status tt_unpack_dual(tt_ctx *c, const tt_tensor *self, tt_tensor **primal, tt_tensor **tangent);
+
 /* Returns the Jacobian matrices of a function: item r * n_inputs + i is that of result r and input
    i, of shape result.shape + input.shape. It takes a backward pass per element of the results. */
 tt_status tt_jacobian(tt_ctx *c, tt_fn fn, void *user, void (*drop)(void *user),

@@ -2,10 +2,12 @@
 
 #include "autograd/node.h"
 #include "ops/gen/ops.h"
+#include "ops/impl.h"
 
 namespace TT_NS {
 
 constinit CallWithTangents call_with_tangents = nullptr;
+constinit GradientsOfParts find_gradients_of_parts = nullptr;
 
 namespace {
 
@@ -99,6 +101,17 @@ TensorRef primal_of(const Tensor& t, const ForwardLevel* level) {
 
 TensorRef tangent_of(const Tensor& t, const ForwardLevel& level) {
   return is_dual(t) && dual_of(t).level.get() == &level ? dual_of(t).tangent : TensorRef();
+}
+
+Tensor& innermost_part(const Tensor& of) {
+  const Tensor* t = &of;
+  while (has_parts(*t)) t = is_dual(*t) ? dual_of(*t).primal.get() : find_meta(*t)->batch.get();
+  return const_cast<Tensor&>(*t);
+}
+
+TensorRef own_primal(const Tensor& t) {
+  if (shares_elements(t)) return op::clone(t);
+  return is_dual(t) || requires_grad(t) ? TensorRef::share(&t) : new_alias(t);
 }
 
 Tensor& own_tangent(const Tensor& t) {

@@ -32,6 +32,16 @@ ForwardLevel* innermost_level(TensorSpan tensors);
 TensorRef primal_of(const Tensor& t, const ForwardLevel* level);
 // Returns the tangent of t at a level; empty: it is 0.
 TensorRef tangent_of(const Tensor& t, const ForwardLevel& level);
+// Returns the tensor that has the history of t: t itself, the primal of a dual tensor, or all
+// samples of a batched one.
+Tensor& innermost_part(const Tensor& t);
+inline bool has_parts(const Tensor& t) { return t.keys & (bit(kKeyForward) | bit(kKeyVmap)); }
+inline Tensor& with_history_of(const Tensor& t) {
+  return kModes && has_parts(t) ? innermost_part(t) : const_cast<Tensor&>(t);
+}
+// Returns t, or an alias of it that may require a gradient without t; a copy if elements of t share
+// memory, which those of its tangent do not.
+TensorRef own_primal(const Tensor& t);
 // Makes the tangent of a dual tensor one with the strides of its primal and memory of its own,
 // which views of the dual tensor may share, and operators in place may write.
 Tensor& own_tangent(const Tensor& t);
@@ -51,5 +61,8 @@ bool is_recorded(const Tensor& t);
 using CallWithTangents = TensorList (*)(const TensorFunction& f, TensorSpan inputs,
                                         ForwardLevel& level);
 extern CallWithTangents call_with_tangents;
+// Gradients of tensors that have parts (transform.h). Set by the first transform or vmap.
+using GradientsOfParts = TensorList (*)(const BackwardArgs& a);
+extern GradientsOfParts find_gradients_of_parts;
 
 }  // namespace TT_NS

@@ -532,38 +532,33 @@ void forward_slot(Call c, const Value* args, TensorList& outs) {
   DualCall(c, args, *level, outs).run();
 }
 
+ForwardLevelRef new_level(bool recording) {
+  static int64_t last = 0;
+  const int64_t id = atomic_add_fetch(&last, 1, kRelaxed);
+  const bool nested = ctx().include & bit(kKeyForward);
+  return ForwardLevelRef::adopt(new (mem_alloc(sizeof(ForwardLevel)))
+                                    ForwardLevel{1, id, recording, nested, false});
+}
+
 class RunningLevel {
  public:
-  RunningLevel()
-      : masks_(0),
-        level_(ForwardLevelRef::adopt(new (mem_alloc(sizeof(ForwardLevel))) ForwardLevel{
-            1, new_id(), recording(), (ctx().include & bit(kKeyForward)) != 0, false})) {
-    ctx().include |= bit(kKeyForward);
-  }
+  RunningLevel() : masks_(0), level_(new_level(recording())) { ctx().include |= bit(kKeyForward); }
   ~RunningLevel() { level_->ended = true; }
   RunningLevel(const RunningLevel&) = delete;
   ForwardLevel& operator*() const { return *level_; }
 
  private:
-  static int64_t new_id() {
-    static int64_t last = 0;
-    return atomic_add_fetch(&last, 1, kRelaxed);
-  }
   const MaskGuard masks_;
   const ForwardLevelRef level_;
 };
 
-void check_tangents(TensorSpan inputs, TensorSpan tangents) {
-  for (int64_t i = 0; i < inputs.n; i++) {
-    const Tensor* v = tangents[i];
-    if (!v) continue;
-    if (!same(v->sizes(), inputs[i]->sizes()))
-      fail_arg(TT_SHAPE, "tangents", "tangent {} is {}: must have its input's shape {}", i,
-               v->sizes(), inputs[i]->sizes());
-    if (v->dtype != inputs[i]->dtype)
-      fail_arg(TT_DTYPE, "tangents", "tangent {} is {}: must have its input's dtype {}", i,
-               fmt(v->dtype), fmt(inputs[i]->dtype));
-  }
+void check_tangent(const Tensor& t, const Tensor& of, const char* arg, int64_t i) {
+  if (!same(t.sizes(), of.sizes()))
+    fail_arg(TT_SHAPE, arg, "tangent {} is {}: must have its input's shape {}", i, t.sizes(),
+             of.sizes());
+  if (t.dtype != of.dtype)
+    fail_arg(TT_DTYPE, arg, "tangent {} is {}: must have its input's dtype {}", i, fmt(t.dtype),
+             fmt(of.dtype));
 }
 
 // A result or a product as the caller gets it.
@@ -593,19 +588,43 @@ TensorList call_plain_function(const TensorFunction& f, TensorSpan inputs, Forwa
   return results;
 }
 
+void use_forward_mode() {
+  use_mode(kKeyForward, &forward_slot);
+  atomic_store(&call_with_tangents, &call_plain_function, kRelaxed);
+  atomic_store(&find_gradients_of_parts, &gradients_of_parts, kRelaxed);
+}
+
+TensorRef dual_input(const Tensor& x, const Tensor& tangent, ForwardLevel& level) {
+  const TensorRef primal = own_primal(*without_levels(x));
+  return with_levels(new_dual(*primal, without_levels(tangent), true, level));
+}
+
+// The level that the application has opened.
+struct OpenLevel : CtxPart {
+  ForwardLevelRef level;
+};
+
+OpenLevel* open_level() { return static_cast<OpenLevel*>(ctx().dual_level); }
+
+void close_level(CtxPart* part) noexcept {
+  auto* open = static_cast<OpenLevel*>(part);
+  open->level->ended = true;
+  open->~OpenLevel();
+  mem_free(open, sizeof *open);
+}
+
 }  // namespace
 
 ResultsAndProducts jvp(const TensorFunction& f, TensorSpan inputs, TensorSpan tangents) {
-  check_tangents(inputs, tangents);
+  for (int64_t i = 0; i < inputs.n; i++)
+    if (tangents[i]) check_tangent(*tangents[i], *inputs[i], "tangents", i);
   ResultsAndProducts both;
   if constexpr (!kModes) {
     both = jvp_by_gradients(f, inputs, tangents);
     fill_products(both);
     return both;
   }
-  use_mode(kKeyForward, &forward_slot);
-  atomic_store(&call_with_tangents, &call_plain_function, kRelaxed);
-  TensorList found;
+  use_forward_mode();
   TensorList primals, products;
   {
     const RunningLevel running;
@@ -614,9 +633,7 @@ ResultsAndProducts jvp(const TensorFunction& f, TensorSpan inputs, TensorSpan ta
     for (int64_t i = 0; i < inputs.n; i++) {
       const Tensor& x = *inputs[i];
       const bool dual = tangents[i] && is_differentiable(x.dtype);
-      given.push_back(dual ? with_levels(new_dual(*without_levels(x), without_levels(*tangents[i]),
-                                                  true, level))
-                           : TensorRef::share(&x));
+      given.push_back(dual ? dual_input(x, *tangents[i], level) : TensorRef::share(&x));
     }
     for (const TensorRef& r : f.call(f.self, Borrowed(given))) {
       const TensorRef all = is_differentiable(r->dtype) ? without_levels(*r) : r;
@@ -633,6 +650,54 @@ ResultsAndProducts jvp(const TensorFunction& f, TensorSpan inputs, TensorSpan ta
   }
   fill_products(both);
   return both;
+}
+
+// ---- dual tensors of the application ----
+
+void push_dual_level() {
+  if constexpr (!kModes) fail(TT_NOT_IMPLEMENTED, "this build of tt has no forward mode");
+  if (open_level()) fail(TT_AUTOGRAD, "a level of dual tensors is open: levels do not nest");
+  use_forward_mode();
+  ForwardLevelRef level = new_level(true);
+  ctx().dual_level = new (mem_alloc(sizeof(OpenLevel))) OpenLevel{{close_level}, std::move(level)};
+  ctx().include |= bit(kKeyForward);
+}
+
+void pop_dual_level() {
+  OpenLevel* const open = open_level();
+  if (!open) fail(TT_AUTOGRAD, "no level of dual tensors is open");
+  if (!open->level->nested) ctx().include &= ~bit(kKeyForward);
+  ctx().dual_level = nullptr;
+  close_level(open);
+}
+
+TensorRef make_dual(const Tensor& t, const Tensor& tangent) {
+  OpenLevel* const open = open_level();
+  if (!open) fail(TT_AUTOGRAD, "no level of dual tensors is open");
+  if (!is_differentiable(t.dtype))
+    fail_arg(TT_DTYPE, "primal", "primal is {}: must be floating or complex", fmt(t.dtype));
+  check_tangent(tangent, t, "tangent", 0);
+  if (!(tangent.device == t.device))
+    fail_arg(TT_DEVICE, "tangent", "tangent is on {}, primal on {}: must be on one device",
+             fmt(tangent.device), fmt(t.device));
+  const TensorRef all = without_levels(t);
+  const TensorRef direction = without_levels(tangent);
+  const Tensor* const both[] = {all.get(), direction.get()};
+  const ForwardLevel* const inner = innermost_level({both, 2});
+  if (inner && inner->id >= open->level->id)
+    fail_arg(TT_AUTOGRAD, tangent_of(*all, *inner) ? "primal" : "tangent",
+             "{} has a tangent already, of this level or of a transform inside it",
+             tangent_of(*all, *inner) ? "primal" : "tangent");
+  return dual_input(t, tangent, *open->level);
+}
+
+PrimalAndTangent unpack_dual(const Tensor& t) {
+  const TensorRef all = is_differentiable(t.dtype) ? without_levels(t) : TensorRef::share(&t);
+  adopt_tangent(*all);
+  const OpenLevel* const open = open_level();
+  const TensorRef tangent = open ? tangent_of(*all, *open->level) : TensorRef();
+  if (!tangent) return {TensorRef::share(&t), {}};
+  return {with_levels(primal_of(*all, open->level.get())), with_levels(tangent)};
 }
 
 }  // namespace TT_NS

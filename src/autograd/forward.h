@@ -43,4 +43,16 @@ inline ForwardRole role_of(const ForwardRow& row, int32_t arg) {
 extern const ForwardRow forward_rows[];  // sorted by name
 extern const int64_t num_forward_rows;
 
+// A level of dual tensors of the application, on this ctx. All fail with AUTOGRAD where the level
+// is missing, or open already.
+void push_dual_level();
+void pop_dual_level();  // its dual tensors lose their tangents
+// Returns a dual tensor over the memory of t, at the open level.
+TensorRef make_dual(const Tensor& t, const Tensor& tangent);
+struct PrimalAndTangent {
+  TensorRef primal, tangent;
+};
+// Returns t without its tangent at the open level, and the tangent; empty if there is none.
+PrimalAndTangent unpack_dual(const Tensor& t);
+
 }  // namespace TT_NS

@@ -139,6 +139,51 @@ TensorList gradients_of(TensorSpan inputs, TensorSpan outputs, TensorSpan grads,
   return found;
 }
 
+}  // namespace
+
+TensorList gradients_of_parts(const BackwardArgs& a) {
+  bool batched = false;
+  for (const TensorSpan list : {a.outputs, a.inputs})
+    for (const Tensor* t : list) batched = batched || is_batched(t);
+  TensorList owned;
+  const auto whole = [&](const Tensor& t) {
+    owned.push_back(batched ? without_levels(t) : TensorRef::share(&t));
+    return owned.back().get();
+  };
+  SmallVec<const Tensor*, 8> inputs, outputs, seeds;
+  for (int64_t i = 0; i < a.inputs.n; i++) {
+    if (batched && !is_batched(a.inputs[i]))
+      fail_arg(TT_AUTOGRAD, "inputs",
+               "input {} of shape {} is shared by all samples of a vmap: it has no gradient there",
+               i, a.inputs[i]->sizes());
+    inputs.push_back(&with_history_of(*whole(*a.inputs[i])));
+  }
+  for (int64_t i = 0; i < a.outputs.n; i++) {
+    const Tensor& t = *a.outputs[i];
+    const Tensor* seed = a.grads.n ? a.grads[i] : nullptr;
+    if (seed ? !same(seed->sizes(), t.sizes()) : t.numel != 1)
+      fail_arg(TT_SHAPE, "grads", "output {} is {}: needs a gradient of its shape", i, t.sizes());
+    outputs.push_back(whole(t));
+    if (!is_recorded(*outputs.back()))
+      fail_arg(TT_AUTOGRAD, "outputs",
+               "output {} of shape {} does not require a gradient: nothing was recorded", i,
+               t.sizes());
+    if (!seed) owned.push_back(op::ones_like(with_history_of(*outputs.back())));
+    seeds.push_back(seed ? whole(*seed) : owned.back().get());
+  }
+  TensorList found = gradients_of(inputs, outputs, seeds, a.create_graph);
+  for (int64_t i = 0; i < inputs.size(); i++) {
+    if (!found[i] && !a.allow_unused)
+      fail_arg(TT_AUTOGRAD, "inputs",
+               "input {} of shape {} was not used in the outputs: set allow_unused to get none", i,
+               a.inputs[i]->sizes());
+    if (found[i] && batched) found[i] = with_levels(std::move(found[i]));
+  }
+  return found;
+}
+
+namespace {
+
 TensorList Tracked::gradients(TensorSpan outputs, TensorSpan grads, bool create_graph) {
   SmallVec<const Tensor*, 8> inputs;
   for (const TensorRef& l : leaves)

@@ -6,6 +6,8 @@
 
 namespace TT_NS {
 
+struct BackwardArgs;
+
 // A function of tensors: of the application, or a transform of one.
 struct TensorFunction {
   TensorList (*call)(void* self, TensorSpan inputs);
@@ -19,6 +21,9 @@ TensorList call_function(ApplicationFn fn, void* user, TensorSpan inputs);
 struct ResultsAndProducts {
   TensorList results, products;
 };
+// The gradients of outputs that may be dual or batched tensors, as tt_grad returns them. The graph
+// is kept.
+TensorList gradients_of_parts(const BackwardArgs& a);
 // products[i] belongs to inputs[i]: cotangents x Jacobian; empty if the input has no gradient. An
 // absent cotangent contributes nothing; none at all (n = 0) is 1 for the first result, which must
 // have one element.

@@ -1,4 +1,5 @@
 #include "autograd/anomaly.h"
+#include "autograd/dual.h"
 #include "autograd/engine.h"
 #include "autograd/hook.h"
 #include "base/finalizer.h"
@@ -7,27 +8,44 @@
 
 using namespace TT_NS;
 
+// The history of a dual tensor is that of its primal.
+static Tensor& history_arg(tt_tensor* self) {
+  Tensor& t = mutable_arg(self, "self", 1);
+  return is_dual(t) ? with_history_of(t) : t;
+}
+
+static bool any_has_parts(TensorSpan tensors) {
+  bool found = false;
+  for (const Tensor* t : tensors) found = found || (t && has_parts(*t));
+  return found;
+}
+static void check_no_parts(const BackwardArgs& a) {
+  if (any_has_parts(a.outputs) || any_has_parts(a.grads))
+    fail(TT_AUTOGRAD,
+         "a tensor is one sample of a vmap, or has a tangent, which .grad would lose: use grad");
+}
+
 tt_status tt_requires_grad_(tt_ctx* h, tt_tensor* self, int32_t on) {
   return api_call(h, "requires_grad_",
-                  [&](Ctx&) { set_requires_grad(mutable_arg(self, "self", 1), on != 0); });
+                  [&](Ctx&) { set_requires_grad(history_arg(self), on != 0); });
 }
 
 tt_status tt_retain_grad(tt_ctx* h, tt_tensor* self) {
-  return api_call(h, "retain_grad", [&](Ctx&) { retain_grad(mutable_arg(self, "self", 1)); });
+  return api_call(h, "retain_grad", [&](Ctx&) { retain_grad(history_arg(self)); });
 }
 
 tt_status tt_tensor_grad(tt_ctx* h, const tt_tensor* self, tt_tensor** out) {
   clear_out(out);
   return api_call(h, "tensor_grad", [&](Ctx& c) {
     out_arg(out, "out", 2);
-    TensorRef grad = grad_of(tensor_arg(self, "self", 1));
+    TensorRef grad = grad_of(with_history_of(tensor_arg(self, "self", 1)));
     if (grad) give(c, out, std::move(grad));
   });
 }
 
 tt_status tt_tensor_set_grad(tt_ctx* h, tt_tensor* self, const tt_tensor* grad) {
   return api_call(h, "tensor_set_grad", [&](Ctx&) {
-    Tensor& t = mutable_arg(self, "self", 1);
+    Tensor& t = history_arg(self);
     const Tensor* g = optional_arg(grad, "grad", 2);
     if (!g) return set_grad(t, {});
     if (!same(g->sizes(), t.sizes()))
@@ -62,6 +80,7 @@ tt_status tt_backward(tt_ctx* h, const tt_tensor* self, const tt_backward_opts* 
         opts_has(opts, 0) ? optional_arg(opts->gradient, "gradient", 2) : nullptr;
     a.outputs = {&output, 1};
     a.grads = {&gradient, 1};
+    check_no_parts(a);
     run_backward(a);
   });
 }
@@ -75,6 +94,7 @@ tt_status tt_backward_all(tt_ctx* h, const tt_tensor* const* tensors,
       fail_arg(TT_INVALID_ARG, "opts", "opts.gradient is for a single tensor: use gradients");
     a.outputs = tensors_arg(tensors, n, "tensors", 1, false);
     if (gradients) a.grads = tensors_arg(gradients, n, "gradients", 2, true);
+    check_no_parts(a);
     if (n) run_backward(a);
   });
 }
@@ -102,7 +122,10 @@ tt_status tt_grad(tt_ctx* h, const tt_tensor* const* outputs, int64_t n_outputs,
     a.retain_graph = opts_has(opts, 1) ? opts->retain_graph != 0 : a.create_graph;
     a.allow_unused = opts_has(opts, 3) && opts->allow_unused;
     a.accumulate = false;
-    TensorList found = run_backward(a);
+    const bool parts =
+        any_has_parts(a.outputs) || any_has_parts(a.grads) || any_has_parts(a.inputs);
+    const auto of_parts = atomic_load(&find_gradients_of_parts, kRelaxed);
+    TensorList found = parts && of_parts ? of_parts(a) : run_backward(a);
     int64_t n = n_inputs;
     give_list(c, grads, n_inputs, &n, std::move(found));
   });
@@ -116,7 +139,7 @@ tt_status tt_register_hook(tt_ctx* h, tt_tensor* self, tt_grad_hook fn, void* us
   tt_status status = api_call(h, "register_hook", [&](Ctx&) {
     out_arg(id, "id", 5);
     if (!fn) fail_null("fn", 2);
-    const TensorHooks hooks(mutable_arg(self, "self", 1));
+    const TensorHooks hooks(history_arg(self));
     passed_on = true;
     *id = hooks.list().add(kTensorHook, hooks.nr(), reinterpret_cast<AnyFn>(fn), user, drop);
   });
@@ -130,7 +153,7 @@ tt_status tt_register_accumulate_hook(tt_ctx* h, tt_tensor* leaf, tt_accumulate_
   tt_status status = api_call(h, "register_accumulate_hook", [&](Ctx&) {
     out_arg(id, "id", 5);
     if (!fn) fail_null("fn", 2);
-    Tensor& t = mutable_arg(leaf, "leaf", 1);
+    Tensor& t = with_history_of(mutable_arg(leaf, "leaf", 1));
     if (t.grad_fn || !(t.flags & kRequiresGrad))
       fail_arg(TT_AUTOGRAD, "leaf", "leaf must be a leaf that requires a gradient");
     AutogradMeta& m = autograd_meta(t);
@@ -143,7 +166,7 @@ tt_status tt_register_accumulate_hook(tt_ctx* h, tt_tensor* leaf, tt_accumulate_
 
 tt_status tt_remove_hook(tt_ctx* h, tt_tensor* self, int64_t id) {
   return api_call(h, "remove_hook", [&](Ctx&) {
-    const TensorHooks hooks(mutable_arg(self, "self", 1));
+    const TensorHooks hooks(history_arg(self));
     if (!hooks.list().remove(id)) fail_arg(TT_INVALID_ARG, "id", "self has no hook {}", id);
   });
 }
@@ -167,7 +190,7 @@ tt_status tt_tensor_grad_fn(tt_ctx* h, const tt_tensor* self, tt_node** out) {
   if (out) *out = nullptr;
   return api_call(h, "tensor_grad_fn", [&](Ctx&) {
     out_arg(out, "out", 2);
-    Edge e = gradient_edge(tensor_arg(self, "self", 1));
+    Edge e = gradient_edge(with_history_of(tensor_arg(self, "self", 1)));
     if (e && !e.is_leaf()) *out = to_node_handle(e.node());
     release_edge(e);
   });

@@ -1,3 +1,4 @@
+#include "autograd/dual.h"
 #include "autograd/node.h"
 #include "base/finalizer.h"
 #include "capi/api.h"
@@ -135,6 +136,8 @@ void tt_tensor_release(tt_tensor* h) {
     TensorRef::adopt(const_cast<Tensor*>(t)).reset();
   }
 }
+static bool is_leaf(const Tensor& t) { return !requires_grad(t) || (t.flags & kRequiresGrad); }
+
 #define TT_FACT(type, name, expression)       \
   type tt_tensor_##name(const tt_tensor* h) { \
     const Tensor* t = live(h);                \
@@ -157,8 +160,8 @@ TT_FACT(uint32_t, version, t->version())
 TT_FACT(int32_t, is_contiguous, t->contiguous())
 TT_FACT(int32_t, is_writable, t->storage->writable)
 TT_FACT(int32_t, is_view, t->base != nullptr)
-TT_FACT(int32_t, requires_grad, requires_grad(*t))
-TT_FACT(int32_t, is_leaf, !(requires_grad(*t) && !(t->flags & kRequiresGrad)))
+TT_FACT(int32_t, requires_grad, requires_grad(with_history_of(*t)))
+TT_FACT(int32_t, is_leaf, is_leaf(with_history_of(*t)))
 int64_t tt_tensor_size(const tt_tensor* h, int64_t dim) {
   const Tensor* t = live(h);
   if (!t || dim < -int64_t(t->ndim) || dim >= t->ndim) return 0;
@@ -177,7 +180,7 @@ void tt_tensor_get_info(const tt_tensor* h, tt_tensor_info* out) {
   out->device = {t->device.type, t->device.index};
   out->is_contiguous = t->contiguous();
   out->is_writable = t->storage->writable;
-  out->requires_grad = requires_grad(*t);
+  out->requires_grad = requires_grad(with_history_of(*t));
   for (int k = 0; k < t->ndim && k < 8; k++) {
     out->shape[k] = t->sizes()[k];
     out->strides[k] = t->strides()[k];

@@ -1,8 +1,9 @@
 // Transforms of functions, hooks on saved tensors, autocast.
-#include "autograd/transform.h"
+#include "autograd/forward.h"
 
 #include "autograd/saved.h"
 #include "autograd/saved_hooks.h"
+#include "autograd/transform.h"
 #include "base/finalizer.h"
 #include "capi/api.h"
 #include "capi/module.h"
@@ -100,6 +101,34 @@ tt_status tt_jvp(tt_ctx* h, tt_fn fn, void* user, void (*drop)(void*),
     ResultsAndProducts found = jvp(f, in, v);
     give_both(c, outs, cap, n_outs, std::move(found.results), products, cap,
               std::move(found.products));
+  });
+}
+
+tt_status tt_dual_level_push(tt_ctx* h) {
+  return api_call(h, "dual_level_push", [](Ctx&) { push_dual_level(); });
+}
+tt_status tt_dual_level_pop(tt_ctx* h) {
+  return api_call(h, "dual_level_pop", [](Ctx&) { pop_dual_level(); });
+}
+tt_status tt_make_dual(tt_ctx* h, const tt_tensor* primal, const tt_tensor* tangent,
+                       tt_tensor** out) {
+  clear_out(out);
+  return api_call(h, "make_dual", [&](Ctx& c) {
+    out_arg(out, "out", 3);
+    give(c, out, make_dual(tensor_arg(primal, "primal", 1), tensor_arg(tangent, "tangent", 2)));
+  });
+}
+tt_status tt_unpack_dual(tt_ctx* h, const tt_tensor* self, tt_tensor** primal,
+                         tt_tensor** tangent) {
+  clear_out(primal);
+  clear_out(tangent);
+  return api_call(h, "unpack_dual", [&](Ctx& c) {
+    out_arg(primal, "primal", 2);
+    out_arg(tangent, "tangent", 3);
+    PrimalAndTangent both = unpack_dual(tensor_arg(self, "self", 1));
+    reserve_outs(c, 2);
+    give(c, primal, std::move(both.primal));
+    if (both.tangent) give(c, tangent, std::move(both.tangent));
   });
 }
 

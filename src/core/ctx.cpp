@@ -110,6 +110,7 @@ void Ctx::destroy(Ctx* c) noexcept {
   if (c->autocast) c->autocast->destroy_fn(c->autocast);
   if (c->graph) c->graph->destroy_fn(c->graph);
   if (c->saved_hooks) c->saved_hooks->destroy_fn(c->saved_hooks);
+  if (c->dual_level) c->dual_level->destroy_fn(c->dual_level);
   if (c->streams) c->streams->destroy_fn(c->streams);
   if (c->scopes.items) mem_free(c->scopes.items, size_t(c->scopes.cap) * sizeof(Tensor*));
   if (c->scopes.frames) mem_free(c->scopes.frames, size_t(c->scopes.cap_frames) * sizeof(int64_t));

@@ -146,6 +146,7 @@ struct Ctx {
   VmapLevel* vmap;       // the innermost running vmap (autograd/batch.h); NULL: none
   Engine* engine;        // of the innermost running backward (autograd/engine.h)
   CtxPart* saved_hooks;  // hooks on saved tensors (autograd/saved_hooks.h); NULL: none is active
+  CtxPart* dual_level;   // that the application has opened (autograd/forward.h); NULL: none
   Dtype default_float;   // of floating-point numbers and tensors that are given none
   uint16_t cuda_math;    // bits of CudaMath (plan/cuda_math.h)
   PrintOptions print;

@@ -1,5 +1,6 @@
 #include "modes/vmap.h"
 
+#include "autograd/dual.h"
 #include "autograd/saved.h"
 #include "dispatch/changed_args.h"
 #include "modes/vmap_call.h"
@@ -210,6 +211,7 @@ TensorList vmap(const TensorFunction& f, TensorSpan inputs, const VmapOptions& o
     fail_arg(TT_INVALID_ARG, "randomness", "randomness is {}: must be 0, 1 or 2", o.randomness);
   const int64_t size = batch_size(inputs, o.in_dims);
   use_mode(kKeyVmap, &vmap_slot);
+  atomic_store(&find_gradients_of_parts, &gradients_of_parts, kRelaxed);
   const RunningLevel level(size, o.randomness);
   TensorList given;
   for (int64_t i = 0; i < inputs.n; i++) {

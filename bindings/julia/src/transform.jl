@@ -43,6 +43,41 @@ function jvp(f, x, tangents)
     return (val = one_or_all(taken(outs, n[])), tangent = one_or_all(taken(products, n[])))
 end
 
+"""
+    TT.dual_level() do … end
+
+Opens a level of dual tensors for a block: the results of operators on them have tangents. Levels do
+not nest.
+"""
+function dual_level(f)
+    check(C.tt_dual_level_push(ctx()))
+    try
+        return f()
+    finally
+        check(C.tt_dual_level_pop(ctx()))
+    end
+end
+
+"""
+    TT.make_dual(primal, tangent)
+
+A dual tensor of the open level: a view of primal with a tangent, of its dims and eltype.
+"""
+make_dual(primal::Tensor, tangent::Tensor) =
+    wrap(handle_out(out -> C.tt_make_dual(ctx(), primal, tangent, out)))
+
+"""
+    TT.unpack_dual(t)
+
+A tensor without its tangent at the open level, and the tangent or nothing: (primal = …, tangent =
+…).
+"""
+function unpack_dual(t::Tensor)
+    primal, tangent = Ref{Ptr{Cvoid}}(C_NULL), Ref{Ptr{Cvoid}}(C_NULL)
+    check(C.tt_unpack_dual(ctx(), t, primal, tangent))
+    return (primal = wrap(primal[]), tangent = wrap_or_nothing(tangent[]))
+end
+
 "A transform that gives matrices: a vector, or a matrix of them for several inputs or results."
 function matrices(transform, f, x)
     list = handles(x)

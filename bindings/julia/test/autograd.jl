@@ -250,3 +250,14 @@ end
     failing = TT.compile(x -> error("mine"))
     thrown(() -> failing(tensor([1.0])), ErrorException)
 end
+
+@testset "dual tensors" begin
+    x, t = tensor([1.0, 2]), tensor([1.0, 0.5])
+    thrown(() -> TT.make_dual(x, t), TT.AutogradError)
+    TT.dual_level() do
+        y = TT.unpack_dual(TT.make_dual(x, t) .^ 3)
+        @test near(y.primal, [1, 8])
+        @test near(y.tangent, [3, 6])
+        @test TT.unpack_dual(x).tangent === nothing
+    end
+end

@@ -259,7 +259,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     structure = without_tensors(primals, tensors)
     flat = Flat(func, (structure, {}), has_aux)
     with enable_grad():
-        given = [t.view_as(t) if t.requires_grad else t.detach().requires_grad_() for t in tensors]
+        given = [t.view_as(t) for t in tensors]  # with its tangent, which detach would drop
+        given = [t if t.requires_grad else t.requires_grad_() for t in given]
         results = flat(tuple(given))
 
     def product(cotangents: Any, *more: Any) -> tuple[Any, ...]:
@@ -409,44 +410,52 @@ def jacfwd(
     *,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """Returns the same as jacrev, but in forward mode, by a call of func per element of the
-    arguments, which is faster unless the result has far fewer elements. randomness is ignored."""
+    """Returns the same as jacrev, but in forward mode, by one call of func in vmap, over the
+    directions of all elements of the arguments. It is faster unless the result has far fewer
+    elements. randomness: as in vmap."""
 
     @wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         c = Call(func, args, kwargs, argnums, has_aux, "jacfwd")
-        columns: list[list[list[Tensor]]] = []  # [input][element][result]
-        outs: list[Any] = []
-        for k, t in enumerate(c.tensors):
-            columns.append([])
-            for i in range(t.numel()):
-                tangents: list[Any] = [None] * len(c.tensors)
-                unit = ops.zeros(t.numel(), dtype=t.dtype, device=t.device)
-                unit[i] = 1
-                tangents[k] = unit.reshape(t.shape)
-                outs, products = run_jvp(c.flat, c.tensors, tangents)
-                columns[k].append(products)
-        if not outs:
-            outs = c.flat(tuple(c.tensors))
+
+        def push(*directions: Tensor) -> Any:
+            outs, products = run_jvp(c.flat, c.tensors, directions)
+            pairs = list(zip(outs, products))[: c.flat.number]
+            found = [ops.zeros_like(out) if p is None else p for out, p in pairs]
+            return found, outs[c.flat.number :]
+
+        columns, rest = vmap(push, randomness=randomness)(*unit_directions(c.tensors))
         results = []
-        for r in range(c.flat.number):
-            row = []
-            for k, t in enumerate(c.tensors):
-                shape = tuple(outs[r].shape) + tuple(t.shape)
-                if columns[k]:
-                    row.append(ops.stack([p[r] for p in columns[k]], -1).reshape(shape))
-                else:
-                    row.append(ops.zeros(shape, dtype=t.dtype, device=t.device))
+        for column in columns:
+            parts = column.movedim(0, -1).split([t.numel() for t in c.tensors], -1)
+            sizes = tuple(column.shape[1:])
+            row = [p.reshape(sizes + tuple(t.shape)) for p, t in zip(parts, c.tensors)]
             results.append(with_tensors(c.structure, row))
         jacobian = c.flat.results_of(results)
-        return (jacobian, detached(with_tensors(c.flat.aux, outs))) if has_aux else jacobian
+        if not has_aux:
+            return jacobian
+        outs = [None] * c.flat.number + [r.select(0, 0) for r in rest]
+        return jacobian, detached(with_tensors(c.flat.aux, outs))
 
     return wrapper
 
 
+def unit_directions(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Returns the directions of all elements of the tensors: for each tensor those of its own
+    elements are the rows of an identity matrix, the others are 0."""
+    total = sum(t.numel() for t in tensors)
+    directions, start = [], 0
+    for t in tensors:
+        rows = ops.zeros(total, t.numel(), dtype=t.dtype, device=t.device)
+        rows.diagonal(-start).fill_(1)
+        directions.append(rows.reshape((total, *t.shape)))
+        start += t.numel()
+    return directions
+
+
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """Returns a function that returns the Hessian matrices of func."""
-    return jacrev(jacrev(func, argnums), argnums)
+    return jacfwd(jacrev(func, argnums), argnums)
 
 
 # ---- vmap ----

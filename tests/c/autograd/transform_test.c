@@ -1,5 +1,5 @@
 /* Transforms of functions, hooks on saved tensors, autocast: tt_vjp, tt_jvp, tt_jacobian,
-   tt_hessian, tt_vmap, tt_functional_call, tt_saved_tensors_*, tt_autocast_*. */
+   tt_hessian, tt_vmap, tt_functional_call, tt_saved_tensors_*, tt_autocast_*, dual tensors. */
 #include "harness.h"
 
 /* Side effects of the callback, and a record of its arguments. */
@@ -69,6 +69,48 @@ static void test_products(void** state) {
   VALUES(outs[0], 43);
   VALUES(grads[0], 9, 60);
   assert_int_equal(f.drops, 4);
+}
+
+/* Dual tensors of the application: views and writes in place have tangents, gradients too. */
+static void test_dual_tensors(void** state) {
+  const double values[] = {2, 3};
+  tt_tensor *w = leaf(values, 2), *x = numbers(TT_F64, DATA(1, 2)),
+            *t = numbers(TT_F64, DATA(1, 3));
+  tt_tensor *short_one = numbers(TT_F64, DATA(1)), *whole = numbers(TT_I64, DATA(1, 2));
+  tt_tensor *dual, *y, *first, *sum, *grad, *primal, *tangent;
+  const tt_tensor *in, *out;
+  (void)state;
+  FAILS(tt_make_dual(c, x, t, &dual), TT_AUTOGRAD, "no level");
+  FAILS(tt_dual_level_pop(c), TT_AUTOGRAD, "no level");
+  OK(tt_dual_level_push(c));
+  FAILS(tt_dual_level_push(c), TT_AUTOGRAD, "do not nest");
+  FAILS(tt_make_dual(c, x, short_one, &dual), TT_SHAPE, "tangent");
+  FAILS(tt_make_dual(c, x, whole, &dual), TT_DTYPE, "tangent");
+  FAILS(tt_make_dual(c, whole, whole, &dual), TT_DTYPE, "primal");
+  OK(tt_make_dual(c, x, t, &dual));
+  FAILS(tt_make_dual(c, dual, t, &y), TT_AUTOGRAD, "primal has a tangent");
+  FAILS(tt_make_dual(c, x, dual, &y), TT_AUTOGRAD, "tangent has a tangent");
+  OK(tt_mul(c, dual, dual, &y));
+  OK(tt_select(c, y, 0, 0, &first));
+  OK(tt_mul_(c, first, first));
+  OK(tt_unpack_dual(c, y, &primal, &tangent));
+  VALUES(primal, 1, 4);
+  VALUES(tangent, 4, 12);
+  OK(tt_mul(c, y, w, &y));
+  assert_int_equal(tt_tensor_requires_grad(y), 1);
+  FAILS(tt_backward(c, y, NULL), TT_AUTOGRAD, "tangent");
+  OK(tt_sum(c, y, NULL, &sum));
+  in = w;
+  out = sum;
+  OK(tt_grad(c, &out, 1, &in, 1, NULL, &grad));
+  OK(tt_unpack_dual(c, grad, &primal, &tangent));
+  VALUES(primal, 1, 4);
+  VALUES(tangent, 4, 12);
+  OK(tt_unpack_dual(c, w, &primal, &tangent));
+  assert_null(tangent);
+  OK(tt_dual_level_pop(c));
+  OK(tt_unpack_dual(c, y, &primal, &tangent));
+  assert_null(tangent);
 }
 
 static void test_matrices(void** state) {
@@ -395,6 +437,11 @@ static void test_out_of_memory(void** state) {
       OK(tt_saved_tensors_pop(c));
     }
     if (!s && (s = tt_autocast_push(c, TT_CPU, 1, 0, 1)) == TT_OK) OK(tt_autocast_pop(c));
+    if (!s && (s = tt_dual_level_push(c)) == TT_OK) {
+      s = tt_make_dual(c, in, in, &y);
+      if (!s) s = tt_mul(c, y, y, &y);
+      OK(tt_dual_level_pop(c));
+    }
     host.fail_at = 0;
     if (!s) break;
     assert_int_equal(s, f.calls && s == TT_CALLBACK ? TT_CALLBACK : TT_OOM);
@@ -404,12 +451,19 @@ static void test_out_of_memory(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_products),         SCOPED(test_matrices),
-      SCOPED(test_what_is_recorded), SCOPED(test_vmap),
-      SCOPED(test_functional_call),  SCOPED(test_functions_that_misbehave),
-      SCOPED(test_saved_tensors),    SCOPED(test_autocast),
-      SCOPED(test_casts_of_weights), SCOPED(test_unscale),
-      SCOPED(test_grad_scaler),      SCOPED(test_out_of_memory),
+      SCOPED(test_products),
+      SCOPED(test_matrices),
+      SCOPED(test_dual_tensors),
+      SCOPED(test_what_is_recorded),
+      SCOPED(test_vmap),
+      SCOPED(test_functional_call),
+      SCOPED(test_functions_that_misbehave),
+      SCOPED(test_saved_tensors),
+      SCOPED(test_autocast),
+      SCOPED(test_casts_of_weights),
+      SCOPED(test_unscale),
+      SCOPED(test_grad_scaler),
+      SCOPED(test_out_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -355,8 +355,92 @@ def test_dual_tensors():
         with pytest.raises(RuntimeError, match="do not nest"):
             fwd.enter_dual_level()
     assert fwd.unpack_dual(dual).tangent is None
-    with pytest.raises(RuntimeError, match="no level is open"):
+    with pytest.raises(RuntimeError, match="no level"):
         fwd.make_dual(x, v)
+
+
+def test_dual_tensors_in_eager_code():
+    from tt.autograd import forward_ad as fwd
+
+    x, t = randn(3, 3), randn(3, 3)
+    w = randn(3, 3).requires_grad_()
+    buffer = tt.zeros(4, 3, dtype=tt.float64)
+    rows = buffer[1:]
+    with fwd.dual_level():
+        dual = fwd.make_dual(x, t)
+        rows.copy_(dual * dual)
+        close(fwd.unpack_dual(buffer.sum(0)).tangent, (2 * x * t).sum(0))
+        rows[0].mul_(2).add_(dual[0])
+        close(fwd.unpack_dual(buffer).tangent[1], 4 * x[0] * t[0] + t[0])
+        with pytest.raises(RuntimeError, match="has a tangent"):
+            fwd.make_dual(dual, t)
+        # the gradient of a dual tensor is one
+        (grad,) = tt.autograd.grad(((dual @ w) ** 3).sum(), w)
+        scale = lambda y: func.grad(lambda v: ((y @ v) ** 3).sum())(w.detach())  # noqa: E731
+        close(fwd.unpack_dual(grad), func.jvp(scale, (x,), (t,)))
+        leaf = fwd.make_dual(x, t).requires_grad_()
+        assert leaf.requires_grad and leaf.is_leaf and not x.requires_grad
+        (grad,) = tt.autograd.grad((leaf**3).sum(), leaf)
+        close(fwd.unpack_dual(grad), (3 * x**2, 6 * x * t))
+        with pytest.raises(RuntimeError, match="use grad"):
+            (leaf**3).sum().backward()
+        # so is the tangent, which may be recorded
+        slope = fwd.unpack_dual((dual @ w).tanh()).tangent.sum()
+        (grad,) = tt.autograd.grad(slope, w)
+        directional = lambda v: func.jvp(lambda y: (y @ v).tanh(), (x,), (t,))[
+            1
+        ].sum()  # noqa: E731
+        close(grad, func.grad(directional)(w.detach()))
+        module = nn.Linear(3, 2).double()
+        close(fwd.unpack_dual(module(dual)).tangent, t @ module.weight.T)
+    assert not (dual * 2).requires_grad
+
+    @fwd.dual_level()
+    def directional(y):
+        return fwd.unpack_dual(fwd.make_dual(y, t).sin()).tangent
+
+    close(directional(x), x.cos() * t)
+
+
+def test_gradients_inside_other_transforms():
+    x, t = randn(3), randn(3)
+
+    def by_vjp(y):
+        return func.vjp(lambda z: z**3, y)[1](tt.ones(3, dtype=tt.float64))[0]
+
+    close(func.jvp(by_vjp, (x,), (t,))[1], 6 * x * t)
+
+    def by_grad(y):
+        y = y.view_as(y).requires_grad_()
+        return tt.autograd.grad((y**3).sum(), y)[0]
+
+    close(func.jvp(by_grad, (x,), (t,)), (3 * x**2, 6 * x * t))
+    assert not x.requires_grad
+    cubes = lambda y: (y**3).sum()  # noqa: E731
+    close(func.hessian(cubes)(x), tt.diag(6 * x))
+    close(func.jacrev(func.jacfwd(cubes))(x), tt.diag(6 * x))
+
+
+def test_jacfwd_calls_the_function_once():
+    a, b, calls = randn(2, 3), randn(3), []
+
+    def f(x):
+        calls.append(1)
+        return {"y": x[0] @ x[1], "x": x[1] * 2}, x[0].sum(0)
+
+    found, aux = func.jacfwd(f, has_aux=True)((a, b))
+    assert len(calls) == 1
+    close(found["y"][0], func.jacrev(lambda m: m @ b)(a))
+    close(found["y"][1], a)
+    close(found["x"][0], tt.zeros(3, 2, 3, dtype=tt.float64))
+    close(found["x"][1], 2 * tt.eye(3, dtype=tt.float64))
+    close(aux, a.sum(0))
+    wide = a[0].expand(2, 3)  # whose rows share memory, those of its tangent do not
+    close(func.jvp(lambda y: y.T.exp(), (wide,), (a,))[1], (wide.exp() * a).T)
+    noisy = lambda y: y * tt.rand_like(y)  # noqa: E731
+    with pytest.raises(RuntimeError, match="random"):
+        func.jacfwd(noisy)(b)
+    assert func.jacfwd(noisy, randomness="same")(b).shape == (3, 3)
 
 
 # ---- forward mode ----

@@ -147,8 +147,9 @@ def vjp(
 def pushed(
     outs: Tensors, given: Tensors, tangents: Tensors, create_graph: bool, strict: bool, name: str
 ) -> Tensors:
-    """Returns the derivatives of outs in the direction of tangents, by two backward passes: the
-    gradient w -> w J is linear in w, and its own gradient in the direction of tangents is J v."""
+    """Returns the derivatives of outs in the direction of tangents, by two backward passes, which
+    find out what does not depend on an input: the gradient w -> w J is linear in w, and its own
+    gradient in the direction of tangents is J v."""
     weights = tuple(ops.zeros_like(o).requires_grad_() for o in outs)
     grads = gradients(outs, given, weights, True)
     back = filled(grads, given, name, strict, False)
@@ -159,6 +160,25 @@ def pushed(
         tuple(b for b, _ in pairs), weights, tuple(t for _, t in pairs), create_graph
     )
     return filled(forward, outs, name, strict, create_graph)
+
+
+def run_forward(
+    func: Callable[..., Any], given: Tensors, tangents: Tensors, name: str
+) -> tuple[bool, Tensors, Tensors]:
+    """Returns (whether the result is a tuple, the results, their derivatives in the direction of
+    tangents), in forward mode."""
+    from ..func import Wrapped, run_jvp
+
+    was_tuple = []
+
+    def listed(tensors: Tensors) -> list[Tensor]:
+        is_tuple, outs = as_tuple(func(*tensors), "result", name)
+        was_tuple.append(is_tuple)
+        return list(outs)
+
+    outs, found = run_jvp(Wrapped(listed), given, tangents)
+    products = tuple(ops.zeros_like(o) if p is None else p for o, p in zip(outs, found))
+    return was_tuple[0], tuple(outs), products
 
 
 def jvp(
@@ -176,9 +196,12 @@ def jvp(
         _, given = as_tuple(inputs, "inputs", "jvp")
         given = prepared(given, create_graph)
         tangents = checked_weights(v, given, "jvp", "an input")
-        out_tuple, outs = as_tuple(func(*given), "result", "jvp")
-        check_recorded(outs, "result", "jvp", strict)
-        products = pushed(outs, given, tangents, create_graph, strict, "jvp")
+        if strict:
+            out_tuple, outs = as_tuple(func(*given), "result", "jvp")
+            check_recorded(outs, "result", "jvp", strict)
+            products = pushed(outs, given, tangents, create_graph, strict, "jvp")
+        else:
+            out_tuple, outs, products = run_forward(func, given, tangents, "jvp")
     return (
         unwrapped(finished(outs, create_graph), out_tuple),
         unwrapped(finished(products, create_graph), out_tuple),
@@ -214,28 +237,20 @@ def rows(
     return tuple(matrices)
 
 
-def columns(
-    func: Callable[..., Any], given: Tensors
-) -> tuple[bool, Tensors, list[tuple[Tensor, ...]]]:
-    """Returns (whether the result is a tuple, the results, the Jacobian matrices of each). Computes
-    the derivative in the direction of one input element at a time."""
-    out_tuple, outs = as_tuple(func(*given), "result", "jacobian")
-    matrices: list[list[Tensor]] = [[] for _ in outs]
-    for k, t in enumerate(given):
-        parts: list[list[Tensor]] = [[] for _ in outs]
-        for i in range(t.numel()):
-            tangents = [ops.zeros_like(x) for x in given]
-            tangents[k].view(-1)[i] = 1
-            pushes = pushed(outs, given, tuple(tangents), False, False, "jacobian")
-            for row, p in zip(parts, pushes):
-                row.append(p)
-        for o, row, matrix in zip(outs, parts, matrices):
-            shape = tuple(o.shape) + tuple(t.shape)
-            if row:
-                matrix.append(ops.stack(row, -1).reshape(shape))
-            else:
-                matrix.append(ops.zeros(shape, dtype=o.dtype, device=o.device))
-    return out_tuple, outs, [tuple(matrix) for matrix in matrices]
+def columns(func: Callable[..., Any], given: Tensors) -> tuple[bool, list[tuple[Tensor, ...]]]:
+    """Returns (whether the result is a tuple, the Jacobian matrices of each result), in forward
+    mode for all elements of the inputs at once."""
+    from ..func import jacfwd
+
+    was_tuple = []
+
+    def listed(*tensors: Tensor) -> Tensors:
+        is_tuple, outs = as_tuple(func(*tensors), "result", "jacobian")
+        was_tuple.append(is_tuple)
+        return outs
+
+    matrices = jacfwd(listed, tuple(range(len(given))))(*given)
+    return was_tuple[0], list(matrices)
 
 
 def check_strategy(function: str, argument: str, strategy: str, vectorize: bool) -> None:
@@ -262,7 +277,7 @@ def jacobian(
     A matrix has the shape out.shape + input.shape. Tuples of results or inputs give tuples of
     matrices, nested with the results outside. vectorize only changes which strict and strategy are
     allowed. strategy: "reverse-mode" needs a backward pass per element of the results,
-    "forward-mode" two per element of the inputs.
+    "forward-mode" computes the derivatives by all elements of the inputs at once, in vmap.
     """
     check_strategy("jacobian", "strategy", strategy, vectorize)
     if strategy == "forward-mode" and create_graph:
@@ -276,7 +291,7 @@ def jacobian(
         was_tuple, given = as_tuple(inputs, "inputs", "jacobian")
         given = prepared(given, create_graph)
         if strategy == "forward-mode":
-            out_tuple, _, matrices = columns(func, given)
+            out_tuple, matrices = columns(func, given)
         else:
             out_tuple, outs = as_tuple(func(*given), "result", "jacobian")
             check_recorded(outs, "result", "jacobian", strict)
@@ -342,6 +357,21 @@ def vhp(
     return finished(out, create_graph), unwrapped(finished(products, create_graph), was_tuple)
 
 
+def gradient_and_product(
+    func: Callable[..., Any], given: Tensors, tangents: Tensors, create_graph: bool
+) -> tuple[Tensor, Tensors]:
+    """Returns func(*given) and the product of the Hessian matrix and tangents: the derivative of
+    the gradient, in forward mode."""
+
+    def both(*tensors: Tensor) -> Tensors:
+        out = scalar_result(func, tensors, "hvp")
+        grads = gradients((out,), tensors, (None,), create_graph)
+        return (out, *filled(grads, tensors, "hvp", False, False))
+
+    _, outs, products = run_forward(both, given, tangents, "hvp")
+    return outs[0], products[1:]
+
+
 def hvp(
     func: Callable[..., Any],
     inputs: Any,
@@ -358,11 +388,14 @@ def hvp(
         was_tuple, given = as_tuple(inputs, "inputs", "hvp")
         given = prepared(given, create_graph)
         tangents = checked_weights(v, given, "hvp", "an input")
-        out = scalar_result(func, given, "hvp")
-        check_recorded((out,), "result", "hvp", strict)
-        grads = gradients((out,), given, (None,), True)
-        first = filled(grads, given, "hvp", strict, strict)
-        products = pushed(first, given, tangents, create_graph, strict, "hvp")
+        if strict:
+            out = scalar_result(func, given, "hvp")
+            check_recorded((out,), "result", "hvp", strict)
+            grads = gradients((out,), given, (None,), True)
+            first = filled(grads, given, "hvp", strict, strict)
+            products = pushed(first, given, tangents, create_graph, strict, "hvp")
+        else:
+            out, products = gradient_and_product(func, given, tangents, create_graph)
     return finished(out, create_graph), unwrapped(finished(products, create_graph), was_tuple)
 
 

@@ -8599,6 +8599,12 @@ extern "C" {
         drop: Option<unsafe extern "C" fn(user: *mut c_void)>, inputs: *const *const tt_tensor,
         tangents: *const *const tt_tensor, n_inputs: i64, outs: *mut *mut tt_tensor,
         products: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_dual_level_push(c: *mut tt_ctx) -> tt_status;
+    pub fn tt_dual_level_pop(c: *mut tt_ctx) -> tt_status;
+    pub fn tt_make_dual(c: *mut tt_ctx, primal: *const tt_tensor, tangent: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_unpack_dual(c: *mut tt_ctx, self_: *const tt_tensor, primal: *mut *mut tt_tensor,
+        tangent: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_jacobian(c: *mut tt_ctx, fn_: tt_fn, user: *mut c_void,
         drop: Option<unsafe extern "C" fn(user: *mut c_void)>, inputs: *const *const tt_tensor,
         n_inputs: i64, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;

@@ -307,6 +307,47 @@ pub fn autocast<R>(kind: DeviceType, dtype: DType, f: impl FnOnce() -> Result<R>
     f()
 }
 
+/// Calls `f` with a level of dual tensors, whose results have tangents. Levels do not nest.
+///
+/// ```
+/// let (x, t) = (tt::Tensor::from([1.0, 2.0]), tt::Tensor::from([1.0, 0.5]));
+/// let tangent = tt::dual_level(|| {
+///     let y = tt::make_dual(&x, &t)?.pow_scalar(3)?;
+///     Ok(tt::unpack_dual(&y)?.1.unwrap())
+/// })?;
+/// assert_eq!(tangent.to_vec::<f64>()?, [3.0, 6.0]);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn dual_level<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
+    struct Pop;
+    impl Drop for Pop {
+        fn drop(&mut self) {
+            // SAFETY: the matching push has succeeded. A failure cannot be reported here.
+            let _ = unsafe { call(|c| sys::tt_dual_level_pop(c)) };
+        }
+    }
+    // SAFETY: there are no arguments.
+    unsafe { call(|c| sys::tt_dual_level_push(c))? };
+    let _pop = Pop;
+    f()
+}
+
+/// Returns a dual tensor of the open level: a view of `primal` with a tangent.
+pub fn make_dual(primal: &Tensor, tangent: &Tensor) -> Result<Tensor> {
+    // SAFETY: the handles are live.
+    unsafe { call1(|c, out| sys::tt_make_dual(c, primal.raw(), tangent.raw(), out)) }
+}
+
+/// Returns a tensor without its tangent at the open level, and the tangent, if there is one.
+pub fn unpack_dual(t: &Tensor) -> Result<(Tensor, Option<Tensor>)> {
+    let mut tangent = null_mut();
+    // SAFETY: the handle is live; C gives new references, or null for an absent tangent.
+    unsafe {
+        let primal = call1(|c, out| sys::tt_unpack_dual(c, t.raw(), out, &mut tangent))?;
+        Ok((primal, owned(tangent)))
+    }
+}
+
 impl GradScaler {
     /// Takes the optimizer's step unless a gradient has inf or nan. Returns whether it was taken.
     ///
