@@ -193,3 +193,103 @@ def test_a_recomputation_that_differs_is_an_error():
     y = checkpoint(fewer, x, use_reentrant=False)
     with pytest.raises(CheckpointError, match="saved 2 tensors"):
         y.sum().backward()
+
+
+# ---- selective checkpoints ----
+
+
+@pytest.mark.parametrize("as_list", [True, False])
+def test_results_of_chosen_operators_are_stored(as_list):
+    from tt.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
+
+    w = tt.rand(4, 4, requires_grad=True)
+    layer = nn.Sequential(nn.Linear(4, 4), nn.Tanh())
+    chosen = [tt.ops.aten.mm.default, tt.ops.aten.addmm.default, tt.ops.aten.dropout.default]
+
+    def policy(ctx, op, *args, **kwargs):
+        saves = op in chosen
+        return CheckpointPolicy.MUST_SAVE if saves else CheckpointPolicy.PREFER_RECOMPUTE
+
+    seen = []
+
+    def f(x, y):
+        z = tt.matmul(tt.matmul(x, y) * 2, y)
+        z = nn.functional.dropout(tt.sigmoid(z)) * layer(y)
+        seen.append(z.detach())
+        return z.exp()
+
+    def contexts():
+        return create_selective_checkpoint_contexts(chosen if as_list else policy)
+
+    x = tt.rand(4, 4, requires_grad=True)
+    # without the random state, only a stored mask gives the same numbers again
+    options = dict(use_reentrant=False, preserve_rng_state=False, early_stop=False)
+    tt.manual_seed(0)
+    checkpoint(f, x, w, context_fn=contexts, **options).sum().backward()
+    found = [x.grad, w.grad, layer[0].weight.grad]
+    assert len(seen) == 2 and tt.equal(*seen)
+    x.grad = w.grad = layer[0].weight.grad = None
+    tt.manual_seed(0)
+    f(x, w).sum().backward()
+    tt.testing.assert_close(found, [x.grad, w.grad, layer[0].weight.grad])
+    with pytest.raises(ValueError, match="use_reentrant"):
+        checkpoint(f, x, w, use_reentrant=True, context_fn=contexts)
+
+
+def test_a_stored_result_that_was_written_is_an_error():
+    from tt.utils.checkpoint import create_selective_checkpoint_contexts as contexts
+
+    def f(x):
+        y = tt.exp(x)
+        kept.append(y)
+        return tt.sin(y)
+
+    x = tt.ones(3, requires_grad=True)
+    for mutable in (False, True):
+        kept = []
+        chosen = [tt.ops.aten.exp.default]
+        y = checkpoint(f, x, use_reentrant=False, context_fn=lambda: contexts(chosen, mutable))
+        kept[0].detach().zero_()
+        if mutable:
+            y.sum().backward()
+        else:
+            with pytest.raises(RuntimeError, match="written to"):
+                y.sum().backward()
+    with pytest.raises(TypeError, match="list of ops"):
+        contexts(3)
+
+
+# ---- autograd.graph ----
+
+
+def test_saved_tensors_may_be_written():
+    with tt.autograd.graph.allow_mutation_on_saved_tensors():
+        a = tt.ones(2, 3, requires_grad=True)
+        b = a.clone()
+        out = (b**2).sum()
+        b.sin_()
+        c = a.exp()
+        d = (c * 3 + tt.relu(c)).sum()
+        c[0] = 5
+        tt.add(c.detach(), 1, out=c.detach())
+        out.backward(retain_graph=True)
+        tt.testing.assert_close(a.grad, tt.full((2, 3), 2.0))
+        a.grad = None
+        d.backward()
+        with pytest.raises(RuntimeError, match="nested"):
+            with tt.autograd.graph.allow_mutation_on_saved_tensors():
+                pass
+    tt.testing.assert_close(a.grad, 4 * a.detach().exp())
+    with pytest.raises(AssertionError, match="outside"):
+        out.backward()
+
+
+def test_nodes_are_seen_when_they_are_made():
+    seen = []
+    x, w = tt.rand(3, 3, requires_grad=True), tt.rand(3, 3)
+    with tt.autograd.graph.node_creation_hook(seen.append):
+        y = nn.functional.mse_loss((x * w).relu() + 1, w)
+        (w + w).sum()
+    names = [node.name() for node in seen]
+    assert names[:3] == ["MulBackward0", "ReluBackward0", "AddBackward0"]
+    assert seen[-1] == y.grad_fn and len(names) == len(set(seen))

@@ -9,6 +9,7 @@ from .._handles import NodeHandle
 from .._hooks import HookHandle
 from .._lib import result
 from ._edges import GradientEdge, get_gradient_edge
+from ._modes import allow_mutation_on_saved_tensors, node_creation_hook
 from ._saved import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 
 TYPE_CHECKING = False
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
 __all__ = [
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
+    "node_creation_hook",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",

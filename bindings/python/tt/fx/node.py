@@ -3,18 +3,19 @@ from __future__ import annotations
 
 import builtins
 import types
+from typing import Any, Callable, Union
 
 from .._interception import names
 from .immutable_collections import immutable_dict, immutable_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable
-
     from .graph import Graph
 
 __all__ = ["Node", "map_aggregate", "map_arg"]
 
+Target = Union[Callable[..., Any], str]
+Argument = Any
 OPS = "placeholder get_attr call_function call_module call_method output root".split()
 RENAMED = {"_operator": "operator", "math": "math"}  # modules of C functions
 

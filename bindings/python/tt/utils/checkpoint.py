@@ -22,12 +22,23 @@ from ..autograd import Function, backward, enable_grad, is_grad_enabled
 from ..autograd._saved import saved_tensors_hooks
 from ..errors import AutogradError
 from ..random import get_rng_state, set_rng_state
+from . import _selective
+from ._selective import CheckpointPolicy as CheckpointPolicy
+from ._selective import SelectiveCheckpointContext as SelectiveCheckpointContext
+from ._selective import create_selective_checkpoint_contexts as create_selective_checkpoint_contexts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Iterable, Iterator
 
-__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential"]
+__all__ = [
+    "CheckpointError",
+    "CheckpointPolicy",
+    "SelectiveCheckpointContext",
+    "checkpoint",
+    "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
+]
 
 
 class CheckpointError(RuntimeError):
@@ -68,6 +79,8 @@ def checkpoint(
     if not is_grad_enabled():
         return function(*args, **kwargs)
     first, second = context_fn()
+    if use_reentrant is not False and isinstance(first, _selective.Selecting):
+        raise ValueError("checkpoint: selective checkpoints need use_reentrant=False")
     tensors: list[Tensor] = []
     call = Recomputed()
     call.function, call.arguments = function, without_tensors((args, kwargs), tensors)
@@ -148,6 +161,8 @@ class Frame:
 
     def pack(self, t: Tensor) -> int:
         self.saved.append((tuple(t.shape), t.dtype))
+        if _selective.active.running is not None:
+            _selective.active.running.note(t)
         return len(self.saved) - 1
 
     def unpack(self, number: int) -> Tensor:
@@ -176,7 +191,9 @@ class Frame:
 
         leaves = [t.detach().requires_grad_(t.requires_grad) for t in self.arguments]
         try:
-            with self.call.again(), saved_tensors_hooks(keep, lambda t: t):
+            with _selective.keeping(keep), self.call.again(), saved_tensors_hooks(
+                keep, lambda t: t
+            ):
                 self.call(leaves, [])
         except Computed:
             return
