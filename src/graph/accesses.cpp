@@ -164,7 +164,8 @@ bool Reader::layer_norm(const LayerNormPlan& p) {
   if (p.n_chunks != 1) return false;
   const int64_t bytes = p.rows * p.n * kItemSize[p.dtype & 15];
   const int64_t stat = p.rows * kItemSize[p.stat_dtype & 15];
-  const int64_t weight = p.n * kItemSize[p.weight_dtype & 15];
+  const int64_t weights = p.inner ? p.n / p.inner * p.groups : p.n;
+  const int64_t weight = weights * kItemSize[p.weight_dtype & 15];
   by_rows(p.x, bytes);
   by_rows(p.y, bytes, true);
   by_rows(p.mean, stat, true);

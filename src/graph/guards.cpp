@@ -268,13 +268,33 @@ bool normalizes_rows(const Args& a) {
   return shape.n >= 1 && shape.n <= x.n && same(x.slice(x.n - shape.n, x.n), shape) &&
          a.is_absent_or("weight", shape);
 }
-bool normalizes_rows_back(const Args& a) {
+bool normalizes_rows_back(const Args& a, std::initializer_list<const char*> kept) {
   if (!normalizes_rows(a) || !a.same_sizes("grad", "input")) return false;
   int64_t rows = 1;
   for (int64_t i = 0; i < a.ndim("input") - a.ints("normalized_shape").n; i++)
     rows *= a.sizes("input")[i];
-  return a.numel("mean") == rows && a.numel("rstd") == rows && a.is_kept("mean", "input") &&
-         a.is_kept("rstd", "input");
+  for (const char* name : kept)
+    if (a.numel(name) != rows || !a.is_kept(name, "input")) return false;
+  return true;
+}
+
+bool groups_channels(const Args& a) {
+  if (a.ndim("input") < 2 || !is_float(a.dtype("input")) || a.integer("num_groups") < 1)
+    return false;
+  const int64_t n = a.sizes("input")[1];
+  const char* const parameters = a.has("weight") ? "weight" : "bias";
+  for (const char* name : {"weight", "bias"})
+    if (!a.is_parameter(name, Ints(&n, 1), parameters)) return false;
+  return n > 0 && n % a.integer("num_groups") == 0;
+}
+bool groups_channels_back(const Args& a) {
+  if (a.ndim("input") < 2 || !is_float(a.dtype("input")) || a.integer("num_groups") < 1)
+    return false;
+  const Ints x = a.sizes("input");
+  const int64_t rows = x[0] * a.integer("num_groups");
+  return x[1] > 0 && x[1] % a.integer("num_groups") == 0 && a.same_sizes("grad", "input") &&
+         a.is_vector("weight", x[1]) && a.numel("mean") == rows && a.numel("rstd") == rows &&
+         a.is_kept("mean", "input") && a.is_kept("rstd", "input");
 }
 
 bool scatters(const Args& a, bool has_source) {
@@ -501,7 +521,14 @@ constexpr Guard kGuards[] = {
        return normalizes_rows(a) && a.is_absent_or("bias", a.ints("normalized_shape")) &&
               (!a.has("weight") || !a.has("bias") || a.same_dtype("weight", "bias"));
      }},
-    {"layer_norm_backward", normalizes_rows_back},
+    {"layer_norm_backward",
+     [](const Args& a) {
+       return normalizes_rows_back(a, {"mean", "rstd"});
+     }},
+    {"native_rms_norm", normalizes_rows},
+    {"rms_norm_backward", [](const Args& a) { return normalizes_rows_back(a, {"rstd"}); }},
+    {"native_group_norm", groups_channels},
+    {"group_norm_backward", groups_channels_back},
     {"max_pool2d_backward", [](const Args& a) { return pools_back(a, true); }},
     {"avg_pool2d_backward", [](const Args& a) { return pools_back(a, false); }},
     {"adaptive_max_pool2d_backward", pools_adaptive_back},

@@ -268,6 +268,37 @@ bool layer_norm(const BatchCall& b) {
   return give(b, std::move(found.third));
 }
 
+bool rms_norm(const BatchCall& b) {
+  if (leading(b)) return true;
+  TensorPair found =
+      op::native_rms_norm(tensor(b, 0), {b.args[1].ints, b.args[1].n}, nullptr, b.args[3].f);
+  if (const Tensor* weight = optional(b, 2)) found.first = op::mul(*found.first, *weight);
+  give(b, op::to(*found.first, tensor(b, 0).dtype));
+  return give(b, std::move(found.second));
+}
+
+// The images of all samples are normalized as one batch.
+bool group_norm(const BatchCall& b) {
+  if (!batched(b, 0)) return false;
+  const TensorRef all = b.batch(0);
+  const int64_t images = all->size(1);
+  if (images == 0) return false;
+  const int64_t groups = b.args[1].i;
+  TensorTriple found =
+      op::native_group_norm(*op::flatten(*all, 0, 1), groups, nullptr, nullptr, b.args[4].f);
+  TensorRef out =
+      new_batched(*op::unflatten(*found.first, 0, Shape({b.level.size, images})), b.level);
+  Shape column;
+  column.resize(all->ndim - 2, 1);
+  column[0] = all->size(2);
+  if (const Tensor* weight = optional(b, 2)) out = op::mul(*out, *op::reshape(*weight, column));
+  if (const Tensor* bias = optional(b, 3)) out = op::add(*out, *op::reshape(*bias, column));
+  give(b, op::to(*out, all->dtype));
+  for (const TensorRef& stats : {found.second, found.third})
+    give_all(b, op::unflatten(*stats, 0, Shape({b.level.size, images * groups})));
+  return true;
+}
+
 // A weight per sample: one convolution with a group per sample. Input: [B, N, C, …], as
 // [N, B * C, …]; weight: [B, O, C / groups, …], as [B * O, …].
 bool convolution_of_weights(const BatchCall& b) {
@@ -452,9 +483,11 @@ constexpr Row kRows[] = {
     {"nanmedian_dim", shifted},
     {"native_batch_norm", batch_norm},
     {"native_cross_entropy", cross_entropy},
+    {"native_group_norm", group_norm},
     {"native_layer_norm", layer_norm},
     {"native_log_softmax", shifted},
     {"native_nll_loss", nll_loss},
+    {"native_rms_norm", rms_norm},
     {"native_softmax", shifted},
     {"norm", shifted},
     {"ones_like", leading},

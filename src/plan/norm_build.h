@@ -1,4 +1,4 @@
-// Builds the plans of layer_norm and batch_norm.
+// Builds the plans of layer_norm, group_norm and batch_norm.
 #pragma once
 
 #include "plan/norm_plan.h"
@@ -14,6 +14,8 @@ inline void build_layer_norm(LayerNormPlan* p, int32_t dtype, int32_t weight_dty
   p->stat_dtype = stat_dtype;
   p->rows = rows;
   p->n = n;
+  p->groups = 1;
+  p->inner = 0;
   p->eps = eps;
   p->chunk = n;
   p->n_chunks = 1;
@@ -71,6 +73,34 @@ inline void split_layer_norm_backward(LayerNormBackwardPlan* p) {
 inline int64_t layer_norm_backward_workspace_bytes(const LayerNormBackwardPlan* p) {
   if (!p->run.units[2]) return 0;
   return p->n_chunks * 2 * p->n * (p->dtype == TT_F64 ? 8 : 4);
+}
+
+// ---- group_norm ----
+
+// Sets all fields; pointers are NULL. rows: groups of all images, of `channels` channels each.
+// sums: dweight or dbias is needed. Sizes are not 0.
+inline void build_group_norm_backward(GroupNormBackwardPlan* p, int32_t dtype, int32_t weight_dtype,
+                                      int64_t rows, int64_t groups, int64_t channels, int64_t inner,
+                                      bool dx, bool sums) {
+  *p = GroupNormBackwardPlan{};
+  p->dtype = dtype;
+  p->weight_dtype = weight_dtype;
+  p->rows = rows;
+  p->groups = groups;
+  p->channels = channels;
+  p->inner = inner;
+  p->chunk = ceil_div(row_chunk(rows, channels * inner, 1), inner);
+  p->n_chunks = ceil_div(channels, p->chunk);
+  one_stage(&p->run, rows * p->n_chunks, row_grain(p->chunk * inner));
+  p->run.n = 3;
+  p->run.units[1] = dx && p->n_chunks > 1 ? p->run.units[0] : 0;
+  p->run.grain[1] = p->run.grain[0];
+  p->run.units[2] = sums ? ceil_div(groups * channels, kChannelTile) : 0;
+  p->run.grain[2] = row_grain(rows / groups * kChannelTile * 2);
+}
+
+inline int64_t group_norm_backward_workspace_bytes(const GroupNormBackwardPlan* p) {
+  return 2 * p->rows * p->channels * (p->dtype == TT_F64 ? 8 : 4);
 }
 
 // ---- batch_norm ----

@@ -1,4 +1,4 @@
-// Plans of layer_norm and batch_norm and their gradients. POD, also device code.
+// Plans of layer_norm, group_norm, batch_norm and their gradients. POD, also device code.
 #pragma once
 
 #include "plan/rows.h"
@@ -8,19 +8,22 @@ namespace TT_NS {
 // y = (x - mean) * rstd * weight + bias for each row of n elements; mean and rstd = 1 /
 // sqrt(variance + eps) are stored. Units: [rows][n_chunks of `chunk` elements]. If n_chunks > 1,
 // three stages: sums, sums of squares, y.
+// rms_norm is the same without means. In group_norm a row is a group of an image: n / inner
+// channels, each with one weight; row r begins with channel r % groups * (n / inner).
 struct LayerNormPlan {
   Stages run;
   int32_t dtype;         // of x and y: f16 bf16 f32 f64
   int32_t weight_dtype;  // of weight and bias
   int32_t stat_dtype;    // of mean and rstd
   int64_t rows, n;
+  int64_t groups, inner;  // group_norm: of an image; elements of a channel. Else 1, 0
   int64_t chunk, n_chunks;
   double eps;
   const char* x;
   const char* weight;  // NULL: 1
   const char* bias;    // NULL: 0
   char* y;
-  char* mean;  // rows elements
+  char* mean;  // rows elements; NULL: rows are not centred
   char* rstd;
   double* parts;  // [2][rows][n_chunks]: sums of chunks; NULL if n_chunks is 1
 };
@@ -39,7 +42,7 @@ struct LayerNormBackwardPlan {
   int64_t part, n_parts;
   const char* g;
   const char* x;
-  const char* mean;
+  const char* mean;  // NULL: rows are not centred
   const char* rstd;
   const char* weight;  // NULL: 1
   char* dx;
@@ -47,6 +50,30 @@ struct LayerNormBackwardPlan {
   char* dbias;
   void* workspace;  // layer_norm_backward_workspace_bytes(plan)
   double* parts;    // [2][rows][n_parts]: sums for stage 1; NULL if n_parts is 1
+};
+
+// The gradients of group_norm, of a dense array [rows][channels][inner]; any of the results may be
+// NULL. Units of stages 0 and 1: [rows][n_chunks of `chunk` channels]. Stage 0 writes for each
+// channel of a row the sums of g and g (x - mean) rstd to workspace [2][rows][channels] of the
+// compute dtype, and dx unless rows are split. Stage 1 (only if n_chunks > 1 and dx is needed): dx.
+// Stage 2 (only if dweight or dbias is needed) sums those of all images; units: tiles of
+// kChannelTile of all groups' channels.
+struct GroupNormBackwardPlan {
+  Stages run;
+  int32_t dtype;         // of g, x and dx: f16 bf16 f32 f64; mean and rstd have the compute dtype
+  int32_t weight_dtype;  // of weight, dweight and dbias
+  int64_t rows, channels, inner;
+  int64_t groups;  // rows of an image
+  int64_t chunk, n_chunks;
+  const char* g;
+  const char* x;
+  const char* mean;
+  const char* rstd;
+  const char* weight;  // NULL: 1
+  char* dx;
+  char* dweight;
+  char* dbias;
+  void* workspace;  // group_norm_backward_workspace_bytes(plan)
 };
 
 // ---- batch_norm: a dense array [outer][channels][inner]; inner is 1 for channels last ----

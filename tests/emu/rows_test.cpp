@@ -142,7 +142,8 @@ void test_losses(const Shape& s, int32_t dtype) {
 
 // ---- norms ----
 
-void test_layer_norm(const Shape& s, int32_t dtype) {
+// centred: else it is rms_norm.
+void test_layer_norm(const Shape& s, int32_t dtype, bool centred = true) {
   const int64_t n = count(s);
   const int32_t stat = dtype == TT_F64 ? TT_F64 : TT_F32;
   Floats x(dtype, n, s.offset), y(dtype, n, s.offset), g(dtype, n, s.offset);
@@ -158,7 +159,7 @@ void test_layer_norm(const Shape& s, int32_t dtype) {
   p.y = y.data();
   p.weight = weight.data();
   p.bias = bias.data();
-  p.mean = mean.data();
+  p.mean = centred ? mean.data() : nullptr;
   p.rstd = rstd.data();
   run_in_orders("layer_norm", cuda::layer_norm, nullptr, &p, {&y, &mean, &rstd});
   LayerNormBackwardPlan b;
@@ -166,7 +167,7 @@ void test_layer_norm(const Shape& s, int32_t dtype) {
   b.x = x.data();
   b.g = g.data();
   b.dx = dx.data();
-  b.mean = mean.data();
+  b.mean = p.mean;
   b.rstd = rstd.data();
   b.weight = weight.data();
   b.dweight = dw.data();
@@ -177,7 +178,7 @@ void test_layer_norm(const Shape& s, int32_t dtype) {
   std::vector<double> want_dw(s.dim), want_db(s.dim);
   each_row(s, [&](int64_t r, auto at) {
     Sum m = 0, v = 0, u = 0, uh = 0;
-    for (int64_t i = 0; i < s.dim; i++) m += x[at(i)] / Sum(s.dim);
+    for (int64_t i = 0; i < s.dim && centred; i++) m += x[at(i)] / Sum(s.dim);
     for (int64_t i = 0; i < s.dim; i++) v += (x[at(i)] - m) * (x[at(i)] - m) / Sum(s.dim);
     const Sum scale = 1 / sqrtl(v + 1e-5);
     want_mean[size_t(r)] = double(m);
@@ -185,7 +186,7 @@ void test_layer_norm(const Shape& s, int32_t dtype) {
     for (int64_t i = 0; i < s.dim; i++) {
       const Sum h = (x[at(i)] - m) * scale;
       want[size_t(at(i))] = double(h * weight[i] + bias[i]);
-      u += g[at(i)] * weight[i] / Sum(s.dim);
+      if (centred) u += g[at(i)] * weight[i] / Sum(s.dim);
       uh += g[at(i)] * weight[i] * h / Sum(s.dim);
       want_dw[size_t(i)] += double(g[at(i)] * h);
       want_db[size_t(i)] += g[at(i)];
@@ -196,11 +197,87 @@ void test_layer_norm(const Shape& s, int32_t dtype) {
   });
   if (s.dim == 1) return;  // all is rounding
   expect("layer_norm", y, want, 8, 1);
-  expect("its mean", mean, want_mean, 4);
+  if (centred) expect("its mean", mean, want_mean, 4);
   expect("its rstd", rstd, want_rstd, 16);
   expect("layer_norm_backward", dx, want_dx, 16, 1);
   expect("its dweight", dw, want_dw, 16, double(s.outer));
   expect("its dbias", db, want_db, 16, double(s.outer));
+}
+
+struct GroupShape {
+  int64_t images, groups, channels, inner;  // channels: of a group
+};
+constexpr GroupShape kGroups[] = {
+    {2, 3, 4, 40},    // sums of chunks; packs within a channel
+    {3, 2, 5, 9},     // not aligned
+    {2, 4, 8, 1},     // channels of one element
+    {1, 1, 3, 7001},  // one row
+    {70, 4, 2, 6},    // many rows
+};
+
+void test_group_norm(const GroupShape& s, int32_t dtype) {
+  const int64_t rows = s.images * s.groups;
+  const int64_t size = s.channels * s.inner;
+  const int64_t channels = s.groups * s.channels;
+  const int64_t n = rows * size;
+  const int32_t stat = dtype == TT_F64 ? TT_F64 : TT_F32;
+  Floats x(dtype, n), y(dtype, n), g(dtype, n), dx(dtype, n);
+  Floats weight(TT_F32, channels), bias(TT_F32, channels), dw(TT_F32, channels);
+  Floats db(TT_F32, channels), mean(stat, rows), rstd(stat, rows);
+  x.fill(1, 1, 5);
+  g.fill(2, -1, 1);
+  weight.fill(3, 0.5, 1.5);
+  bias.fill(4, -1, 1);
+  LayerNormPlan p;
+  build_layer_norm(&p, dtype, TT_F32, stat, rows, size, 1e-5);
+  p.groups = s.groups;
+  p.inner = s.inner;
+  p.x = x.data();
+  p.y = y.data();
+  p.weight = weight.data();
+  p.bias = bias.data();
+  p.mean = mean.data();
+  p.rstd = rstd.data();
+  run_in_orders("group_norm", cuda::layer_norm, cuda::layer_norm_workspace, &p, {&y, &mean, &rstd});
+  GroupNormBackwardPlan b;
+  build_group_norm_backward(&b, dtype, TT_F32, rows, s.groups, s.channels, s.inner, true, true);
+  b.x = x.data();
+  b.g = g.data();
+  b.dx = dx.data();
+  b.mean = mean.data();
+  b.rstd = rstd.data();
+  b.weight = weight.data();
+  b.dweight = dw.data();
+  b.dbias = db.data();
+  run_in_orders("group_norm_backward", cuda::group_norm_backward,
+                cuda::group_norm_backward_workspace, &b, {&dx, &dw, &db});
+  std::vector<double> want(n), want_dx(n), want_dw(channels), want_db(channels);
+  for (int64_t r = 0; r < rows; r++) {
+    const auto channel = [&](int64_t i) { return size_t(r % s.groups * s.channels + i / s.inner); };
+    const int64_t first = r * size;
+    Sum m = 0, v = 0, u = 0, uh = 0;
+    for (int64_t i = 0; i < size; i++) m += x[first + i] / Sum(size);
+    for (int64_t i = 0; i < size; i++) v += (x[first + i] - m) * (x[first + i] - m) / Sum(size);
+    const Sum scale = 1 / sqrtl(v + 1e-5);
+    for (int64_t i = 0; i < size; i++) {
+      const Sum h = (x[first + i] - m) * scale;
+      const double w = weight[int64_t(channel(i))];
+      want[size_t(first + i)] = double(h * w + bias[int64_t(channel(i))]);
+      u += g[first + i] * w / Sum(size);
+      uh += g[first + i] * w * h / Sum(size);
+      want_dw[channel(i)] += double(g[first + i] * h);
+      want_db[channel(i)] += g[first + i];
+    }
+    for (int64_t i = 0; i < size; i++) {
+      const Sum h = (x[first + i] - m) * scale;
+      const double w = weight[int64_t(channel(i))];
+      want_dx[size_t(first + i)] = double(scale * (g[first + i] * w - u - h * uh));
+    }
+  }
+  expect("group_norm", y, want, 8, 1);
+  expect("group_norm_backward", dx, want_dx, 16, 1);
+  expect("its dweight", dw, want_dw, 16, double(s.images * s.inner));
+  expect("its dbias", db, want_db, 16, double(s.images * s.inner));
 }
 
 struct ChannelShape {
@@ -315,7 +392,10 @@ int main() {
       test_softmax(s, dtype);
       test_losses(s, dtype);
       if (s.inner == 1) test_layer_norm(s, dtype);
+      if (s.inner == 1 && dtype != TT_F64) test_layer_norm(s, dtype, false);
     }
+    for (const GroupShape& s : kGroups)
+      if (s.images * s.groups * s.channels * s.inner <= kMostElements) test_group_norm(s, dtype);
     const Shape chunked = {1500, 24, 1, 0};  // chunks of rows
     if (count(chunked) <= kMostElements) test_layer_norm(chunked, dtype);
     const Shape walked = {2120, 260, 1, 0};  // more rows than blocks

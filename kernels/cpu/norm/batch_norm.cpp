@@ -9,7 +9,7 @@
 // else planes of inner elements are (planes).
 #include "kernels/cpu/norm/batch_norm.h"
 
-#include "kernels/cpu/simd/row_primitives.h"
+#include "kernels/cpu/norm/gradient_pairs.h"
 #include "plan/norm_plan.h"
 
 TT_ISA_BEGIN
@@ -17,23 +17,6 @@ TT_ISA_BEGIN
 // Element i of a statistic.
 template <class T> TT_INLINE T at(const char* p, int64_t i) {
   return reinterpret_cast<const T*>(p)[i];
-}
-
-// Adds g to *sum_g and g (x - mean) to *sum_gx, element i to lane i % 64.
-template <class T> TT_NOINLINE void add_pairs(RowSum<T>* sum_g, RowSum<T>* sum_gx, const T* g,
-                                              const T* x, T mean, int64_t n) {
-  int64_t i = 0;
-  for (; i + 64 <= n; i += 64) {
-    TT_VECTORIZE
-    for (int l = 0; l < 64; l++) {
-      sum_g->lane[l] += g[i + l];
-      sum_gx->lane[l] = vfma(g[i + l], x[i + l] - mean, sum_gx->lane[l]);
-    }
-  }
-  for (int l = 0; i < n; i++, l++) {
-    sum_g->lane[l] += g[i];
-    sum_gx->lane[l] = vfma(g[i], x[i] - mean, sum_gx->lane[l]);
-  }
 }
 
 // ---- planes: inner > 1 ----

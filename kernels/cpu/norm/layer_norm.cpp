@@ -1,4 +1,4 @@
-// layer_norm and its backward.
+// layer_norm and its backward; rms_norm, which has no means; the forward of group_norm.
 //   x, y, g, dx: (rows, n); weight, bias, dweight, dbias: (n); mean, rstd: (rows)
 //
 // If there are few long rows, n is cut into chunks and each step is a stage; the sums between them
@@ -31,6 +31,31 @@ template <class T> TT_NOINLINE void normalise(T* y, const T* x, T mean, T rstd, 
   }
 }
 
+// group_norm: y of the elements [first, first + n) of row r.
+template <class T> TT_NOINLINE void normalise_channels(const LayerNormPlan& p, int64_t r,
+                                                       int64_t first, int64_t n, const RowIn<T>& x,
+                                                       const RowOut<T>& y, T mean, T rstd) {
+  alignas(64) T in[kRowBlock], out[kRowBlock];
+  const int64_t item = kItemSize[p.weight_dtype];
+  const int64_t of_row = r % p.groups * (p.n / p.inner);
+  for (int64_t i = 0; i < n;) {
+    const int64_t channel = (first + i) / p.inner;
+    const int64_t end = min((channel + 1) * p.inner - first, n);
+    const int64_t at = (of_row + channel) * item;
+    const T weight = p.weight ? load_one<T>(p.weight + at, p.weight_dtype) : T(1);
+    const T bias = p.bias ? load_one<T>(p.bias + at, p.weight_dtype) : T(0);
+    const T scale = rstd * weight;
+    for (int64_t k; i < end; i += k) {
+      k = min(end - i, kRowBlock);
+      const T* TT_RESTRICT v = x.get(i, k, in);
+      T* TT_RESTRICT d = y.at(i, out);
+      TT_VECTORIZE
+      for (int64_t j = 0; j < k; j++) d[j] = vfma(v[j] - mean, scale, bias);
+      y.put(i, k, d);
+    }
+  }
+}
+
 // Runs steps s of units [begin, end): chunks of rows.
 template <class T>
 inline int32_t forward(const LayerNormPlan& p, int64_t begin, int64_t end, Steps s) {
@@ -49,12 +74,13 @@ inline int32_t forward(const LayerNormPlan& p, int64_t begin, int64_t end, Steps
     const RowParts parts{p.parts, p.rows, p.n_chunks, r};
     RowSum<T> sum, squares;
     T total = 0;
-    if (s.has(kSum)) {
+    if (s.has(kSum) && p.mean) {
       for_blocks(n, [&](int64_t i, int64_t k) { row_add(&sum, x.get(i, k, in), k); });
       total = row_total(sum);
       if (s.last == kSum) parts.put(0, c, double(total));
     }
-    const T mean = (s.first > kSum ? T(parts.total(0)) : total) / T(p.n);
+    T mean = 0;
+    if (p.mean) mean = (s.first > kSum ? T(parts.total(0)) : total) / T(p.n);
     if (s.has(kSquares)) {
       for_blocks(
           n, [&](int64_t i, int64_t k) { row_add_squares(&squares, x.get(i, k, in), mean, k); });
@@ -64,14 +90,18 @@ inline int32_t forward(const LayerNormPlan& p, int64_t begin, int64_t end, Steps
     if (!s.has(kNormalize)) continue;
     const T rstd =
         T(1) / math::sqrt((s.first > kSquares ? T(parts.total(1)) : total) / T(p.n) + T(p.eps));
-    for_blocks(n, [&](int64_t i, int64_t k) {
-      T* d = y.at(i, out);
-      normalise(d, x.get(i, k, in), mean, rstd, p.weight ? weight.get(first + i, k, ws) : nullptr,
-                p.bias ? bias.get(first + i, k, bs) : nullptr, k);
-      y.put(i, k, d);
-    });
+    if (p.inner) {
+      normalise_channels(p, r, first, n, x, y, mean, rstd);
+    } else {
+      for_blocks(n, [&](int64_t i, int64_t k) {
+        T* d = y.at(i, out);
+        normalise(d, x.get(i, k, in), mean, rstd, p.weight ? weight.get(first + i, k, ws) : nullptr,
+                  p.bias ? bias.get(first + i, k, bs) : nullptr, k);
+        y.put(i, k, d);
+      });
+    }
     if (c) continue;
-    store_one(p.mean + r * stat, mean, p.stat_dtype);
+    if (p.mean) store_one(p.mean + r * stat, mean, p.stat_dtype);
     store_one(p.rstd + r * stat, rstd, p.stat_dtype);
   }
   return TT_OK;
@@ -147,7 +177,7 @@ template <class T> struct BackwardRow {
     const int64_t stat = r * kItemSize[p.stat_dtype];
     const RowIn<T> g{p.g + at, p.dtype};
     const RowIn<T> x{p.x + at, p.dtype};
-    const RowStats<T> s{load_one<T>(p.mean + stat, p.stat_dtype),
+    const RowStats<T> s{p.mean ? load_one<T>(p.mean + stat, p.stat_dtype) : T(0),
                         load_one<T>(p.rstd + stat, p.stat_dtype)};
     const RowParts parts{p.parts, p.rows, p.n_parts, r};
     T total_u = 0, total_uh = 0;
@@ -171,7 +201,7 @@ template <class T> struct BackwardRow {
       total_uh = T(parts.total(1));
     }
     if (!p.dx) return;
-    const T mean_u = total_u / T(p.n);
+    const T mean_u = p.mean ? total_u / T(p.n) : T(0);
     const T slope = s.rstd * s.rstd * (total_uh / T(p.n));
     const RowOut<T> dx{p.dx + at, p.dtype};
     alignas(64) T out[kRowBlock];

@@ -1,11 +1,14 @@
-// batch_norm and its backward.
+// batch_norm, group_norm and their backward.
 //   x, g, y: (outer, channels, inner)
 //   channel_sums, forward   mean, rstd and variance of each channel: out [3][channels]
 //   channel_sums, backward  sum of g and sum of g (x - mean) rstd: out [2][channels]
 //   channel_affine          y, or dx, from them
 // Two sums for each channel and chunk of positions go to workspace [2][n_chunks][channels]: mean
-// and squared deviations, or the sums of g and g (x - mean).
+// and squared deviations, or the sums of g and g (x - mean). In group_norm the columns of
+// statistics are groups, those of gradients the channels of all images; several channels share
+// statistics.
 #include "kernels/cuda/norm/column_sums.h"
+#include "kernels/cuda/norm/group_norm.h"
 #include "kernels/cuda/rows.h"
 #include "plan/norm_plan.h"
 
@@ -17,8 +20,10 @@ constexpr int kThreads = 256;
 struct ChannelArguments {
   ColumnShape s;
   ChannelSumPlan p;
-  void* parts;   // [2][n_chunks][channels] of the compute type
-  int64_t unit;  // elements of a position
+  void* parts;     // [2][n_chunks][channels] of the compute type
+  int64_t unit;    // elements of a position
+  int64_t shared;  // with g: channels that share statistics
+  char* out[3];    // mean, rstd, variance or NULL; with g the two sums
 };
 
 // A position is a pack of kN elements.
@@ -35,7 +40,7 @@ template <class S, int kN> __global__ void __launch_bounds__(kRowShared)
   for_columns(a.s, [&](const ColumnWork& w) {
     TwoSums<T> sums = {0, 0};
     if (g) {
-      const T mean = w.inside ? reinterpret_cast<const T*>(p.mean)[w.column] : T(0);
+      const T mean = w.inside ? reinterpret_cast<const T*>(p.mean)[w.column / a.shared] : T(0);
       w.each([&]<int kMany>(const int64_t(&at)[kMany], int64_t) {
         Numbers xs[kMany], gs[kMany];
 #pragma unroll
@@ -81,7 +86,9 @@ template <class T> __global__ void __launch_bounds__(kThreads)
   if (c >= p.channels) return;
   const T* const first = static_cast<const T*>(a.parts) + c;
   const T* const second = first + a.s.n_chunks * p.channels;
-  T* const out = reinterpret_cast<T*>(p.out) + c;
+  const auto put = [&](int k, double v) {
+    if (a.out[k]) reinterpret_cast<T*>(a.out[k])[c] = T(v);
+  };
   const auto plus = [](const auto& u, const auto& v) { return u + v; };
   if (p.g) {
     TwoSums<double> sums = {0, 0};
@@ -89,8 +96,8 @@ template <class T> __global__ void __launch_bounds__(kThreads)
       sums = sums + TwoSums<double>{double(first[k * p.channels]), double(second[k * p.channels])};
     sums = combine_warp(sums, plus);
     if (threadIdx.x != 0) return;
-    out[0] = T(sums.a);
-    out[p.channels] = T(sums.b * double(reinterpret_cast<const T*>(p.rstd)[c]));
+    put(0, sums.a);
+    put(1, sums.b * double(reinterpret_cast<const T*>(p.rstd)[c / a.shared]));
     return;
   }
   Spread<double> all = {0, 0, 0};
@@ -103,41 +110,52 @@ template <class T> __global__ void __launch_bounds__(kThreads)
   all = combine_warp(all, plus);
   if (threadIdx.x != 0) return;
   const double variance = all.squares / all.n;
-  out[0] = T(all.mean);
-  out[p.channels] = T(1 / math::sqrt(variance + p.eps));
-  out[2 * p.channels] = T(variance);
+  put(0, all.mean);
+  put(1, 1 / math::sqrt(variance + p.eps));
+  put(2, variance);
 }
 
-// ---- channel_affine: y = (x - mean) a + (g - g_mean) b + shift ----
+// ---- channel_affine: y = (x - mean) a + (g factor - g_mean) b + shift ----
 // Forward: g is NULL. Backward: with sums, x and g count; without (statistics are constants), only
-// g.
-
-template <class T> struct Coefficients {
-  T mean, a, g_mean, b, shift;
-
-  __device__ __forceinline__ Coefficients(const ChannelAffinePlan& p, int64_t c) {
-    const int64_t at = c * item_size(p.weight_dtype);
-    const T w = p.weight ? load_element<T>(p.weight + at, p.weight_dtype) : T(1);
-    const T rstd = reinterpret_cast<const T*>(p.rstd)[c];
-    mean = reinterpret_cast<const T*>(p.mean)[c];
-    a = rstd * w;
-    b = g_mean = 0;
-    shift = p.bias ? load_element<T>(p.bias + at, p.weight_dtype) : T(0);
-    if (!p.g) return;
-    b = a;
-    a = 0;
-    if (!p.sums) return;
-    const T n = T(p.outer) * T(p.inner);
-    const T* const sums = reinterpret_cast<const T*>(p.sums);
-    g_mean = sums[c] / n;
-    a = -b * rstd * (sums[p.channels + c] / n);
-  }
-};
+// g. In group_norm the sums are of g weight, so that the weight is a factor of g.
 
 struct AffineArguments {
   ChannelAffinePlan p;
   bool small;
   Divisor inner, channels;  // where elements have 31 bits
+  int64_t shared;           // channels of an image that share statistics; 0: all images share them
+  int64_t stats;            // statistics
+  double count;             // elements of each
+};
+
+template <class T> struct Coefficients {
+  T mean, a, factor, g_mean, b, shift;
+
+  // plane: [outer][channels]; c: its channel.
+  __device__ __forceinline__ Coefficients(const AffineArguments& all, int64_t plane, int64_t c) {
+    const ChannelAffinePlan& p = all.p;
+    const int64_t at = c * item_size(p.weight_dtype);
+    const int64_t s = all.shared ? plane / all.shared : c;
+    const T w = p.weight ? load_element<T>(p.weight + at, p.weight_dtype) : T(1);
+    const T rstd = reinterpret_cast<const T*>(p.rstd)[s];
+    mean = reinterpret_cast<const T*>(p.mean)[s];
+    a = rstd * w;
+    b = g_mean = 0;
+    factor = 1;
+    shift = p.bias ? load_element<T>(p.bias + at, p.weight_dtype) : T(0);
+    if (!p.g) return;
+    b = a;
+    a = 0;
+    if (all.shared) {
+      factor = w;
+      b = rstd;
+    }
+    if (!p.sums) return;
+    const T n = T(all.count);
+    const T* const sums = reinterpret_cast<const T*>(p.sums);
+    g_mean = sums[s] / n;
+    a = -b * rstd * (sums[all.stats + s] / n);
+  }
 };
 
 // Elements [i, i + kN) are in one channel, or inner is 1.
@@ -149,23 +167,25 @@ template <class S, int kN> __global__ void __launch_bounds__(kThreads)
   const int64_t n = p.outer * p.channels * p.inner;
   const int64_t i = (int64_t(blockIdx.x) * kThreads + threadIdx.x) * kN;
   if (i >= n) return;
-  int64_t c;
+  int64_t plane, c;
   if (arguments.small) {
-    const uint32_t plane = arguments.inner.divide(uint32_t(i));
-    c = plane - arguments.channels.divide(plane) * uint32_t(p.channels);
+    const uint32_t small_plane = arguments.inner.divide(uint32_t(i));
+    plane = small_plane;
+    c = small_plane - arguments.channels.divide(small_plane) * uint32_t(p.channels);
   } else {
-    c = i / p.inner % p.channels;
+    plane = i / p.inner;
+    c = plane % p.channels;
   }
   using Numbers = Pack<S, kN>;
   Numbers x = {}, g = {};
   if (!p.g || p.sums) x = *reinterpret_cast<const Numbers*>(reinterpret_cast<const S*>(p.x) + i);
   if (p.g) g = *reinterpret_cast<const Numbers*>(reinterpret_cast<const S*>(p.g) + i);
   Numbers y;
-  Coefficients<T> k(p, c);
+  Coefficients<T> k(arguments, plane, c);
 #pragma unroll
   for (int j = 0; j < kN; j++) {
-    if (j > 0 && p.inner == 1) k = Coefficients<T>(p, c + j);
-    const T of_g = (number_of(g.v[j]) - k.g_mean) * k.b;
+    if (j > 0 && p.inner == 1) k = Coefficients<T>(arguments, plane + j, c + j);
+    const T of_g = (number_of(g.v[j]) * k.factor - k.g_mean) * k.b;
     const T rest = p.g ? of_g : k.shift;
     const bool uses_x = !p.g || p.sums;
     y.v[j] = stored_as<S>(uses_x ? (number_of(x.v[j]) - k.mean) * k.a + rest : rest);
@@ -179,16 +199,11 @@ int64_t unit_of(const ChannelSumPlan& p) {
   return packs ? pack : 1;
 }
 
-}  // namespace
-
-namespace cuda {
-
-int32_t channel_sums(const void* plan, void* stream, void* workspace) {
-  const ChannelSumPlan& p = *static_cast<const ChannelSumPlan*>(plan);
-  if (p.channels == 0) return TT_OK;
+int32_t run_sums(const ChannelSumPlan& p, int64_t shared, char* const (&out)[3], void* stream,
+                 void* workspace) {
   const int64_t unit = unit_of(p);
   const ColumnLaunch l = column_launch(p.channels, p.outer, p.inner, unit);
-  const ChannelArguments a = {l.s, p, workspace, unit};
+  const ChannelArguments a = {l.s, p, workspace, unit, shared, {out[0], out[1], out[2]}};
   const int32_t status = with_floating(p.dtype, [&](auto s) {
     using S = decltype(s);
     const auto kernel = unit > 1 ? channel_parts<S, kPackOf<S>> : channel_parts<S, 1>;
@@ -200,18 +215,21 @@ int32_t channel_sums(const void* plan, void* stream, void* workspace) {
   return device::launch_early(join, blocks_for(p.channels, kJoined, 1), dim3(kWarp, kJoined),
                               stream, a);
 }
-size_t channel_sums_workspace(const void* plan) {
-  const ChannelSumPlan& p = *static_cast<const ChannelSumPlan*>(plan);
+int64_t computed_size(int32_t dtype) { return dtype == TT_F64 ? 8 : 4; }
+size_t sums_workspace(const ChannelSumPlan& p) {
   const ColumnShape s = column_launch(p.channels, p.outer, p.inner, unit_of(p)).s;
-  return size_t(2 * s.n_chunks * p.channels * (p.dtype == TT_F64 ? 8 : 4));
+  return size_t(2 * s.n_chunks * p.channels * computed_size(p.dtype));
 }
 
-int32_t channel_affine(const void* plan, void* stream, void*) {
-  const ChannelAffinePlan& p = *static_cast<const ChannelAffinePlan*>(plan);
+// shared, stats: of AffineArguments.
+int32_t run_affine(const ChannelAffinePlan& p, int64_t shared, int64_t stats, void* stream) {
   const int64_t n = p.outer * p.channels * p.inner;
   if (n == 0) return TT_OK;
   AffineArguments a = {};
   a.p = p;
+  a.shared = shared;
+  a.stats = stats;
+  a.count = double(n) / double(stats);
   a.small = n < int64_t(1) << 31;
   if (a.small) {
     a.inner.set(uint32_t(p.inner));
@@ -226,6 +244,147 @@ int32_t channel_affine(const void* plan, void* stream, void*) {
     return device::launch_early(kernel, blocks_for(n, kThreads, packs ? kN : 1), kThreads, stream,
                                 a);
   });
+}
+
+// ---- group_norm ----
+
+struct GroupArguments {
+  GroupNormBackwardPlan p;
+  const void* parts;  // [2][rows][channels] of the compute type: sums of g and g (x - mean) rstd
+  void* sums;         // [2][rows]: the same with weights, over the channels of a row
+};
+
+// A warp for each row, then one for every 32 channels, whose sums over images it writes.
+template <class T> __global__ void __launch_bounds__(kThreads)
+    group_totals(const __grid_constant__ GroupArguments a) {
+  device::wait_for_previous();
+  const GroupNormBackwardPlan& p = a.p;
+  const int64_t warp = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
+  const int64_t all = p.groups * p.channels;  // channels of an image
+  const int64_t item = item_size(p.weight_dtype);
+  const T* const first = static_cast<const T*>(a.parts);
+  const T* const second = first + p.rows * p.channels;
+  TwoSums<double> sum = {0, 0};
+  if (warp < p.rows) {
+    for (int64_t c = threadIdx.x; c < p.channels; c += kWarp) {
+      const char* const weight = p.weight + (warp % p.groups * p.channels + c) * item;
+      const double w = p.weight ? load_element<double>(weight, p.weight_dtype) : 1;
+      const int64_t at = warp * p.channels + c;
+      sum = sum + TwoSums<double>{double(first[at]) * w, double(second[at]) * w};
+    }
+    sum = combine_warp(sum, [](const auto& u, const auto& v) { return u + v; });
+    if (threadIdx.x != 0) return;
+    static_cast<T*>(a.sums)[warp] = T(sum.a);
+    static_cast<T*>(a.sums)[p.rows + warp] = T(sum.b);
+    return;
+  }
+  const int64_t c = (warp - p.rows) * kWarp + threadIdx.x;
+  if (c >= all) return;
+  for (int64_t at = c; at < p.rows * p.channels; at += all)
+    sum = sum + TwoSums<double>{double(first[at]), double(second[at])};
+  if (p.dbias) store_element(p.dbias + c * item, p.weight_dtype, T(sum.a));
+  if (p.dweight) store_element(p.dweight + c * item, p.weight_dtype, T(sum.b));
+}
+
+ChannelSumPlan statistics_of(const LayerNormPlan& p) {
+  ChannelSumPlan s = {};
+  s.dtype = p.dtype;
+  s.outer = 1;
+  s.channels = p.rows;
+  s.inner = p.n;
+  s.eps = p.eps;
+  s.x = p.x;
+  return s;
+}
+ChannelSumPlan sums_of(const GroupNormBackwardPlan& p) {
+  ChannelSumPlan s = {};
+  s.dtype = p.dtype;
+  s.outer = 1;
+  s.channels = p.rows * p.channels;
+  s.inner = p.inner;
+  s.x = p.x;
+  s.g = p.g;
+  s.mean = p.mean;
+  s.rstd = p.rstd;
+  return s;
+}
+
+}  // namespace
+
+namespace cuda {
+
+int32_t channel_sums(const void* plan, void* stream, void* workspace) {
+  const ChannelSumPlan& p = *static_cast<const ChannelSumPlan*>(plan);
+  if (p.channels == 0) return TT_OK;
+  const int64_t row = p.channels * computed_size(p.dtype);
+  char* const out[3] = {p.out, p.out + row, p.g ? nullptr : p.out + 2 * row};
+  return run_sums(p, 1, out, stream, workspace);
+}
+size_t channel_sums_workspace(const void* plan) {
+  return sums_workspace(*static_cast<const ChannelSumPlan*>(plan));
+}
+
+int32_t channel_affine(const void* plan, void* stream, void*) {
+  const ChannelAffinePlan& p = *static_cast<const ChannelAffinePlan*>(plan);
+  return run_affine(p, 0, p.channels, stream);
+}
+
+int32_t group_norm(const LayerNormPlan& p, void* stream, void* workspace) {
+  char* const out[3] = {p.mean, p.rstd, nullptr};
+  const int32_t status = run_sums(statistics_of(p), 1, out, stream, workspace);
+  if (status != TT_OK) return status;
+  ChannelAffinePlan a = {};
+  a.dtype = p.dtype;
+  a.weight_dtype = p.weight_dtype;
+  a.outer = p.rows / p.groups;
+  a.channels = p.groups * (p.n / p.inner);
+  a.inner = p.inner;
+  a.x = p.x;
+  a.mean = p.mean;
+  a.rstd = p.rstd;
+  a.weight = p.weight;
+  a.bias = p.bias;
+  a.y = p.y;
+  return run_affine(a, p.n / p.inner, p.rows, stream);
+}
+size_t group_norm_workspace(const LayerNormPlan& p) { return sums_workspace(statistics_of(p)); }
+
+// workspace: what the sums need, the sums of channels, those of rows.
+int32_t group_norm_backward(const void* plan, void* stream, void* workspace) {
+  const GroupNormBackwardPlan& p = *static_cast<const GroupNormBackwardPlan*>(plan);
+  const ChannelSumPlan of_channels = sums_of(p);
+  const int64_t item = computed_size(p.dtype);
+  char* const parts =
+      static_cast<char*>(workspace) + TT_NS::round_up(int64_t(sums_workspace(of_channels)), 16);
+  char* const sums = parts + 2 * of_channels.channels * item;
+  char* const out[3] = {parts, parts + of_channels.channels * item, nullptr};
+  int32_t status = run_sums(of_channels, p.channels, out, stream, workspace);
+  if (status != TT_OK) return status;
+  const int64_t channels = p.groups * p.channels;
+  constexpr int kWarps = kThreads / kWarp;
+  const auto totals = p.dtype == TT_F64 ? group_totals<double> : group_totals<float>;
+  status = device::launch_early(totals, blocks_for(p.rows + ceil_div(channels, kWarp), kWarps, 1),
+                                dim3(kWarp, kWarps), stream, GroupArguments{p, parts, sums});
+  if (status != TT_OK || !p.dx) return status;
+  ChannelAffinePlan a = {};
+  a.dtype = p.dtype;
+  a.weight_dtype = p.weight_dtype;
+  a.outer = p.rows / p.groups;
+  a.channels = channels;
+  a.inner = p.inner;
+  a.x = p.x;
+  a.g = p.g;
+  a.mean = p.mean;
+  a.rstd = p.rstd;
+  a.sums = sums;
+  a.weight = p.weight;
+  a.y = p.dx;
+  return run_affine(a, p.channels, p.rows, stream);
+}
+size_t group_norm_backward_workspace(const void* plan) {
+  const GroupNormBackwardPlan& p = *static_cast<const GroupNormBackwardPlan*>(plan);
+  const int64_t sums = 2 * (p.rows * p.channels + p.rows) * computed_size(p.dtype);
+  return size_t(TT_NS::round_up(int64_t(sums_workspace(sums_of(p))), 16) + sums);
 }
 
 }  // namespace cuda

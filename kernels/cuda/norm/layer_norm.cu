@@ -1,9 +1,10 @@
-// layer_norm and its backward.
+// layer_norm and its backward; rms_norm, which has no means.
 //   x, y, g, dx: (rows, n); weight, bias, dweight, dbias: (n); mean, rstd: (rows)
 // dweight and dbias are sums over rows: chunks of rows to workspace [2][n_chunks][n], then their
 // sum. Where registers hold rows, they are computed in the pass over rows that computes dx, else by
 // columns.
 #include "kernels/cuda/norm/column_sums.h"
+#include "kernels/cuda/norm/group_norm.h"
 #include "kernels/cuda/norm/team.h"
 #include "kernels/cuda/rows.h"
 #include "plan/norm_plan.h"
@@ -23,7 +24,7 @@ struct LayerNormArguments {
 template <class T>
 __device__ __forceinline__ void put_stats(const LayerNormPlan& p, int64_t row, T mean, T rstd) {
   const int64_t at = row * item_size(p.stat_dtype);
-  store_element(p.mean + at, p.stat_dtype, mean);
+  if (p.mean) store_element(p.mean + at, p.stat_dtype, mean);
   store_element(p.rstd + at, p.stat_dtype, rstd);
 }
 struct TeamArguments {
@@ -43,12 +44,15 @@ template <class S, class W> __global__ void __launch_bounds__(kTeamThreads, kTea
   TeamRow<S> x;
   x.load(p.x, row, a.packs);
   T part = 0;
-  team_packs(a.packs, [&](int u, int) {
+  T mean = 0;
+  if (p.mean) {
+    team_packs(a.packs, [&](int u, int) {
 #pragma unroll
-    for (int j = 0; j < kN; j++) part += x.number(u, j);
-  });
-  const T mean = team_total(part, slots, 0) / T(p.n);
-  part = 0;
+      for (int j = 0; j < kN; j++) part += x.number(u, j);
+    });
+    mean = team_total(part, slots, 0) / T(p.n);
+    part = 0;
+  }
   team_packs(a.packs, [&](int u, int) {
 #pragma unroll
     for (int j = 0; j < kN; j++) part += (x.number(u, j) - mean) * (x.number(u, j) - mean);
@@ -83,7 +87,8 @@ template <class S> __global__ void __launch_bounds__(kRowThreads)
 #pragma unroll
       for (int j = 0; j < kN; j++) part += v[0][j];
     });
-    const T mean = r.combined(part, shared, plus) / T(p.n);
+    T mean = r.combined(part, shared, plus) / T(p.n);
+    if (!p.mean) mean = 0;
     const Rows<S, 1> again = {{kept ? kept : x}, 1, {nullptr}};
     part = 0;
     read_row(r, again, [&]<int kN>(int64_t, const T(&v)[1][kN]) {
@@ -114,7 +119,7 @@ template <class T> struct RowStats {
   T mean, rstd;
   __device__ __forceinline__ RowStats(T mean, T rstd) : mean(mean), rstd(rstd) {}
   __device__ __forceinline__ RowStats(const LayerNormBackwardPlan& p, int64_t row)
-      : mean(load_element<T>(p.mean + row * item_size(p.stat_dtype), p.stat_dtype)),
+      : mean(p.mean ? load_element<T>(p.mean + row * item_size(p.stat_dtype), p.stat_dtype) : T(0)),
         rstd(load_element<T>(p.rstd + row * item_size(p.stat_dtype), p.stat_dtype)) {}
 };
 
@@ -135,7 +140,7 @@ template <class T> struct RowSlope {
   T mean_u, slope;
   __device__ __forceinline__ RowSlope(const LayerNormBackwardPlan& p, const RowStats<T>& s,
                                       const TwoSums<T>& sums)
-      : mean_u(sums.a / T(p.n)), slope(s.rstd * s.rstd * (sums.b / T(p.n))) {}
+      : mean_u(p.mean ? sums.a / T(p.n) : T(0)), slope(s.rstd * s.rstd * (sums.b / T(p.n))) {}
   // dx, exactly 0 if n is 1.
   __device__ __forceinline__ T of(const RowStats<T>& s, T weight, T g, T x) const {
     return (s.mean - x) * slope + (g * weight - mean_u) * s.rstd;
@@ -173,11 +178,12 @@ template <class S, class W> __global__ void __launch_bounds__(kTeamThreads)
   T dbias[kTeamPacks][kN] = {};
   const T* const means = reinterpret_cast<const T*>(p.mean);
   const T* const rstds = reinterpret_cast<const T*>(p.rstd);
+  const auto stats_of = [&](int64_t r) { return RowStats<T>(means ? means[r] : T(0), rstds[r]); };
   RowStats<T> next_s = {0, 0};
-  if (row < p.rows) next_s = {means[row], rstds[row]};
+  if (row < p.rows) next_s = stats_of(row);
   for (int turn = 0; row < p.rows; row += step, turn ^= 1) {
     const RowStats<T> s = next_s;
-    if (row + step < p.rows) next_s = {means[row + step], rstds[row + step]};
+    if (row + step < p.rows) next_s = stats_of(row + step);
     arriving.fetch(from, fetched, fetched < p.rows);
     fetched += step;
     TeamRow<S> rows[2];
@@ -385,9 +391,10 @@ int32_t run_held(const LayerNormBackwardPlan& p, const TeamLaunch& l, void* stre
 
 namespace cuda {
 
-int32_t layer_norm(const void* plan, void* stream, void*) {
+int32_t layer_norm(const void* plan, void* stream, void* workspace) {
   const LayerNormPlan& p = *static_cast<const LayerNormPlan*>(plan);
   if (p.rows == 0) return TT_OK;
+  if (p.inner) return group_norm(p, stream, workspace);
   return with_floating(p.dtype, [&](auto s) {
     using S = decltype(s);
     const bool aligned =
@@ -406,6 +413,11 @@ int32_t layer_norm(const void* plan, void* stream, void*) {
     return device::launch(normalize<S>, l.grid, l.block, l.shared_bytes, stream,
                           LayerNormArguments{l.g, p});
   });
+}
+
+size_t layer_norm_workspace(const void* plan) {
+  const LayerNormPlan& p = *static_cast<const LayerNormPlan*>(plan);
+  return p.inner ? group_norm_workspace(p) : 0;
 }
 
 int32_t layer_norm_backward(const void* plan, void* stream, void* workspace) {

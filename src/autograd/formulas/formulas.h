@@ -151,6 +151,14 @@ TensorRef linear_weight_backward(const Tensor& g, const Tensor& input);
 TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input,
                                         Ints normalized_shape, const Tensor* weight, double eps,
                                         Needs needs);
+// The gradients of rms_norm_backward's results with respect to grad, input and weight.
+TensorTriple rms_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input,
+                                      Ints normalized_shape, const Tensor* weight, double eps,
+                                      Needs needs);
+// The gradients of group_norm_backward's results with respect to grad, input and weight.
+TensorTriple group_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input,
+                                        int64_t num_groups, const Tensor* weight, double eps,
+                                        Needs needs);
 // The gradients of batch_norm_backward's results with respect to grad, input and weight.
 TensorTriple batch_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input,
                                         const Tensor* weight, const Tensor& stats, bool training,

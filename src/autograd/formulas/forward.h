@@ -57,6 +57,11 @@ TensorRef class_sums(const Tensor& x, const Tensor& loss);
 TensorRef layer_norm_forward(TensorSpan tangents, const Tensor& input, Ints normalized_shape,
                              const Tensor& mean, const Tensor& rstd, const Tensor* weight,
                              double eps);
+TensorRef rms_norm_forward(TensorSpan tangents, const Tensor& input, Ints normalized_shape,
+                           const Tensor* weight, const Tensor& rstd, double eps);
+TensorRef group_norm_forward(TensorSpan tangents, const Tensor& input, int64_t num_groups,
+                             const Tensor* weight, const Tensor& mean, const Tensor& rstd,
+                             double eps);
 TensorRef batch_norm_forward(TensorSpan tangents, const Tensor& input, const Tensor* weight,
                              const Tensor* running_mean, const Tensor* running_var,
                              const Tensor& stats, bool training, double eps);

@@ -10,20 +10,31 @@ namespace TT_NS::formula {
 // Over each row: xhat = (x - mean) * rstd, h = grad * weight and
 // P(v) = v - mean(v) - xhat * mean(v * xhat), which is symmetric. The first derivatives are
 //   dinput = rstd * P(h), dweight = sum(grad * xhat) and dbias = sum(grad), both over the rows.
+// rms_norm does not centre its rows: mean and the first two means of P's sum are 0.
 
 namespace {
 struct NormalizedRows {
   Shape dims;  // the normalized ones
+  bool centred = true;
   TensorRef rstd, xhat;
 
-  NormalizedRows(const Tensor& x, Shape over, double eps) : dims(std::move(over)) {
-    TensorRef centred = x - mean(x);
-    rstd = op::pow(mean(centred * centred) + eps, -0.5);
-    xhat = centred * rstd;
+  NormalizedRows(const Tensor& x, Shape over, double eps, bool centred = true)
+      : dims(std::move(over)), centred(centred) {
+    TensorRef distance = centred ? x - mean(x) : TensorRef::share(&x);
+    rstd = op::pow(mean(distance * distance) + eps, -0.5);
+    xhat = distance * rstd;
   }
   NormalizedRows(TensorRef scale, TensorRef x) : rstd(std::move(scale)), xhat(std::move(x)) {}
   TensorRef mean(const Tensor& v) const { return op::mean_dim(v, dims, true); }
-  TensorRef project(const Tensor& v) const { return v - mean(v) - xhat * mean(v * xhat); }
+  TensorRef project(const Tensor& v) const {
+    TensorRef along = xhat * mean(v * xhat);
+    return centred ? v - mean(v) - along : v - along;
+  }
+  // The mean of the products, of what is centred if rows are.
+  TensorRef covariance(const Tensor& u, const Tensor& v) const {
+    TensorRef all = mean(u * v);
+    return centred ? all - mean(u) * mean(v) : std::move(all);
+  }
 };
 // Returns the sum of two gradients, either of which may be empty.
 TensorRef sum_of(TensorRef a, TensorRef b) {
@@ -54,7 +65,7 @@ static TensorTriple double_backward(TensorSpan g, const Tensor& grad, const Tens
       TensorRef h = times(grad, weight);
       TensorRef p = row.mean(*u * row.xhat);
       TensorRef q = row.mean(h * row.xhat);
-      TensorRef s = row.mean(*u * h) - row.mean(*u) * row.mean(h) - p * q;
+      TensorRef s = row.covariance(*u, h) - p * q;
       TensorRef inner = row.xhat * s + row.project(q * *u + p * h);
       out.second = -(row.rstd * row.rstd * inner);
     }
@@ -72,20 +83,74 @@ struct Wide {
   }
 };
 
-TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input,
-                                        Ints normalized_shape, const Tensor* weight, double eps,
-                                        Needs needs) {
+static TensorTriple rows_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input,
+                                         Ints normalized_shape, const Tensor* weight, double eps,
+                                         bool centred, Needs needs) {
   const Wide wide{input.item_size() == 2};
   TensorRef x = wide(&input);
   TensorRef u = wide(g[0]);
   TensorRef a = wide(g[1]);
-  TensorRef b = wide(g[2]);
+  TensorRef b = centred ? wide(g[2]) : TensorRef();
   TensorRef w = wide(weight);
   Shape last;
   for (int64_t d = input.ndim - normalized_shape.n; d < input.ndim; d++) last.push_back(d);
   const Tensor* const gs[3] = {u.get(), a.get(), b.get()};
-  return double_backward(gs, *wide(&grad), *x, NormalizedRows(*x, std::move(last), eps), w.get(),
-                         needs);
+  return double_backward(gs, *wide(&grad), *x, NormalizedRows(*x, std::move(last), eps, centred),
+                         w.get(), needs);
+}
+TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input,
+                                        Ints normalized_shape, const Tensor* weight, double eps,
+                                        Needs needs) {
+  return rows_double_backward(g, grad, input, normalized_shape, weight, eps, true, needs);
+}
+TensorTriple rms_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input,
+                                      Ints normalized_shape, const Tensor* weight, double eps,
+                                      Needs needs) {
+  return rows_double_backward(g, grad, input, normalized_shape, weight, eps, false, needs);
+}
+
+// ---- group_norm ----
+// As [images][groups][channels][positions], a row has the last two dimensions.
+
+namespace {
+struct GroupShapes {
+  int64_t image[4], parameter[3];
+
+  GroupShapes(const Tensor& input, int64_t groups) {
+    const int64_t channels = input.size(1);
+    const int64_t positions = numel_of(input.sizes().slice(2, input.ndim));
+    const int64_t all[4] = {input.size(0), groups, channels / groups, positions};
+    for (int i = 0; i < 4; i++) image[i] = all[i];
+    for (int i = 0; i < 2; i++) parameter[i] = all[i + 1];
+    parameter[2] = 1;
+  }
+};
+}  // namespace
+
+TensorTriple group_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input,
+                                        int64_t num_groups, const Tensor* weight, double eps,
+                                        Needs needs) {
+  const Wide wide{input.item_size() == 2};
+  const GroupShapes shapes(input, num_groups);
+  auto shaped = [&](const Tensor* t, Ints shape) {
+    return t ? op::reshape(wide(t), shape) : TensorRef();
+  };
+  TensorRef x = shaped(&input, shapes.image);
+  TensorRef u = shaped(g[0], shapes.image);
+  TensorRef a = shaped(g[1], shapes.parameter);
+  TensorRef b = shaped(g[2], shapes.parameter);
+  TensorRef w = shaped(weight, shapes.parameter);
+  TensorRef wide_grad = shaped(&grad, shapes.image);
+  const int64_t last[2] = {2, 3};
+  const Tensor* const gs[3] = {u.get(), a.get(), b.get()};
+  TensorTriple out = double_backward(gs, *wide_grad, *x, NormalizedRows(*x, Shape(Ints(last)), eps),
+                                     w.get(), needs);
+  for (TensorRef* t : {&out.first, &out.second})
+    if (*t) *t = op::reshape(**t, input.sizes());
+  const int64_t others[2] = {0, 3};
+  const int64_t channels = input.size(1);
+  if (out.third) out.third = op::reshape(*op::sum_dim(*out.third, others), Ints(&channels, 1));
+  return out;
 }
 
 // ---- batch_norm ----
@@ -161,6 +226,45 @@ TensorRef layer_norm_forward(TensorSpan tangents, const Tensor& input, Ints norm
   return tangents[2] ? sum_of(std::move(sum), op::expand(*tangents[2], input.sizes())) : sum;
 }
 
+TensorRef rms_norm_forward(TensorSpan tangents, const Tensor& input, Ints normalized_shape,
+                           const Tensor* weight, const Tensor& rstd, double eps) {
+  TensorRef sum;
+  if (tangents[0]) {
+    sum = op::rms_norm_backward(*tangents[0], input, normalized_shape, nullptr, rstd, eps, true,
+                                false)
+              .first;
+    if (weight) sum = sum * *weight;
+  }
+  if (!tangents[1]) return sum;
+  return sum_of(std::move(sum),
+                op::native_rms_norm(input, normalized_shape, tangents[1], eps).first);
+}
+
+// The weights of channels are vectors, which are multiplied as columns.
+static TensorRef column_of(const Tensor& parameter, const Tensor& input) {
+  Shape column;
+  column.resize(input.ndim - 1, 1);
+  column[0] = input.size(1);
+  return op::reshape(parameter, column);
+}
+
+TensorRef group_norm_forward(TensorSpan tangents, const Tensor& input, int64_t num_groups,
+                             const Tensor* weight, const Tensor& mean, const Tensor& rstd,
+                             double eps) {
+  TensorRef sum;
+  if (tangents[0]) {
+    sum = op::group_norm_backward(*tangents[0], input, num_groups, nullptr, mean, rstd, eps, true,
+                                  false, false)
+              .first;
+    if (weight) sum = sum * column_of(*weight, input);
+  }
+  if (tangents[1])
+    return sum_of(std::move(sum),
+                  op::native_group_norm(input, num_groups, tangents[1], tangents[2], eps).first);
+  if (!tangents[2]) return sum;
+  return sum_of(std::move(sum), op::expand(*column_of(*tangents[2], input), input.sizes()));
+}
+
 // The weight of a channel is a factor of the whole channel.
 TensorRef batch_norm_forward(TensorSpan tangents, const Tensor& input, const Tensor* weight,
                              const Tensor* running_mean, const Tensor* running_var,
@@ -178,11 +282,7 @@ TensorRef batch_norm_forward(TensorSpan tangents, const Tensor& input, const Ten
         op::native_batch_norm(input, tangents[1], tangents[2], mean, var, training, eps).first);
   }
   if (!tangents[2]) return sum;
-  Shape column;
-  column.resize(input.ndim - 1, 1);
-  column[0] = input.size(1);
-  const TensorRef bias = op::reshape(*tangents[2], column);
-  return sum_of(std::move(sum), op::expand(bias, input.sizes()));
+  return sum_of(std::move(sum), op::expand(*column_of(*tangents[2], input), input.sizes()));
 }
 
 }  // namespace TT_NS::formula

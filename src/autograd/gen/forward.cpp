@@ -321,6 +321,17 @@ static void native_eigh_forward([[maybe_unused]] const Value* args,
   const Tensor& t0 = *tangents[0];
   found = formula::eigh_forward(t0, r0, r1);
 }
+static void native_group_norm_forward([[maybe_unused]] const Value* args,
+                                      [[maybe_unused]] const TensorList& results,
+                                      [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& input = Unbox<const Tensor&>::get(args[0]);
+  const auto& num_groups = Unbox<int64_t>::get(args[1]);
+  const auto& weight = Unbox<const Tensor*>::get(args[2]);
+  const auto& eps = Unbox<double>::get(args[4]);
+  const Tensor& r1 = *results[1];
+  const Tensor& r2 = *results[2];
+  found.push_back(formula::group_norm_forward(tangents, input, num_groups, weight, r1, r2, eps));
+}
 static void native_inv_forward([[maybe_unused]] const Value* args,
                                [[maybe_unused]] const TensorList& results,
                                [[maybe_unused]] TensorSpan tangents, TensorList& found) {
@@ -384,6 +395,16 @@ static void native_qr_forward([[maybe_unused]] const Value* args,
   const Tensor& r1 = *results[1];
   const Tensor& t0 = *tangents[0];
   found = formula::qr_forward(t0, r0, r1, mode);
+}
+static void native_rms_norm_forward([[maybe_unused]] const Value* args,
+                                    [[maybe_unused]] const TensorList& results,
+                                    [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& input = Unbox<const Tensor&>::get(args[0]);
+  const auto& normalized_shape = Unbox<Ints>::get(args[1]);
+  const auto& weight = Unbox<const Tensor*>::get(args[2]);
+  const auto& eps = Unbox<double>::get(args[3]);
+  const Tensor& r1 = *results[1];
+  found.push_back(formula::rms_norm_forward(tangents, input, normalized_shape, weight, r1, eps));
 }
 static void native_slogdet_forward([[maybe_unused]] const Value* args,
                                    [[maybe_unused]] const TensorList& results,
@@ -578,6 +599,7 @@ constinit const ForwardRow forward_rows[] = {
     {"geometric_", ForwardRule::kNone, 0x0, nullptr},
     {"grid_put", ForwardRule::kProduct, 0x32, nullptr},
     {"grid_take", ForwardRule::kProduct, 0x32, nullptr},
+    {"group_norm_backward", ForwardRule::kTwice, 0x443033, nullptr},
     {"hardshrink", ForwardRule::kSymmetric, 0x3, nullptr},
     {"hardsigmoid", ForwardRule::kSymmetric, 0x3, nullptr},
     {"hardsigmoid_backward", ForwardRule::kSymmetric, 0x33, nullptr},
@@ -658,6 +680,7 @@ constinit const ForwardRow forward_rows[] = {
     {"native_dropout", ForwardRule::kSymmetric, 0x3, nullptr},
     {"native_eig", ForwardRule::kFormula, 0x3, native_eig_forward},
     {"native_eigh", ForwardRule::kFormula, 0x3, native_eigh_forward},
+    {"native_group_norm", ForwardRule::kFormula, 0x3303, native_group_norm_forward},
     {"native_hardtanh", ForwardRule::kSymmetric, 0x3, nullptr},
     {"native_inv", ForwardRule::kFormula, 0x3, native_inv_forward},
     {"native_layer_norm", ForwardRule::kFormula, 0x3303, native_layer_norm_forward},
@@ -667,6 +690,7 @@ constinit const ForwardRow forward_rows[] = {
     {"native_nuclear_norm", ForwardRule::kFormula, 0x3, native_nuclear_norm_forward},
     {"native_pinv", ForwardRule::kFormula, 0x3, native_pinv_forward},
     {"native_qr", ForwardRule::kFormula, 0x3, native_qr_forward},
+    {"native_rms_norm", ForwardRule::kFormula, 0x303, native_rms_norm_forward},
     {"native_slogdet", ForwardRule::kFormula, 0x3, native_slogdet_forward},
     {"native_softmax", ForwardRule::kSymmetric, 0x3, nullptr},
     {"native_solve", ForwardRule::kFormula, 0x33, native_solve_forward},
@@ -704,6 +728,7 @@ constinit const ForwardRow forward_rows[] = {
     {"rest_trunc", ForwardRule::kSymmetric, 0x33, nullptr},
     {"rest_trunc_scalar", ForwardRule::kSymmetric, 0x3, nullptr},
     {"restride", ForwardRule::kProduct, 0x1, nullptr},
+    {"rms_norm_backward", ForwardRule::kTwice, 0x43033, nullptr},
     {"roll", ForwardRule::kProduct, 0x1, nullptr},
     {"round_decimals", ForwardRule::kNone, 0x0, nullptr},
     {"round_even", ForwardRule::kNone, 0x0, nullptr},
@@ -781,6 +806,6 @@ constinit const ForwardRow forward_rows[] = {
     {"xlogy_scalar", ForwardRule::kSymmetric, 0x3, nullptr},
     {"zero_", ForwardRule::kNone, 0x0, nullptr},
 };
-constinit const int64_t num_forward_rows = 310;
+constinit const int64_t num_forward_rows = 314;
 
 }  // namespace TT_NS

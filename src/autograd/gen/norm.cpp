@@ -212,6 +212,170 @@ constinit Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*,
                                                         double>(&group_norm_schema,
     impl::group_norm, nullptr);
 
+// ---- native_group_norm ----
+struct native_group_norm_saved {
+  Saved input;
+  Saved weight;
+  int64_t num_groups;
+  double eps;
+  Saved r1;
+  Saved r2;
+};
+static void native_group_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<native_group_norm_saved>();
+  if (n.needs(0) || n.needs(1) || n.needs(2)) {
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const auto& num_groups = s.num_groups;
+    const TensorRef weight_ref = s.weight.get_opt(n);
+    const Tensor* weight = weight_ref.get();
+    const auto& eps = s.eps;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const TensorRef r2_ref = s.r2.get(n);
+    const Tensor& r2 = *r2_ref;
+    const Tensor& g0 = *grads[0];
+    auto r = op::group_norm_backward(g0, input, num_groups, weight, r1, r2, eps, n.needs(0),
+                                     n.needs(1), n.needs(2));
+    out[0] = std::move(r.first);
+    out[1] = std::move(r.second);
+    out[2] = std::move(r.third);
+  }
+}
+static constinit const NodeType native_group_norm_type = {"native_group_norm",
+    native_group_norm_apply, destroy_saved<native_group_norm_saved>,
+    sizeof(native_group_norm_saved), false};
+static TensorTriple native_group_norm_autograd(Call c, const Tensor& input, int64_t num_groups,
+                                               const Tensor* weight, const Tensor* bias,
+                                               double eps) {
+  const bool n0 = needs_grad(input);
+  const bool n1 = needs_grad(weight);
+  const bool n2 = needs_grad(bias);
+  if (!(n0 | n1 | n2)) return redispatch(op_native_group_norm, c.keys & kBelowAutograd, input,
+                                         num_groups, weight, bias, eps);
+  NodeRef node = new_node(&native_group_norm_type, 3, 3);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) native_group_norm_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, input);
+  if (n1) n.set_edge(1, weight);
+  if (n2) n.set_edge(2, bias);
+  s.input.save(input);
+  s.weight.save(weight);
+  s.num_groups = num_groups;
+  s.eps = eps;
+  auto out = redispatch(op_native_group_norm, c.keys & kBelowAutograd, input, num_groups, weight,
+                        bias, eps);
+  s.r1.save(*out.second);
+  s.r2.save(*out.third);
+  if (out.first) set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo native_group_norm_args[] = {{"input", ArgType::kTensor, false, false},
+                                                     {"num_groups", ArgType::kInt, false, false},
+                                                     {"weight", ArgType::kOptTensor, false, false},
+                                                     {"bias", ArgType::kOptTensor, false, false},
+                                                     {"eps", ArgType::kFloat, false, false}};
+static constexpr OpSchema native_group_norm_schema =
+    schema_of({.name = "native_group_norm", .call = "native_group_norm",
+    .text = "native_group_norm(input: Tensor, num_groups: Int, weight: Tensor?, bias: Tensor?, "
+    "eps: Float) -> (out: Tensor, mean: PlainTensor, rstd: PlainTensor)",
+    .args = native_group_norm_args, .n_args = 5, .n_outs = 3, .differentiable = true,
+    .internal = true, .leaf = true, .kind = OpKind::kRow});
+constinit Op<TensorTriple(const Tensor&, int64_t, const Tensor*, const Tensor*,
+                          double)> op_native_group_norm = make_op<TensorTriple, const Tensor&,
+    int64_t, const Tensor*, const Tensor*, double>(&native_group_norm_schema,
+                                                   impl::native_group_norm,
+                                                   native_group_norm_autograd);
+
+// ---- group_norm_backward ----
+struct group_norm_backward_saved {
+  Saved grad;
+  Saved input;
+  Saved weight;
+  int64_t num_groups;
+  double eps;
+};
+static void group_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<group_norm_backward_saved>();
+  if (n.needs(0) || n.needs(1) || n.needs(2)) {
+    const TensorRef grad_ref = s.grad.get(n);
+    const Tensor& grad = *grad_ref;
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const auto& num_groups = s.num_groups;
+    const TensorRef weight_ref = s.weight.get_opt(n);
+    const Tensor* weight = weight_ref.get();
+    const auto& eps = s.eps;
+    const GradList all_grads(grads, n.n_outs);
+    auto r = formula::group_norm_double_backward(all_grads, grad, input, num_groups, weight, eps,
+                                                 Needs(n));
+    out[0] = std::move(r.first);
+    out[1] = std::move(r.second);
+    out[2] = std::move(r.third);
+  }
+}
+static constinit const NodeType group_norm_backward_type = {"group_norm_backward",
+    group_norm_backward_apply, destroy_saved<group_norm_backward_saved>,
+    sizeof(group_norm_backward_saved), false};
+static TensorTriple group_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
+                                                 int64_t num_groups, const Tensor* weight,
+                                                 const Tensor& mean, const Tensor& rstd, double eps,
+                                                 bool want_input, bool want_weight,
+                                                 bool want_bias) {
+  const bool n0 = needs_grad(grad);
+  const bool n1 = needs_grad(input);
+  const bool n2 = needs_grad(weight);
+  if (!(n0 | n1 | n2)) return redispatch(op_group_norm_backward, c.keys & kBelowAutograd, grad,
+                                         input, num_groups, weight, mean, rstd, eps, want_input,
+                                         want_weight, want_bias);
+  if (needs_grad(mean)) fail_no_formula("mean");
+  if (needs_grad(rstd)) fail_no_formula("rstd");
+  NodeRef node = new_node(&group_norm_backward_type, 3, 3);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) group_norm_backward_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, grad);
+  if (n1) n.set_edge(1, input);
+  if (n2) n.set_edge(2, weight);
+  s.grad.save(grad);
+  s.input.save(input);
+  s.weight.save(weight);
+  s.num_groups = num_groups;
+  s.eps = eps;
+  auto out = redispatch(op_group_norm_backward, c.keys & kBelowAutograd, grad, input, num_groups,
+                        weight, mean, rstd, eps, want_input, want_weight, want_bias);
+  if (out.first) set_history(node, *out.first, 0);
+  if (out.second) set_history(node, *out.second, 1);
+  if (out.third) set_history(node, *out.third, 2);
+  return out;
+}
+static constexpr ArgInfo group_norm_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                       {"input", ArgType::kTensor, false, false},
+                                                       {"num_groups", ArgType::kInt, false, false},
+                                                       {"weight", ArgType::kOptTensor, false,
+                                                        false}, {"mean", ArgType::kTensor, false,
+    false}, {"rstd", ArgType::kTensor, false, false}, {"eps", ArgType::kFloat, false, false},
+                                                       {"want_input", ArgType::kBool, false, false},
+                                                       {"want_weight", ArgType::kBool, false,
+                                                        false}, {"want_bias", ArgType::kBool, false,
+    false}};
+static constexpr OpSchema group_norm_backward_schema =
+    schema_of({.name = "group_norm_backward", .call = "group_norm_backward",
+    .text = "group_norm_backward(grad: Tensor, input: Tensor, num_groups: Int, weight: Tensor?, "
+    "mean: Tensor, rstd: Tensor, eps: Float, want_input: Bool, want_weight: Bool, want_bias: "
+    "Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)", .args = group_norm_backward_args,
+    .n_args = 10, .n_outs = 3, .differentiable = true, .internal = true, .leaf = true,
+    .kind = OpKind::kRow});
+constinit Op<TensorTriple(const Tensor&, const Tensor&, int64_t, const Tensor*, const Tensor&,
+                          const Tensor&, double, bool, bool, bool)> op_group_norm_backward =
+    make_op<TensorTriple, const Tensor&, const Tensor&, int64_t, const Tensor*, const Tensor&,
+            const Tensor&, double, bool, bool, bool>(&group_norm_backward_schema,
+                                                     impl::group_norm_backward,
+                                                     group_norm_backward_autograd);
+
 // ---- instance_norm ----
 static constexpr ArgInfo instance_norm_args[] = {{"input", ArgType::kTensor, false, false},
                                                  {"running_mean", ArgType::kOptTensor, true, true},
@@ -249,6 +413,149 @@ static constexpr OpSchema rms_norm_schema =
 constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, Opt<double>)> op_rms_norm =
     make_op<TensorRef, const Tensor&, Ints, const Tensor*, Opt<double>>(&rms_norm_schema,
     impl::rms_norm, nullptr);
+
+// ---- native_rms_norm ----
+struct native_rms_norm_saved {
+  Saved input;
+  Saved weight;
+  Shape normalized_shape;
+  double eps;
+  Saved r1;
+};
+static void native_rms_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<native_rms_norm_saved>();
+  if (n.needs(0) || n.needs(1)) {
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const auto& normalized_shape = s.normalized_shape;
+    const TensorRef weight_ref = s.weight.get_opt(n);
+    const Tensor* weight = weight_ref.get();
+    const auto& eps = s.eps;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const Tensor& g0 = *grads[0];
+    auto r = op::rms_norm_backward(g0, input, normalized_shape, weight, r1, eps, n.needs(0),
+                                   n.needs(1));
+    out[0] = std::move(r.first);
+    out[1] = std::move(r.second);
+  }
+}
+static constinit const NodeType native_rms_norm_type = {"native_rms_norm", native_rms_norm_apply,
+                                                        destroy_saved<native_rms_norm_saved>,
+                                                        sizeof(native_rms_norm_saved), false};
+static TensorPair native_rms_norm_autograd(Call c, const Tensor& input, Ints normalized_shape,
+                                           const Tensor* weight, double eps) {
+  const bool n0 = needs_grad(input);
+  const bool n1 = needs_grad(weight);
+  if (!(n0 | n1)) return redispatch(op_native_rms_norm, c.keys & kBelowAutograd, input,
+                                    normalized_shape, weight, eps);
+  NodeRef node = new_node(&native_rms_norm_type, 2, 2);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) native_rms_norm_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, input);
+  if (n1) n.set_edge(1, weight);
+  s.input.save(input);
+  s.weight.save(weight);
+  s.normalized_shape = Shape(normalized_shape);
+  s.eps = eps;
+  auto out = redispatch(op_native_rms_norm, c.keys & kBelowAutograd, input, normalized_shape,
+                        weight, eps);
+  s.r1.save(*out.second);
+  if (out.first) set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo native_rms_norm_args[] = {{"input", ArgType::kTensor, false, false},
+                                                   {"normalized_shape", ArgType::kShape, false,
+                                                    false}, {"weight", ArgType::kOptTensor, false,
+    false}, {"eps", ArgType::kFloat, false, false}};
+static constexpr OpSchema native_rms_norm_schema =
+    schema_of({.name = "native_rms_norm", .call = "native_rms_norm",
+    .text = "native_rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor?, eps: Float) "
+    "-> (out: Tensor, rstd: PlainTensor)", .args = native_rms_norm_args, .n_args = 4, .n_outs = 2,
+    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow});
+constinit Op<TensorPair(const Tensor&, Ints, const Tensor*, double)> op_native_rms_norm =
+    make_op<TensorPair, const Tensor&, Ints, const Tensor*, double>(&native_rms_norm_schema,
+    impl::native_rms_norm, native_rms_norm_autograd);
+
+// ---- rms_norm_backward ----
+struct rms_norm_backward_saved {
+  Saved grad;
+  Saved input;
+  Saved weight;
+  Shape normalized_shape;
+  double eps;
+};
+static void rms_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<rms_norm_backward_saved>();
+  if (n.needs(0) || n.needs(1) || n.needs(2)) {
+    const TensorRef grad_ref = s.grad.get(n);
+    const Tensor& grad = *grad_ref;
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const auto& normalized_shape = s.normalized_shape;
+    const TensorRef weight_ref = s.weight.get_opt(n);
+    const Tensor* weight = weight_ref.get();
+    const auto& eps = s.eps;
+    const GradList all_grads(grads, n.n_outs);
+    auto r = formula::rms_norm_double_backward(all_grads, grad, input, normalized_shape, weight,
+                                               eps, Needs(n));
+    out[0] = std::move(r.first);
+    out[1] = std::move(r.second);
+    out[2] = std::move(r.third);
+  }
+}
+static constinit const NodeType rms_norm_backward_type = {"rms_norm_backward",
+    rms_norm_backward_apply, destroy_saved<rms_norm_backward_saved>,
+    sizeof(rms_norm_backward_saved), false};
+static TensorPair rms_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
+                                             Ints normalized_shape, const Tensor* weight,
+                                             const Tensor& rstd, double eps, bool want_input,
+                                             bool want_weight) {
+  const bool n0 = needs_grad(grad);
+  const bool n1 = needs_grad(input);
+  const bool n2 = needs_grad(weight);
+  if (!(n0 | n1 | n2)) return redispatch(op_rms_norm_backward, c.keys & kBelowAutograd, grad, input,
+                                         normalized_shape, weight, rstd, eps, want_input,
+                                         want_weight);
+  if (needs_grad(rstd)) fail_no_formula("rstd");
+  NodeRef node = new_node(&rms_norm_backward_type, 3, 2);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) rms_norm_backward_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, grad);
+  if (n1) n.set_edge(1, input);
+  if (n2) n.set_edge(2, weight);
+  s.grad.save(grad);
+  s.input.save(input);
+  s.weight.save(weight);
+  s.normalized_shape = Shape(normalized_shape);
+  s.eps = eps;
+  auto out = redispatch(op_rms_norm_backward, c.keys & kBelowAutograd, grad, input,
+                        normalized_shape, weight, rstd, eps, want_input, want_weight);
+  if (out.first) set_history(node, *out.first, 0);
+  if (out.second) set_history(node, *out.second, 1);
+  return out;
+}
+static constexpr ArgInfo rms_norm_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                     {"input", ArgType::kTensor, false, false},
+                                                     {"normalized_shape", ArgType::kShape, false,
+                                                      false}, {"weight", ArgType::kOptTensor, false,
+    false}, {"rstd", ArgType::kTensor, false, false}, {"eps", ArgType::kFloat, false, false},
+                                                     {"want_input", ArgType::kBool, false, false},
+                                                     {"want_weight", ArgType::kBool, false, false}};
+static constexpr OpSchema rms_norm_backward_schema =
+    schema_of({.name = "rms_norm_backward", .call = "rms_norm_backward",
+    .text = "rms_norm_backward(grad: Tensor, input: Tensor, normalized_shape: Shape, weight: "
+    "Tensor?, rstd: Tensor, eps: Float, want_input: Bool, want_weight: Bool) -> (dinput: Tensor, "
+    "dweight: Tensor)", .args = rms_norm_backward_args, .n_args = 8, .n_outs = 2,
+    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow});
+constinit Op<TensorPair(const Tensor&, const Tensor&, Ints, const Tensor*, const Tensor&, double,
+                        bool, bool)> op_rms_norm_backward = make_op<TensorPair, const Tensor&,
+    const Tensor&, Ints, const Tensor*, const Tensor&, double, bool,
+    bool>(&rms_norm_backward_schema, impl::rms_norm_backward, rms_norm_backward_autograd);
 
 // ---- layer_norm ----
 static constexpr ArgInfo layer_norm_args[] = {{"input", ArgType::kTensor, false, false},

@@ -331,6 +331,44 @@ static void layer_norm(const float *x, const float *w, const float *b, float *y,
   }
 }
 )"},
+    {"rms_norm", R"(
+/* x, y: (rows, n); w: (n) or NULL; rstd: (rows) or NULL */
+static void rms_norm(const float *x, const float *w, float *y, float *rstd, long rows, long n,
+                     float eps) {
+  for (long i = 0; i < rows; i++) {
+    const float *a = x + i * n;
+    float squares = 0.0f;
+    for (long j = 0; j < n; j++) squares += a[j] * a[j];
+    const float r = 1.0f / sqrtf(squares / (float)n + eps);
+    for (long j = 0; j < n; j++) y[i * n + j] = a[j] * r * (w ? w[j] : 1.0f);
+    if (rstd) rstd[i] = r;
+  }
+}
+)"},
+    {"group_norm", R"(
+/* x, y: (images, groups, channels, inner); w, b: (groups, channels) or NULL; mean, rstd: (images,
+   groups) or NULL */
+static void group_norm(const float *x, const float *w, const float *b, float *y, float *mean,
+                       float *rstd, long images, long groups, long channels, long inner,
+                       float eps) {
+  const long n = channels * inner;
+  for (long i = 0; i < images * groups; i++) {
+    const float *a = x + i * n;
+    const long first = i % groups * channels;
+    float sum = 0.0f, squares = 0.0f;
+    for (long j = 0; j < n; j++) sum += a[j];
+    const float m = sum / (float)n;
+    for (long j = 0; j < n; j++) squares += (a[j] - m) * (a[j] - m);
+    const float r = 1.0f / sqrtf(squares / (float)n + eps);
+    for (long j = 0; j < n; j++) {
+      const long c = first + j / inner;
+      y[i * n + j] = (a[j] - m) * r * (w ? w[c] : 1.0f) + (b ? b[c] : 0.0f);
+    }
+    if (mean) mean[i] = m;
+    if (rstd) rstd[i] = r;
+  }
+}
+)"},
     {"batch_norm", R"(
 /* x, y: (n, c, inner) with strides of n, c and inner; mean, var, w, b: (c) */
 static void batch_norm(const float *x, const long *xs, const float *mean, const float *var,

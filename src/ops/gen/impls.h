@@ -459,11 +459,22 @@ TensorTriple batch_norm_backward(Call c, const Tensor& grad, const Tensor& input
                                  double eps, bool want_input, bool want_weight, bool want_bias);
 TensorRef group_norm(Call c, const Tensor& input, int64_t num_groups, const Tensor* weight,
                      const Tensor* bias, double eps);
+TensorTriple native_group_norm(Call c, const Tensor& input, int64_t num_groups,
+                               const Tensor* weight, const Tensor* bias, double eps);
+TensorTriple group_norm_backward(Call c, const Tensor& grad, const Tensor& input,
+                                 int64_t num_groups, const Tensor* weight, const Tensor& mean,
+                                 const Tensor& rstd, double eps, bool want_input, bool want_weight,
+                                 bool want_bias);
 TensorRef instance_norm(Call c, const Tensor& input, Tensor* running_mean, Tensor* running_var,
                         const Tensor* weight, const Tensor* bias, bool use_input_stats,
                         double momentum, double eps);
 TensorRef rms_norm(Call c, const Tensor& input, Ints normalized_shape, const Tensor* weight,
                    Opt<double> eps);
+TensorPair native_rms_norm(Call c, const Tensor& input, Ints normalized_shape, const Tensor* weight,
+                           double eps);
+TensorPair rms_norm_backward(Call c, const Tensor& grad, const Tensor& input, Ints normalized_shape,
+                             const Tensor* weight, const Tensor& rstd, double eps, bool want_input,
+                             bool want_weight);
 TensorTriple native_layer_norm(Call c, const Tensor& input, Ints normalized_shape,
                                const Tensor* weight, const Tensor* bias, double eps);
 TensorTriple layer_norm_backward(Call c, const Tensor& grad, const Tensor& input,

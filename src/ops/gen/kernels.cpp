@@ -219,6 +219,7 @@ int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t optim_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t channel_sums(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t channel_affine(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t group_norm_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max_backward(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -477,6 +478,7 @@ int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t optim_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t channel_sums(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t channel_affine(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t group_norm_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max_backward(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -735,6 +737,7 @@ int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t optim_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t channel_sums(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t channel_affine(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t group_norm_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max_backward(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -993,6 +996,7 @@ int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t optim_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t channel_sums(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t channel_affine(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t group_norm_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max_backward(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -1716,141 +1720,145 @@ constinit const Kernel kernel_channel_sums =
 constinit const Kernel kernel_channel_affine =
     {.cpu = {baseline::channel_affine, TT_AVX2(channel_affine), TT_AVX512(channel_affine)},
      .id = 210, .plan_bytes = sizeof(ChannelAffinePlan), .name = "channel_affine"};
+constinit const Kernel kernel_group_norm_backward =
+    {.cpu = {baseline::group_norm_backward, TT_AVX2(group_norm_backward),
+             TT_AVX512(group_norm_backward)}, .id = 211,
+     .plan_bytes = sizeof(GroupNormBackwardPlan), .name = "group_norm_backward"};
 constinit const Kernel kernel_pool_max =
-    {.cpu = {baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, .id = 211,
+    {.cpu = {baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, .id = 212,
      .plan_bytes = sizeof(PoolPlan), .name = "pool_max"};
 constinit const Kernel kernel_pool_max_index =
     {.cpu = {baseline::pool_max_index, TT_AVX2(pool_max_index), TT_AVX512(pool_max_index)},
-     .id = 212, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_index"};
+     .id = 213, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_index"};
 constinit const Kernel kernel_pool_max_backward =
     {.cpu = {baseline::pool_max_backward, TT_AVX2(pool_max_backward), TT_AVX512(pool_max_backward)},
-     .id = 213, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_backward"};
+     .id = 214, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_backward"};
 constinit const Kernel kernel_pool_average =
-    {.cpu = {baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, .id = 214,
+    {.cpu = {baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, .id = 215,
      .plan_bytes = sizeof(PoolPlan), .name = "pool_average"};
 constinit const Kernel kernel_pool_average_backward =
     {.cpu = {baseline::pool_average_backward, TT_AVX2(pool_average_backward),
-             TT_AVX512(pool_average_backward)}, .id = 215, .plan_bytes = sizeof(PoolPlan),
+             TT_AVX512(pool_average_backward)}, .id = 216, .plan_bytes = sizeof(PoolPlan),
      .name = "pool_average_backward"};
 constinit const Kernel kernel_attention =
-    {.cpu = {baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, .id = 216,
+    {.cpu = {baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, .id = 217,
      .plan_bytes = sizeof(AttentionPlan), .name = "attention",
      .rng = offsetof(AttentionPlan, seed)};
 constinit const Kernel kernel_attention_backward =
     {.cpu = {baseline::attention_backward, TT_AVX2(attention_backward),
-             TT_AVX512(attention_backward)}, .id = 217, .plan_bytes = sizeof(AttentionPlan),
+             TT_AVX512(attention_backward)}, .id = 218, .plan_bytes = sizeof(AttentionPlan),
      .name = "attention_backward", .rng = offsetof(AttentionPlan, seed)};
 constinit const Kernel kernel_sort_rows =
-    {.cpu = {baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, .id = 218,
+    {.cpu = {baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, .id = 219,
      .plan_bytes = sizeof(SortPlan), .name = "sort_rows"};
 constinit const Kernel kernel_select_rows =
-    {.cpu = {baseline::select_rows, TT_AVX2(select_rows), TT_AVX512(select_rows)}, .id = 219,
+    {.cpu = {baseline::select_rows, TT_AVX2(select_rows), TT_AVX512(select_rows)}, .id = 220,
      .plan_bytes = sizeof(SelectPlan), .name = "select_rows"};
 constinit const Kernel kernel_bag_reduce =
-    {.cpu = {baseline::bag_reduce, TT_AVX2(bag_reduce), TT_AVX512(bag_reduce)}, .id = 220,
+    {.cpu = {baseline::bag_reduce, TT_AVX2(bag_reduce), TT_AVX512(bag_reduce)}, .id = 221,
      .plan_bytes = sizeof(BagPlan), .name = "bag_reduce"};
 constinit const Kernel kernel_svd = {.cpu = {baseline::svd, TT_AVX2(svd), TT_AVX512(svd)},
-                                     .id = 221, .plan_bytes = sizeof(SvdPlan), .name = "svd"};
+                                     .id = 222, .plan_bytes = sizeof(SvdPlan), .name = "svd"};
 constinit const Kernel kernel_lu_factor =
-    {.cpu = {baseline::lu_factor, TT_AVX2(lu_factor), TT_AVX512(lu_factor)}, .id = 222,
+    {.cpu = {baseline::lu_factor, TT_AVX2(lu_factor), TT_AVX512(lu_factor)}, .id = 223,
      .plan_bytes = sizeof(MatrixPlan), .name = "lu_factor"};
 constinit const Kernel kernel_lu_solve =
-    {.cpu = {baseline::lu_solve, TT_AVX2(lu_solve), TT_AVX512(lu_solve)}, .id = 223,
+    {.cpu = {baseline::lu_solve, TT_AVX2(lu_solve), TT_AVX512(lu_solve)}, .id = 224,
      .plan_bytes = sizeof(MatrixPlan), .name = "lu_solve"};
 constinit const Kernel kernel_cholesky =
-    {.cpu = {baseline::cholesky, TT_AVX2(cholesky), TT_AVX512(cholesky)}, .id = 224,
+    {.cpu = {baseline::cholesky, TT_AVX2(cholesky), TT_AVX512(cholesky)}, .id = 225,
      .plan_bytes = sizeof(MatrixPlan), .name = "cholesky"};
 constinit const Kernel kernel_solve_triangular =
     {.cpu = {baseline::solve_triangular, TT_AVX2(solve_triangular), TT_AVX512(solve_triangular)},
-     .id = 225, .plan_bytes = sizeof(MatrixPlan), .name = "solve_triangular"};
+     .id = 226, .plan_bytes = sizeof(MatrixPlan), .name = "solve_triangular"};
 constinit const Kernel kernel_householder_qr =
     {.cpu = {baseline::householder_qr, TT_AVX2(householder_qr), TT_AVX512(householder_qr)},
-     .id = 226, .plan_bytes = sizeof(MatrixPlan), .name = "householder_qr"};
+     .id = 227, .plan_bytes = sizeof(MatrixPlan), .name = "householder_qr"};
 constinit const Kernel kernel_householder_product =
     {.cpu = {baseline::householder_product, TT_AVX2(householder_product),
-             TT_AVX512(householder_product)}, .id = 227, .plan_bytes = sizeof(MatrixPlan),
+             TT_AVX512(householder_product)}, .id = 228, .plan_bytes = sizeof(MatrixPlan),
      .name = "householder_product"};
 constinit const Kernel kernel_eigh = {.cpu = {baseline::eigh, TT_AVX2(eigh), TT_AVX512(eigh)},
-                                      .id = 228, .plan_bytes = sizeof(MatrixPlan), .name = "eigh"};
+                                      .id = 229, .plan_bytes = sizeof(MatrixPlan), .name = "eigh"};
 constinit const Kernel kernel_eig = {.cpu = {baseline::eig, TT_AVX2(eig), TT_AVX512(eig)},
-                                     .id = 229, .plan_bytes = sizeof(MatrixPlan), .name = "eig"};
+                                     .id = 230, .plan_bytes = sizeof(MatrixPlan), .name = "eig"};
 constinit const Kernel kernel_ldl_factor =
-    {.cpu = {baseline::ldl_factor, TT_AVX2(ldl_factor), TT_AVX512(ldl_factor)}, .id = 230,
+    {.cpu = {baseline::ldl_factor, TT_AVX2(ldl_factor), TT_AVX512(ldl_factor)}, .id = 231,
      .plan_bytes = sizeof(MatrixPlan), .name = "ldl_factor"};
 constinit const Kernel kernel_ldl_solve =
-    {.cpu = {baseline::ldl_solve, TT_AVX2(ldl_solve), TT_AVX512(ldl_solve)}, .id = 231,
+    {.cpu = {baseline::ldl_solve, TT_AVX2(ldl_solve), TT_AVX512(ldl_solve)}, .id = 232,
      .plan_bytes = sizeof(MatrixPlan), .name = "ldl_solve"};
 constinit const Kernel kernel_multinomial =
-    {.cpu = {baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, .id = 232,
+    {.cpu = {baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, .id = 233,
      .plan_bytes = sizeof(MultinomialPlan), .name = "multinomial"};
 constinit const Kernel kernel_clip_norm =
-    {.cpu = {baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, .id = 233,
+    {.cpu = {baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, .id = 234,
      .plan_bytes = sizeof(ClipPlan), .name = "clip_norm"};
 constinit const Kernel kernel_clip_scale =
-    {.cpu = {baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, .id = 234,
+    {.cpu = {baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, .id = 235,
      .plan_bytes = sizeof(ClipPlan), .name = "clip_scale"};
 constinit const Kernel kernel_resize =
-    {.cpu = {baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, .id = 235,
+    {.cpu = {baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, .id = 236,
      .plan_bytes = sizeof(ResizePlan), .name = "resize"};
 constinit const Kernel kernel_resize_backward =
     {.cpu = {baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)},
-     .id = 236, .plan_bytes = sizeof(ResizePlan), .name = "resize_backward"};
+     .id = 237, .plan_bytes = sizeof(ResizePlan), .name = "resize_backward"};
 constinit const Kernel kernel_conv_interleave =
     {.cpu = {baseline::conv_interleave, TT_AVX2(conv_interleave), TT_AVX512(conv_interleave)},
-     .id = 237, .plan_bytes = sizeof(ConvInterleavePlan), .name = "conv_interleave"};
+     .id = 238, .plan_bytes = sizeof(ConvInterleavePlan), .name = "conv_interleave"};
 constinit const Kernel kernel_conv_interleaved =
     {.cpu = {baseline::conv_interleaved, TT_AVX2(conv_interleaved), TT_AVX512(conv_interleaved)},
-     .id = 238, .plan_bytes = sizeof(ConvInterleavedPlan), .name = "conv_interleaved"};
+     .id = 239, .plan_bytes = sizeof(ConvInterleavedPlan), .name = "conv_interleaved"};
 constinit const Kernel kernel_conv_interleaved_weight =
     {.cpu = {baseline::conv_interleaved_weight, TT_AVX2(conv_interleaved_weight),
-             TT_AVX512(conv_interleaved_weight)}, .id = 239,
+             TT_AVX512(conv_interleaved_weight)}, .id = 240,
      .plan_bytes = sizeof(ConvInterleavedWeightPlan), .name = "conv_interleaved_weight"};
 constinit const Kernel kernel_cumsum =
-    {.cpu = {baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, .id = 240,
+    {.cpu = {baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, .id = 241,
      .plan_bytes = sizeof(ScanPlan), .name = "cumsum"};
 constinit const Kernel kernel_search_sorted =
-    {.cpu = {baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, .id = 241,
+    {.cpu = {baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, .id = 242,
      .plan_bytes = sizeof(SearchPlan), .name = "search_sorted"};
 constinit const Kernel kernel_optim_more_step =
     {.cpu = {baseline::optim_more_step, TT_AVX2(optim_more_step), TT_AVX512(optim_more_step)},
-     .id = 242, .plan_bytes = sizeof(OptimPlan), .name = "optim_more_step"};
+     .id = 243, .plan_bytes = sizeof(OptimPlan), .name = "optim_more_step"};
 constinit const Kernel kernel_cummax =
-    {.cpu = {baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, .id = 243,
+    {.cpu = {baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, .id = 244,
      .plan_bytes = sizeof(CumExtremePlan), .name = "cummax"};
 constinit const Kernel kernel_logcumsumexp =
-    {.cpu = {baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, .id = 244,
+    {.cpu = {baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, .id = 245,
      .plan_bytes = sizeof(LogSumPlan), .name = "logcumsumexp"};
 constinit const Kernel kernel_recurrent_step =
     {.cpu = {baseline::recurrent_step, TT_AVX2(recurrent_step), TT_AVX512(recurrent_step)},
-     .id = 245, .plan_bytes = sizeof(RecurrentPlan), .name = "recurrent_step"};
+     .id = 246, .plan_bytes = sizeof(RecurrentPlan), .name = "recurrent_step"};
 constinit const Kernel kernel_recurrent_step_backward =
     {.cpu = {baseline::recurrent_step_backward, TT_AVX2(recurrent_step_backward),
-             TT_AVX512(recurrent_step_backward)}, .id = 246, .plan_bytes = sizeof(RecurrentPlan),
+             TT_AVX512(recurrent_step_backward)}, .id = 247, .plan_bytes = sizeof(RecurrentPlan),
      .name = "recurrent_step_backward"};
 constinit const Kernel kernel_fft = {.cpu = {baseline::fft, TT_AVX2(fft), TT_AVX512(fft)},
-                                     .id = 247, .plan_bytes = sizeof(FftPlan), .name = "fft"};
+                                     .id = 248, .plan_bytes = sizeof(FftPlan), .name = "fft"};
 constinit const Kernel kernel_clip_unscale =
-    {.cpu = {baseline::clip_unscale, TT_AVX2(clip_unscale), TT_AVX512(clip_unscale)}, .id = 248,
+    {.cpu = {baseline::clip_unscale, TT_AVX2(clip_unscale), TT_AVX512(clip_unscale)}, .id = 249,
      .plan_bytes = sizeof(ClipPlan), .name = "clip_unscale"};
 constinit const Kernel kernel_int8_matmul =
-    {.cpu = {baseline::int8_matmul, TT_AVX2(int8_matmul), TT_AVX512(int8_matmul)}, .id = 249,
+    {.cpu = {baseline::int8_matmul, TT_AVX2(int8_matmul), TT_AVX512(int8_matmul)}, .id = 250,
      .plan_bytes = sizeof(Int8Plan), .name = "int8_matmul"};
 constinit const Kernel kernel_block_quantize =
     {.cpu = {baseline::block_quantize, TT_AVX2(block_quantize), TT_AVX512(block_quantize)},
-     .id = 250, .plan_bytes = sizeof(BlockPlan), .name = "block_quantize"};
+     .id = 251, .plan_bytes = sizeof(BlockPlan), .name = "block_quantize"};
 constinit const Kernel kernel_block_dequantize =
     {.cpu = {baseline::block_dequantize, TT_AVX2(block_dequantize), TT_AVX512(block_dequantize)},
-     .id = 251, .plan_bytes = sizeof(BlockPlan), .name = "block_dequantize"};
+     .id = 252, .plan_bytes = sizeof(BlockPlan), .name = "block_dequantize"};
 constinit const Kernel kernel_block_linear =
-    {.cpu = {baseline::block_linear, TT_AVX2(block_linear), TT_AVX512(block_linear)}, .id = 252,
+    {.cpu = {baseline::block_linear, TT_AVX2(block_linear), TT_AVX512(block_linear)}, .id = 253,
      .plan_bytes = sizeof(BlockPlan), .name = "block_linear"};
 constinit const Kernel kernel_pool_max_interleaved =
     {.cpu = {baseline::pool_max_interleaved, TT_AVX2(pool_max_interleaved),
-             TT_AVX512(pool_max_interleaved)}, .id = 253, .plan_bytes = sizeof(PoolInterleavedPlan),
+             TT_AVX512(pool_max_interleaved)}, .id = 254, .plan_bytes = sizeof(PoolInterleavedPlan),
      .name = "pool_max_interleaved"};
 constinit const Kernel kernel_pool_max_interleaved_backward =
     {.cpu = {baseline::pool_max_interleaved_backward, TT_AVX2(pool_max_interleaved_backward),
-             TT_AVX512(pool_max_interleaved_backward)}, .id = 254,
+             TT_AVX512(pool_max_interleaved_backward)}, .id = 255,
      .plan_bytes = sizeof(PoolInterleavedPlan), .name = "pool_max_interleaved_backward"};
 
 }  // namespace TT_NS

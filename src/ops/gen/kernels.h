@@ -216,6 +216,7 @@ extern const Kernel kernel_cumprod;
 extern const Kernel kernel_optim_step;
 extern const Kernel kernel_channel_sums;
 extern const Kernel kernel_channel_affine;
+extern const Kernel kernel_group_norm_backward;
 extern const Kernel kernel_pool_max;
 extern const Kernel kernel_pool_max_index;
 extern const Kernel kernel_pool_max_backward;
@@ -261,6 +262,6 @@ extern const Kernel kernel_block_linear;
 extern const Kernel kernel_pool_max_interleaved;
 extern const Kernel kernel_pool_max_interleaved_backward;
 
-constexpr int32_t kNumKernels = 255;
+constexpr int32_t kNumKernels = 256;
 
 }  // namespace TT_NS

@@ -23,12 +23,25 @@ namespace TT_NS {
 // group_norm(input: Tensor, num_groups: Int, weight: Tensor? = None, bias: Tensor? = None, eps:
 // Float = 1e-5) -> Tensor
 
+// native_group_norm(input: Tensor, num_groups: Int, weight: Tensor?, bias: Tensor?, eps: Float) ->
+// (out: Tensor, mean: PlainTensor, rstd: PlainTensor)
+
+// group_norm_backward(grad: Tensor, input: Tensor, num_groups: Int, weight: Tensor?, mean: Tensor,
+// rstd: Tensor, eps: Float, want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput:
+// Tensor, dweight: Tensor, dbias: Tensor)
+
 // instance_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = None, weight:
 // Tensor? = None, bias: Tensor? = None, use_input_stats: Bool = true, momentum: Float = 0.1, eps:
 // Float = 1e-5) -> Tensor
 
 // rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, eps: Float? = None) ->
 // Tensor
+
+// native_rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor?, eps: Float) -> (out:
+// Tensor, rstd: PlainTensor)
+
+// rms_norm_backward(grad: Tensor, input: Tensor, normalized_shape: Shape, weight: Tensor?, rstd:
+// Tensor, eps: Float, want_input: Bool, want_weight: Bool) -> (dinput: Tensor, dweight: Tensor)
 
 // layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, bias: Tensor? = None,
 // eps: Float = 1e-5) -> Tensor

@@ -823,9 +823,16 @@ extern Op<TensorPair(const Tensor&, const Tensor*, const Tensor*, const Tensor*,
 extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, const Tensor&, bool, double,
                        bool, bool, bool)> op_batch_norm_backward;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*, double)> op_group_norm;
+extern Op<TensorTriple(const Tensor&, int64_t, const Tensor*, const Tensor*,
+                       double)> op_native_group_norm;
+extern Op<TensorTriple(const Tensor&, const Tensor&, int64_t, const Tensor*, const Tensor&,
+                       const Tensor&, double, bool, bool, bool)> op_group_norm_backward;
 extern Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double,
                     double)> op_instance_norm;
 extern Op<TensorRef(const Tensor&, Ints, const Tensor*, Opt<double>)> op_rms_norm;
+extern Op<TensorPair(const Tensor&, Ints, const Tensor*, double)> op_native_rms_norm;
+extern Op<TensorPair(const Tensor&, const Tensor&, Ints, const Tensor*, const Tensor&, double, bool,
+                     bool)> op_rms_norm_backward;
 extern Op<TensorRef(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_layer_norm;
 extern Op<TensorTriple(const Tensor&, Ints, const Tensor*, const Tensor*,
                        double)> op_native_layer_norm;
@@ -3923,6 +3930,17 @@ inline TensorRef group_norm(const Tensor& input, int64_t num_groups, const Tenso
                             const Tensor* bias = nullptr, double eps = 1e-5) {
   return dispatch(op_group_norm, input, num_groups, weight, bias, eps);
 }
+inline TensorTriple native_group_norm(const Tensor& input, int64_t num_groups, const Tensor* weight,
+                                      const Tensor* bias, double eps) {
+  return dispatch(op_native_group_norm, input, num_groups, weight, bias, eps);
+}
+inline TensorTriple group_norm_backward(const Tensor& grad, const Tensor& input, int64_t num_groups,
+                                        const Tensor* weight, const Tensor& mean,
+                                        const Tensor& rstd, double eps, bool want_input,
+                                        bool want_weight, bool want_bias) {
+  return dispatch(op_group_norm_backward, grad, input, num_groups, weight, mean, rstd, eps,
+                  want_input, want_weight, want_bias);
+}
 inline TensorRef instance_norm(const Tensor& input, Tensor* running_mean = nullptr,
                                Tensor* running_var = nullptr, const Tensor* weight = nullptr,
                                const Tensor* bias = nullptr, bool use_input_stats = true,
@@ -3933,6 +3951,16 @@ inline TensorRef instance_norm(const Tensor& input, Tensor* running_mean = nullp
 inline TensorRef rms_norm(const Tensor& input, Ints normalized_shape,
                           const Tensor* weight = nullptr, Opt<double> eps = {}) {
   return dispatch(op_rms_norm, input, normalized_shape, weight, eps);
+}
+inline TensorPair native_rms_norm(const Tensor& input, Ints normalized_shape, const Tensor* weight,
+                                  double eps) {
+  return dispatch(op_native_rms_norm, input, normalized_shape, weight, eps);
+}
+inline TensorPair rms_norm_backward(const Tensor& grad, const Tensor& input, Ints normalized_shape,
+                                    const Tensor* weight, const Tensor& rstd, double eps,
+                                    bool want_input, bool want_weight) {
+  return dispatch(op_rms_norm_backward, grad, input, normalized_shape, weight, rstd, eps,
+                  want_input, want_weight);
 }
 inline TensorRef layer_norm(const Tensor& input, Ints normalized_shape,
                             const Tensor* weight = nullptr, const Tensor* bias = nullptr,

@@ -1,4 +1,4 @@
-// Batch, group, instance and root mean square normalisation.
+// Batch and instance normalisation; checks of group and root mean square normalisation.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
@@ -255,14 +255,6 @@ TensorRef batch_norm(Call, const Tensor& input, Tensor* running_mean, Tensor* ru
 
 // ---- composites ----
 
-// 16-bit operands are computed in float32 and rounded once.
-static TensorRef widened(const Tensor& t) {
-  return t.item_size() == 2 ? op::to_dtype(t, Dtype::kF32) : TensorRef::share(&t);
-}
-static TensorRef narrowed(TensorRef t, Dtype d) {
-  return t->dtype == d ? std::move(t) : op::to_dtype(*t, d);
-}
-
 TensorRef group_norm(Call, const Tensor& input, int64_t num_groups, const Tensor* weight,
                      const Tensor* bias, double eps) {
   if (input.ndim < 2)
@@ -281,20 +273,7 @@ TensorRef group_norm(Call, const Tensor& input, int64_t num_groups, const Tensor
   if (input.numel == num_groups)
     fail_arg(TT_SHAPE, "input", "input is {}: more than one value per group is needed",
              input.sizes());
-  const int64_t size = numel_of(input.sizes().slice(1, input.ndim)) / num_groups;
-  Shape rows;
-  rows.push_back(input.size(0) * num_groups);
-  rows.push_back(size);
-  TensorRef x = widened(input);
-  x = op::reshape(
-      *op::native_layer_norm(*op::reshape(*x, rows), Ints(&size, 1), nullptr, nullptr, eps).first,
-      input.sizes());
-  Shape column;
-  column.resize(input.ndim - 1, 1);
-  column[0] = channels;
-  if (weight) x = op::mul(*x, *op::to(*op::reshape(*weight, column), x->dtype));
-  if (bias) x = op::add(*x, *op::to(*op::reshape(*bias, column), x->dtype));
-  return narrowed(std::move(x), input.dtype);
+  return op::native_group_norm(input, num_groups, weight, bias, eps).first;
 }
 
 // The channels of all images become channels of a single image.
@@ -355,18 +334,21 @@ TensorRef rms_norm(Call, const Tensor& input, Ints normalized_shape, const Tenso
       fail_arg(TT_SHAPE, "weight", "weight is {}: must have normalized_shape {}", weight->sizes(),
                normalized_shape);
   }
+  const bool wide = input.dtype == Dtype::kF64 || input.dtype == Dtype::kC128;
+  const double machine_eps = wide ? 0x1p-52 : 0x1p-23;
+  const double floor = eps.has ? *eps : machine_eps;
+  const bool mixed = weight && weight->dtype == Dtype::kF32 && input.item_size() == 2;
+  if (is_float(input.dtype) && (!weight || weight->dtype == input.dtype || mixed))
+    return op::native_rms_norm(input, normalized_shape, weight, floor).first;
+  // Complex numbers, and weights of another dtype.
   Shape dims;
   for (int64_t d = extra; d < input.ndim; d++) dims.push_back(d);
-  TensorRef x = input.dtype == Dtype::kF16 || input.dtype == Dtype::kBF16
-                    ? op::to_dtype(input, Dtype::kF32)
-                    : TensorRef::share(&input);
-  const bool single = x->dtype == Dtype::kF32 || x->dtype == Dtype::kC64;
-  const double machine_eps = single ? 0x1p-23 : 0x1p-52;
-  const double floor = eps.has ? *eps : machine_eps;
+  TensorRef x =
+      input.item_size() == 2 ? op::to_dtype(input, Dtype::kF32) : TensorRef::share(&input);
   TensorRef rms = op::rsqrt(*op::add(*op::mean_dim(*op::mul(*x, *x), dims, true), Scalar(floor)));
   TensorRef y = op::mul(*x, *rms);
-  if (!weight) return narrowed(std::move(y), input.dtype);
-  return narrowed(op::mul(*y, *weight), input.dtype);
+  if (weight) y = op::mul(*y, *weight);
+  return y->dtype == input.dtype ? std::move(y) : op::to_dtype(*y, input.dtype);
 }
 
 }  // namespace TT_NS::impl

@@ -1,4 +1,4 @@
-// Layer normalisation.
+// Layer and root mean square normalisation.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
@@ -40,8 +40,10 @@ static Dtype stat_dtype(const Tensor& input) {
   return input.dtype == Dtype::kF64 ? Dtype::kF64 : Dtype::kF32;
 }
 
-TensorTriple native_layer_norm(Call, const Tensor& input, Ints normalized_shape,
-                               const Tensor* weight, const Tensor* bias, double eps) {
+// The result, means and 1 / sqrt(variance + eps); without means if rows are not centred.
+static TensorTriple normalised_rows(const Tensor& input, Ints normalized_shape,
+                                    const Tensor* weight, const Tensor* bias, double eps,
+                                    bool centred) {
   if (!is_float(input.dtype))
     fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}: must be floating", fmt(input.dtype));
   const int64_t n = row_length(input, normalized_shape);
@@ -53,18 +55,19 @@ TensorTriple native_layer_norm(Call, const Tensor& input, Ints normalized_shape,
   TensorRef b = bias ? dense_input(*bias) : TensorRef();
   const int64_t stat_shape[1] = {rows};
   TensorRef y = new_tensor(input.sizes(), input.dtype, input.device);
-  TensorRef mean = new_tensor(stat_shape, stat_dtype(input), input.device);
+  TensorRef mean;
+  if (centred) mean = new_tensor(stat_shape, stat_dtype(input), input.device);
   TensorRef rstd = new_tensor(stat_shape, stat_dtype(input), input.device);
   if (y->numel) {
     LayerNormPlan plan;
     Dtype parameter = input.dtype;  // of weight and bias
     if (b) parameter = b->dtype;
     if (w) parameter = w->dtype;
-    build_layer_norm(&plan, int32_t(input.dtype), int32_t(parameter), int32_t(mean->dtype), rows, n,
+    build_layer_norm(&plan, int32_t(input.dtype), int32_t(parameter), int32_t(rstd->dtype), rows, n,
                      eps);
     plan.x = x->data;
     plan.y = y->data;
-    plan.mean = mean->data;
+    plan.mean = centred ? mean->data : nullptr;
     plan.rstd = rstd->data;
     plan.weight = w ? w->data : nullptr;
     plan.bias = b ? b->data : nullptr;
@@ -76,6 +79,16 @@ TensorTriple native_layer_norm(Call, const Tensor& input, Ints normalized_shape,
   return {std::move(y), std::move(mean), std::move(rstd)};
 }
 
+TensorTriple native_layer_norm(Call, const Tensor& input, Ints normalized_shape,
+                               const Tensor* weight, const Tensor* bias, double eps) {
+  return normalised_rows(input, normalized_shape, weight, bias, eps, true);
+}
+TensorPair native_rms_norm(Call, const Tensor& input, Ints normalized_shape, const Tensor* weight,
+                           double eps) {
+  TensorTriple r = normalised_rows(input, normalized_shape, weight, nullptr, eps, false);
+  return {std::move(r.first), std::move(r.third)};
+}
+
 static TensorRef sums_of(bool wanted, Ints shape, Dtype dtype, const Tensor& input) {
   if (!wanted) return {};
   TensorRef t = new_tensor(shape, dtype, input.device);
@@ -83,10 +96,10 @@ static TensorRef sums_of(bool wanted, Ints shape, Dtype dtype, const Tensor& inp
   return t;
 }
 
-TensorTriple layer_norm_backward(Call, const Tensor& grad, const Tensor& input,
-                                 Ints normalized_shape, const Tensor& mean, const Tensor& rstd,
-                                 const Tensor* weight, double, bool want_input, bool want_weight,
-                                 bool want_bias) {
+// mean: NULL if rows are not centred.
+static TensorTriple row_gradients(const Tensor& grad, const Tensor& input, Ints normalized_shape,
+                                  const Tensor* mean, const Tensor& rstd, const Tensor* weight,
+                                  bool want_input, bool want_weight, bool want_bias) {
   const int64_t n = row_length(input, normalized_shape);
   const int64_t rows = n ? input.numel / n : 0;
   const Dtype parameter = weight ? weight->dtype : input.dtype;
@@ -98,11 +111,11 @@ TensorTriple layer_norm_backward(Call, const Tensor& grad, const Tensor& input,
   TensorRef db = sums_of(want_bias, normalized_shape, parameter, input);
   if (input.numel) {
     LayerNormBackwardPlan plan;
-    build_layer_norm_backward(&plan, int32_t(input.dtype), int32_t(parameter), int32_t(mean.dtype),
+    build_layer_norm_backward(&plan, int32_t(input.dtype), int32_t(parameter), int32_t(rstd.dtype),
                               rows, n, dw || db);
     plan.g = g->data;
     plan.x = x->data;
-    plan.mean = mean.data;
+    plan.mean = mean ? mean->data : nullptr;
     plan.rstd = rstd.data;
     plan.weight = w ? w->data : nullptr;
     plan.dx = dx ? dx->data : nullptr;
@@ -116,6 +129,21 @@ TensorTriple layer_norm_backward(Call, const Tensor& grad, const Tensor& input,
     launch_stages(kernel_layer_norm_backward, input.device, &plan.run);
   }
   return {std::move(dx), std::move(dw), std::move(db)};
+}
+
+TensorTriple layer_norm_backward(Call, const Tensor& grad, const Tensor& input,
+                                 Ints normalized_shape, const Tensor& mean, const Tensor& rstd,
+                                 const Tensor* weight, double, bool want_input, bool want_weight,
+                                 bool want_bias) {
+  return row_gradients(grad, input, normalized_shape, &mean, rstd, weight, want_input, want_weight,
+                       want_bias);
+}
+TensorPair rms_norm_backward(Call, const Tensor& grad, const Tensor& input, Ints normalized_shape,
+                             const Tensor* weight, const Tensor& rstd, double, bool want_input,
+                             bool want_weight) {
+  TensorTriple r = row_gradients(grad, input, normalized_shape, nullptr, rstd, weight, want_input,
+                                 want_weight, false);
+  return {std::move(r.first), std::move(r.second)};
 }
 
 }  // namespace TT_NS::impl

@@ -42,6 +42,13 @@ def mlp():
     return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2), nn.Softmax(-1))
 
 
+def groups():
+    layers = [nn.GroupNorm(2, 4), nn.Flatten(), nn.RMSNorm(40), nn.Linear(40, 3)]
+    for layer in (layers[0], layers[2]):
+        nn.init.uniform_(layer.weight, 0.5, 2.0)
+    return nn.Sequential(*layers)
+
+
 class Recurrent(nn.Module):
     def __init__(self):
         super().__init__()
@@ -59,6 +66,7 @@ CASES = {
     "recurrent": (Recurrent, lambda: tt.randn(2, 6, 4)),
     "mlp": (mlp, lambda: tt.randn(3, 4)),
     "cnn": (cnn, lambda: tt.randn(2, 1, 8, 8)),
+    "groups": (groups, lambda: tt.randn(2, 4, 5, 2)),
     "attention": (Attention, lambda: tt.randint(0, 11, (2, 5))),
 }
 
@@ -123,7 +131,7 @@ def test_runs_in_onnxruntime(name, tmp_path):
         assert numpy.allclose(a, b.detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["mlp", "cnn", "attention", "recurrent"])
+@pytest.mark.parametrize("name", ["mlp", "cnn", "groups", "attention", "recurrent"])
 def test_a_dynamic_batch(name, tmp_path):
     tt.manual_seed(0)
     make, inputs = CASES[name]
