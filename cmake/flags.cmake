@@ -118,16 +118,26 @@ function(tt_own_code target)
 endfunction()
 
 # Compiles sources of tt_objects for size, if no tight loop of an application runs through them;
-# unoptimised with a sanitizer, whose checks take the optimiser longer than the tests run.
+# with a sanitizer CMakeLists.txt optimises the others alone.
 function(tt_small)
+  if(TT_SANITIZE)
+    list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+    set_property(GLOBAL APPEND PROPERTY tt_small ${ARGN})
+    return()
+  endif()
   set(option "$<$<NOT:$<CONFIG:Debug>>:-Os>")
   if(MSVC)
     set(option "$<$<NOT:$<CONFIG:Debug>>:/O1>")
   endif()
-  if(TT_SANITIZE)
-    set(option -O0)
-  endif()
   set_property(SOURCE ${ARGN} TARGET_DIRECTORY tt_objects APPEND PROPERTY COMPILE_OPTIONS ${option})
+endfunction()
+
+# target_precompile_headers, unless there is a compiler cache, which saves more and cannot keep what
+# is compiled with such headers.
+function(tt_precompile)
+  if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    target_precompile_headers(${ARGN})
+  endif()
 endfunction()
 
 set(tt_isa_flags_baseline)

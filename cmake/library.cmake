@@ -109,6 +109,8 @@ if(TT_GNU_RUNTIME AND NOT TT_SANITIZE)
     target_compile_options(tt_cxx_terminate PRIVATE -Os)
     set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/base/error.cpp TARGET_DIRECTORY tt_objects
       APPEND PROPERTY COMPILE_DEFINITIONS TT_OWN_TERMINATE=1)
+    set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/base/error.cpp TARGET_DIRECTORY tt_objects
+      PROPERTY SKIP_PRECOMPILE_HEADERS ON)  # which are compiled without the definition
     target_sources(tt_static PRIVATE $<TARGET_OBJECTS:tt_cxx_terminate>)
   endif()
 endif()
