@@ -48,10 +48,17 @@ def configure(function: str, *values: Any) -> None:
 
 
 def set_default_tensor_type(t: Any) -> None:
-    """Accepts tt.FloatTensor or its name: see set_default_dtype."""
+    """Sets the default dtype and device to those of a type such as tt.cuda.FloatTensor, or of its
+    name."""
     if isinstance(t, str):
-        t = named_type(t)[1]
+        place, t = named_type(t)
+    else:
+        place = getattr(t, "device_type", "")
+    if place == "cuda" and not import_module(".cuda", __package__).is_available():
+        raise TypeError(f"set_default_tensor_type: {t} is on CUDA devices, and there is none")
     set_default_dtype(getattr(t, "dtype", t))
+    if place:
+        set_default_device(None if place == "cpu" else place)
 
 
 def get_default_device() -> device:

@@ -94,9 +94,6 @@ TensorRef mask_scale_impl([[maybe_unused]] Call c, const Tensor& self, const Ten
 }
 
 // dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> Tensor
-void dropout__impl(Call c, Tensor& input, double p, bool train, Generator* generator) {
-  replace_values(input, *impl::dropout(c, input, p, train, generator));
-}
 
 // randperm(n: Int, dtype: DType? = None, device: Device? = None, generator: Generator = None) ->
 // Tensor
@@ -130,15 +127,8 @@ void dropout3d__impl(Call c, Tensor& input, double p, bool train, Generator* gen
 
 // alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: Generator = None) ->
 // Tensor
-void alpha_dropout__impl(Call c, Tensor& input, double p, bool train, Generator* generator) {
-  replace_values(input, *impl::alpha_dropout(c, input, p, train, generator));
-}
 
 // feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: Generator =
 // None) -> Tensor
-void feature_alpha_dropout__impl(Call c, Tensor& input, double p, bool train,
-                                 Generator* generator) {
-  replace_values(input, *impl::feature_alpha_dropout(c, input, p, train, generator));
-}
 
 }  // namespace TT_NS

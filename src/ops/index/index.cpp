@@ -110,9 +110,25 @@ int64_t check_scatter(const Tensor& self, int64_t dim, const Tensor& index, cons
   return check_scatter(self, dim, index, src, kUnchecked);
 }
 
+// Whether sums of several terms are computed in float32 and rounded once.
+static bool sums_in_float32(const Tensor& t) {
+  return t.dtype == Dtype::kF16 || t.dtype == Dtype::kBF16;
+}
+// In place this pays where the conversion of self costs less than the additions.
+static bool sums_in_float32(const Tensor& self, const Tensor& source) {
+  return sums_in_float32(self) && source.numel >= self.numel;
+}
+static TensorRef as_float32(const Tensor& t) { return op::to_dtype(t, Dtype::kF32); }
+
 TensorRef impl::scatter_add(Call, const Tensor& self, int64_t dim, const Tensor& index,
                             const Tensor& src) {
   const int64_t d = check_scatter(self, dim, index, src, kUnchecked);
+  if (sums_in_float32(self)) {
+    MaskGuard no_grad(bit(kKeyAutograd));
+    TensorRef sum = row_major_copy(*as_float32(self));
+    along(kernel_index_accumulate, *sum, d, index, *as_float32(src), kUnchecked);
+    return op::to_dtype(*sum, self.dtype);
+  }
   TensorRef out = row_major_copy(self);
   along(kernel_index_accumulate, *out, d, index, src, kUnchecked);
   return out;
@@ -121,6 +137,11 @@ TensorRef impl::scatter_add(Call, const Tensor& self, int64_t dim, const Tensor&
 void scatter_add__impl(Call, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   const int64_t d = check_scatter(self, dim, index, src, kChecked);
   check_writable(self, "self");
+  if (sums_in_float32(self, index)) {
+    MaskGuard no_grad(bit(kKeyAutograd));
+    op::copy_(self, *op::scatter_add(self, dim, index, src));
+    return;
+  }
   along(kernel_index_accumulate, self, d, *copy_if_shared(index, self), *copy_if_shared(src, self),
         kChecked);
   self.bump_version();
@@ -273,6 +294,12 @@ static TensorRef check_index_add(const Tensor& self, int64_t* dim, const Tensor&
 TensorRef impl::index_add(Call, const Tensor& self, int64_t dim, const Tensor& index,
                           const Tensor& source, const Scalar& alpha) {
   TensorRef scaled = check_index_add(self, &dim, index, source, alpha);
+  if (sums_in_float32(self)) {
+    MaskGuard no_grad(bit(kKeyAutograd));
+    TensorRef sum = row_major_copy(*as_float32(self));
+    slices(kernel_index_accumulate, *sum, dim, index, *as_float32(*scaled));
+    return op::to_dtype(*sum, self.dtype);
+  }
   TensorRef out = row_major_copy(self);
   slices(kernel_index_accumulate, *out, dim, index, *scaled);
   return out;
@@ -282,6 +309,11 @@ void index_add__impl(Call, Tensor& self, int64_t dim, const Tensor& index, const
                      const Scalar& alpha) {
   TensorRef scaled = check_index_add(self, &dim, index, source, alpha);
   check_writable(self, "self");
+  if (sums_in_float32(self, *scaled)) {
+    MaskGuard no_grad(bit(kKeyAutograd));
+    op::copy_(self, *op::index_add(self, dim, index, *scaled));
+    return;
+  }
   slices(kernel_index_accumulate, self, dim, *copy_if_shared(index, self),
          *copy_if_shared(*scaled, self));
   self.bump_version();

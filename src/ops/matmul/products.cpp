@@ -30,6 +30,9 @@ TensorRef addr(Call, const Tensor& self, const Tensor& vec1, const Tensor& vec2,
   if (!broadcastable_to(self.sizes(), shape))
     fail_arg(TT_SHAPE, "self", "self is {}: must broadcast to the product's {}", self.sizes(),
              Ints(shape));
+  const bool one_dtype = self.dtype == vec1.dtype && self.dtype == vec2.dtype;
+  if (one_dtype && (is_float(self.dtype) || is_complex(self.dtype)))  // rounds once
+    return op::addmm(self, *op::unsqueeze(vec1, 1), *op::unsqueeze(vec2, 0), beta, alpha);
   TensorRef product = op::outer(vec1, vec2);
   if (self.dtype == Dtype::kBool && product->dtype == Dtype::kBool && beta.category() < 2 &&
       alpha.category() < 2) {  // numbers count by their truth

@@ -84,3 +84,19 @@ TensorRef feature_alpha_dropout(Call, const Tensor& input, double p, bool train,
 }
 
 }  // namespace TT_NS::impl
+
+namespace TT_NS {
+
+// Where nothing is dropped nothing is written, and what autograd saved stays valid.
+static void replace_dropped(Tensor& input, const Tensor& kept) {
+  if (&kept != &input) replace_values(input, kept);
+}
+void alpha_dropout__impl(Call c, Tensor& input, double p, bool train, Generator* generator) {
+  replace_dropped(input, *impl::alpha_dropout(c, input, p, train, generator));
+}
+void feature_alpha_dropout__impl(Call c, Tensor& input, double p, bool train,
+                                 Generator* generator) {
+  replace_dropped(input, *impl::feature_alpha_dropout(c, input, p, train, generator));
+}
+
+}  // namespace TT_NS

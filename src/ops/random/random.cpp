@@ -361,3 +361,12 @@ TensorRef dropout(Call, const Tensor& input, double p, bool train, Generator* ge
 }
 
 }  // namespace TT_NS::impl
+
+namespace TT_NS {
+
+void dropout__impl(Call c, Tensor& input, double p, bool train, Generator* generator) {
+  const TensorRef kept = impl::dropout(c, input, p, train, generator);
+  if (kept.get() != &input) replace_values(input, *kept);  // else what autograd saved stays valid
+}
+
+}  // namespace TT_NS

@@ -33,6 +33,14 @@ def test_channel_dropout_drops_whole_channels():
         F.dropout2d(tt.ones(1, 2, 3, 3), 1.5)
 
 
+def test_dropout_in_place_that_drops_nothing_writes_nothing():
+    x = tt.randn(3, 4, requires_grad=True)
+    for layer in (nn.Dropout(0.0, inplace=True), nn.Dropout(0.5, inplace=True).eval()):
+        weights = x.softmax(1)
+        layer(weights)[:, 0].sum().backward()  # softmax saved its result
+    assert weights._version == 0 and bool((x.grad != 0).any())
+
+
 def test_alpha_dropout_keeps_mean_and_variance():
     tt.manual_seed(2)
     x = tt.randn(200000)

@@ -171,7 +171,42 @@ def test_images_of_bytes_are_resized_with_rounded_weights(mode, size, antialias)
     assert y[0, 0].flatten().tolist() == [int(v) for v in want]
 
 
+def test_sums_of_half_precision_are_rounded_once():
+    x, index = tt.full((300,), 1.0, dtype=tt.bfloat16), tt.zeros(300, dtype=tt.int64)
+    zero = tt.zeros(1, dtype=tt.bfloat16)  # 256 + 1 is 256 there
+    assert zero.scatter_add(0, index, x).item() == zero.index_add(0, index, x).item() == 300
+    assert zero.clone().scatter_add_(0, index, x).item() == 300
+    assert zero.clone().index_add_(0, index, x, alpha=2).item() == 600
+    y = leaf([1.0] * 300, dtype=tt.bfloat16)
+    assert grads(y.cummax(0).values, y)[0].sum().item() == 300
+    v = leaf([1.0] * 300, dtype=tt.bfloat16)
+    product = tt.addr(tt.zeros(1, 300, dtype=tt.bfloat16), leaf([1.0], dtype=tt.bfloat16), v)
+    assert product.dtype == tt.bfloat16 and product.sum().item() == 300
+    one = leaf([1.0], dtype=tt.bfloat16)
+    third = tt.full((3,), 1 / 3, dtype=tt.bfloat16)
+    same(grads(tt.addr(tt.zeros(1, 3, dtype=tt.bfloat16), one, third), one)[0], [1.0], 4e-3)
+
+
+def test_pseudo_inverses_of_matrices_that_are_not_finite_are_nan():
+    both = tt.stack([tt.eye(2), tt.full((2, 2), INF)])
+    assert tt.linalg.pinv(both).isnan().flatten().tolist() == [False] * 4 + [True] * 4
+    assert tt.pinverse(both[1]).isnan().all().item()
+
+
 # ---- arguments ----
+
+
+def test_types_of_tensors_set_the_default_device(monkeypatch):
+    if not tt.cuda.is_available():
+        with pytest.raises(TypeError, match="there is none"):
+            tt.set_default_tensor_type("torch.cuda.FloatTensor")
+    monkeypatch.setattr(tt.cuda, "is_available", lambda: True)
+    try:
+        tt.set_default_tensor_type(tt.cuda.DoubleTensor)
+        assert tt.get_default_device().type == "cuda" and tt.get_default_dtype() == tt.float64
+    finally:
+        tt.set_default_tensor_type(tt.FloatTensor)
+    assert tt.get_default_device().type == "cpu" and tt.get_default_dtype() == tt.float32
 
 
 def test_factors_may_be_bools():
