@@ -4,6 +4,7 @@ from __future__ import annotations
 import inspect
 
 from ._tensor import Tensor
+from ._tree import without_tensors
 from .errors import UnimplementedError
 
 TYPE_CHECKING = False
@@ -82,6 +83,27 @@ def dimensions(spec: Any, x: Any, where: str) -> dict[int, Dim]:
             raise IndexError(f"{where}: dimension {d} of a tensor of {x.ndim} dimensions")
         found[d % x.ndim] = dim
     return found
+
+
+def names_of(model: Any, args: Any, kwargs: dict[str, Any]) -> list[str]:
+    """Returns a name for each tensor of the arguments, or fewer if their names are not known."""
+    try:
+        signature = inspect.signature(getattr(model, "forward", model))
+        bound = signature.bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        return []
+    names: list[str] = []
+    for name, value in bound.items():
+        kind = signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            names += [key for key, x in value.items() if isinstance(x, Tensor)]
+        elif isinstance(value, Tensor):
+            names.append(name)
+        else:
+            tensors: list[Tensor] = []
+            without_tensors(value, tensors)
+            names += [f"{name}_{i}" for i in range(len(tensors))]
+    return names
 
 
 def from_shapes(

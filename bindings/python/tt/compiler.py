@@ -36,7 +36,10 @@ __all__ = [
     "is_exporting",
     "list_backends",
     "reset",
+    "set_stance",
 ]
+MODES = "default lite reduce-overhead max-autotune max-autotune-no-cudagraphs".split()
+STANCES = "default eager_then_compile eager_on_recompile fail_on_recompile force_eager".split()
 MAX_RESULTS = 1024  # of a function in C
 LIMIT = 8  # records of one function, and structures of its arguments
 OPTIONS = Struct("Qqii").pack  # tt_compile_opts
@@ -352,6 +355,8 @@ class Compiled:
 
     def run_entry(self, args: Any, kwargs: Any) -> Any:
         """Calls the entry for the arguments and the names that are watched."""
+        if set_stance.current == "force_eager":
+            return self.fn(*args, **kwargs)
         if self.watched is None:
             self.watched = Watched(self.fn)
         mode = self.watched.modes[0]
@@ -377,7 +382,7 @@ class Compiled:
             self.last = entry.replay(self.watched.seen(len(args), mode))
         if first and self.fullgraph:
             reason = entry.plain or entry.info()[3]
-            if reason:
+            if reason and "needs a gradient" not in reason:  # PyTorch records such a call
                 raise RuntimeError(f"compile: fullgraph is set, but {reason}")
         return result
 
@@ -410,13 +415,17 @@ def compile(
 
     Compile a whole training step, with backward and the optimizer's step: a call whose result needs
     a gradient runs the function itself. fullgraph: raises RuntimeError if the first call cannot be
-    recorded. dynamic: True makes records for further sizes of one dimension, such as the batch,
+            f"compile: unrecognized mode {mode!r}: must be one of " + ", ".join(MODES)
     from those of three sizes, without calling the function, which must not decide by the size; a
     step of an optimizer needs a record for each size. disable: returns model unchanged. The other
     arguments are ignored.
     """
     if mode is not None and options is not None:
         raise RuntimeError("compile: give mode or options, not both")
+    if mode is not None and mode not in MODES:
+        raise RuntimeError(
+            f"compile: unrecognized mode {mode!r}: must be one of {', '.join(MODES)}"
+        )
     if model is None:
         return lambda fn: compile(fn, fullgraph=fullgraph, dynamic=dynamic, disable=disable)
     if not callable(model):
@@ -471,6 +480,33 @@ def reset() -> None:
 
 def cudagraph_mark_step_begin() -> None:
     """Does nothing: results of compiled functions have their own memory."""
+
+
+class set_stance:
+    """Lets compiled functions run unchanged from here on ("force_eager"), or be recorded and
+    replayed again ("default"); as a context, until its end. Other stances are as "default"."""
+
+    current = "default"
+
+    def __init__(
+        self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False, **options: Any
+    ) -> None:
+        if stance not in STANCES:
+            raise RuntimeError(f"set_stance: {stance!r}: must be one of {', '.join(STANCES)}")
+        self.before = set_stance.current
+        self.change(stance)
+
+    @staticmethod
+    def change(stance: str) -> None:
+        set_stance.current = stance
+        for compiled in every:
+            compiled.last = None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: Any) -> None:
+        self.change(self.before)
 
 
 def list_backends(exclude_tags: Any = ()) -> list[str]:

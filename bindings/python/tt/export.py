@@ -5,9 +5,22 @@ A graph accepts only the shapes and dtypes of its example arguments, but for a d
 """
 from __future__ import annotations
 
-from ._dynamic import Dim, Dynamic, from_shapes
+import json
+import os
+import tempfile
+import zipfile
+
+from ._dynamic import Dim, Dynamic, from_shapes, names_of
 from ._graph import GraphHandle, Plan, captured
 from ._graph import load as load_graph
+from ._signature import (
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
 from ._tensor import Tensor
 from ._tree import Place, with_tensors, without_tensors
 from .errors import UnimplementedError
@@ -15,9 +28,28 @@ from .fx.captured import Graph, result_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable
+    from typing import Any, Callable, Iterator, Sequence
 
-__all__ = ["Dim", "ExportedProgram", "Graph", "dims", "export", "load", "save"]
+__all__ = [
+    "Dim",
+    "ExportGraphSignature",
+    "ExportedProgram",
+    "Graph",
+    "InputKind",
+    "InputSpec",
+    "OutputKind",
+    "OutputSpec",
+    "TensorArgument",
+    "default_decompositions",
+    "dims",
+    "draft_export",
+    "export",
+    "load",
+    "register_dataclass",
+    "save",
+    "unflatten",
+]
+GRAPH, PROGRAM, STATE, EXTRA = "graph.ttg", "program.json", "state.safetensors", "extra/"
 
 
 class Sizes:
@@ -29,6 +61,10 @@ class Sizes:
     def __init__(self, dynamic: Dynamic, one: GraphHandle, other: GraphHandle) -> None:
         self._dynamic, self._one, self._other = dynamic, one, other
         self.plans: dict[int, Plan] = {}
+
+    @property
+    def dim(self) -> Dim:
+        return self._dynamic.dim
 
     def graph(self, size: int) -> GraphHandle:
         """Returns the optimized graph for a size."""
@@ -44,8 +80,21 @@ class Sizes:
         return plan
 
 
+class State:
+    """What a program knows of the module: its parameters, its buffers, the names of the tensors
+    among the arguments."""
+
+    def __init__(self, parameters: Any = (), buffers: Any = (), inputs: Sequence[str] = ()) -> None:
+        self.parameters: dict[str, Any] = dict(parameters)
+        self.buffers: dict[str, Any] = dict(buffers)
+        self.inputs = list(inputs)
+
+
 class ExportedProgram:
-    """A captured call. graph: its operators."""
+    """A captured call. graph: its operators. example_inputs: args and kwargs of the call."""
+
+    dialect = "TRAINING"
+    example_inputs: Any = None
 
     def __init__(
         self,
@@ -53,8 +102,11 @@ class ExportedProgram:
         arguments: Any = None,
         results: Any = None,
         sizes: Sizes | None = None,
+        state: State | None = None,
     ) -> None:
         self.graph = Graph(handle)
+        self._state = state or State()
+        self._module: Any = None
         self._arguments, self._results, self._sizes = arguments, results, sizes
         self._plan: Plan | None = None
 
@@ -81,13 +133,91 @@ class ExportedProgram:
             self._plan = Plan(self.graph.handle)
         return result_of(self._results, self._plan.run(tensors))
 
-    def module(self) -> Callable[..., Any]:
-        """Returns a callable with the signature of the module."""
-        return self.run
+    def module(self) -> Any:
+        """Returns a module that runs the graph, with the parameters and buffers of the captured
+        one. Its results have no gradients."""
+        if self._module is None:
+            self._module = module_of(self)
+        return self._module
 
-    def run_decompositions(self, decomp_table: Any = None) -> ExportedProgram:
+    @property
+    def graph_module(self) -> Any:
+        """The module of module(), which has the attribute graph."""
+        return self.module()
+
+    @property
+    def graph_signature(self) -> ExportGraphSignature:
+        """The names of parameters, buffers, inputs and outputs."""
+        state, outputs = self._state, [node.name for node in self.graph.outputs]
+        return ExportGraphSignature(
+            list(state.parameters), list(state.buffers), state.inputs, outputs
+        )
+
+    @property
+    def state_dict(self) -> dict[str, Any]:
+        """The parameters and the buffers."""
+        return {**self._state.parameters, **self._state.buffers}
+
+    def named_parameters(self) -> Iterator[tuple[str, Any]]:
+        yield from self._state.parameters.items()
+
+    def parameters(self) -> Iterator[Any]:
+        yield from self._state.parameters.values()
+
+    def named_buffers(self) -> Iterator[tuple[str, Any]]:
+        yield from self._state.buffers.items()
+
+    def buffers(self) -> Iterator[Any]:
+        yield from self._state.buffers.values()
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """Empty: constants are in the graph."""
+        return {}
+
+    tensor_constants = constants
+
+    @property
+    def range_constraints(self) -> dict[str, Any]:
+        """The dynamic dimension, by its name."""
+        dim = self._sizes.dim if self._sizes is not None else None
+        return {} if dim is None else {dim.__name__: (dim.min, dim.max)}
+
+    def validate(self) -> None:
+        """Raises RuntimeError if the graph is not valid."""
+        self.graph.lint()
+
+    def run_decompositions(self, decomp_table: Any = None, **options: Any) -> ExportedProgram:
         """Returns self: a graph consists of primitive operators."""
         return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("ExportedProgram: call its module(), or run()")
+
+
+def module_of(program: ExportedProgram) -> Any:
+    """Returns the module that runs a program."""
+    from .nn.module import Module
+
+    class ExportedModule(Module):
+        def forward(self, *args: Any, **kwargs: Any) -> Any:
+            return program.run(*args, **kwargs)
+
+    module: Any = ExportedModule()
+    state = program._state
+    for name, value in (*state.parameters.items(), *state.buffers.items()):
+        *path, last = name.split(".")
+        owner = module
+        for part in path:
+            if part not in owner._modules:
+                owner.add_module(part, Module())
+            owner = owner._modules[part]
+        if name in state.parameters:
+            owner.register_parameter(last, value)
+        else:
+            owner.register_buffer(last, value)
+    module.graph = program.graph
+    return module
 
 
 def repr_of(structure: Any) -> str:
@@ -108,6 +238,7 @@ def export(
     dynamic_shapes: Any = None,
     strict: bool = False,
     preserve_module_call_signature: tuple[str, ...] = (),
+    prefer_deferred_runtime_asserts_over_guards: bool = False,
 ) -> ExportedProgram:
     """Calls a module or a function without gradients, and returns the operators of the call.
 
@@ -115,19 +246,22 @@ def export(
     dynamic_shapes: for each argument None or a dict {dimension: Dim}, in a dict by name or in
     order; all of them are one Dim. The call is then captured for three sizes of it, with repeated
     rows, and run() makes the graph for other sizes; numbers that differ between the two must grow
-    evenly. save() writes the graph for the size of args. strict and preserve_module_call_signature
-    are ignored.
+    evenly. save() writes the graph for the size of args. The other
+    arguments are ignored.
     """
     if not isinstance(args, tuple):
         raise TypeError(f"export: args must be a tuple, not {type(args).__name__}")
     tensors: list[Tensor] = []
     arguments = without_tensors((args, kwargs or {}), tensors)
+    state = state_of(mod, args, kwargs or {})
     dynamic = None
     if dynamic_shapes is not None:
         dynamic = from_shapes(dynamic_shapes, mod, args, kwargs or {}, "export")
     if dynamic is None:
         handle, results = captured(lambda *_: mod(*args, **(kwargs or {})), tensors)
-        return ExportedProgram(handle.optimized(), arguments, results)
+        program = ExportedProgram(handle.optimized(), arguments, results, None, state)
+        program.example_inputs = (args, kwargs or {})
+        return program
 
     def call_with(*inputs: Tensor) -> Any:
         positional, named = with_tensors(arguments, list(inputs))
@@ -146,7 +280,22 @@ def export(
             f"{least + 1} and {least + 3} do not follow from each other"
         )
     sizes = Sizes(dynamic, one, other)
-    return ExportedProgram(sizes.graph(size), arguments, results, sizes)
+    program = ExportedProgram(sizes.graph(size), arguments, results, sizes, state)
+    program.example_inputs = (args, kwargs or {})
+    return program
+
+
+draft_export = export
+
+
+def state_of(mod: Any, args: Any, kwargs: Any) -> State:
+    """Returns what there is of a module or a function."""
+    from .nn.module import Module
+
+    inputs = names_of(mod, args, kwargs)
+    if not isinstance(mod, Module):
+        return State((), (), inputs)
+    return State(mod.named_parameters(), mod.named_buffers(), inputs)
 
 
 def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[Dim, ...]:
@@ -154,15 +303,112 @@ def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[D
     return tuple(Dim(name, min=min, max=max) for name in names)
 
 
-def save(ep: ExportedProgram, f: Any) -> None:
-    """Writes the graph and its constants to a file (.ttg)."""
-    ep.graph.handle.save(f)
+def unflatten(module: ExportedProgram, flat_args_adapter: Any = None) -> Any:
+    """Returns module.module(): its parameters and buffers are in modules by their names."""
+    return module.module()
 
 
-def load(f: Any) -> ExportedProgram:
-    """Loads a program from a file of save(). Its run() takes the tensors of the captured call in
-    order, and returns a tensor or a tuple."""
-    return ExportedProgram(load_graph(f))
+def default_decompositions() -> dict[Any, Any]:
+    """Returns an empty dict: a graph consists of primitive operators."""
+    return {}
+
+
+def register_dataclass(cls: Any, *, serialized_type_name: str | None = None) -> None:
+    """Does nothing: arguments and results are tensors in tuples, lists and dicts."""
+
+
+def packed(structure: Any) -> Any:
+    """Returns a structure of arguments for JSON, or raises TypeError."""
+    if isinstance(structure, Place):
+        return {"place": structure.index}
+    if isinstance(structure, (tuple, list)):
+        kind = "tuple" if isinstance(structure, tuple) else "list"
+        return {kind: [packed(x) for x in structure]}
+    if isinstance(structure, dict):
+        return {"dict": [[packed(k), packed(v)] for k, v in structure.items()]}
+    if structure is None or isinstance(structure, (bool, int, float, str)):
+        return {"value": structure}
+    raise TypeError(f"save: an argument or a result is a {type(structure).__name__}")
+
+
+def unpacked(item: Any) -> Any:
+    """Returns the structure of which packed() made the item."""
+    ((kind, x),) = item.items()
+    if kind == "place":
+        return Place(x)
+    if kind == "value":
+        return x
+    if kind == "dict":
+        return {unpacked(k): unpacked(v) for k, v in x}
+    items = [unpacked(i) for i in x]
+    return tuple(items) if kind == "tuple" else items
+
+
+def save(
+    ep: ExportedProgram,
+    f: Any,
+    *,
+    extra_files: dict[str, Any] | None = None,
+    opset_version: dict[str, int] | None = None,
+    pickle_protocol: int = 2,
+) -> None:
+    """Writes the program to a path or a file that is open: a zip archive of the graph (.ttg), the
+    structure of arguments and results, parameters and buffers, and extra_files, texts by names.
+    To a path that ends with .ttg, only the graph is written, with its constants."""
+    if not hasattr(f, "write") and os.fsdecode(f).endswith(".ttg") and not extra_files:
+        ep.graph.handle.save(f)
+        return
+    from .safetensors import save_file
+
+    state = ep._state
+    program: dict[str, Any] = {
+        "inputs": state.inputs,
+        "parameters": list(state.parameters),
+        "buffers": list(state.buffers),
+    }
+    if ep._arguments is not None:
+        program["arguments"], program["results"] = packed(ep._arguments), packed(ep._results)
+    with tempfile.TemporaryDirectory() as folder:
+        graph, tensors = os.path.join(folder, GRAPH), os.path.join(folder, STATE)
+        ep.graph.handle.save(graph)
+        save_file({name: x.detach() for name, x in ep.state_dict.items()}, tensors)
+        with zipfile.ZipFile(f, "w") as archive:
+            archive.write(graph, GRAPH)
+            archive.write(tensors, STATE)
+            archive.writestr(PROGRAM, json.dumps(program))
+            for name, content in (extra_files or {}).items():
+                archive.writestr(EXTRA + name, content)
+
+
+def load(
+    f: Any,
+    *,
+    extra_files: dict[str, Any] | None = None,
+    expected_opset_version: dict[str, int] | None = None,
+) -> ExportedProgram:
+    """Loads a program from a file of save(). extra_files: gets the texts of its names. A program of
+    a file .ttg takes the tensors of the captured call in order, and returns a tensor or a tuple."""
+    if not zipfile.is_zipfile(f):
+        return ExportedProgram(load_graph(f))
+    from .nn.parameter import Parameter
+    from .safetensors import load_file
+
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(f) as archive:
+        handle = load_graph(archive.extract(GRAPH, folder))
+        tensors = load_file(archive.extract(STATE, folder))
+        program = json.loads(archive.read(PROGRAM))
+        for name in extra_files or ():
+            assert extra_files is not None
+            extra_files[name] = archive.read(EXTRA + name).decode()
+    parameters = {
+        name: Parameter(x, requires_grad=x.is_floating_point() or x.is_complex())
+        for name, x in ((name, tensors[name]) for name in program["parameters"])
+    }
+    buffers = {name: tensors[name] for name in program["buffers"]}
+    state = State(parameters, buffers, program["inputs"])
+    arguments = unpacked(program["arguments"]) if "arguments" in program else None
+    results = unpacked(program["results"]) if "results" in program else None
+    return ExportedProgram(handle, arguments, results, None, state)
 
 
 def __dir__() -> list[str]:

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import enum
 import importlib
-import inspect
 import os
 import re
 import tempfile
@@ -11,7 +10,7 @@ import warnings
 from ctypes import byref
 
 from ._absent import absent_class
-from ._dynamic import Dim, Dynamic, dimensions, from_shapes, single
+from ._dynamic import Dim, Dynamic, dimensions, from_shapes, names_of, single
 from ._graph import GraphHandle, captured
 from ._layouts import struct
 from ._lib import result
@@ -228,27 +227,6 @@ class Names:
                 )
         written = [f"in{i}" for i in range(n_inputs)] + [f"out{i}" for i in range(n_outputs)]
         return dict(zip(written, every))
-
-
-def names_of(model: Any, args: Any, kwargs: dict[str, Any]) -> list[str]:
-    """Returns a name for each tensor of the arguments, or fewer if their names are not known."""
-    try:
-        signature = inspect.signature(getattr(model, "forward", model))
-        bound = signature.bind(*args, **kwargs).arguments
-    except (TypeError, ValueError):
-        return []
-    names: list[str] = []
-    for name, value in bound.items():
-        kind = signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_KEYWORD:
-            names += [key for key, x in value.items() if isinstance(x, Tensor)]
-        elif isinstance(value, Tensor):
-            names.append(name)
-        else:
-            tensors: list[Tensor] = []
-            without_tensors(value, tensors)
-            names += [f"{name}_{i}" for i in range(len(tensors))]
-    return names
 
 
 def program_of(

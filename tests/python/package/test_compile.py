@@ -200,6 +200,32 @@ def test_what_is_not_recorded():
     assert "int" in next(iter(numbers.entries.values())).plain
     with pytest.raises(RuntimeError, match="fullgraph.*read"):
         tt.compile(lambda x: x * x.sum().item(), fullgraph=True)(tt.ones(2))
+    weight = tt.ones(2, requires_grad=True)  # which no replay can give, but PyTorch can
+    tt.compile(lambda x: x * weight, fullgraph=True)(tt.ones(2)).sum().backward()
+    assert weight.grad.tolist() == [1, 1]
+
+
+def test_stances_and_modes():
+    calls = []
+
+    @tt.compile(mode="reduce-overhead")
+    def f(x):
+        calls.append(1)
+        return x + 1
+
+    for _ in range(3):
+        f(tt.ones(2))
+    assert len(calls) == 1
+    with tt.compiler.set_stance("force_eager"):
+        for _ in range(3):
+            assert f(tt.ones(2)).tolist() == [2, 2]
+    assert len(calls) == 4
+    f(tt.ones(2))
+    assert len(calls) == 4
+    with pytest.raises(RuntimeError, match="set_stance"):
+        tt.compiler.set_stance("eager")
+    with pytest.raises(RuntimeError, match="unrecognized mode 'fast'"):
+        tt.compile(f, mode="fast")
 
 
 def test_failures():

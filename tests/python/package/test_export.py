@@ -1,4 +1,6 @@
 """tt.export: graphs of modules and functions: printed, run, saved."""
+import io
+
 import pytest
 
 import tt
@@ -29,6 +31,39 @@ def test_a_module(tmp_path):
     tt.export.save(program, tmp_path / "net.ttg")
     again = tt.export.load(tmp_path / "net.ttg")
     assert again.run(x).tolist() == m(x).tolist()
+
+
+def test_what_programs_know_of_the_module(tmp_path):
+    m, x, file = network(), tt.randn(2, 1, 6, 6), io.BytesIO()
+    program = tt.export.export(m, (x,), prefer_deferred_runtime_asserts_over_guards=True)
+    names = [name for name, _ in m.named_parameters()]
+    buffers = [name for name, _ in m.named_buffers()]
+    tt.export.save(program, tmp_path / "net.pt2", extra_files={"note": "hi"})
+    tt.export.save(program, file)
+    file.seek(0)
+    extra = {"note": ""}
+    loaded = [tt.export.load(tmp_path / "net.pt2", extra_files=extra), tt.export.load(file)]
+    assert extra == {"note": "hi"} and program.example_inputs[0][0] is x
+    for p in (program, *loaded):
+        signature = p.graph_signature
+        assert list(signature.parameters) == names and list(signature.buffers) == buffers
+        assert signature.user_inputs == ("input",) and len(signature.user_outputs) == 1
+        kinds = [spec.kind.name for spec in signature.input_specs]
+        assert kinds == ["PARAMETER"] * len(names) + ["BUFFER"] * len(buffers) + ["USER_INPUT"]
+        assert signature.input_specs[0].target == "0.weight"
+        assert signature.output_specs[0].kind == tt.export.OutputKind.USER_OUTPUT
+        assert p.state_dict.keys() == m.state_dict().keys() and p.range_constraints == {}
+        assert [n for n, _ in p.named_parameters()] == names and len([*p.buffers()]) == len(buffers)
+        module = p.module()
+        assert isinstance(module, nn.Module) and module is p.graph_module and p.validate() is None
+        assert module(x).tolist() == m(x).tolist() == p.run_decompositions({}).module()(x).tolist()
+        assert module.get_parameter("0.weight").equal(m[0].weight)
+        with pytest.raises(RuntimeError, match="module"):
+            p(x)
+    pair = tt.export.export(lambda a, *, b: {"sum": a + b, "parts": [a, None]}, (x,), {"b": x + 1})
+    tt.export.save(pair, tmp_path / "pair.pt2")
+    found = tt.export.load(tmp_path / "pair.pt2").module()(x, b=x)
+    assert found["sum"].equal(x + x) and found["parts"][1] is None
 
 
 def test_structures():
