@@ -23,23 +23,43 @@ inline int64_t resize_table_bytes(const ResizePlan* p) {
   return (p->out[0] + p->out[1]) * kResizeItem;
 }
 
+// Rows of bytes whose columns are resized at once.
+constexpr int64_t kResizeGroup = 16;
 // Rows that hold resized columns: as many as the rows of y read; none if rows are resized first,
-// which costs less where y is lower than x. Bytes are rounded after their columns.
+// which costs less where y is lower than x. Bytes are rounded after their columns, and are held in
+// groups of rows.
 TT_INLINE int64_t resize_held_rows(const ResizePlan& p) {
-  const bool rows_first = p.dtype != TT_U8 && p.out[0] <= p.in[0];
-  return rows_first ? 0 : resize_taps(resize_axis(p, 0));
+  const int64_t taps = resize_taps(resize_axis(p, 0));
+  if (p.dtype == TT_U8) return round_up(taps + kResizeGroup - 1, kResizeGroup);
+  return p.out[0] <= p.in[0] ? 0 : taps;
+}
+// Results of a row of bytes that are computed together, and the pixels of x that they read at most.
+inline int64_t resize_byte_block(int64_t pixel) { return max<int64_t>(256 / pixel, 1); }
+inline int64_t resize_byte_span(const ResizePlan& p) {
+  const int64_t pixel = p.channels_last ? p.c : 1;
+  const double apart = double(resize_byte_block(pixel)) * p.scale[1];
+  const int64_t taps = resize_taps(resize_axis(p, 1));
+  return apart < double(p.in[1]) ? min(p.in[1], int64_t(apart) + taps + 2) : p.in[1];
+}
+// Those pixels of a group, as int32 and as bytes.
+inline int64_t resize_column_bytes(const ResizePlan& p) {
+  return 5 * round_up(resize_byte_span(p) * (p.channels_last ? p.c : 1), 8) * kResizeGroup;
 }
 // Elements behind and before a line of x: its ends are repeated there, and vectors end there.
 constexpr int64_t kResizeLead = 4;
 constexpr int64_t kResizeSlack = 64;
-// A line of x with its ends, the held rows, and for each tap a pointer and the number of its row;
-// of resize_backward only a line.
+inline int64_t resize_line_bytes(const ResizePlan& p, int64_t pixel) {
+  if (p.dtype == TT_U8) return resize_column_bytes(p);
+  return ((p.in[1] + 2 * kResizeLead) * pixel + kResizeSlack) * kItemSize[p.dtype];
+}
+// A line of x with its ends, or of bytes the columns of a group; the held rows; and for each tap a
+// pointer and the number of its row. Of resize_backward only a line.
 inline int64_t resize_room_bytes(const ResizePlan* p, bool backward) {
   if (!resize_has_windows(*p)) return 0;
   const int64_t item = kItemSize[p->dtype];
   const int64_t channels = p->channels_last ? p->c : 1;
   const int64_t pixel = backward ? min(channels, kResizeTile) : channels;
-  const int64_t line = ((p->in[1] + 2 * kResizeLead) * pixel + kResizeSlack) * item;
+  const int64_t line = resize_line_bytes(*p, pixel);
   if (backward) return round_up(line, 64);
   const int64_t held = resize_held_rows(*p) * p->out[1] * pixel * item;
   return round_up(line, 64) + round_up(held, 64) + 16 * resize_taps(resize_axis(*p, 0));
@@ -53,7 +73,10 @@ inline void build_resize(ResizePlan* p, bool backward) {
   const int64_t pixel_items = p->channels_last ? p->c : 1;
   int64_t row = (p->in[1] + p->out[1]) * pixel_items;
   if (resize_has_windows(*p)) row *= resize_taps(resize_axis(*p, 0));
-  p->rows = min(row_grain(row), p->out[0]);
+  constexpr int64_t kFewestByteRows = 64;  // the groups of a tile are its own
+  p->rows = row_grain(row);
+  if (p->dtype == TT_U8) p->rows = max(p->rows, kFewestByteRows);
+  p->rows = min(p->rows, p->out[0]);
   p->n_tiles = ceil_div(p->out[0], p->rows);
   p->run.n = 2;
   p->run.stage = 0;

@@ -7,10 +7,11 @@
 //   y     [out 1][pixel]
 //
 // or, if y is higher than x or of bytes, lines are copies of rows of x, their resized columns are
-// held while rows of y read them, and rows are combined last. A pixel is an element, or with
-// channels last all channels.
+// held while rows of y read them, and rows are combined last; columns of bytes are in bytes.h. A
+// pixel is an element, or with channels last all channels.
 #pragma once
 
+#include "kernels/cpu/resize/bytes.h"
 #include "kernels/cpu/simd/room.h"
 #include "kernels/cpu/simd/row_primitives.h"
 #include "plan/resize_build.h"
@@ -30,15 +31,6 @@ template <class W> TT_NOINLINE void fill_windows(const ResizePlan& p, int d) {
 }
 
 // ---- sums ----
-
-// A sum as an element.
-TT_INLINE void put_sum(float* y, float sum, int32_t) { *y = sum; }
-TT_INLINE void put_sum(double* y, double sum, int32_t) { *y = sum; }
-TT_INLINE void put_sum(uint8_t* y, int32_t sum, int32_t shift) {
-  *y = uint8_t(clamp((sum + (1 << (shift - 1))) >> shift, 0, 255));
-}
-template <class T> TT_INLINE T add_product(T x, T w, T sum) { return vfma(x, w, sum); }
-TT_INLINE int32_t add_product(uint8_t x, int32_t w, int32_t sum) { return int32_t(x) * w + sum; }
 
 // y[i] = the sum of weight[k] row[k][i]
 template <class T> TT_NOINLINE void combine_rows(T* TT_RESTRICT y, const T* const* row,
@@ -61,58 +53,60 @@ template <class T> TT_NOINLINE void combine_rows(T* TT_RESTRICT y, const T* cons
     y[i] = sum;
   }
 }
-constexpr int64_t kByteBlock = 256;
-TT_NOINLINE void combine_rows(uint8_t* TT_RESTRICT y, const uint8_t* const* row,
-                              const int32_t* weight, int64_t count, int64_t n, int32_t shift) {
-  alignas(64) int32_t sum[kByteBlock];
-  for (int64_t i = 0; i < n; i += kByteBlock) {
-    const int64_t block = min(n - i, kByteBlock);
-    for (int64_t j = 0; j < block; j++) sum[j] = 0;
-    for (int64_t k = 0; k < count; k++) {
-      const uint8_t* const x = row[k] + i;
-      const int32_t w = weight[k];
-      TT_VECTORIZE
-      for (int64_t j = 0; j < block; j++) sum[j] += int32_t(x[j]) * w;
-    }
+// n: a constant where the block is whole
+TT_INLINE void combine_bytes(uint8_t* TT_RESTRICT y, const uint8_t* const* row, int64_t at,
+                             const int32_t* weight, int64_t count, int64_t n, int32_t shift) {
+  alignas(64) int32_t sum[kSumBlock];
+  for (int64_t j = 0; j < n; j++) sum[j] = 1 << (shift - 1);
+  for (int64_t k = 0; k < count; k++) {
+    const uint8_t* const x = row[k] + at;
+    const int32_t w = weight[k];
     TT_VECTORIZE
-    for (int64_t j = 0; j < block; j++) put_sum(y + i + j, sum[j], shift);
+    for (int64_t j = 0; j < n; j++) sum[j] += int32_t(x[j]) * w;
   }
+  TT_VECTORIZE
+  for (int64_t j = 0; j < n; j++) y[at + j] = uint8_t(clamp(sum[j] >> shift, 0, 255));
+}
+TT_NOINLINE void combine_rows(uint8_t* y, const uint8_t* const* row, const int32_t* weight,
+                              int64_t count, int64_t n, int32_t shift) {
+  int64_t i = 0;
+  for (; i + kSumBlock <= n; i += kSumBlock)
+    combine_bytes(y, row, i, weight, count, kSumBlock, shift);
+  if (i < n) combine_bytes(y, row, i, weight, count, n - i, shift);
 }
 
 // Columns [o, end) of y, one at a time; pixels are elements.
-template <class E, class W> TT_INLINE void resize_elements(E* y, const E* line,
-                                                           const ResizeTable<W>& t, int64_t o,
-                                                           int64_t end, int32_t shift) {
+template <class T> TT_INLINE void resize_elements(T* y, const T* line, const ResizeTable<T>& t,
+                                                  int64_t o, int64_t end) {
   for (; o < end; o++) {
-    const E* const x = line + t.first[o];
-    const W* const weight = &t.at(o, 0);
-    W sum[2] = {};
+    const T* const x = line + t.first[o];
+    const T* const weight = &t.at(o, 0);
+    T sum[2] = {};
     int64_t k = 0;
     for (; k + 2 <= t.count[o]; k += 2) {
-      sum[0] = add_product(x[k], weight[k * t.tap_step], sum[0]);
-      sum[1] = add_product(x[k + 1], weight[(k + 1) * t.tap_step], sum[1]);
+      sum[0] = vfma(x[k], weight[k * t.tap_step], sum[0]);
+      sum[1] = vfma(x[k + 1], weight[(k + 1) * t.tap_step], sum[1]);
     }
-    if (k < t.count[o]) sum[0] = add_product(x[k], weight[k * t.tap_step], sum[0]);
-    put_sum(y + o, sum[0] + sum[1], shift);
+    if (k < t.count[o]) sum[0] = vfma(x[k], weight[k * t.tap_step], sum[0]);
+    y[o] = sum[0] + sum[1];
   }
 }
-template <class E, class W> TT_NOINLINE void resize_line(E* y, const E* line,
-                                                         const ResizeTable<W>& t, int64_t out,
-                                                         int32_t shift) {
-  resize_elements(y, line, t, 0, out, shift);
+template <class T>
+TT_NOINLINE void resize_line(T* y, const T* line, const ResizeTable<T>& t, int64_t out) {
+  resize_elements(y, line, t, 0, out);
 }
 #if TT_VEC_BYTES > 16
 // Of four elements each, by permutations of two vectors of the line.
-TT_NOINLINE void resize_line(float* y, const float* line, const ResizeTable<float>& t, int64_t out,
-                             int32_t) {
+TT_NOINLINE void resize_line(float* y, const float* line, const ResizeTable<float>& t,
+                             int64_t out) {
   constexpr int L = kLanes<float>;
   static_assert(2 * L + 3 <= kResizeSlack);
-  if (t.result_step != 1) return resize_elements(y, line, t, 0, out, 0);
+  if (t.result_step != 1) return resize_elements(y, line, t, 0, out);
   int64_t o = 0;
   for (; o + L <= out; o += L) {
     const int32_t first = t.first[o];
     if (t.first[o + L - 1] - first >= 2 * L) {
-      resize_elements(y, line, t, o, o + L, 0);
+      resize_elements(y, line, t, o, o + L);
       continue;
     }
     const Vec<int32_t> lanes = load(t.first + o) - splat(first);
@@ -123,13 +117,13 @@ TT_NOINLINE void resize_line(float* y, const float* line, const ResizeTable<floa
     }
     store(y + o, sum);
   }
-  resize_elements(y, line, t, o, out, 0);
+  resize_elements(y, line, t, o, out);
 }
 #endif
 
 // Pixels of several elements.
-template <class T> TT_INLINE void resize_pixel(T* y, const T* x, const ResizeTable<T>& t, int64_t o,
-                                               int64_t pixel, int32_t) {
+template <class T>
+TT_INLINE void resize_pixel(T* y, const T* x, const ResizeTable<T>& t, int64_t o, int64_t pixel) {
   constexpr int L = kLanes<T>;
   int64_t c = 0;
   for (; c + L <= pixel; c += L) {
@@ -144,26 +138,17 @@ template <class T> TT_INLINE void resize_pixel(T* y, const T* x, const ResizeTab
     y[c] = sum;
   }
 }
-TT_INLINE void resize_pixel(uint8_t* y, const uint8_t* x, const ResizeTable<int32_t>& t, int64_t o,
-                            int64_t pixel, int32_t shift) {
-  for (int64_t c = 0; c < pixel; c += 16) {
-    const int64_t n = min<int64_t>(pixel - c, 16);
-    int32_t sum[16] = {};
-    for (int64_t k = 0; k < t.count[o]; k++)
-      for (int64_t j = 0; j < n; j++) sum[j] += int32_t(x[k * pixel + c + j]) * t.at(o, k);
-    for (int64_t j = 0; j < n; j++) put_sum(y + c + j, sum[j], shift);
-  }
-}
-template <class E, class W> TT_NOINLINE void resize_pixels(E* y, const E* line,
-                                                           const ResizeTable<W>& t, int64_t out,
-                                                           int64_t pixel, int32_t shift) {
+template <class T> TT_NOINLINE void resize_pixels(T* y, const T* line, const ResizeTable<T>& t,
+                                                  int64_t out, int64_t pixel) {
   for (int64_t o = 0; o < out; o++)
-    resize_pixel(y + o * pixel, line + t.first[o] * pixel, t, o, pixel, shift);
+    resize_pixel(y + o * pixel, line + t.first[o] * pixel, t, o, pixel);
 }
 
 // ---- rows ----
 
 template <class E, class W> class WindowRows {
+  static constexpr bool kBytes = sizeof(E) == 1;
+
  public:
   explicit WindowRows(const ResizePlan& p)
       : p_(p),
@@ -174,10 +159,11 @@ template <class E, class W> class WindowRows {
         columns_(p, p.table, 1),
         room_(p.rooms) {
     const int64_t item = int64_t(sizeof(E));
-    const int64_t line = ((p.in[1] + 2 * kResizeLead) * pixel_ + kResizeSlack) * item;
+    const int64_t line = resize_line_bytes(p, pixel_);
     char* at = room_.as<char>();
     line_ = reinterpret_cast<E*>(at) + kResizeLead * pixel_;
-    for (int64_t i = 0; i < kResizeSlack; i++) line_[(p.in[1] + kResizeLead) * pixel_ + i] = E(0);
+    for (int64_t i = 0; !kBytes && i < kResizeSlack; i++)
+      line_[(p.in[1] + kResizeLead) * pixel_ + i] = E(0);
     at += round_up(line, 64);
     held_ = reinterpret_cast<E*>(at);
     at += round_up(held_rows_ * p.out[1] * pixel_ * item, 64);
@@ -197,7 +183,7 @@ template <class E, class W> class WindowRows {
       for (int64_t k = 0; k < rows_.count[o]; k++)
         row_[k] = row_of(clamp<int64_t>(rows_.first[o] + k, 0, p_.in[0] - 1));
       if (held_rows_) combine(y, o, p_.out[1]);
-      else {
+      else if constexpr (!kBytes) {
         combine(line_, o, p_.in[1]);
         resize(y);
       }
@@ -216,11 +202,28 @@ template <class E, class W> class WindowRows {
       line_[i - n] = line_[i % pixel_];
       end[i] = end[i % pixel_ - pixel_];
     }
-    if (pixel_ == 1) resize_line(to, line_, columns_, p_.out[1], *columns_.shift);
-    else resize_pixels(to, line_, columns_, p_.out[1], pixel_, *columns_.shift);
+    if (pixel_ == 1) resize_line(to, line_, columns_, p_.out[1]);
+    else resize_pixels(to, line_, columns_, p_.out[1], pixel_);
   }
   // Row `number` of x, with resized columns if those are held.
   const E* row_of(int64_t number) {
+    if constexpr (kBytes) return byte_row_of(number);
+    else return number_row_of(number);
+  }
+  const E* byte_row_of(int64_t number) {
+    const int64_t group = number / kResizeGroup;
+    const int64_t place = group % (held_rows_ / kResizeGroup);
+    const int64_t width = p_.out[1] * pixel_;
+    E* const held = held_ + place * kResizeGroup * width;
+    if (number_[place] != group) {
+      number_[place] = group;
+      const int64_t first = group * kResizeGroup;
+      ByteColumns(p_, room_.as<char>())
+          .resize(held, x_ + first * p_.in[1] * pixel_, min(p_.in[0] - first, kResizeGroup));
+    }
+    return held + number % kResizeGroup * width;
+  }
+  const E* number_row_of(int64_t number) {
     const int64_t width = p_.in[1] * pixel_;
     const E* const x = x_ + number * width;
     if (!held_rows_) return x;
@@ -241,7 +244,7 @@ template <class E, class W> class WindowRows {
   E* line_;          // its first pixel
   E* held_;          // [held_rows_][out 1][pixel]
   const E** row_;    // of the current window
-  int64_t* number_;  // of the rows that are held
+  int64_t* number_;  // of the rows that are held; of bytes, of groups
 };
 
 // ---- backward ----

@@ -191,6 +191,25 @@ def test_interpolate_of_bytes_and_antialiasing():
         F.interpolate(line, size=(1, 2), antialias=True)
 
 
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize(
+    "shape,size",
+    [((2, 3, 37, 150), (61, 197)), ((1, 2, 70, 41), (20, 300)), ((1, 5, 33, 300), (33, 70))],
+)
+def test_interpolate_of_bytes_beside_floats(shape, size, mode, antialias):
+    """Bytes are rounded twice: 0.5 and, by bicubic windows, up to 0.7. Groups of 16 rows, blocks of
+    results, windows of several widths, channels last."""
+    tt.manual_seed(1)
+    x = tt.randint(96, 160, shape).to(tt.uint8)  # nothing is clamped between the steps
+    want = F.interpolate(x.float(), size=size, mode=mode, antialias=antialias)
+    for format in (tt.contiguous_format, tt.channels_last):
+        y = F.interpolate(
+            x.contiguous(memory_format=format), size=size, mode=mode, antialias=antialias
+        )
+        assert (y.float() - want).abs().max().item() <= 1.25
+
+
 def test_adaptive_pooling_keeps_sizes_that_are_none():
     x = tt.randn(2, 3, 4, 5, 6)
     assert F.adaptive_avg_pool3d(x, (2, None, 3)).shape == (2, 3, 2, 5, 3)
