@@ -54,6 +54,22 @@ static void record_rates(Scheduler& s) noexcept {
     s.last_lr[g] = *find_value(*s.optimizer, s.optimizer->groups[g], "lr");
 }
 
+// Groups that were added since the last step begin with the rates that they have. A lambda of the
+// application knows the groups that there were.
+static void take_new_groups(Scheduler& s) {
+  for (SchedulerRef& part : s.parts) take_new_groups(*part.get());
+  const int64_t n = s.optimizer->groups.size();
+  if (s.lambda.fn || s.last_lr.size() >= n) return;
+  const bool has_parts = s.parts.size() != 0;
+  s.base_lrs.reserve(n);
+  s.last_lr.reserve(n);
+  for (int64_t g = s.last_lr.size(); g < n; g++) {
+    const double lr = group_value(*s.optimizer, g, "lr");
+    s.last_lr.push_back(lr);
+    if (!has_parts) s.base_lrs.push_back(lr);
+  }
+}
+
 // All rates are computed before one is set.
 static void update(Scheduler& s, int64_t epoch, bool closed) {
   Optimizer& o = *s.optimizer;
@@ -162,6 +178,7 @@ static void step_chained(Scheduler& s) {
 void scheduler_step(Scheduler& s) {
   if (s.last_epoch == INT64_MAX)
     fail(TT_INVALID_ARG, "{} has reached the largest possible epoch", s.cls->name);
+  take_new_groups(s);
   if (s.cls == &kSequential) return step_sequential(s);
   if (s.cls == &kChained) return step_chained(s);
   s.step_count++;
@@ -178,6 +195,7 @@ void scheduler_step_to(Scheduler& s, int64_t epoch) {
     fail_arg(TT_INVALID_ARG, "epoch", "epoch is {}: must be at least 0", epoch);
   if (s.cls == &kSequential || s.cls == &kChained)
     fail_arg(TT_INVALID_ARG, "epoch", "{} cannot skip epochs: use step", s.cls->name);
+  take_new_groups(s);
   update(s, epoch, true);
 }
 

@@ -537,3 +537,18 @@ def test_out_proj_of_an_attention_layer_may_be_parametrized(within):
     want = called(x)
     same(y, want)
     same(g / 2, tt.autograd.grad(want.square().sum(), attention.out_proj.weight)[0], 1e-3)
+
+
+@pytest.mark.parametrize("composed", [False, True])
+def test_schedulers_take_groups_that_are_added_later(composed):
+    opt = tt.optim.SGD([tt.nn.Parameter(tt.ones(1))], lr=0.5)
+    scheduler = tt.optim.lr_scheduler.ExponentialLR(opt, 0.9)
+    if composed:
+        halved = tt.optim.lr_scheduler.StepLR(opt, 2, 0.5)
+        scheduler = tt.optim.lr_scheduler.ChainedScheduler([scheduler, halved])
+    scheduler.step()
+    opt.add_param_group({"params": [tt.nn.Parameter(tt.ones(2))], "lr": 0.3})
+    scheduler.step()
+    factor = 0.5 if composed else 1
+    want = pytest.approx([0.5 * 0.81 * factor, 0.3 * 0.9 * factor])
+    assert [g["lr"] for g in opt.param_groups] == want == scheduler.get_last_lr()
