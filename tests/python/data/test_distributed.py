@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from datetime import timedelta
@@ -649,6 +650,82 @@ def ask_first(x):
     return tt.distributed.rpc.rpc_sync("worker0", add, (x, 1))
 
 
+class Counter:
+    def __init__(self, n):
+        self.n = n
+
+    def add(self, k):
+        self.n += k
+        return self.n
+
+
+def value_of(ref):
+    return ref.local_value().n if ref.is_owner() else -1
+
+
+def through_first(x):
+    return tt.distributed.rpc.rpc_sync("worker0", tt.exp, (x * 2,))
+
+
+def later(x):
+    done = tt.futures.Future()
+    threading.Timer(0.01, lambda: done.set_result(x + 1)).start()
+    return done
+
+
+later = tt.distributed.rpc.functions.async_execution(later)
+
+
+class Remote(tt.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = tt.nn.Linear(2, 2, bias=False)
+        tt.nn.init.ones_(self.layer.weight)
+
+    def forward(self, x):
+        return self.layer(x)
+
+    def gradient(self, context):
+        return tt.distributed.autograd.get_gradients(context)[self.layer.weight]
+
+
+def remote_values(rank, size):
+    """References to values of others, and gradients through calls."""
+    rpc, autograd = tt.distributed.rpc, tt.distributed.autograd
+    other = f"worker{(rank + 1) % size}"
+    ref = rpc.remote(other, Counter, (rank,))
+    assert ref.owner_name() == other and not ref.is_owner()
+    assert ref.rpc_sync().add(5) == rank + 5 and ref.rpc_async().add(1).wait() == rank + 6
+    assert ref.remote().add(1).to_here() == ref.to_here().n == rank + 7
+    assert rpc.rpc_sync(other, value_of, (ref,)) == rank + 7
+    mine = rpc.RRef(Counter(3))
+    assert mine.is_owner() and rpc.rpc_sync(other, value_of, (mine,)) == -1
+    assert mine.local_value() is mine.to_here()
+    raises(rpc.remote(other, refuse).to_here, "ValueError: no such thing")
+    try:
+        ref.local_value()
+        raise AssertionError("no error")
+    except RuntimeError as e:
+        assert "is the owner" in str(e)
+    assert rpc.rpc_sync(other, later, (1,)) == 2
+    assert rpc.rpc_async(other, add, (1, 2)).then(lambda f: f.wait() * 2).wait() == 6
+
+    x = tt.tensor([0.5, 1.0], requires_grad=True)
+    model = rpc.remote(other, Remote)
+    with autograd.context() as context:
+        y = model.rpc_sync().forward(x)
+        z = rpc.rpc_sync(other, through_first, (x,)) * y + rpc.rpc_sync(other, tt.sin, (x,))
+        autograd.backward(context, [z.sum()])
+        found = autograd.get_gradients(context)[x]
+        of_weight = model.rpc_sync().gradient(context)
+    a = x.detach().requires_grad_()
+    w = tt.ones(2, 2).requires_grad_()
+    ((a * 2).exp() * (a @ w.T) + a.sin()).sum().backward()
+    tt.testing.assert_close(found, a.grad)
+    tt.testing.assert_close(of_weight, w.grad)
+    assert x.grad is None and not autograd._is_valid_context(context)
+
+
 def remote_calls(rank, size):
     """Calls of all workers by all, with tensors, nested, failing, late; a worker that dies."""
     backend = dist.get_backend()
@@ -664,6 +741,8 @@ def remote_calls(rank, size):
     if rank == 0:
         late = rpc.rpc_async("worker1", time.sleep, (1,), timeout=0.1)
         raises(late.wait, "sleep on worker1 has not ended within 0.1 s")
+    if backend == "gloo":  # MPI's threads wait actively: more messages would only take longer
+        remote_values(rank, size)
     rpc.shutdown()
 
 

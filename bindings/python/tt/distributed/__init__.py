@@ -104,7 +104,9 @@ __all__ = [
 
 
 BACKENDS = ("gloo", "mpi", "mpich", "nccl")
-SUBMODULES = "algorithms checkpoint device_mesh distributed_c10d fsdp nn optim rpc tensor".split()
+SUBMODULES = (
+    "algorithms autograd checkpoint device_mesh distributed_c10d fsdp nn optim rpc tensor".split()
+)
 
 
 def __getattr__(name: str) -> Any:
