@@ -1,5 +1,6 @@
 // Mixed indexing, x[1, ::2, None, ..., mask]: basic items become views, index tensors a single call
 // of index or index_put_.
+#include "autograd/batch.h"
 #include "capi/api.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
@@ -79,7 +80,7 @@ class Indexing {
 
   void add_tensor(const Tensor& t) {
     const bool mask = is_mask(t);
-    if (t.ndim == 0 && t.device.type != TT_META) {
+    if (t.ndim == 0 && t.device.type != TT_META && !is_batched(t)) {
       const Scalar value = read_scalar(t);
       if (!mask && category(t.dtype) == 1) return add_int(value.i);
       if (mask) return add_truth(value.i != 0);

@@ -19,13 +19,14 @@ uint64_t keys_of_args(const BatchCall& b, const Value* args) {
   return keys;
 }
 
-const VmapLevel& innermost_level(const Call& c, const Value* args) {
+// The innermost level of the arguments; NULL if none is batched.
+const VmapLevel* innermost_level(const Call& c, const Value* args) {
   const Tensor* found = nullptr;
   for (int32_t i = 0; i < c.op->schema->n_args; i++)
     for_each_tensor(args[i], [&](const Tensor& t) {
       if (is_batched(t) && (!found || find_meta(t)->level > find_meta(*found)->level)) found = &t;
     });
-  return level_of(*found);
+  return found ? &level_of(*found) : nullptr;
 }
 
 // Whether the call would draw: a dropout of probability 0 does not.
@@ -47,8 +48,41 @@ void check_targets(const BatchCall& b) {
   }
 }
 
+[[noreturn]] TT_COLD void fail_draw(const OpSchema& schema) {
+  fail(TT_INVALID_ARG,
+       "{} draws random numbers in vmap: set randomness to the same or to different numbers for "
+       "all samples",
+       schema.call);
+}
+
+bool has_generator(const OpSchema& schema) {
+  bool found = false;
+  for (int32_t i = 0; i < schema.n_args; i++)
+    found = found || schema.args[i].type == ArgType::kGenerator;
+  return found;
+}
+
+// A call inside a vmap whose arguments are the same for all samples. Numbers that it draws may be
+// different ones; it is then called for each sample.
+void call_unbatched(Call c, const Value* args, TensorList& outs) {
+  const OpSchema& schema = *c.op->schema;
+  const VmapLevel* level = ctx().vmap;
+  const bool may_draw = level && has_generator(schema) && schema.kind != OpKind::kComposite;
+  const Call below = {c.keys & ~bit(kKeyVmap), c.op};
+  if (!may_draw || level->randomness == kRandomSame) return c.op->call_boxed(below, args, outs);
+  const BatchCall b{c, args, *level, outs};
+  if (!draws(b)) return c.op->call_boxed(below, args, outs);
+  if (level->randomness == kRandomError) fail_draw(schema);
+  if (schema.n_outs == 0) check_targets(b);
+  const MaskGuard masks(0);
+  ctx().include &= ~bit(kKeyVmap);
+  call_for_each(b);
+}
+
 void vmap_slot(Call c, const Value* args, TensorList& outs) {
-  const BatchCall b{c, args, innermost_level(c, args), outs};
+  const VmapLevel* const level = innermost_level(c, args);
+  if (!level) return call_unbatched(c, args, outs);
+  const BatchCall b{c, args, *level, outs};
   const OpSchema& schema = b.schema();
   const bool in_place = schema.n_outs == 0;  // or an _into variant
   if (in_place) check_targets(b);
@@ -58,19 +92,16 @@ void vmap_slot(Call c, const Value* args, TensorList& outs) {
     const bool whole = schema.kind == OpKind::kComposite && !in_place;
     if (whole && b.level.randomness != kRandomDifferent)
       return c.op->call_boxed({c.keys & kBackendKeys, c.op}, args, outs);
-    if (b.level.randomness == kRandomError)
-      fail(
-          TT_INVALID_ARG,
-          "{} draws random numbers in vmap: set randomness to the same or to different numbers for "
-          "all samples",
-          schema.call);
+    if (b.level.randomness == kRandomError) fail_draw(schema);
+    const MaskGuard masks(0);
+    ctx().include &= ~bit(kKeyVmap);
     return call_for_each(b);
   }
   if (schema.kind == OpKind::kElementwise) return call_aligned(b);
-  if (schema.kind == OpKind::kComposite && !in_place)
-    return c.op->call_boxed({c.keys & kBackendKeys, c.op}, args, outs);
   const BatchRule rule = find_batch_rule(schema.name);
   if (rule && rule(b)) return;
+  if (schema.kind == OpKind::kComposite && !in_place)
+    return c.op->call_boxed({c.keys & kBackendKeys, c.op}, args, outs);
   call_for_each(b);
 }
 
@@ -202,6 +233,13 @@ TensorRef with_dim_at(const Tensor& t, int64_t from, int64_t to) {
   return op::movedim(t, {&from, 1}, {&to, 1});
 }
 
+// Calls the function so that vmap_slot sees what it draws without a sample, too.
+TensorList call_inside(const TensorFunction& f, TensorSpan given) {
+  const MaskGuard masks(0);
+  ctx().include |= bit(kKeyVmap);
+  return f.call(f.self, given);
+}
+
 }  // namespace
 
 TensorList vmap(const TensorFunction& f, TensorSpan inputs, const VmapOptions& o) {
@@ -223,7 +261,7 @@ TensorList vmap(const TensorFunction& f, TensorSpan inputs, const VmapOptions& o
       given.push_back(new_batched(*with_dim_at(*inputs[i], wrapped, 0), level));
     }
   }
-  const TensorList results = f.call(f.self, Borrowed(given));
+  const TensorList results = call_inside(f, Borrowed(given));
   if (o.out_dims.n && o.out_dims.n != results.size())
     fail_arg(TT_INVALID_ARG, "out_dims", "out_dims has length {}: the function has {} results",
              o.out_dims.n, results.size());

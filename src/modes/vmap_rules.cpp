@@ -128,6 +128,16 @@ bool aligned(const BatchCall& b) {
 
 // ---- views ----
 
+// Of two tensors with equal batches of matrices.
+bool both_whole(const BatchCall& b) {
+  OwnArgs own(b);
+  const TensorRef first = all_of(b, 0);
+  const TensorRef second = all_of(b, 1);
+  own.values[0] = to_value(*first);
+  own.values[1] = to_value(*second);
+  call_and_wrap(b, own.values.data());
+  return true;
+}
 bool unsqueeze(const BatchCall& b) {
   const int64_t dim = wrap_dim(b.args[1].i, tensor(b, 0).ndim + 1);
   return give_all(b, op::unsqueeze(*b.batch(0), dim + 1));
@@ -442,6 +452,8 @@ constexpr Row kRows[] = {
     {"avg_pool2d", image},
     {"baddbmm", add_product},
     {"cat", cat},
+    {"cholesky_inverse", leading},
+    {"cholesky_solve", aligned},
     {"clone", leading_copy},
     {"constant_pad_nd", leading},
     {"convolution", convolution},
@@ -462,14 +474,19 @@ constexpr Row kRows[] = {
     {"floor_divide_scalar", leading},
     {"full_like", leading},
     {"gather", shifted_together},
+    {"geqrf", leading},
     {"index", index},
     {"index_select", shifted},
     {"isclose", aligned},
     {"kthvalue", shifted},
+    {"linalg_cholesky_ex", leading},
+    {"linalg_lu_factor_ex", leading},
+    {"linalg_solve_triangular", aligned},
     {"linear_rows", linear_rows},
     {"logcumsumexp", shifted},
     {"logsumexp", shifted},
     {"matmul_stack", aligned},
+    {"matrix_exp", leading},
     {"max", max},
     {"max_dim", shifted},
     {"max_pool2d", image},
@@ -483,12 +500,23 @@ constexpr Row kRows[] = {
     {"nanmedian_dim", shifted},
     {"native_batch_norm", batch_norm},
     {"native_cross_entropy", cross_entropy},
+    {"native_det", leading},
+    {"native_eig", leading},
+    {"native_eigh", leading},
     {"native_group_norm", group_norm},
+    {"native_inv", leading},
     {"native_layer_norm", layer_norm},
     {"native_log_softmax", shifted},
     {"native_nll_loss", nll_loss},
+    {"native_nuclear_norm", leading},
+    {"native_pinv", leading},
+    {"native_qr", leading},
     {"native_rms_norm", rms_norm},
+    {"native_slogdet", leading},
     {"native_softmax", shifted},
+    {"native_solve", both_whole},
+    {"native_svd", leading},
+    {"native_svdvals", leading},
     {"norm", shifted},
     {"ones_like", leading},
     {"permute", permute},

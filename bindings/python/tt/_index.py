@@ -58,7 +58,8 @@ def index_item(item: Any, keep: list[Any]) -> bytes:
     from ._tensor import Tensor
 
     if isinstance(item, Tensor):
-        if not item.ndim and item.dtype.kind == "i" and item.dtype.name != "uint8":
+        is_number = not item.ndim and item.dtype.kind == "i" and item.dtype.name != "uint8"
+        if is_number and not in_vmap():  # where it may be another one for each sample
             return INDEX.pack(IDX_INT, 0, item.item(), 0, 0, 0)
     elif isinstance(item, (bool, list, tuple, range)) or of_numpy(item):
         from ._create import index_tensor
@@ -73,6 +74,12 @@ def index_item(item: Any, keep: list[Any]) -> bytes:
         )
     keep.append(item)
     return INDEX.pack(IDX_TENSOR, 0, 0, 0, 0, item._address)
+
+
+def in_vmap() -> bool:
+    from .autograd._depth import depth
+
+    return depth.vmap > 0
 
 
 def of_numpy(item: Any) -> bool:

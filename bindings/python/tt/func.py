@@ -14,7 +14,7 @@ from . import _convert as convert
 from ._callbacks import tt_fn
 from ._lib import call, drop, keep
 from ._tensor import Tensor, from_address
-from ._tree import broadcast, mapped, with_tensors, without_tensors
+from ._tree import Place, broadcast, mapped, with_tensors, without_tensors
 from .autograd import enable_grad
 from .autograd._depth import depth
 from .autograd import grad as gradients
@@ -97,16 +97,18 @@ def selected(args: tuple[Any, ...], argnums: Argnums, name: str) -> tuple[int, .
     """Returns the positions of the arguments in argnums."""
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
     if not numbers:
-        raise ValueError(f"{name}: argnums is empty")
+        raise RuntimeError(f"{name}: argnums is empty")
     positions = []
     for i in numbers:
+        if not isinstance(i, int):
+            raise RuntimeError(f"{name}: argnums is {argnums!r}: must be an int or a tuple of them")
         if not -len(args) <= i < len(args):
-            raise ValueError(
+            raise RuntimeError(
                 f"{name}: argnums is {argnums!r}, but there are {len(args)} positional arguments"
             )
         positions.append(i % len(args))
     if len(set(positions)) != len(positions):
-        raise ValueError(f"{name}: argnums is {argnums!r}: its items must differ")
+        raise RuntimeError(f"{name}: argnums is {argnums!r}: its items must differ")
     return tuple(positions)
 
 
@@ -320,6 +322,23 @@ def recomputed_vjp(func: Callable[..., Any], primals: Any, has_aux: bool) -> Any
     return (output, product, with_tensors(flat.aux, outs)) if has_aux else (output, product)
 
 
+def check_differentiable(tensors: Sequence[Tensor], name: str) -> None:
+    for i, t in enumerate(tensors):
+        if not (t.is_floating_point() or t.is_complex()):
+            raise ValueError(f"{name}: tensor {i} is {t.dtype}: must be floating or complex")
+
+
+def check_tensors(result: Any, name: str, error: type[Exception]) -> None:
+    """Checks that the structure of a function's result holds tensors alone, and some."""
+    leaves: list[Any] = []
+    mapped(result, leaves.append)
+    for leaf in leaves:
+        if not isinstance(leaf, Place):
+            raise error(f"{name}: the function returned {type(leaf).__name__}: must return tensors")
+    if not leaves:
+        raise error(f"{name}: the function returned no tensors")
+
+
 def jvp(
     func: Callable[..., Any],
     primals: tuple[Any, ...],
@@ -334,7 +353,7 @@ def jvp(
     returns aux as its third result. strict is ignored.
     """
     if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
-        raise TypeError("jvp: primals and tangents must be tuples of arguments")
+        raise RuntimeError("jvp: primals and tangents must be tuples of arguments")
     given: list[Tensor] = []
     structure = without_tensors(primals, given)
     directions: list[Tensor] = []
@@ -345,6 +364,7 @@ def jvp(
         )
     flat = Flat(func, (structure, {}), has_aux)
     outs, products = run_jvp(flat, given, directions)
+    check_tensors(flat.result, "jvp", RuntimeError)
     output, product = flat.results_of(outs), flat.results_of(products)
     return (output, product, with_tensors(flat.aux, outs)) if has_aux else (output, product)
 
@@ -372,7 +392,9 @@ def jacrev(
 ) -> Callable[..., Any]:
     """Returns a function that returns the Jacobian matrices of func: the result's structure, with
     the arguments' structure in place of each tensor. It runs a backward pass per element of the
-    result. has_aux: func returns (result, aux). chunk_size is ignored."""
+    result. has_aux: func returns (result, aux). chunk_size has no effect."""
+    if chunk_size is not None and chunk_size < 1:
+        raise ValueError(f"jacrev: chunk_size is {chunk_size}: must be at least 1")
 
     @wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -417,6 +439,7 @@ def jacfwd(
     @wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         c = Call(func, args, kwargs, argnums, has_aux, "jacfwd")
+        check_differentiable(c.tensors, "jacfwd")
 
         def push(*directions: Tensor) -> Any:
             outs, products = run_jvp(c.flat, c.tensors, directions)
@@ -472,10 +495,11 @@ def vmap(
     """Vectorizes func, a function of one sample, over a batch of samples.
 
     in_dims: the batch dimension of the arguments: a number for all, or a structure of numbers like
-    the arguments; None passes the whole argument to each sample. out_dims: the batch dimension of
-    the result. randomness: "error", "same" (for all samples) or "different". chunk_size: the
-    maximum number of samples at once. An operator without a batching rule is called once per
-    sample. func cannot read elements of its tensors, as item() does.
+    the arguments; None passes the whole argument to each sample. Keyword arguments are passed
+    whole. out_dims: the batch dimension of the result. randomness: "error", "same" (for all
+    samples) or "different". chunk_size: the maximum number of samples at once. An operator without
+    a batching rule is called once per sample. func cannot read elements of its tensors, as item()
+    does.
     """
     if randomness not in RANDOMNESS:
         raise ValueError(
@@ -514,7 +538,7 @@ def dims_of(in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list
             f"{len(args)}"
         )
     dims = broadcast(in_dims, args, "vmap: in_dims")
-    return dims + broadcast(0, kwargs, "vmap: in_dims")
+    return dims + broadcast(None, kwargs, "vmap: in_dims")
 
 
 def batch_size(dims: Sequence[int | None], tensors: Sequence[Tensor]) -> int:
@@ -569,6 +593,7 @@ def run_vmap(
         c_int64(MAX_RESULTS),
         byref(n),
     )
+    check_tensors(flat.result, "vmap", ValueError)
     results: list[Any] = addresses(outs[: n.value])
     places = broadcast(out_dims, with_tensors(flat.result, results), "vmap: out_dims")
     for i, d in enumerate(places):

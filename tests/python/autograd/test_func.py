@@ -88,7 +88,15 @@ def test_wrong_calls():
     for call, error, message in (
         (lambda: func.grad(lambda t: t)(x), RuntimeError, "without dimensions"),
         (lambda: func.grad(lambda t: 1.0)(x), RuntimeError, "one Tensor"),
-        (lambda: func.grad(lambda t: t.sum(), argnums=1)(x), ValueError, "argnums"),
+        (lambda: func.grad(lambda t: t.sum(), argnums=1)(x), RuntimeError, "argnums"),
+        (lambda: func.grad(lambda t: t.sum(), argnums=(0, 0))(x), RuntimeError, "differ"),
+        (lambda: func.grad(lambda t: t.sum(), argnums=[0])(x), RuntimeError, "tuple"),
+        (lambda: func.jacrev(lambda t: t, chunk_size=0)(x), ValueError, "chunk_size"),
+        (lambda: func.jvp(lambda t: t, x, x), RuntimeError, "tuples"),
+        (lambda: func.jvp(lambda t: 3.0, (x,), (x,)), RuntimeError, "float"),
+        (lambda: func.jvp(lambda t: (), (x,), (x,)), RuntimeError, "no tensors"),
+        (lambda: func.jacfwd(lambda t: t)(tt.tensor([1])), ValueError, "int64"),
+        (lambda: func.vmap(lambda t: 3.0)(x), ValueError, "float"),
         (lambda: func.grad(lambda t: t)(1.0), TypeError, "tensors"),
         (lambda: func.jvp(lambda t: t, (x,), (x[:2],)), ValueError, "tangent 0"),
         (lambda: func.vjp(lambda t: t, x)[1](x[:2]), RuntimeError, "shape"),
@@ -173,7 +181,7 @@ def test_vmap_of_structures_and_chunks():
     close(found["out"], 2 * x)
     assert found["n"].shape == (5, 3)
     close(func.vmap(lambda r: r.sum(), chunk_size=2)(x), x.sum(1))
-    close(func.vmap(lambda r, k=None: r * k, chunk_size=2)(x, k=x), x * x)
+    close(func.vmap(lambda r, k=None: r * k, chunk_size=2)(x, k=x), x[:, None] * x)
     close(tt.vmap(lambda r: (r, r[0]), out_dims=(1, None))(x)[0], x.T)
 
 
@@ -329,6 +337,30 @@ def test_rules_agree_with_a_loop(number):
     close(nested, tt.stack([tt.stack([f(x, y) for y in b]) for x in a]))
 
 
+def test_vmap_draws_numbers_without_a_sample():
+    """Factories, modules and keyword arguments see whether samples share random numbers."""
+    x = randn(4, 3)
+    for f in (lambda _: tt.rand(3), lambda _: tt.randn(2, 3), lambda _: nn.Linear(3, 2).weight):
+        with pytest.raises(RuntimeError, match="random"):
+            func.vmap(f)(x)
+        same = func.vmap(f, randomness="same")(x)
+        assert same[0].equal(same[1])
+    different = func.vmap(lambda _: tt.rand(3), randomness="different")(x)
+    assert different.shape == (4, 3) and not different[0].equal(different[1])
+    close(func.vmap(lambda a, k: a * k)(x, k=x), x[:, None] * x)
+
+
+def test_vmap_of_matrices():
+    x = randn(3, 2, 2)
+    for f in (tt.linalg.matrix_exp, tt.linalg.inv, tt.linalg.det, tt.linalg.svdvals):
+        close(func.vmap(f)(x), f(x))
+    close(func.vmap(tt.linalg.solve)(x, x.mT), tt.linalg.solve(x, x.mT))
+    close(func.vmap(tt.linalg.solve, in_dims=(None, 0))(x[0], x), tt.linalg.solve(x[0], x))
+    i = tt.tensor([0, 1, 0])
+    close(func.vmap(lambda m, k: m[k])(x, i), tt.stack([x[0, 0], x[1, 1], x[2, 0]]))
+    close(func.vmap(lambda k: x[k, :, 1])(i), tt.stack([x[k, :, 1] for k in (0, 1, 0)]))
+
+
 def test_dropout_in_evaluation_mode_draws_nothing():
     x = randn(3, 4)
     close(func.vmap(lambda r: nn.functional.dropout(r, training=False))(x), x)
@@ -437,7 +469,7 @@ def test_jacfwd_calls_the_function_once():
     close(aux, a.sum(0))
     wide = a[0].expand(2, 3)  # whose rows share memory, those of its tangent do not
     close(func.jvp(lambda y: y.T.exp(), (wide,), (a,))[1], (wide.exp() * a).T)
-    noisy = lambda y: y * tt.rand_like(y)  # noqa: E731
+    noisy = lambda y: y * tt.rand(3, dtype=tt.float64)  # noqa: E731
     with pytest.raises(RuntimeError, match="random"):
         func.jacfwd(noisy)(b)
     assert func.jacfwd(noisy, randomness="same")(b).shape == (3, 3)
