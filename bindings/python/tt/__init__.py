@@ -162,6 +162,18 @@ if TYPE_CHECKING:
     from .sparse import sparse_csr_tensor as sparse_csr_tensor
     from .sparse import spmm as spmm
     from .storage import TypedStorage as TypedStorage
+    from .storage import TypedStorage as BFloat16Storage
+    from .storage import TypedStorage as BoolStorage
+    from .storage import TypedStorage as ByteStorage
+    from .storage import TypedStorage as CharStorage
+    from .storage import TypedStorage as ComplexDoubleStorage
+    from .storage import TypedStorage as ComplexFloatStorage
+    from .storage import TypedStorage as DoubleStorage
+    from .storage import TypedStorage as FloatStorage
+    from .storage import TypedStorage as HalfStorage
+    from .storage import TypedStorage as IntStorage
+    from .storage import TypedStorage as LongStorage
+    from .storage import TypedStorage as ShortStorage
     from .storage import UntypedStorage as UntypedStorage
     from ._ops.functions import *  # noqa: F403
     from ._ops.functions import _int_mm as _int_mm
@@ -215,7 +227,11 @@ ELSEWHERE = {
     ),
     "serialization": "load save",
     "_torch_functions": "split",
-    "storage": "TypedStorage UntypedStorage",
+    "storage": (
+        "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage "
+        "ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage LongStorage "
+        "ShortStorage TypedStorage UntypedStorage"
+    ),
     "sparse": "sparse_coo_tensor sparse_csr_tensor spmm",
 }
 HOME = {name: module for module, names in ELSEWHERE.items() for name in names.split()}

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from ._tensor import Tensor
+from ._types import BY_NAME
 from .errors import UnimplementedError
 
 TYPE_CHECKING = False
@@ -92,6 +93,15 @@ class Storage:
             )
         return self
 
+    def share_memory_(self) -> Self:
+        """Moves the memory to where other processes can share it. Returns self."""
+        self.elements.share_memory_()
+        return self
+
+    def pin_memory(self, device: Device | str | None = None) -> Self:
+        """Returns a copy in page-locked memory; self if it is there."""
+        return type(self)(self.elements.pin_memory())
+
     def clone(self) -> Self:
         """Returns a copy."""
         return type(self)(self.elements.clone())
@@ -113,7 +123,6 @@ class UntypedStorage(Storage):
 
     def __init__(self, size: int | Tensor = 0, *, device: Device | str | None = None) -> None:
         from ._ops import empty
-        from ._types import BY_NAME
 
         if isinstance(size, Tensor):
             super().__init__(size)
@@ -132,9 +141,63 @@ class TypedStorage(Storage):
         """Returns the same memory as bytes."""
         return untyped_storage(self.elements)
 
-    def type(self) -> str:
-        """Returns a name such as "tt.FloatStorage"."""
+    def type(self, dtype: DType | None = None) -> Any:
+        """Returns a name such as "tt.FloatStorage"; with a dtype, the elements converted to it."""
+        if dtype is not None:
+            return TypedStorage(self.elements.to(dtype))
         return f"tt.{self.dtype.shown}Storage"
+
+    def float(self) -> TypedStorage:
+        """Returns the elements as float32."""
+        return TypedStorage(self.elements.float())
+
+    def double(self) -> TypedStorage:
+        """Returns the elements as float64."""
+        return TypedStorage(self.elements.double())
+
+    def half(self) -> TypedStorage:
+        """Returns the elements as float16."""
+        return TypedStorage(self.elements.half())
+
+    def long(self) -> TypedStorage:
+        """Returns the elements as int64."""
+        return TypedStorage(self.elements.long())
+
+
+class OfOneDtype(type):
+    """The class of FloatStorage and its like: a TypedStorage of the dtype is an instance."""
+
+    dtype: DType
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype
+
+
+NAMED = {f"{kind.shown}Storage": kind for kind in BY_NAME.values()}
+
+
+def class_of(kind: DType) -> type:
+    """Returns the class of the storages of a dtype, such as FloatStorage."""
+
+    def new(cls: Any, values: Any = 0) -> TypedStorage:
+        from ._create import tensor
+        from ._ops import empty
+
+        if isinstance(values, int):
+            return TypedStorage(empty(values, dtype=kind))
+        return TypedStorage(whole(tensor(values, dtype=kind)))
+
+    about = f"The elements of a storage as {kind}: of a number of elements, or with values."
+    names = {"__new__": new, "__doc__": about, "__module__": "tt", "dtype": kind}
+    return OfOneDtype(f"{kind.shown}Storage", (), names)
+
+
+def __getattr__(name: str) -> Any:
+    """Makes FloatStorage and its like when they are first used."""
+    if name not in NAMED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    made = globals()[name] = class_of(NAMED[name])
+    return made
 
 
 def whole(t: Tensor) -> Tensor:
@@ -144,8 +207,6 @@ def whole(t: Tensor) -> Tensor:
 
 def untyped_storage(t: Tensor) -> UntypedStorage:
     """Returns the memory of a tensor as bytes."""
-    from ._types import BY_NAME
-
     return UntypedStorage(whole(t).view(BY_NAME["uint8"]))
 
 

@@ -420,6 +420,15 @@ def test_storages():
     assert tt.empty(0).set_(own, 0, (2,)).tolist() == [0, 0]
 
 
+def test_storages_of_a_dtype():
+    made = tt.FloatStorage([1.0, 2.0])
+    assert isinstance(made, tt.FloatStorage) and not isinstance(made, tt.LongStorage)
+    assert len(tt.LongStorage(3)) == 3 and made.long().tolist() == [1, 2]
+    assert made.double().type() == "tt.DoubleStorage" and made.type(tt.int32).tolist() == [1, 2]
+    assert isinstance(tt.ones(2).storage(), tt.FloatStorage)
+    assert tt.tensor([0.0]).set_(made).tolist() == [1, 2] and made.share_memory_().is_shared()
+
+
 def test_default_device():
     assert tt.get_default_device() == tt.device("cpu")
     with tt.device("meta") as meta:

@@ -72,7 +72,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise ValueError(
             f"make_dual: tensor is {tensor.dtype}, tangent is {tangent.dtype}: must be equal"
         )
-    dual: Tensor = tensor_result("tt_make_dual", tensor, tangent)
+    dual: Any = tensor_result("tt_make_dual", tensor, tangent)
     dual._given_tangent = tangent  # unpack_dual returns the same object
     return dual
 
