@@ -307,6 +307,10 @@ static const Row kRows[] = {
         SIZES(64, 256, 56, 56), 12 * BATCH, 0, 0, 0),
     ROW("batch_norm in training, 64 x 256 x 56 x 56 f32, with backward", "rows", batch, batch_norm,
         F32, SIZES(64, 256, 56, 56), 32 * BATCH, 0, 3, 0),
+    ROW("batch_norm in training, 200704 x 256 f32", "rows", batch, batch_norm, F32,
+        SIZES(200704, 256), 12 * BATCH, 0, 0, 0), /* as images with channels last */
+    ROW("batch_norm in training, 200704 x 256 f32, with backward", "rows", batch, batch_norm, F32,
+        SIZES(200704, 256), 32 * BATCH, 0, 3, 0),
     ROW("matmul, 4096^3 bf16", "matmul", product, matmul, BF16, SIZES(4096, 4096, 4096), 0,
         CUBE(4096), 0, 0),
     ROW("matmul, 8192^3 bf16", "matmul", product, matmul, BF16, SIZES(8192, 8192, 8192), 0,

@@ -171,6 +171,8 @@ ROWS = {
         batch_norm,
         3,
     ),
+    "batch_norm in training, 200704 x 256 f32": (batch(200704, 256), batch_norm),
+    "batch_norm in training, 200704 x 256 f32, with backward": (batch(200704, 256), batch_norm, 3),
     "matmul, 4096^3 bf16": (product(BF16, 4096), torch.matmul),
     "matmul, 8192^3 bf16": (product(BF16, 8192), torch.matmul),
     "matmul, 4096^3 f16": (product(F16, 4096), torch.matmul),

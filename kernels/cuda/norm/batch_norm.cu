@@ -26,21 +26,26 @@ struct ChannelArguments {
   char* out[3];    // mean, rstd, variance or NULL; with g the two sums
 };
 
-// A position is a pack of kN elements.
-template <class S, int kN> __global__ void __launch_bounds__(kRowShared)
+// A position is a pack: of kEach elements of a channel, or of one element of kChannels channels,
+// which are neighbours then.
+template <class S, int kChannels, int kEach> __global__ void __launch_bounds__(kRowShared)
     channel_parts(const __grid_constant__ ChannelArguments a) {
   device::wait_for_previous();
   using T = Compute<S>;
-  using Numbers = Pack<S, kN>;
+  using Numbers = Pack<S, kChannels * kEach>;
   TT_SHARED(Spread<T>, spreads, kRowShared);
   TT_SHARED(TwoSums<T>, products, kRowShared);
   const ChannelSumPlan& p = a.p;
   const Numbers* const x = reinterpret_cast<const Numbers*>(p.x);
   const Numbers* const g = reinterpret_cast<const Numbers*>(p.g);
   for_columns(a.s, [&](const ColumnWork& w) {
-    TwoSums<T> sums = {0, 0};
+    const int64_t first = w.column * kChannels;
+    TwoSums<T> sums[kChannels] = {};
     if (g) {
-      const T mean = w.inside ? reinterpret_cast<const T*>(p.mean)[w.column / a.shared] : T(0);
+      T mean[kChannels] = {};
+#pragma unroll
+      for (int c = 0; c < kChannels; c++)
+        if (w.inside) mean[c] = reinterpret_cast<const T*>(p.mean)[(first + c) / a.shared];
       w.each([&]<int kMany>(const int64_t(&at)[kMany], int64_t) {
         Numbers xs[kMany], gs[kMany];
 #pragma unroll
@@ -51,29 +56,46 @@ template <class S, int kN> __global__ void __launch_bounds__(kRowShared)
 #pragma unroll
         for (int u = 0; u < kMany; u++) {
 #pragma unroll
-          for (int j = 0; j < kN; j++) {
-            const T gv = number_of(gs[u].v[j]);
-            sums.a += gv;
-            sums.b += gv * (number_of(xs[u].v[j]) - mean);
+          for (int i = 0; i < kChannels * kEach; i++) {
+            const int c = i / kEach;
+            const T gv = number_of(gs[u].v[i]);
+            sums[c].a += gv;
+            sums[c].b += gv * (number_of(xs[u].v[i]) - mean[c]);
           }
         }
       });
-      sums = w.total(sums, products);
+#pragma unroll
+      for (int c = 0; c < kChannels; c++) sums[c] = w.total(sums[c], products);
     } else {
-      Spread<T> spread = {0, 0, 0};
+      Spread<T> spread[kChannels] = {};
       w.each([&]<int kMany>(const int64_t(&at)[kMany], int64_t) {
         Numbers xs[kMany];
 #pragma unroll
         for (int u = 0; u < kMany; u++) xs[u] = x[at[u]];
-        spread = spread + spread_of<S>(xs);
+        const T n = spread[0].n;  // of all channels, so that they share a division
+#pragma unroll
+        for (int c = 0; c < kChannels; c++) {
+          Pack<S, kEach> of_channel[kMany];
+#pragma unroll
+          for (int i = 0; i < kMany * kEach; i++)
+            of_channel[i / kEach].v[i % kEach] = xs[i / kEach].v[c * kEach + i % kEach];
+          spread[c].n = n;
+          spread[c] = spread[c] + spread_of<S>(of_channel);
+        }
       });
-      spread = w.total(spread, spreads);
-      sums = {spread.mean, spread.squares};
+#pragma unroll
+      for (int c = 0; c < kChannels; c++) {
+        spread[c] = w.total(spread[c], spreads);
+        sums[c] = {spread[c].mean, spread[c].squares};
+      }
     }
     if (!w.leads()) return;
-    T* const parts = static_cast<T*>(a.parts) + w.chunk * p.channels + w.column;
-    parts[0] = sums.a;
-    parts[a.s.n_chunks * p.channels] = sums.b;
+    T* const parts = static_cast<T*>(a.parts) + w.chunk * p.channels + first;
+#pragma unroll
+    for (int c = 0; c < kChannels; c++) {
+      parts[c] = sums[c].a;
+      parts[a.s.n_chunks * p.channels + c] = sums[c].b;
+    }
   });
 }
 
@@ -193,20 +215,31 @@ template <class S, int kN> __global__ void __launch_bounds__(kThreads)
   *reinterpret_cast<Numbers*>(reinterpret_cast<S*>(p.y) + i) = y;
 }
 
-int64_t unit_of(const ChannelSumPlan& p) {
+// What a thread reads at once: elements of a channel along inner, or neighbouring channels.
+struct ChannelUnits {
+  int64_t each, channels;
+};
+ChannelUnits units_of(const ChannelSumPlan& p) {
   const int64_t pack = 16 / kItemSize[p.dtype];
-  const bool packs = p.inner > 1 && p.inner % pack == 0 && is_aligned(p.x) && is_aligned(p.g);
-  return packs ? pack : 1;
+  const bool packs = (p.inner > 1 ? p.inner : p.channels) % pack == 0;
+  if (!packs || !is_aligned(p.x) || !is_aligned(p.g)) return {1, 1};
+  return p.inner > 1 ? ChannelUnits{pack, 1} : ChannelUnits{1, pack};
+}
+ColumnLaunch sums_launch(const ChannelSumPlan& p) {
+  const ChannelUnits units = units_of(p);
+  return column_launch(p.channels / units.channels, p.outer, p.inner, units.each);
 }
 
 int32_t run_sums(const ChannelSumPlan& p, int64_t shared, char* const (&out)[3], void* stream,
                  void* workspace) {
-  const int64_t unit = unit_of(p);
-  const ColumnLaunch l = column_launch(p.channels, p.outer, p.inner, unit);
-  const ChannelArguments a = {l.s, p, workspace, unit, shared, {out[0], out[1], out[2]}};
+  const ChannelUnits units = units_of(p);
+  const ColumnLaunch l = sums_launch(p);
+  const ChannelArguments a = {l.s, p, workspace, units.each, shared, {out[0], out[1], out[2]}};
   const int32_t status = with_floating(p.dtype, [&](auto s) {
     using S = decltype(s);
-    const auto kernel = unit > 1 ? channel_parts<S, kPackOf<S>> : channel_parts<S, 1>;
+    auto kernel = channel_parts<S, 1, 1>;
+    if (units.each > 1) kernel = channel_parts<S, 1, kPackOf<S>>;
+    if (units.channels > 1) kernel = channel_parts<S, kPackOf<S>, 1>;
     return device::launch_early(kernel, l.grid, l.block, stream, a);
   });
   if (status != TT_OK) return status;
@@ -217,7 +250,7 @@ int32_t run_sums(const ChannelSumPlan& p, int64_t shared, char* const (&out)[3],
 }
 int64_t computed_size(int32_t dtype) { return dtype == TT_F64 ? 8 : 4; }
 size_t sums_workspace(const ChannelSumPlan& p) {
-  const ColumnShape s = column_launch(p.channels, p.outer, p.inner, unit_of(p)).s;
+  const ColumnShape s = sums_launch(p).s;
   return size_t(2 * s.n_chunks * p.channels * computed_size(p.dtype));
 }
 
