@@ -65,8 +65,7 @@ int32_t run_extreme(const void* plan, ReduceKind kind, void* stream, void* works
     case TT_BF16:
     case TT_F32: return launch_reduce<Extreme<float>>(p, kind, stream, workspace);
     case TT_F64: return launch_reduce<Extreme<double>>(p, kind, stream, workspace);
-    case TT_I64: return launch_reduce<Extreme<int64_t>>(p, kind, stream, workspace);
-    default: return launch_reduce<Extreme<int32_t>>(p, kind, stream, workspace);
+    default: return launch_reduce<Extreme<int64_t>>(p, kind, stream, workspace);
   }
 }
 

@@ -21,11 +21,15 @@ template <class T> __device__ __forceinline__ T number(int x) {
   else return T(x);
 }
 
-// Sums, products and, of real numbers, extremes. Integers are summed in int64; the extremes of the
-// smaller ones are found in int32.
+template <class T> struct ReadsOf { using type = T; };
+template <> struct ReadsOf<c128> { using type = AnyComplex; };
+
+// Sums, products and, of real numbers, extremes. Integers are computed in int64, complex numbers in
+// complex128: each compute type takes tens of kB of the library, and these are
+// rare.
 template <class E, ReduceKind kKind> struct Fold {
   using T = E;
-  using Reads = E;
+  using Reads = typename ReadsOf<E>::type;
   using P = E;
   using Joined = E;
   using Base = Nothing;
@@ -66,10 +70,8 @@ int32_t launch_fold(const ReducePlan& p, void* stream, void* workspace) {
     default: break;
   }
   if constexpr (kKind == ReduceKind::kSum || kKind == ReduceKind::kProd) {
-    if (p.dtype == TT_C64) return launch_reduce<Fold<c64, kKind>>(p, kKind, stream, workspace);
-    if (p.dtype == TT_C128) return launch_reduce<Fold<c128, kKind>>(p, kKind, stream, workspace);
-  } else if (p.dtype < TT_I64) {
-    return launch_reduce<Fold<int32_t, kKind>>(p, kKind, stream, workspace);
+    if (p.dtype == TT_C64 || p.dtype == TT_C128)
+      return launch_reduce<Fold<c128, kKind>>(p, kKind, stream, workspace);
   }
   return launch_reduce<Fold<int64_t, kKind>>(p, kKind, stream, workspace);
 }

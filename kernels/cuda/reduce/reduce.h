@@ -46,7 +46,8 @@ constexpr int kReduceSingle = 8;  // of an element
 constexpr int kJoinLoads = 8;     // of a partial
 
 struct Nothing {};
-struct AnyFloat {};  // float16 to float64
+struct AnyFloat {};    // float16 to float64
+struct AnyComplex {};  // complex64 and complex128
 
 // Outputs of a thread whose neighbouring elements are one run.
 TT_FN constexpr int64_t reduce_width(int64_t item) { return item == 1 ? kReduceWidth : 16 / item; }
@@ -112,7 +113,8 @@ template <class S, int kN> struct Neighbours {
 template <class T, class F> __device__ __forceinline__ void with_stored(int32_t dtype, const F& f) {
   constexpr bool kAny = __is_same(T, bool);
   constexpr bool kFloats = __is_same(T, AnyFloat);
-  if constexpr (kAny || __is_same(T, int64_t) || __is_same(T, int32_t)) {
+  constexpr bool kComplex = __is_same(T, AnyComplex);
+  if constexpr (kAny || __is_same(T, int64_t)) {
     switch (dtype) {
       case TT_BOOL: return f(StoredBool{});
       case TT_U8: return f(uint8_t{});
@@ -134,10 +136,10 @@ template <class T, class F> __device__ __forceinline__ void with_stored(int32_t 
   }
   if constexpr (kAny || kFloats || __is_same(T, double))
     if (dtype == TT_F64) return f(double{});
-  if constexpr (kAny || __is_same(T, c64))
+  if constexpr (kAny || kComplex) {
     if (dtype == TT_C64) return f(c64{});
-  if constexpr (kAny || __is_same(T, c128))
     if (dtype == TT_C128) return f(c128{});
+  }
 }
 
 // The elements of a group in four chains.
@@ -412,8 +414,7 @@ template <class R> struct Reducer {
 // Outputs of a thread, at most.
 template <class T> constexpr int kReduceMost = kReduceWidth;
 template <> inline constexpr int kReduceMost<double> = 2;
-template <> inline constexpr int kReduceMost<c64> = 2;
-template <> inline constexpr int kReduceMost<c128> = 1;
+template <> inline constexpr int kReduceMost<AnyComplex> = 2;
 // Blocks of a multiprocessor, at least: memory is what they wait for.
 template <class R> constexpr int kReduceResident = 4 - int(sizeof(typename R::P)) / 8;
 template <class R> constexpr int kRunsResident = sizeof(typename R::P) > 4 ? 1 : 5;
