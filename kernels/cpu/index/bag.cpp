@@ -2,8 +2,8 @@
 //   table: (rows, width); index, factor: (n); start: (bags + 1); out: (bags, width)
 //
 // The columns of a bag are taken in blocks: their results stay in registers or in the L1 cache
-// while its rows are read. Sums of whole vectors have a loop of their own. Rows are at scattered
-// places: those of later indices are prefetched.
+// while its rows are read. Sums of whole vectors of floats have a loop of their own. Rows are at
+// scattered places: those of later indices are prefetched.
 #include "kernels/cpu/index/index.h"
 #include "kernels/cpu/simd/load.h"
 #include "kernels/cpu/simd/vec.h"
@@ -97,8 +97,6 @@ template <class T> struct BagRows {
   // Sums all whole vectors of columns of a bag. Returns the number of columns.
   TT_INLINE int64_t sum_columns(T* out, int64_t begin, int64_t end) const {
     int64_t c = 0;
-    for (; c + 8 * kLanes<T> <= p.width; c += 8 * kLanes<T>)
-      sum_vectors<8>(out + c, begin, end, c * int64_t(sizeof(T)));
     for (; c + 4 * kLanes<T> <= p.width; c += 4 * kLanes<T>)
       sum_vectors<4>(out + c, begin, end, c * int64_t(sizeof(T)));
     for (; c + kLanes<T> <= p.width; c += kLanes<T>)
@@ -138,8 +136,10 @@ template <class T> struct BagRows {
     const int64_t item = kItemSize[p.dtype];
     alignas(64) T sum[kBagBlock];
     T* const row = reinterpret_cast<T*>(p.out) + b * p.width;
-    const bool in_vectors = p.reduce != kBagMax && item == int64_t(sizeof(T));
-    for (int64_t c = in_vectors ? sum_columns(row, first, last) : 0; c < p.width; c += kBagBlock) {
+    int64_t c = 0;
+    if constexpr (sizeof(T) == 4)
+      if (p.reduce != kBagMax && item == 4) c = sum_columns(row, first, last);
+    for (; c < p.width; c += kBagBlock) {
       const int64_t n = min(p.width - c, kBagBlock);
       if (n == kBagBlock) reduce<true>(sum, first, last, c * item, n);
       else reduce<false>(sum, first, last, c * item, n);
