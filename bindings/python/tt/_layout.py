@@ -61,6 +61,18 @@ class TensorLayout:
         """Returns False: dimensions have no names."""
         return False
 
+    def histogram(
+        self: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False
+    ) -> Any:
+        """Calls tt.histogram."""
+        from ._samples import histogram
+
+        return histogram(self, bins, range=range, weight=weight, density=density)
+
+    def polygamma_(self: Any, n: int) -> Any:
+        """Replaces each element by its polygamma function of order n. Returns self."""
+        return self.copy_(self.polygamma(n))
+
     @property
     def retains_grad(self: Any) -> bool:
         """Whether retain_grad() was called on a non-leaf tensor."""

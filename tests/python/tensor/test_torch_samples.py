@@ -552,3 +552,18 @@ def test_schedulers_take_groups_that_are_added_later(composed):
     factor = 0.5 if composed else 1
     want = pytest.approx([0.5 * 0.81 * factor, 0.3 * 0.9 * factor])
     assert [g["lr"] for g in opt.param_groups] == want == scheduler.get_last_lr()
+
+
+def test_flags_of_optimizers_that_exclude_each_other():
+    p = tt.nn.Parameter(tt.ones(1))
+    for optimizer in (tt.optim.SGD, tt.optim.Adam, tt.optim.AdamW, tt.optim.Adagrad):
+        for other in ("foreach", "differentiable"):
+            with pytest.raises(RuntimeError, match="fused"):
+                optimizer([p], fused=True, **{other: True})
+
+
+def test_methods_histogram_and_polygamma():
+    x = tt.tensor([1.0, 2.0, 2.5])
+    assert x.histogram(2, range=(0, 4)).hist.tolist() == [1, 2]
+    want = tt.polygamma(1, x)
+    assert x.polygamma_(1) is x and x.tolist() == want.tolist()

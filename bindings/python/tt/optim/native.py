@@ -176,6 +176,10 @@ class NativeOptimizer(Optimizer):
         """Completes the constructor; values: its other arguments by name."""
         if "betas" in values:
             values["betas"] = numbers_of("betas", values["betas"])
+        if values.get("fused") and values.get("differentiable"):
+            raise RuntimeError("`fused` does not support `differentiable`")
+        if values.get("fused") and values.get("foreach"):
+            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
         is_adam = "amsgrad" in values  # PyTorch refuses it of Adam and AdamW alone
         if is_adam and values.get("foreach") and not values.get("capturable"):
             if isinstance(values["lr"], Tensor):
