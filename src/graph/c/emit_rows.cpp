@@ -46,6 +46,50 @@ void CExporter::emit_layer_norm() {
   body_.add(call.span());
 }
 
+void CExporter::emit_rms_norm() {
+  use("rms_norm");
+  const IrValue& x = value(tensor("input"));
+  int64_t n = 1;
+  for (const int64_t size : arg("normalized_shape").ints) n *= size;
+  Text call;
+  call.add("  rms_norm(");
+  for (const char* name : {"input", "weight"}) {
+    add_address(call, tensor(name), true);
+    call.add(", ");
+  }
+  for (int64_t i = 0; i < 2; i++) {
+    add_address(call, node().outs[i]);
+    call.add(", ");
+  }
+  call.add(n ? x.numel() / n : 0).add(", ").add(n).add(", ");
+  add_float(call, number("eps"));
+  call.add(");\n");
+  body_.add(call.span());
+}
+
+void CExporter::emit_group_norm() {
+  use("group_norm");
+  const IrValue& x = value(tensor("input"));
+  const int64_t groups = integer("num_groups");
+  int64_t inner = 1;
+  for (int64_t i = 2; i < x.ndim(); i++) inner *= x.sizes[i];
+  Text call;
+  call.add("  group_norm(");
+  for (const char* name : {"input", "weight", "bias"}) {
+    add_address(call, tensor(name), true);
+    call.add(", ");
+  }
+  for (int64_t i = 0; i < 3; i++) {
+    add_address(call, node().outs[i]);
+    call.add(", ");
+  }
+  call.add(x.sizes[0]).add(", ").add(groups).add(", ").add(x.sizes[1] / groups).add(", ");
+  call.add(inner).add(", ");
+  add_float(call, number("eps"));
+  call.add(");\n");
+  body_.add(call.span());
+}
+
 void CExporter::emit_batch_norm() {
   if (integer("training")) refuse("training: export the model in eval mode");
   use("batch_norm");

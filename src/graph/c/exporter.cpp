@@ -343,6 +343,8 @@ void CExporter::emit_node() {
   if (is("upsample2d")) return emit_resize();
   if (is("softmax") || is("log_softmax")) return emit_softmax(op());
   if (is("native_layer_norm")) return emit_layer_norm();
+  if (is("native_rms_norm")) return emit_rms_norm();
+  if (is("native_group_norm")) return emit_group_norm();
   if (is("native_batch_norm")) return emit_batch_norm();
   if (is("native_attention")) return emit_attention();
   for (const char* name : {"sum", "sum_dim", "mean", "mean_dim", "amax", "amin", "max", "min"})

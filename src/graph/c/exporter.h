@@ -72,6 +72,8 @@ class CExporter {
   bool has_places() const;
   void emit_softmax(const char* function);
   void emit_layer_norm();
+  void emit_rms_norm();
+  void emit_group_norm();
   void emit_batch_norm();
   void emit_attention();
   void emit_reduce();

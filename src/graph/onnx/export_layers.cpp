@@ -195,6 +195,41 @@ bool OnnxExporter::emit_rows() {
               AttrWriter().integer("axis", -shape.n).real("epsilon", real("eps"))));
     return true;
   }
+  if (is("native_rms_norm")) {
+    const Dtype d = value("input").dtype;
+    const Dtype wide = d == Dtype::kF64 ? d : Dtype::kF32;
+    const ModelValue x = cast(tensor("input"), wide);
+    Shape axes;
+    for (int64_t i = -arg("normalized_shape").ints.size(); i < 0; i++) axes.push_back(i);
+    const ModelValue squares = node("ReduceMean", {node("Mul", {x, x}, wide), constant(axes)}, wide,
+                                    AttrWriter().integer("keepdims", 1));
+    const ModelValue rms =
+        node("Sqrt", {node("Add", {squares, number(real("eps"), wide)}, wide)}, wide);
+    ModelValue y = node("Div", {x, rms}, wide);
+    if (has("weight")) y = node("Mul", {y, cast(tensor("weight"), wide)}, wide);
+    give(cast(y, d));
+    return true;
+  }
+  if (is("native_group_norm")) {
+    const IrValue& x = value("input");
+    const Dtype d = x.dtype;
+    if (x.numel() == 0) refuse("an input without elements");
+    // -1: the first size follows from the others, also where the number of images is dynamic.
+    const int64_t rows[2] = {-1, x.numel() / (x.sizes[0] * integer("num_groups"))};
+    Shape image(x.sizes);
+    image[0] = -1;
+    const ModelValue scale = node("Expand", {number(1, d), constant(Ints(&rows[1], 1))}, d);
+    ModelValue y = node("LayerNormalization", {reshape(tensor("input"), rows), scale, ModelValue()},
+                        d, AttrWriter().integer("axis", -1).real("epsilon", real("eps")));
+    y = reshape(y, image);
+    Shape column;
+    column.resize(x.ndim() - 1, 1);
+    column[0] = x.sizes[1];
+    if (has("weight")) y = node("Mul", {y, reshape(cast(tensor("weight"), d), column)}, d);
+    if (has("bias")) y = node("Add", {y, reshape(cast(tensor("bias"), d), column)}, d);
+    give(y);
+    return true;
+  }
   if (is("native_batch_norm")) {
     if (integer("training")) refuse("training: export the model in eval mode");
     const Dtype d = value("input").dtype;
