@@ -34,11 +34,16 @@ function give(list::Pointers, i, t, what)
 end
 """
 Writes the results of a callback: one tensor, or a list of n. Where C asks for their number
-(n_given), n is the largest.
+(n_given), n is the largest, and `nothing` is none.
 """
 function give_all(list::Pointers, n, found, what, n_given=C_NULL)
-    found === nothing && return
+    if found === nothing
+        n_given == C_NULL || unsafe_store!(n_given, 0)
+        return
+    end
     found = found isa Tensor ? (found,) : found
+    found isa Union{Tuple,NamedTuple,AbstractVector} ||
+        throw(ArgumentError("$what must return tensors or nothing, not $(typeof(found))"))
     count = length(found)
     if n_given == C_NULL
         count == n ||

@@ -10,6 +10,7 @@ const RESULTS = 1024  # of a function in C
 "Takes the first n tensors that C has written."
 taken(list, n) = [wrap_or_nothing(list[i]) for i in 1:n]
 one_or_all(list) = length(list) == 1 ? list[1] : (list...,)
+none_or_all(list) = isempty(list) ? nothing : one_or_all(list)
 
 """
     TT.vjp(f, x…; cotangents=nothing)
@@ -137,6 +138,8 @@ does besides computing with tensors happens in recorded calls only: `TT.compile_
 dynamic: once three records differ only in the size of one dimension, such as the batch, and follow
 from each other, records for further sizes are made without calling the function, which must not
 decide by the size; a step of an optimizer needs a record for each size.
+
+f takes tensors and returns one, several in a tuple, or nothing.
 """
 function compile(f; limit::Integer=8, dynamic::Bool=false)
     opts = Ref(C.tt_compile_opts(C.TT_COMPILE_LIMIT | C.TT_COMPILE_DYNAMIC, limit, dynamic, 0))
@@ -148,7 +151,12 @@ function (g::Compiled)(x::Tensor...)
     list, outs, n = handles(x), fill(C_NULL, RESULTS), Ref(Int64(0))
     poll()
     check(GC.@preserve x C.tt_compiled_call(ctx(), g, list, length(list), outs, RESULTS, n))
-    return one_or_all(taken(outs, n[]))
+    return none_or_all(taken(outs, n[]))
+end
+function (g::Compiled)(x...; options...)
+    other = isempty(options) ? first(v for v in x if !(v isa Tensor)) : first(options)
+    throw(ArgumentError("a compiled function takes tensors, not $(repr(other)): " *
+                        "let the function have other values from where it is defined"))
 end
 
 """

@@ -247,6 +247,12 @@ end
     reading = TT.compile(x -> x .* TT.item(sum(x)))
     @test near(reading(tensor([1.0, 2])), [3, 6]) && near(reading(tensor([1.0, 3])), [4, 12])
     @test occursin("read", TT.compile_info(reading).reason)
+    total = TT.zeros(2)
+    adding = TT.compile(x -> (total .+= x; nothing))
+    @test all(adding(TT.ones(2)) === nothing for _ in 1:3) && total == Float32[3, 3]
+    @test_throws ArgumentError adding(TT.ones(2), 2.0)
+    @test_throws ArgumentError adding(TT.ones(2); scale=2)
+    @test_throws ArgumentError TT.compile(x -> Dict(:sum => sum(x)))(TT.ones(2))
     failing = TT.compile(x -> error("mine"))
     thrown(() -> failing(tensor([1.0])), ErrorException)
 end
