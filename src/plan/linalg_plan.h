@@ -59,8 +59,8 @@ struct MatrixPlan {
 // kEighGroup matrices; the grain is a multiple of it, so that groups do not depend on the number of
 // threads.
 constexpr int64_t kEighGroup = 8;
-inline int64_t eigh_work(int64_t n, bool complex) { return (complex ? 6 : 3) * n; }
-inline int64_t eigh_lanes_work(int64_t n, bool complex, bool vectors) {
+TT_INLINE constexpr int64_t eigh_work(int64_t n, bool complex) { return (complex ? 6 : 3) * n; }
+TT_INLINE constexpr int64_t eigh_lanes_work(int64_t n, bool complex, bool vectors) {
   const int64_t parts = complex ? 2 : 1;
   return (vectors ? 2 : 1) * parts * n * n + 2 * parts * n + 2 * n;
 }

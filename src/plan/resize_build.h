@@ -34,21 +34,21 @@ TT_INLINE int64_t resize_held_rows(const ResizePlan& p) {
   return p.out[0] <= p.in[0] ? 0 : taps;
 }
 // Results of a row of bytes that are computed together, and the pixels of x that they read at most.
-inline int64_t resize_byte_block(int64_t pixel) { return max<int64_t>(256 / pixel, 1); }
-inline int64_t resize_byte_span(const ResizePlan& p) {
+TT_INLINE int64_t resize_byte_block(int64_t pixel) { return max<int64_t>(256 / pixel, 1); }
+TT_INLINE int64_t resize_byte_span(const ResizePlan& p) {
   const int64_t pixel = p.channels_last ? p.c : 1;
   const double apart = double(resize_byte_block(pixel)) * p.scale[1];
   const int64_t taps = resize_taps(resize_axis(p, 1));
   return apart < double(p.in[1]) ? min(p.in[1], int64_t(apart) + taps + 2) : p.in[1];
 }
 // Those pixels of a group, as int32 and as bytes.
-inline int64_t resize_column_bytes(const ResizePlan& p) {
+TT_INLINE int64_t resize_column_bytes(const ResizePlan& p) {
   return 5 * round_up(resize_byte_span(p) * (p.channels_last ? p.c : 1), 8) * kResizeGroup;
 }
 // Elements behind and before a line of x: its ends are repeated there, and vectors end there.
 constexpr int64_t kResizeLead = 4;
 constexpr int64_t kResizeSlack = 64;
-inline int64_t resize_line_bytes(const ResizePlan& p, int64_t pixel) {
+TT_INLINE int64_t resize_line_bytes(const ResizePlan& p, int64_t pixel) {
   if (p.dtype == TT_U8) return resize_column_bytes(p);
   return ((p.in[1] + 2 * kResizeLead) * pixel + kResizeSlack) * kItemSize[p.dtype];
 }
