@@ -13,7 +13,7 @@ def run(*args):
     return subprocess.run([str(PROGRAM), *map(str, args)], text=True, capture_output=True)
 
 
-@pytest.mark.parametrize("limit, threads", [(32, 2), (20, 1)])
+@pytest.mark.parametrize("limit, threads", [(12, 2), (8, 1)])
 def test_survives_out_of_memory(limit, threads):
     done = run("--limit", limit, "--threads", threads, "--steps", 55)
     assert done.returncode == 0, done.stdout + done.stderr
