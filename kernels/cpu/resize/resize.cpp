@@ -307,10 +307,38 @@ template <class T> struct Pixels {
     else memcpy(d, from[0], size_t(n) * sizeof(T));
     out.put(at, n, d);
   }
+  // Whether rows of x are joined whole, with the same results: pixels of few channels.
+  bool joins_rows() const {
+    return linear[0] && linear[1] && p.c <= 4 && item == int64_t(sizeof(T)) &&
+           p.in[1] * p.c <= 4 * kOut<T> && p.in[1] <= 2 * p.out[1];
+  }
+  // kChannels: p.c, or 0.
+  template <int kChannels> TT_NOINLINE void row(int64_t image, int64_t o) {
+    const int64_t c = kChannels ? kChannels : p.c;
+    const T* const from = reinterpret_cast<const T*>(p.x) + image * p.in[0] * p.in[1] * c;
+    const int64_t width = p.in[1] * c;
+    T* const joined = x[0];
+    join_row(joined, from + rows.low[o] * width, from + rows.high[o] * width, rows.weight[o],
+             width);
+    T* to = reinterpret_cast<T*>(p.y) + (image * p.out[0] + o) * p.out[1] * c;
+    for (int64_t o1 = 0; o1 < p.out[1]; o1++, to += c) {
+      const T w = columns.weight[o1];
+      const T* const low = joined + columns.low[o1] * c;
+      const T* const high = joined + columns.high[o1] * c;
+      for (int64_t k = 0; k < c; k++) to[k] = vfma(high[k], w, low[k] * (1 - w));
+    }
+  }
   void unit(int64_t u) {
     const int64_t image = u / p.n_tiles;
     const int64_t from = u % p.n_tiles * p.rows;
     const int64_t to = min(from + p.rows, p.out[0]);
+    if (joins_rows()) {
+      for (int64_t o = from; o < to; o++) {
+        if (p.c == 3) row<3>(image, o);
+        else row<0>(image, o);
+      }
+      return;
+    }
     for (int64_t o = from; o < to; o++)
       for (int64_t o1 = 0; o1 < p.out[1]; o1++)
         for (int64_t c = 0; c < p.c; c += kOut<T>) pixel(image, o, o1, c, min(p.c - c, kOut<T>));
