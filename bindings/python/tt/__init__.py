@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from ._numbers import pi as pi
     from ._numbers import promote_types as promote_types
     from ._numbers import result_type as result_type
+    from . import _settings
     from ._settings import _assert as _assert
     from ._settings import as_torch as as_torch
     from ._settings import (
@@ -178,6 +179,10 @@ if TYPE_CHECKING:
     from ._ops.functions import *  # noqa: F403
     from ._ops.functions import _int_mm as _int_mm
     from ._torch_functions import split as split  # type: ignore[no-redef]
+
+    is_deterministic_algorithms_warn_only_enabled = (
+        _settings.is_deterministic_algorithms_warn_only_enabled
+    )
 
 __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
