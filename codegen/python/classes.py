@@ -247,9 +247,11 @@ def by_hand(root, package):
     """Two sets of names of hand-written classes: those on their own, those that extend a generated
     one."""
     own, extended = set(), set()
-    for path in (root / FOLDER / package).glob("*.py"):
+    folder = root / FOLDER / package
+    modules = [path for path in folder.glob("*.py") if not path.name.startswith("_")]
+    for path in [*modules, *folder.glob("attention/__init__.py")]:
         for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.ClassDef) and not path.name.startswith("_"):
+            if isinstance(node, ast.ClassDef):
                 bases = {base.attr for base in node.bases if isinstance(base, ast.Attribute)}
                 (extended if node.name in bases else own).add(node.name)
     return own, extended

@@ -12,7 +12,9 @@ from ._interception import DisableTorchFunctionSubclass as DisableTorchFunctionS
 from ._interception import disabled_torch_function as _disabled_torch_function_impl
 from ._settings import get_default_device
 from ._tensor import Tensor as _TensorBase
+from ._tensor import to_arguments
 from ._types import device as device_class
+from ._types import preserve_format
 from .overrides import _is_torch_function_mode_enabled
 from .overrides import _len_torch_function_stack
 from .overrides import has_torch_function as _has_torch_function
@@ -106,4 +108,14 @@ class DispatchKeySet:
 
 
 _ExcludeDispatchKeyGuard = nullcontext
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    """Returns (device, dtype, non_blocking, memory_format) of the arguments of Tensor.to."""
+    dtype, device, _, memory_format = to_arguments(*args, **kwargs)
+    given = None if memory_format is preserve_format else memory_format
+    return device, dtype, bool(kwargs.get("non_blocking", False)), given
+
+
+_nn = SimpleNamespace(_parse_to=_parse_to)
 _functorch = SimpleNamespace(is_legacy_batchedtensor=lambda x: False)

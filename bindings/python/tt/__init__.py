@@ -192,7 +192,9 @@ MODULES = (
     "storage testing types utils version xpu"
 )
 # modules and functions that programs touch
-PRIVATE = "_C __config__ _custom_ops _dynamo _subclasses _tensor_str _utils".split()
+PRIVATE = (
+    "_C __config__ _custom_ops _dynamo _higher_order_ops _subclasses _tensor_str _utils".split()
+)
 CHECKS = "_assert _assert_async _check _check_value _shape_as_tensor".split()
 # module -> names of it that users find here
 ELSEWHERE = {
@@ -261,8 +263,10 @@ if not TYPE_CHECKING:
             value = None
             if name.startswith("_foreach_"):
                 value = import_module("._foreach", __package__).make(name[len("_foreach_") :])
-            elif name.startswith("float8_"):
-                value = import_module("._absent", __package__).ABSENT_DTYPES.get(name)
+            elif name.startswith("float8_") or name in ("complex32", "chalf"):
+                value = import_module("._absent", __package__).ABSENT_DTYPES.get(
+                    name.replace("chalf", "complex32")
+                )
             elif not name.startswith("_") or name in CHECKS:
                 value = import_module("._torch_functions", __package__).find(name)
             if value is None:

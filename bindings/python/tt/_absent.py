@@ -47,6 +47,9 @@ def absent_dtypes() -> dict[str, dtype]:
     made = {}
     for i, name in enumerate(FLOAT8):
         made[name] = dtype(name, -1 - i, 1, "f", True, False, True, "", "", "", "", name)
+    made["complex32"] = dtype(
+        "complex32", -9, 4, "c", False, True, True, "", "", "", "", "complex32"
+    )
     return made
 
 

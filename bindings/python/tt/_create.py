@@ -129,10 +129,12 @@ def is_buffer(x: Any) -> bool:
 def buffer_tensor(x: Any, dtype: DType | None) -> Any:
     """Returns a tensor over a buffer's memory, of dtype or the default dtype; others unchanged.
 
-    An object with __dlpack__ becomes a tensor, too.
+    An object with __dlpack__ and a storage become tensors, too.
     """
     if is_buffer(x):
         return frombuffer(x, dtype=dtype or Defaults.float)
+    if type(x).__name__ in ("TypedStorage", "UntypedStorage"):
+        return x.elements
     if not isinstance(x, Tensor) and not is_array(x) and hasattr(x, "__dlpack__"):
         from ._dlpack import from_dlpack
 

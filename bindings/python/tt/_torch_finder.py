@@ -7,10 +7,61 @@ from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder
 
+from ._absent import absent_class
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, Iterable, Sequence
+
+
+# Modules of PyTorch for which tt has nothing: the names that packages import from them. They are
+# there after as_torch(), and raise where they are used.
+ABSENT = {
+    "distributed.algorithms._checkpoint": "",
+    "distributed.algorithms._checkpoint.checkpoint_wrapper": (
+        "CheckpointImpl CheckpointWrapper apply_activation_checkpointing checkpoint_wrapper "
+        "offload_wrapper"
+    ),
+    "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": "PostLocalSGDState",
+    "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": (
+        "PowerSGDState batched_powerSGD_hook powerSGD_hook"
+    ),
+    "distributed.algorithms.model_averaging": "",
+    "distributed.algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager",
+    "distributed.checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files",
+    "distributed.checkpoint.default_planner": "DefaultLoadPlanner DefaultSavePlanner",
+    "distributed.checkpoint.format_utils": "_EmptyStateDictLoadPlanner _load_state_dict",
+    "distributed.checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
+    "distributed.checkpoint.optimizer": "load_sharded_optimizer_state_dict",
+    "distributed.checkpoint.state_dict": (
+        "StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict "
+        "set_model_state_dict set_optimizer_state_dict set_state_dict"
+    ),
+    "distributed.checkpoint.state_dict_loader": "_load_state_dict",
+    "distributed.fsdp.sharded_grad_scaler": "ShardedGradScaler",
+    "distributed.launcher": "",
+    "distributed.launcher.api": "LaunchConfig elastic_launch",
+    "distributed.pipelining": "ScheduleGPipe SplitPoint pipeline",
+    "distributed.tensor.experimental": "context_parallel implicit_replication",
+    "distributed.tensor.parallel": (
+        "ColwiseParallel PrepareModuleInput PrepareModuleOutput RowwiseParallel SequenceParallel "
+        "loss_parallel parallelize_module"
+    ),
+    "distributed.utils": "_sync_module_states",
+    "jit._recursive": "concrete_type_store",
+    "utils.cpp_extension": "BuildExtension CUDAExtension CppExtension load load_inline",
+    "utils.flop_counter": "FlopCounterMode",
+}
+
+
+# Modules of torch.distributions of which tt.distributions has the classes
+DISTRIBUTIONS = (
+    "beta binomial cauchy chi2 dirichlet fishersnedecor geometric gumbel half_cauchy half_normal "
+    "inverse_gamma kumaraswamy log_normal logistic_normal mixture_same_family multinomial "
+    "negative_binomial one_hot_categorical pareto poisson relaxed_bernoulli relaxed_categorical "
+    "studentT transformed_distribution von_mises weibull".split()
+)
 
 
 class TorchDistribution(Distribution):
@@ -39,6 +90,10 @@ class TorchFinder(DistributionFinder, Loader):
         if not fullname.startswith("torch."):
             return None
         name = "tt" + fullname[len("torch") :]
+        parent, _, last = fullname.rpartition(".")
+        of_distributions = parent == "torch.distributions" and last in DISTRIBUTIONS
+        if of_distributions or fullname[len("torch.") :] in ABSENT:
+            return ModuleSpec(fullname, self, is_package=True)
         try:
             module = import_module(name)
         except ModuleNotFoundError as error:
@@ -48,12 +103,23 @@ class TorchFinder(DistributionFinder, Loader):
         self.specs[fullname] = module.__spec__
         return ModuleSpec(fullname, self, is_package=hasattr(module, "__path__"))
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return sys.modules["tt" + spec.name[len("torch") :]]
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return sys.modules.get("tt" + spec.name[len("torch") :])
 
     def exec_module(self, module: ModuleType) -> None:
         assert module.__spec__ is not None
-        module.__spec__ = self.specs.pop(module.__spec__.name)
+        fullname = module.__spec__.name
+        if fullname in self.specs:
+            module.__spec__ = self.specs.pop(fullname)
+            return
+        place = fullname[len("torch.") :]
+        if place not in ABSENT:
+            distributions = import_module("tt.distributions")
+            for name in distributions.__all__:
+                setattr(module, name, getattr(distributions, name))
+            return
+        for name in ABSENT[place].split():
+            setattr(module, name, absent_class(f"{place}.{name}", "tt has nothing of this name"))
 
     def find_distributions(self, context: Any = None) -> Iterable[Distribution]:
         if context is not None and context.name == "torch":

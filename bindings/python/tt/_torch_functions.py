@@ -447,6 +447,8 @@ OWN = (
 ELSEWHERE = {
     "amp": "GradScaler",
     "cuda": "Event OutOfMemoryError Stream",
+    "jit": "ScriptFunction ScriptModule",
+    "serialization": "PyTorchFileReader",
     "utils.dlpack": "to_dlpack",
 }
 HOME = {name: module for module, names in ELSEWHERE.items() for name in names.split()}

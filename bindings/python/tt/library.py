@@ -246,54 +246,61 @@ class Library:
 
 @overload
 def custom_op(
-    schema: str, compute: None = None, *, backward: Callable[..., Any] | None = None
+    name: str, /, compute: None = None, *, backward: Callable[..., Any] | None = None
 ) -> Callable[[Callable[..., Any]], Op]:
     ...
 
 
 @overload
 def custom_op(
-    schema: str, compute: Callable[..., Any], *, backward: Callable[..., Any] | None = None
+    name: str, /, compute: Callable[..., Any], *, backward: Callable[..., Any] | None = None
 ) -> Op:
     ...
 
 
 @overload
 def custom_op(
-    schema: str,
+    name: str,
+    /,
     compute: Callable[..., Any] | None = None,
     *,
     mutates_args: str | Iterable[str],
     device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    tags: Any = None,
 ) -> Any:
     ...
 
 
 def custom_op(
-    schema: str,
+    name: str,
+    /,
     compute: Callable[..., Any] | None = None,
     *,
     backward: Callable[..., Any] | None = None,
     mutates_args: str | Iterable[str] = (),
     device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    tags: Any = None,
 ) -> Any:
     """Registers a custom operator and returns it. Without `compute`, returns a decorator for it.
 
-    schema: such as "name(x: Tensor, k: Int) -> Tensor", of an operator that C knows, too; or, as in
+    name: such as "name(x: Tensor, k: Int) -> Tensor", of an operator that C knows, too; or, as in
         PyTorch, "namespace::name": the result is a CustomOpDef then, for arguments of any kinds.
     compute: called with the arguments of the schema, under no_grad; returns a tensor or a tuple.
     backward: called as backward(grads, args, results), with a gradient or None per result; returns
         a gradient or None per tensor argument. Without it the results require no gradient.
-    mutates_args, device_types: of PyTorch's form: accepted; the device types that compute is for.
+    mutates_args, device_types, schema, tags: of PyTorch's form: accepted; device_types are those
+        that compute is for.
     """
-    if "::" in schema and "(" not in schema:
-        return defined_in_python(schema, compute, device_types)
+    if "::" in name and "(" not in name:
+        return defined_in_python(name, compute, device_types)
     if compute is None:
-        return lambda fn: custom_op(schema, fn, backward=backward)
+        return lambda fn: custom_op(name, fn, backward=backward)
     function = compute
     callbacks = SimpleNamespace(compute=lambda args: function(*args), backward=backward)
-    call("tt_op_register", byref(tt_op_def(callbacks, schema=schema.encode())))
-    return find(schema.partition("(")[0].strip())
+    call("tt_op_register", byref(tt_op_def(callbacks, schema=name.encode())))
+    return find(name.partition("(")[0].strip())
 
 
 def defined_in_python(

@@ -42,6 +42,7 @@ __all__ = [
     "FunctionEventAvg",
     "ProfilerAction",
     "ProfilerActivity",
+    "kineto_available",
     "profile",
     "record_function",
     "schedule",
@@ -109,6 +110,11 @@ def schedule(
         return ProfilerAction.RECORD_AND_SAVE if last else ProfilerAction.RECORD
 
     return action
+
+
+def kineto_available() -> bool:
+    """Returns False: the profiler is tt's own."""
+    return False
 
 
 def record_always(step: int) -> ProfilerAction:

@@ -13,6 +13,7 @@ from collections import Counter, OrderedDict
 from contextlib import contextmanager
 
 from . import _types
+from ._absent import absent_class
 from ._handles import StateDictHandle, torch_load, torch_save
 from ._tensor import Tensor
 from ._torch_files import ADVICE, LEGACY_START, malformed, read_archive, read_legacy
@@ -37,6 +38,7 @@ __all__ = [
     "save",
 ]
 
+PyTorchFileReader = absent_class("PyTorchFileReader", "read PyTorch's files by tt.load")
 MAP_LOCATION = object  # for hints
 KEY = "tt.structure"  # of the metadata of a safetensors file
 ZIP_MAGIC = b"PK\3\4"  # with which PyTorch's files begin

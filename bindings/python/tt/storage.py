@@ -1,6 +1,8 @@
 """Storages: the memory that a tensor and its views share, as in torch.storage."""
 from __future__ import annotations
 
+import os
+
 from ._tensor import Tensor
 from ._types import BY_NAME
 from .errors import UnimplementedError
@@ -128,6 +130,26 @@ class UntypedStorage(Storage):
             super().__init__(size)
         else:
             super().__init__(empty(size, dtype=BY_NAME["uint8"], device=device))
+
+    def untyped(self) -> UntypedStorage:
+        """Returns self."""
+        return self
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """Maps the first nbytes of a file. shared: changes are written to the file, which is made
+        as large; otherwise they are this storage's own."""
+        import mmap
+
+        from ._create import frombuffer
+        from ._types import BY_NAME
+
+        with open(filename, "r+b" if shared else "rb") as file:
+            if shared and os.fstat(file.fileno()).st_size < nbytes:
+                file.truncate(nbytes)
+            access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+            mapped = mmap.mmap(file.fileno(), nbytes, access=access)
+        return cls(frombuffer(mapped, dtype=BY_NAME["uint8"]))
 
 
 class TypedStorage(Storage):

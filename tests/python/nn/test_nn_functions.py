@@ -7,6 +7,7 @@ import pytest
 import tt
 import tt.nn.functional as F
 from tt import nn
+from tt.testing import assert_close
 
 
 def grad(y, x):
@@ -282,3 +283,48 @@ def test_cross_entropy_takes_the_flags_before_reduction():
     assert tt.equal(F.cross_entropy(logits, classes, size_average=False), expected)
     assert tt.equal(nn.CrossEntropyLoss(size_average=False)(logits, classes), expected)
     assert nn.NLLLoss(reduce=False)(logits, classes).shape == (3,)
+
+
+# ---- attention with functions of scores ----
+
+
+def test_flex_attention():
+    from tt.nn.attention import flex_attention as flex
+
+    tt.manual_seed(2)
+    q, k, v = tt.randn(2, 4, 6, 8), tt.randn(2, 2, 6, 8), tt.randn(2, 2, 6, 8)
+    expected = nn.functional.scaled_dot_product_attention
+    assert_close(flex.flex_attention(q, k, v, enable_gqa=True), expected(q, k, v, enable_gqa=True))
+    causal = flex.create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 6, 6, BLOCK_SIZE=2)
+    assert causal.to_dense().tolist() == [[[[1, 0, 0], [1, 1, 0], [1, 1, 1]]]]
+    assert causal.kv_num_blocks.tolist() == [[[1, 2, 3]]] and 33 < causal.sparsity() < 34
+    options = {"enable_gqa": True, "block_mask": causal}
+    found, lse = flex.flex_attention(q, k, v, return_lse=True, **options)
+    assert_close(found, expected(q, k, v, is_causal=True, enable_gqa=True))
+    assert lse.shape == (2, 4, 6)
+    bias = tt.randn(4, 6, 6)
+    found = flex.flex_attention(
+        q, k, v, lambda score, b, h, q, kv: score + bias[h, q, kv], enable_gqa=True
+    )
+    assert_close(found, expected(q, k, v, attn_mask=bias, enable_gqa=True))
+    nothing = flex.create_block_mask(lambda b, h, q, kv: q < 0, None, None, 6, 6)
+    assert flex.flex_attention(q, q, q, block_mask=nothing).abs().max() == 0
+    both = flex.and_masks(lambda b, h, q, kv: q >= kv, lambda b, h, q, kv: kv > 0)
+    assert flex.create_mask(both, 1, 1, 2, 2).tolist() == [[[[False, False], [False, True]]]]
+
+
+def test_scan_of_a_function():
+    from tt._higher_order_ops import associative_scan
+
+    x = tt.tensor([[1.0, 2.0, 3.0, 4.0, 5.0]])
+    for reverse in (False, True):
+        found = associative_scan(lambda a, b: a + b, x, 1, reverse)
+        assert_close(found, x.flip(1).cumsum(1).flip(1) if reverse else x.cumsum(1))
+    # y[i] = a[i] y[i - 1] + b[i]
+    a, b = tt.full((5,), 0.5), tt.ones(5)
+    recurrence = lambda left, right: (
+        left[0] * right[0],
+        left[1] * right[0] + right[1],
+    )  # noqa: E731
+    found = associative_scan(recurrence, (a, b), 0)[1]
+    assert_close(found, tt.tensor([1.0, 1.5, 1.75, 1.875, 1.9375]))

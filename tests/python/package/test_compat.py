@@ -35,6 +35,18 @@ assert torch.distributed.tensor.__spec__.name == "tt.distributed.tensor"
 assert importlib.metadata.version("torch") == tt.__torch_version__
 assert torch.torch is torch and torch.__name__ == "torch"
 assert importlib.util.find_spec("torch.nested") is None
+from torch.distributions.relaxed_bernoulli import RelaxedBernoulli
+assert RelaxedBernoulli is tt.distributions.RelaxedBernoulli and not tt.is_autocast_enabled("mps")
+assert torch._C._nn._parse_to(torch.float64)[:2] == (None, tt.float64)
+from torch.distributed.checkpoint.state_dict import get_model_state_dict
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointWrapper
+for absent in (get_model_state_dict, CheckpointWrapper):
+    try:
+        absent()
+    except NotImplementedError as error:
+        assert absent.__name__ in str(error)
+    else:
+        raise AssertionError(absent)
 try:
     import torch.quantization
 except ModuleNotFoundError as error:
@@ -60,9 +72,51 @@ def test_dtypes_without_tensors():
         for make in (lambda: tt.zeros(2, dtype=dtype), lambda: tt.ones(2).to(dtype)):
             with pytest.raises(tt.TtError, match="no such dtype"):
                 make()
+    assert tt.complex32 is tt.chalf and tt.complex32.is_complex
     limits = tt.finfo(tt.float8_e4m3fn)
     assert (limits.bits, limits.max, limits.eps, limits.tiny) == (8, 448.0, 0.125, 0.015625)
     assert tt.finfo(tt.float8_e5m2).max == 57344.0
+
+
+def test_hints_of_a_module():
+    import typing
+
+    class Mine(nn.Module):
+        config: int
+
+    assert typing.get_type_hints(Mine)["config"] is int
+
+
+def test_names_of_buffers_that_are_not_saved():
+    m = nn.Module()
+    m.register_buffer("kept", tt.ones(1))
+    m.register_buffer("left_out", tt.ones(1), persistent=False)
+    assert m._non_persistent_buffers_set == {"left_out"}
+
+
+def test_base_of_losses():
+    class Loss(nn.modules.loss._WeightedLoss):
+        def forward(self, x):
+            return getattr((x * self.weight), self.reduction)()
+
+    x, weight = tt.ones(2), tt.tensor([1.0, 3.0])
+    assert Loss(weight)(x).item() == 2 and Loss(weight, reduction="sum")(x).item() == 4
+    assert Loss(weight, size_average=False).reduction == "sum" and Loss(reduce=False).reduction == (
+        "none"
+    )
+
+
+def test_mapped_storage(tmp_path):
+    path = tmp_path / "bytes"
+    path.write_bytes(bytes(range(8)))
+    storage = tt.UntypedStorage.from_file(str(path), nbytes=8)
+    part = tt.asarray(storage[4:8], dtype=tt.uint8)
+    assert part.tolist() == [4, 5, 6, 7] and part.data_ptr() == storage.data_ptr() + 4
+    assert storage.untyped() is storage
+    storage.fill_(9)
+    assert path.read_bytes() == bytes(range(8))
+    tt.UntypedStorage.from_file(str(path), shared=True, nbytes=16).fill_(9)
+    assert path.read_bytes() == b"\t" * 16
 
 
 def test_checks():
@@ -198,6 +252,8 @@ def test_sequences():
 
 
 def test_former_names_of_init():
+    fan = nn.init._calculate_correct_fan
+    assert (fan(tt.ones(2, 3, 5), "fan_in"), fan(tt.ones(2, 3, 5), "FAN_OUT")) == (15, 10)
     for name in ("uniform", "normal", "xavier_uniform", "kaiming_normal", "orthogonal", "eye"):
         x, y = tt.zeros(3, 3), tt.zeros(3, 3)
         tt.manual_seed(1)

@@ -171,3 +171,11 @@ def test_operators_of_a_library():
     for wrong in (lambda: library.define("half", "()"), lambda: library.Library("a", "b")):
         with pytest.raises(ValueError):
             wrong()
+
+
+def test_pytorchs_arguments_of_custom_op():
+    def twice(x):
+        return 2 * x
+
+    op = library.custom_op("scaling::two", twice, mutates_args=(), schema="(Tensor x) -> Tensor")
+    assert op(tt.ones(1)).item() == tt.ops.scaling.two(tt.ones(1)).item() == 2

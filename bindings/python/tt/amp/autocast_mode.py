@@ -45,6 +45,8 @@ def is_autocast_available(device_type: str) -> bool:
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Returns whether autocast is enabled for a device type. It is disabled in backward."""
+    if device_type in ("mps", "xpu"):  # of which tt has no devices
+        return False
     code = type_code(device_type, "is_autocast_enabled")
     return bool(quick.tt_autocast_enabled(local.ctx, code))
 

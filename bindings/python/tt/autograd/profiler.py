@@ -2,13 +2,15 @@
 from __future__ import annotations
 
 from .. import profiler
-from ..profiler import record_function
+from .._absent import absent_class
+from ..profiler import EventList, record_function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["profile", "record_function"]
+__all__ = ["EventList", "emit_nvtx", "profile", "record_function"]
+emit_nvtx = absent_class("autograd.profiler.emit_nvtx", "NVTX ranges have no reader")
 
 
 class profile(profiler.profile):

@@ -3,7 +3,7 @@ when they return."""
 from __future__ import annotations
 
 from .. import _ops as ops
-from .._absent import absent_class
+from .._absent import absent_class, absent_function
 from .._tensor import Tensor
 from . import ReduceOp, all_gather_into_tensor, checked
 from . import all_reduce as all_reduce_
@@ -46,3 +46,9 @@ def all_to_all_single(
     result = ops.empty((rows, *self.shape[1:]), dtype=self.dtype, device=self.device)
     all_to_all_single_(result, self.contiguous(), output_split_sizes, input_split_sizes, group)
     return result
+
+
+all_to_all_single_autograd = absent_function(
+    "distributed._functional_collectives.all_to_all_single_autograd",
+    "use distributed.nn.functional.all_to_all_single, whose parts have one size",
+)

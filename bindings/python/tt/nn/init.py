@@ -90,6 +90,13 @@ def fans(tensor: Tensor) -> tuple[int, int]:
 _calculate_fan_in_and_fan_out = fans  # PyTorch's name, which users' layers call
 
 
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    """Returns the fan that mode names: "fan_in" or "fan_out"."""
+    if mode.lower() not in ("fan_in", "fan_out"):
+        raise ValueError(f"_calculate_correct_fan: mode is {mode!r}: must be 'fan_in' or 'fan_out'")
+    return fans(tensor)[mode.lower() == "fan_out"]
+
+
 def uniform_(
     tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
 ) -> Tensor:

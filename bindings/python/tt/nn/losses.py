@@ -12,13 +12,42 @@ from .sequences import _lengths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Literal, Sequence, Union
+    from typing import Any, Callable, Literal, Sequence, Union
 
     from .._types import device, dtype
 
     Distance = Callable[[Tensor, Tensor], Tensor]
     Lengths = Union[Tensor, int, Sequence[int]]
     Reduction = Literal["none", "mean", "sum"]
+
+
+class _Loss(Module):
+    """Base class for losses of one's own, with their reduction."""
+
+    reduction: str
+
+    def __init__(
+        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    ) -> None:
+        super().__init__()
+        if size_average is not None or reduce is not None:
+            summed = "mean" if size_average in (None, True) else "sum"
+            reduction = summed if reduce in (None, True) else "none"
+        self.reduction = reduction
+
+
+class _WeightedLoss(_Loss):
+    """Base class for losses of one's own with weights of classes."""
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: Any = None,
+        reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
 
 
 class CTCLoss(_layers.CTCLoss):

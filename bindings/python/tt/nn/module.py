@@ -112,15 +112,16 @@ class Module:
     call_super_init: bool = False  # whether __init__ calls that of the next base class
     dump_patches: bool = False
     _version: int = 1  # of the state dict: local_metadata of hooks has it
-    _parameters: dict[str, Parameter | None]
-    _buffers: dict[str, Tensor | None]
-    _modules: dict[str, Module | None]
-    _non_persistent: set[str]
-    _forward_pre_hooks: OrderedDict[int, Any]
-    _forward_hooks: OrderedDict[int, Any]
-    _backward_pre_hooks: OrderedDict[int, Any]
-    _backward_hooks: OrderedDict[int, Any]
-    _state_hooks: dict[str, OrderedDict[int, Any]]  # those of state dicts by kind
+    if TYPE_CHECKING:  # typing.get_type_hints of a subclass finds no name that is not imported
+        _parameters: dict[str, Parameter | None]
+        _buffers: dict[str, Tensor | None]
+        _modules: dict[str, Module | None]
+        _non_persistent: set[str]
+        _forward_pre_hooks: OrderedDict[int, Any]
+        _forward_hooks: OrderedDict[int, Any]
+        _backward_pre_hooks: OrderedDict[int, Any]
+        _backward_hooks: OrderedDict[int, Any]
+        _state_hooks: dict[str, OrderedDict[int, Any]]  # those of state dicts by kind
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if (args or kwargs) and not self.call_super_init:
@@ -631,6 +632,11 @@ class Module:
         keys: the result of load_state_dict. The hook may remove names that are no errors.
         """
         return self._add_state_hook("load_post", hook)
+
+    @property
+    def _non_persistent_buffers_set(self) -> set[str]:
+        """The names of buffers that are in no state dict, by PyTorch's name."""
+        return self._non_persistent
 
     def get_extra_state(self) -> Any:
         """Returns extra state for state_dict(). A subclass defines this and set_extra_state."""

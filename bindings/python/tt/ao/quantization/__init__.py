@@ -36,7 +36,7 @@ from .fake_quantize import (
     enable_fake_quant,
     enable_observer,
 )
-from .modules import QATConv2d, QATLinear, QuantizedConv2d, QuantizedLinear
+from .modules import DeQuantStub, QATConv2d, QATLinear, QuantStub, QuantizedConv2d, QuantizedLinear
 from .observer import (
     MinMaxObserver,
     MovingAverageMinMaxObserver,
@@ -49,6 +49,7 @@ __all__ = [
     "BlockwiseEmbedding",
     "BlockwiseLinear",
     "BlockwiseWeightOnlyConfig",
+    "DeQuantStub",
     "DynamicQuantizedLinear",
     "FakeQuantize",
     "Int8DynamicActivationInt8WeightConfig",
@@ -58,6 +59,7 @@ __all__ = [
     "PerChannelMinMaxObserver",
     "QATConv2d",
     "QATLinear",
+    "QuantStub",
     "QConfig",
     "QuantizedConv2d",
     "QuantizedLinear",

@@ -139,3 +139,18 @@ class QuantizedConv2d(QuantizedLayer):
             self.dilation,
             self.groups,
         )
+
+
+class QuantStub(Module):
+    """Returns its input: marks where PyTorch's static quantization begins, which tt does not
+    have."""
+
+    def __init__(self, qconfig: Any = None) -> None:
+        super().__init__()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+class DeQuantStub(QuantStub):
+    """Returns its input: marks where static quantization ends."""

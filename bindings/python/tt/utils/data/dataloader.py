@@ -455,3 +455,13 @@ class WorkerIterator(LoaderIterator):
     def __del__(self) -> None:
         if hasattr(self, "pool"):
             self.pool.close()
+
+
+class _DatasetKind:
+    """Kinds of datasets, by PyTorch's names."""
+
+    Map, Iterable = 0, 1
+
+
+_BaseDataLoaderIter, _SingleProcessDataLoaderIter = LoaderIterator, SingleIterator
+_MultiProcessingDataLoaderIter = WorkerIterator

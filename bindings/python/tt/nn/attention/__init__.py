@@ -6,12 +6,12 @@ from ctypes import byref
 from enum import Enum
 from struct import Struct
 
-from .. import _cuda_math
-from .._convert import instance, tensor_address
-from .._facts import TensorHandle
-from .._lib import fail, lib, local
-from .._tensor import Tensor, wrap
-from . import _layers
+from ... import _cuda_math
+from ..._convert import instance, tensor_address
+from ..._facts import TensorHandle
+from ..._lib import fail, lib, local
+from ..._tensor import Tensor, wrap
+from .. import _layers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

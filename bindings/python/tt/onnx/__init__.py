@@ -9,21 +9,21 @@ import tempfile
 import warnings
 from ctypes import byref
 
-from ._absent import absent_class
-from ._dynamic import Dim, Dynamic, dimensions, from_shapes, names_of, single
-from ._graph import GraphHandle, captured
-from ._layouts import struct
-from ._lib import result
-from ._onnx_names import renamed
-from ._tensor import Tensor
-from ._tree import with_tensors, without_tensors
-from .errors import UnimplementedError
+from .._absent import absent_class
+from .._dynamic import Dim, Dynamic, dimensions, from_shapes, names_of, single
+from .._graph import GraphHandle, captured
+from .._layouts import struct
+from .._lib import result
+from .._onnx_names import renamed
+from .._tensor import Tensor
+from .._tree import with_tensors, without_tensors
+from ..errors import UnimplementedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Sequence
 
-    from .export import ExportedProgram
+    from ..export import ExportedProgram
 
 __all__ = [
     "ExportOptions",
@@ -39,6 +39,17 @@ ExportOptions = absent_class("onnx.ExportOptions", "export takes its options as 
 exporting = False
 OPSET = 20
 OWN_NAME = re.compile(r"t\d+")  # of values within a model
+
+
+class TensorProtoDataType(enum.IntEnum):
+    """ONNX's numbers of dtypes."""
+
+    UNDEFINED, FLOAT, UINT8, INT8, UINT16, INT16, INT32, INT64, STRING, BOOL = range(10)
+    FLOAT16, DOUBLE, UINT32, UINT64, COMPLEX64, COMPLEX128, BFLOAT16 = range(10, 17)
+
+
+def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int) -> None:
+    """Does nothing: export writes the operators that it knows."""
 
 
 class OnnxExporterError(RuntimeError):
@@ -239,7 +250,7 @@ def program_of(
     names: Names,
 ) -> ONNXProgram:
     """Captures the call. The other arguments are those of export."""
-    from .export import ExportedProgram
+    from ..export import ExportedProgram
 
     if isinstance(model, ExportedProgram):
         handle = model.graph.handle
@@ -322,7 +333,7 @@ def load(f: Any, dynamic: int = 1) -> ExportedProgram:
 
     dynamic: the size of dimensions of inputs that have no number.
     """
-    from .export import ExportedProgram
+    from ..export import ExportedProgram
 
     opts = struct("tt_graph_load_onnx_opts")(set=1, dynamic=dynamic)
     path = os.fsencode(f)

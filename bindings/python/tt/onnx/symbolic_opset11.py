@@ -1,0 +1,1 @@
+"""The functions of an opset in PyTorch. tt's export has none."""
