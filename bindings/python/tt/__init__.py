@@ -163,18 +163,6 @@ if TYPE_CHECKING:
     from .sparse import sparse_csr_tensor as sparse_csr_tensor
     from .sparse import spmm as spmm
     from .storage import TypedStorage as TypedStorage
-    from .storage import TypedStorage as BFloat16Storage
-    from .storage import TypedStorage as BoolStorage
-    from .storage import TypedStorage as ByteStorage
-    from .storage import TypedStorage as CharStorage
-    from .storage import TypedStorage as ComplexDoubleStorage
-    from .storage import TypedStorage as ComplexFloatStorage
-    from .storage import TypedStorage as DoubleStorage
-    from .storage import TypedStorage as FloatStorage
-    from .storage import TypedStorage as HalfStorage
-    from .storage import TypedStorage as IntStorage
-    from .storage import TypedStorage as LongStorage
-    from .storage import TypedStorage as ShortStorage
     from .storage import UntypedStorage as UntypedStorage
     from ._ops.functions import *  # noqa: F403
     from ._ops.functions import _int_mm as _int_mm
@@ -183,6 +171,18 @@ if TYPE_CHECKING:
     is_deterministic_algorithms_warn_only_enabled = (
         _settings.is_deterministic_algorithms_warn_only_enabled
     )
+    BFloat16Storage = TypedStorage
+    BoolStorage = TypedStorage
+    ByteStorage = TypedStorage
+    CharStorage = TypedStorage
+    ComplexDoubleStorage = TypedStorage
+    ComplexFloatStorage = TypedStorage
+    DoubleStorage = TypedStorage
+    FloatStorage = TypedStorage
+    HalfStorage = TypedStorage
+    IntStorage = TypedStorage
+    LongStorage = TypedStorage
+    ShortStorage = TypedStorage
 
 __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
