@@ -20,7 +20,7 @@ CONVERT = (
     *("like", "no_overload", "number_form", "number_operand", "one_of", "optional_tensor"),
     *("refit", "written", "unreduced", "check_layout"),
     *("out_tensors", "pointers", "real", "scalar", "scalar_field", "tensor_address"),
-    *("retried", "tensor_list", "text", "wrong_kind", "legacy_reduction", "sparse_product"),
+    *("tensor_list", "text", "wrong_kind", "legacy_reduction", "sparse_product"),
 )
 TENSOR_TYPES = {"Tensor", "Tensor!", "Tensor?", "Tensor!?", "Tensor[]", "Tensor?[]"}
 LIST = "isinstance({0}, (tuple, list))"
@@ -128,12 +128,27 @@ def emit(function):
     return head + docstring(function.doc()) + indented(guarded(function, Body(function).lines()))
 
 
+def asking(call):
+    """The first statement of a function: what intercepts the call returns instead."""
+    return [
+        "if switch.users:",
+        f"    found = {call}",
+        "    if found is not PLAIN:",
+        "        return found",
+    ]
+
+
 def guarded(function, lines):
-    """The statements of a function whose tensors may be objects with a __torch_function__."""
+    """The statements of a function that modes may intercept, and objects with a __torch_function__
+    among its tensors."""
+    own = function.name
+    if any(p.name == own for p in function.parameters):
+        own = f'globals()["{own}"]'
+    head = asking(f"intercepted({own}, locals())")
     if not any(p.of_some_type(TENSOR_TYPES) for p in function.parameters):
-        return lines
-    again = f"return retried({function.name}, locals())"
-    return ["try:", *indented(lines), "except TypeError:", f"    {again}"]
+        return head + lines
+    again = f"return retried({own}, locals())"
+    return [*head, "try:", *indented(lines), "except TypeError:", f"    {again}"]
 
 
 class Body:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from .. import _ops
 from .._facts import TensorFacts
+from .._interception import PLAIN, intercepted, switch
 from .._types import preserve_format
 
 TYPE_CHECKING = False
@@ -104,7 +105,8 @@ def method(name, function, lines, declared):
         documentation = body.docstring(rows)
     else:
         documentation = [f'    """{ast.get_docstring(tree)}"""']
-    return [head, *documentation, f"    return _ops.{function}({passed_on(tree.args)})"]
+    asking = body.asking(f"intercepted(TensorMethods.{name}, locals())")
+    return [head, *documentation, *body.indented(asking), f"    return _ops.{function}({passed_on(tree.args)})"]
 
 
 def passed_on(signature):
@@ -181,6 +183,7 @@ class Family:
             ("struct", taken("Struct")),
             (".", taken("result_class")),
             (".._convert", taken(*CONVERT, end=r"\(")),
+            (".._interception", taken("PLAIN", "intercepted", "retried", "switch")),
             (".._facts", taken("TensorHandle")),
             (".._lib", taken("fail", "lib", "local")),
             (".._tensor", taken("Tensor", "wrap") + taken("classed", "listed", end=r"\(")),

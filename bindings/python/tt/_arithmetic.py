@@ -6,6 +6,7 @@ from ctypes import byref, c_double
 from . import _ops
 from . import _tensor  # which is being loaded: it needs this module
 from ._facts import TensorHandle
+from ._interception import PLAIN, intercepted, intercepted_operator, switch
 from ._lib import fail, lib, local
 from ._ops.methods import TensorMethods
 
@@ -57,6 +58,10 @@ class Arithmetic(TensorMethods):
     """A base of Tensor: Python's operators."""
 
     def __add__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(TensorMethods.add, self, other)
+            if found is not PLAIN:
+                return found
         kind = type(self)
         if kind is _tensor.Tensor:
             if type(other) is kind:
@@ -78,9 +83,17 @@ class Arithmetic(TensorMethods):
     __radd__ = __add__
 
     def __iadd__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(TensorMethods.add_, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate(_ops.add_, self, other)
 
     def __sub__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(TensorMethods.sub, self, other)
+            if found is not PLAIN:
+                return found
         kind = type(self)
         if kind is _tensor.Tensor:
             if type(other) is kind:
@@ -100,12 +113,24 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.sub, self, other)
 
     def __rsub__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__rsub__, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate(_ops.rsub, self, other)
 
     def __isub__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(TensorMethods.sub_, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate(_ops.sub_, self, other)
 
     def __mul__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(TensorMethods.mul, self, other)
+            if found is not PLAIN:
+                return found
         kind = type(self)
         if kind is _tensor.Tensor:
             if type(other) is kind:
@@ -127,9 +152,17 @@ class Arithmetic(TensorMethods):
     __rmul__ = __mul__
 
     def __imul__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(TensorMethods.mul_, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate(_ops.mul_, self, other)
 
     def __truediv__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(TensorMethods.div, self, other)
+            if found is not PLAIN:
+                return found
         kind = type(self)
         if kind is _tensor.Tensor:
             if type(other) is kind:
@@ -149,30 +182,66 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.div, self, other)
 
     def __rtruediv__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__rtruediv__, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate_swapped(_ops.div, self, other)
 
     def __itruediv__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(TensorMethods.div_, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate(_ops.div_, self, other)
 
     def __floordiv__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__floordiv__, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate(_ops.div, self, other, rounding_mode="floor")
 
     def __rfloordiv__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__rfloordiv__, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate_swapped(_ops.div, self, other, rounding_mode="floor")
 
     def __ifloordiv__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__ifloordiv__, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate(_ops.div_, self, other, rounding_mode="floor")
 
     def __div__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__div__, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate(_ops.div, self, other)
 
     def __rdiv__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__rdiv__, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate_swapped(_ops.div, self, other)
 
     def __idiv__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__idiv__, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate(_ops.div_, self, other)
 
     def __mod__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(TensorMethods.remainder, self, other)
+            if found is not PLAIN:
+                return found
         kind = type(self)
         if kind is _tensor.Tensor:
             if type(other) is kind:
@@ -192,15 +261,31 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.remainder, self, other)
 
     def __rmod__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__rmod__, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate_swapped(_ops.remainder, self, other)
 
     def __imod__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(TensorMethods.remainder_, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate(_ops.remainder_, self, other)
 
     def __neg__(self) -> Tensor:
+        if switch.users:
+            found = intercepted(TensorMethods.neg, locals())
+            if found is not PLAIN:
+                return found
         return _ops.neg(self)
 
     def __pow__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(TensorMethods.pow, self, other)
+            if found is not PLAIN:
+                return found
         kind = type(self)
         if kind is _tensor.Tensor:
             if type(other) is kind:
@@ -220,12 +305,24 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.pow, self, other)
 
     def __rpow__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__rpow__, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate_swapped(_ops.pow, self, other)
 
     def __ipow__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(TensorMethods.pow_, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate(_ops.pow_, self, other)
 
     def __and__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__and__, self, other)
+            if found is not PLAIN:
+                return found
         kind = type(self)
         if kind is _tensor.Tensor:
             if type(other) is kind:
@@ -247,9 +344,17 @@ class Arithmetic(TensorMethods):
     __rand__ = __and__
 
     def __iand__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__iand__, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate(_ops.bitwise_and_, self, other)
 
     def __or__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__or__, self, other)
+            if found is not PLAIN:
+                return found
         kind = type(self)
         if kind is _tensor.Tensor:
             if type(other) is kind:
@@ -271,9 +376,17 @@ class Arithmetic(TensorMethods):
     __ror__ = __or__
 
     def __ior__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__ior__, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate(_ops.bitwise_or_, self, other)
 
     def __xor__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__xor__, self, other)
+            if found is not PLAIN:
+                return found
         kind = type(self)
         if kind is _tensor.Tensor:
             if type(other) is kind:
@@ -295,12 +408,24 @@ class Arithmetic(TensorMethods):
     __rxor__ = __xor__
 
     def __ixor__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__ixor__, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate(_ops.bitwise_xor_, self, other)
 
     def __invert__(self) -> Tensor:
+        if switch.users:
+            found = intercepted(TensorMethods.bitwise_not, locals())
+            if found is not PLAIN:
+                return found
         return _ops.bitwise_not(self)
 
     def __lshift__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__lshift__, self, other)
+            if found is not PLAIN:
+                return found
         kind = type(self)
         if kind is _tensor.Tensor:
             if type(other) is kind:
@@ -322,12 +447,24 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.bitwise_left_shift, self, other)
 
     def __rlshift__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__rlshift__, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate_swapped(_ops.bitwise_left_shift, self, other)
 
     def __ilshift__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__ilshift__, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate(_ops.bitwise_left_shift_, self, other)
 
     def __rshift__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__rshift__, self, other)
+            if found is not PLAIN:
+                return found
         kind = type(self)
         if kind is _tensor.Tensor:
             if type(other) is kind:
@@ -349,12 +486,24 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.bitwise_right_shift, self, other)
 
     def __rrshift__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__rrshift__, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate_swapped(_ops.bitwise_right_shift, self, other)
 
     def __irshift__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__irshift__, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate(_ops.bitwise_right_shift_, self, other)
 
     def __eq__(self, other: Tensor | _complex) -> Tensor:  # type: ignore[override]
+        if switch.users:
+            found = intercepted_operator(TensorMethods.eq, self, other)
+            if found is not PLAIN:
+                return found
         kind = type(self)
         if kind is _tensor.Tensor:
             if type(other) is kind:
@@ -374,6 +523,10 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.eq, self, other)
 
     def __ne__(self, other: Tensor | _complex) -> Tensor:  # type: ignore[override]
+        if switch.users:
+            found = intercepted_operator(TensorMethods.ne, self, other)
+            if found is not PLAIN:
+                return found
         kind = type(self)
         if kind is _tensor.Tensor:
             if type(other) is kind:
@@ -393,6 +546,10 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.ne, self, other)
 
     def __lt__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(TensorMethods.lt, self, other)
+            if found is not PLAIN:
+                return found
         kind = type(self)
         if kind is _tensor.Tensor:
             if type(other) is kind:
@@ -412,6 +569,10 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.lt, self, other)
 
     def __le__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(TensorMethods.le, self, other)
+            if found is not PLAIN:
+                return found
         kind = type(self)
         if kind is _tensor.Tensor:
             if type(other) is kind:
@@ -431,6 +592,10 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.le, self, other)
 
     def __gt__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(TensorMethods.gt, self, other)
+            if found is not PLAIN:
+                return found
         kind = type(self)
         if kind is _tensor.Tensor:
             if type(other) is kind:
@@ -450,6 +615,10 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.gt, self, other)
 
     def __ge__(self, other: Tensor | _complex) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(TensorMethods.ge, self, other)
+            if found is not PLAIN:
+                return found
         kind = type(self)
         if kind is _tensor.Tensor:
             if type(other) is kind:
@@ -469,6 +638,10 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.ge, self, other)
 
     def __matmul__(self, other: Tensor) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(TensorMethods.matmul, self, other)
+            if found is not PLAIN:
+                return found
         kind = type(self)
         if kind is _tensor.Tensor:
             if type(other) is kind:
@@ -481,7 +654,15 @@ class Arithmetic(TensorMethods):
         return _tensor.operate(_ops.matmul, self, other)
 
     def __rmatmul__(self, other: Tensor) -> Tensor:
+        if switch.users:
+            found = intercepted_operator(Arithmetic.__rmatmul__, self, other)
+            if found is not PLAIN:
+                return found
         return _tensor.operate_swapped(_ops.matmul, self, other)
 
     def __abs__(self) -> Tensor:
+        if switch.users:
+            found = intercepted(TensorMethods.abs, locals())
+            if found is not PLAIN:
+                return found
         return _ops.abs(self)

@@ -16,7 +16,7 @@ from struct import error as struct_error
 from ._kinds import kind_name
 from . import errors
 from ._index import INT_MAX, INT_MIN
-from ._interception import retried, retried_operator, state
+from ._interception import state, unknown_operand
 from ._types import BY_PYTHON_TYPE, PACK, device, dtype
 from ._lib import fail, packed_address
 from ._tensor import SCALAR, Tensor, classed, from_address, tensor_result
@@ -133,7 +133,7 @@ def operate(function: Callable[..., Any], self: Any, other: Any, **more: Any) ->
     instance(Tensor, self, function.__name__, "self")
     found = operand(other)
     if found is NotImplemented:
-        return retried_operator(getattr(Tensor, function.__name__, function), self, other, **more)
+        return unknown_operand(getattr(Tensor, function.__name__, function), self, other)
     return like(function(self, found, **more), (self, found))
 
 
@@ -141,7 +141,7 @@ def operate_swapped(function: Callable[..., Any], self: Any, other: Any, **more:
     """Returns function(other, self); see operate."""
     found = operand(other)
     if found is NotImplemented:
-        return retried_operator(function, other, self, **more)
+        return unknown_operand(function, other, self)
     return like(function(found, self, **more), (self, found))
 
 

@@ -11,6 +11,7 @@ from ctypes import byref, c_int32, c_void_p, py_object
 from . import errors
 from ._convert import dtype_code, instance, int_list, scalar
 from ._facts import TensorHandle
+from ._interception import overridable
 from ._lib import drop, fail, keep, lib, local
 from . import _memory
 from ._dlpack import DLTENSOR, OLD, USED_DLTENSOR, capsule_pointer, import_dlpack
@@ -35,6 +36,7 @@ MAX_DEPTH = 64  # a list that contains itself has no end
 # ---- from values ----
 
 
+@overridable
 def tensor(
     data: Any,
     *,
@@ -70,6 +72,7 @@ def tensor(
     return result.requires_grad_() if requires_grad else result
 
 
+@overridable
 def as_tensor(data: Any, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:
     """Returns data as a tensor, without a copy if possible.
 
@@ -85,6 +88,7 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Device | str | None
     return tensor(data, dtype=dtype, device=device)
 
 
+@overridable
 def asarray(
     obj: Any,
     *,
@@ -142,6 +146,7 @@ def buffer_tensor(x: Any, dtype: DType | None) -> Any:
     return x
 
 
+@overridable
 def scalar_tensor(
     s: complex,
     *,

@@ -1,24 +1,40 @@
 """__torch_function__: arguments and modes that take the place of functions.
 
-The functions of tt check nothing until a program needs it: a subclass of Tensor with its own
-__torch_function__ is defined, a mode is entered, an argument of another class has the method, or
-tt.fx traces. Then, and until the last of these ends, the public functions have the code of
-stand_in(), which calls a Dispatcher. So names that were imported before are intercepted, too.
+A public function first looks at switch.users, which is 0 until a program needs interception: it
+defines a subclass of Tensor with its own __torch_function__, enters a mode, or tt.fx traces. An
+argument of any other class that has the method is found when the function does not take it.
+Generated functions have these lines themselves; those that are written by hand have the decorator
+overridable, and attributes of Tensor are intercepted by the subclasses that want it (see adopt).
 """
 from __future__ import annotations
 
 import threading
 import weakref
 from contextlib import contextmanager
+from functools import update_wrapper
 from importlib import import_module
 from types import FunctionType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import CodeType
-    from typing import Any, Callable, Iterable, Iterator
+    from typing import Any, Callable, Iterable, Iterator, TypeVar
 
     from ._tensor import Tensor
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Switch:
+    """users: how many classes, modes and tracers need interception."""
+
+    __slots__ = ("users",)
+
+    def __init__(self) -> None:
+        self.users = 0
+
+
+switch = Switch()
+PLAIN: Any = object()  # what nothing intercepts: the function goes on
 
 
 class State(threading.local):
@@ -181,88 +197,149 @@ def handle(public: Any, found: list[Any], args: tuple[Any, ...], kwargs: dict[st
     )
 
 
-class Dispatcher:
-    """Calls a function of tt, or those that intercept it.
+def is_off() -> bool:
+    """Returns whether nothing intercepts in this thread now."""
+    return bool(state.off or state.subclass_off and not state.modes)
 
-    public: the function as __torch_function__ gets it. plain: what it does otherwise.
+
+def is_intercepted(given: Iterable[Any]) -> bool:
+    """Returns whether a mode or an argument intercepts a call with these arguments."""
+    return not is_off() and (bool(state.modes) or is_overridden(given))
+
+
+def passed(function: FunctionType, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Returns the arguments of a running call, given its local variables, without those at the end
+    that are the defaults."""
+    code = function.__code__
+    n, n_keywords = code.co_argcount, code.co_kwonlyargcount
+    positional = [values[name] for name in code.co_varnames[:n]]
+    keywords = {name: values[name] for name in code.co_varnames[n : n + n_keywords]}
+    if code.co_flags & 4:  # takes *args
+        positional += values[code.co_varnames[n + n_keywords]]
+    defaults = function.__defaults__ or ()
+    while len(positional) == n and defaults and positional[-1] is defaults[-1]:
+        positional.pop()
+        n, defaults = n - 1, defaults[:-1]
+    usual = function.__kwdefaults__ or {}
+    return positional, {k: v for k, v in keywords.items() if v is not usual.get(k)}
+
+
+def intercepted(function: Any, values: dict[str, Any]) -> Any:
+    """Returns the result of what intercepts the running call of a function, or PLAIN.
+
+    values: the local variables of the call before its first statement.
     """
-
-    __slots__ = ("public", "plain")
-
-    def __init__(self, public: Any, plain: Any) -> None:
-        self.public, self.plain = public, plain
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not state.off:
-            given = (*args, *kwargs.values()) if kwargs else args
-            if state.modes or not state.subclass_off and is_overridden(given):
-                return self.intercepted(given, args, kwargs)
-        return self.plain(*args, **kwargs)
-
-    def intercepted(self, given: Any, args: Any, kwargs: Any) -> Any:
-        return handle(self.public, overloaded(given), args, kwargs)
+    if is_off():
+        return PLAIN
+    args, kwargs = passed(function, values)
+    given = (*args, *kwargs.values())
+    if not is_intercepted(given):
+        return PLAIN
+    return handle(function, overloaded(given), tuple(args), kwargs)
 
 
-class OperatorDispatcher(Dispatcher):
-    """That of a method such as __add__: Python tries the other operand if nothing handles it."""
-
-    __slots__ = ()
-
-    def intercepted(self, given: Any, args: Any, kwargs: Any) -> Any:
-        try:
-            return super().intercepted(given, args, kwargs)
-        except TypeError:
-            return NotImplemented
+def retried(function: Any, values: dict[str, Any]) -> Any:
+    """Returns what intercepts a call that has failed by a TypeError; raises the error if nothing
+    does."""
+    found = PLAIN if switch.users else intercepted(function, values)
+    if found is PLAIN:
+        raise  # noqa: PLE0704  (the caller handles the TypeError)
+    return found
 
 
-class LayerDispatcher(Dispatcher):
-    """That of Layer._forward, which calls C: the layer's function is intercepted instead."""
+def intercepted_operator(public: Any, *operands: Any) -> Any:
+    """Returns the result of what intercepts a Python operator, NotImplemented if that refuses, so
+    that Python asks the other operand, or PLAIN.
 
-    __slots__ = ()
+    public: the method of Tensor that __torch_function__ gets.
+    """
+    if not is_intercepted(operands):
+        return PLAIN
+    try:
+        return handle(public, overloaded(operands), operands, {})
+    except TypeError:
+        return NotImplemented
 
-    def __call__(self, layer: Any, *inputs: Any) -> Any:
-        if not state.off and (state.modes or not state.subclass_off and is_overridden(inputs)):
-            from .nn._formulas import forward
 
-            return forward(layer, inputs)
-        return self.plain(layer, *inputs)
+def unknown_operand(public: Any, self: Any, other: Any) -> Any:
+    """Returns what a Python operator does with an operand that it does not take."""
+    found = PLAIN if switch.users else intercepted_operator(public, self, other)
+    return NotImplemented if found is PLAIN else found
+
+
+def overridable(function: F) -> F:
+    """Makes a function that is written by hand call what intercepts it."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        asks = switch.users
+        for x in (*args, *kwargs.values()) if kwargs else args:
+            if type(x) not in COMMON:
+                asks = True
+        if asks:
+            given = (*args, *kwargs.values())
+            if is_intercepted(given):
+                return handle(call, overloaded(given), args, kwargs)
+        return function(*args, **kwargs)
+
+    update_wrapper(call, function)
+    overridable_functions.add(call)
+    return call  # type: ignore[return-value]
+
+
+overridable_functions: set[Any] = set()
+
+
+# ---- attributes of subclasses ----
+
+
+def dispatching(public: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns plain, or what intercepts it."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = (*args, *kwargs.values())
+        if is_intercepted(given):
+            return handle(public, overloaded(given), args, kwargs)
+        return plain(*args, **kwargs)
+
+    return update_wrapper(call, plain)
+
+
+def dispatching_property(attribute: property) -> property:
+    def part(name: str, plain: Any) -> Any:
+        return plain and dispatching(getattr(attribute, name), plain)
+
+    return property(
+        part("__get__", attribute.fget),
+        part("__set__", attribute.fset),
+        part("__delete__", attribute.fdel),
+        attribute.__doc__,
+    )
+
+
+def adopt(cls: type[Tensor]) -> None:
+    """Prepares a subclass of Tensor with a __torch_function__ of its own: it gets attributes that
+    call it, where those of Tensor do not by themselves."""
+    cls._keeps_class = False
+    if not overrides(cls):
+        return
+    for name, attribute in tensor_attributes():
+        if getattr(cls, name, None) is not attribute or attribute in overridable_functions:
+            continue  # redefined by the subclass, or asks by itself
+        if isinstance(attribute, property):
+            setattr(cls, name, dispatching_property(attribute))
+        elif isinstance(attribute, FunctionType) and not asks_by_itself(attribute):
+            setattr(cls, name, dispatching(attribute, attribute))
+    begin()
+    weakref.finalize(cls, end).atexit = False
+
+
+def asks_by_itself(function: FunctionType) -> bool:
+    """Returns whether a method looks at the switch, as generated ones do."""
+    generated = function.__module__ in ("tt._ops.methods", "tt._arithmetic")
+    return generated or function.__name__ in ("__getitem__", "__setitem__")
 
 
 # ---- the public functions ----
-
-
-def stand_in(*args: Any, **kwargs: Any) -> Any:
-    dispatcher: Any = "its Dispatcher"
-    return dispatcher(*args, **kwargs)
-
-
-class Overridable:
-    """A public function and the two codes that it may have."""
-
-    __slots__ = ("function", "own", "dispatching")
-
-    def __init__(self, function: FunctionType, public: Any, kind: type[Dispatcher]) -> None:
-        own = function.__code__
-        plain = FunctionType(
-            own, function.__globals__, own.co_name, function.__defaults__, function.__closure__
-        )
-        plain.__kwdefaults__ = function.__kwdefaults__
-        function.__wrapped__ = plain  # type: ignore[attr-defined]  # inspect.signature reads it
-        self.function, self.own = function, own
-        self.dispatching = dispatching_code(own, kind(public, plain))
-
-
-def dispatching_code(own: CodeType, dispatcher: Dispatcher) -> CodeType:
-    """Returns the code of stand_in with this dispatcher, which fits the closure of the own one."""
-    template = stand_in.__code__
-    constants = tuple(dispatcher if c == "its Dispatcher" else c for c in template.co_consts)
-    return template.replace(
-        co_consts=constants,
-        co_freevars=own.co_freevars,
-        co_name=own.co_name,
-        co_filename=own.co_filename,
-        co_firstlineno=own.co_firstlineno,
-    )
 
 
 # Attributes of Tensor and functions that are never intercepted
@@ -282,34 +359,16 @@ IGNORED_FUNCTIONS = set(
     "set_warn_always typename use_deterministic_algorithms vmap".split()
 )
 NAMESPACES = "tt tt.nn.functional tt.nn.init tt.linalg tt.fft tt.special".split()
-# Methods of Python's operators -> the method that __torch_function__ gets for them
-OPERATORS = {
-    f"__{prefix}{name}__": method + ("_" if prefix == "i" else "")
-    for prefix in ("", "i")
-    for name, method in (
-        ("add", "add"),
-        ("sub", "sub"),
-        ("mul", "mul"),
-        ("truediv", "div"),
-        ("mod", "remainder"),
-        ("pow", "pow"),
-    )
-}
-OPERATORS.update({f"__{name}__": name for name in "eq ne lt le gt ge matmul neg abs".split()})
-OPERATORS.update(__invert__="bitwise_not", __pos__="positive")
-BINARY = set(OPERATORS) - {"__neg__", "__abs__", "__invert__", "__pos__"} | {
-    f"__{prefix}{name}__"
-    for prefix in ("", "r", "i")
-    for name in ("add sub mul truediv floordiv mod pow matmul and or xor lshift rshift div".split())
-}
+# Methods of Python's operators for which __torch_function__ gets another method
+SHARED = set(
+    "__add__ __radd__ __iadd__ __sub__ __isub__ __mul__ __rmul__ __imul__ __truediv__ __itruediv__ "
+    "__mod__ __imod__ __pow__ __ipow__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __matmul__ "
+    "__neg__ __abs__ __invert__ __pos__".split()
+)
 
 names: dict[Any, str] = {}  # public function -> its name
 of_tensor: set[Any] = set()  # those of Tensor
-entered: set[FunctionType] = set()
-table: list[Overridable] = []
 lock = threading.RLock()
-users = 0  # how many need interception
-intercepting = False
 
 
 def public_functions() -> Iterator[tuple[str, FunctionType]]:
@@ -321,8 +380,9 @@ def public_functions() -> Iterator[tuple[str, FunctionType]]:
             if private or name in IGNORED_FUNCTIONS:
                 continue
             function = getattr(module, name, None)
-            owner = getattr(function, "__module__", None) or ""
-            if isinstance(function, FunctionType) and owner.split(".")[0] == "tt":
+            if not isinstance(function, FunctionType):
+                continue
+            if function.__module__.startswith("tt._ops.") or function in overridable_functions:
                 yield f"{namespace}.{name}", function
 
 
@@ -337,136 +397,34 @@ def tensor_attributes() -> Iterator[tuple[str, Any]]:
                 yield name, attribute
 
 
-def enter(name: str, function: Any, public: Any, kind: type[Dispatcher] = Dispatcher) -> None:
-    """Adds a function to the table. public: what __torch_function__ gets for it."""
-    names.setdefault(public, name)
-    if isinstance(function, FunctionType) and function not in entered:
-        entered.add(function)
-        table.append(Overridable(function, public, kind))
-
-
-def enter_property(name: str, attribute: property) -> None:
-    parts = {"__get__": attribute.fget, "__set__": attribute.fset, "__delete__": attribute.fdel}
-    for part, function in parts.items():
-        public = getattr(attribute, part)
-        of_tensor.add(public)
-        enter(f"tt.Tensor.{name}.{part}", function, public)
-
-
-def enter_method(name: str, function: FunctionType) -> None:
-    from ._tensor import Tensor
-
-    shown = OPERATORS.get(name, name)
-    public = getattr(Tensor, shown, function)
-    of_tensor.add(public)
-    kind = OperatorDispatcher if name in BINARY else Dispatcher
-    enter(f"tt.Tensor.{shown}", function, public, kind)
-
-
-def build() -> None:
-    """Fills the table of public functions."""
-    from .nn.layer import Layer
-
-    for name, function in public_functions():
-        enter(name, function, function)
-    for name, attribute in tensor_attributes():
-        if isinstance(attribute, FunctionType):
-            enter_method(name, attribute)
-        elif isinstance(attribute, property):
-            enter_property(name, attribute)
-    forward: Any = Layer._forward
-    table.append(Overridable(forward, forward, LayerDispatcher))
+def enter_method(name: str, attribute: Any) -> None:
+    if isinstance(attribute, property):
+        for part in ("__get__", "__set__", "__delete__"):
+            public = getattr(attribute, part)
+            names.setdefault(public, f"tt.Tensor.{name}.{part}")
+            of_tensor.add(public)
+    elif isinstance(attribute, FunctionType) and name not in SHARED:
+        names.setdefault(attribute, f"tt.Tensor.{name}")
+        of_tensor.add(attribute)
 
 
 def ensure_built() -> None:
+    """Fills the table of public functions."""
     with lock:
-        if not table:
-            build()
+        if names:
+            return
+        for name, function in public_functions():
+            names.setdefault(function, name)
+        for name, attribute in tensor_attributes():
+            enter_method(name, attribute)
 
 
 def begin() -> None:
-    """Makes the public functions dispatch, until end() was called as often."""
-    global users, intercepting
+    """Makes the public functions ask what intercepts them, until end() was called as often."""
     with lock:
-        users += 1
-        if users == 1:
-            ensure_built()
-            for entry in table:
-                entry.function.__code__ = entry.dispatching
-            intercepting = True
+        switch.users += 1
 
 
 def end() -> None:
-    global users, intercepting
     with lock:
-        users -= 1
-        if not users:
-            for entry in table:
-                entry.function.__code__ = entry.own
-            intercepting = False
-
-
-def adopt(cls: type[Tensor]) -> None:
-    """Prepares for a subclass of Tensor with a __torch_function__ of its own."""
-    cls._keeps_class = False
-    if overrides(cls):
-        serve(cls)
-
-
-def serve(cls: type) -> None:
-    """Makes the public functions dispatch while a class exists."""
-    begin()
-    weakref.finalize(cls, end).atexit = False
-
-
-# ---- calls that failed before anything was intercepted ----
-
-
-@contextmanager
-def served(args: Iterable[Any]) -> Iterator[None]:
-    """Makes the public functions dispatch in the block, and afterwards for the classes of the
-    arguments, but for those that are _transient."""
-    begin()
-    try:
-        for x in overloaded(args):
-            if not getattr(type(x), "_transient", False):
-                serve(type(x))
-        yield
-    finally:
-        end()
-
-
-def retried(function: Any, values: dict[str, Any]) -> Any:
-    """Handles a TypeError of a function. If an argument has a __torch_function__, calls it again,
-    intercepted; raises the error otherwise.
-
-    values: the local variables of the call.
-    """
-    if intercepting or state.subclass_off:
-        raise
-    code = function.__code__
-    n, n_keywords = code.co_argcount, code.co_kwonlyargcount
-    positional = [values[name] for name in code.co_varnames[:n]]
-    keywords = {name: values[name] for name in code.co_varnames[n : n + n_keywords]}
-    if code.co_flags & 4:  # takes *args
-        positional += values[code.co_varnames[n + n_keywords]]
-    given = (*positional, *keywords.values())
-    if not is_overridden(given):
-        raise
-    defaults = function.__defaults__ or ()
-    while len(positional) == n and defaults and positional[-1] is defaults[-1]:
-        positional.pop()
-        n, defaults = n - 1, defaults[:-1]
-    usual = function.__kwdefaults__ or {}
-    named = {k: v for k, v in keywords.items() if v is not usual.get(k)}
-    with served(given):
-        return function(*positional, **named)
-
-
-def retried_operator(function: Any, left: Any, right: Any, **more: Any) -> Any:
-    """Returns function(left, right) for a Python operator that knows not both operands: what
-    intercepts it, or NotImplemented."""
-    if intercepting or state.subclass_off or not is_overridden((left, right)):
-        return NotImplemented
-    with served((left, right)):
-        return function(left, right, **more)
+        switch.users -= 1

@@ -5,6 +5,7 @@ from math import e, inf, nan, pi
 
 from . import _ops
 from ._convert import instance
+from ._interception import overridable
 from ._tensor import Tensor
 from .errors import InvalidArgumentError
 
@@ -54,12 +55,14 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     return "bifc".index(from_.kind) <= "bifc".index(to.kind)
 
 
+@overridable
 def equal(input: Tensor, other: Tensor) -> bool:
     """Returns whether both have the same shape and equal elements. nan equals nothing."""
     instance(Tensor, other, "equal", "other")
     return input.shape == other.shape and bool((input == other).all())
 
 
+@overridable
 def allclose(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from . import _ops
+from ._interception import overridable
 from ._tensor import Tensor
 
 TYPE_CHECKING = False
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["tensordot"]
 
 
+@overridable
 def tensordot(
     a: Tensor, b: Tensor, dims: int | Sequence[Dims] | Tensor = 2, *, out: Tensor | None = None
 ) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from . import _ops
+from ._interception import overridable
 from ._tensor import Tensor
 from .errors import InvalidArgumentError
 
@@ -21,6 +22,7 @@ class Histogram(NamedTuple):
     bin_edges: Tensor
 
 
+@overridable
 def histogram(
     input: Tensor,
     bins: int | Tensor = 100,
@@ -50,6 +52,7 @@ def histogram(
     )
 
 
+@overridable
 def gradient(
     input: Tensor,
     *,

@@ -11,6 +11,7 @@ from importlib import import_module
 from . import _cuda_math
 from ._convert import instance
 from ._index import INT_MAX
+from ._interception import overridable
 from ._lib import call, local, settings
 from ._tensor import Tensor, named_type
 from ._types import Defaults, Size
@@ -146,21 +147,25 @@ def is_warn_always_enabled() -> bool:
 # ---- small questions ----
 
 
+@overridable
 def numel(input: Tensor) -> int:
     """Returns the number of elements."""
     return instance(Tensor, input, "numel", "input").numel()
 
 
+@overridable
 def is_nonzero(input: Tensor) -> bool:
     """Returns whether the single element differs from 0."""
     return bool(instance(Tensor, input, "is_nonzero", "input"))
 
 
+@overridable
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Returns whether both have the same shape."""
     return input.is_same_size(other)
 
 
+@overridable
 def is_signed(input: Tensor) -> bool:
     """Returns whether the dtype has negative numbers."""
     return input.is_signed()
@@ -254,6 +259,7 @@ def set_printoptions(
     print_options.update(chosen)
 
 
+@overridable
 def _assert(condition: Any, message: str) -> None:
     """Raises AssertionError with this message unless condition. fx records the call."""
     assert condition, message

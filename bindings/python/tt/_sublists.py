@@ -1,6 +1,7 @@
 """einsum with an equation, or with the dimensions of each operand as a list of numbers."""
 from __future__ import annotations
 
+from ._interception import overridable
 from ._ops import einsum as einsum_of_equation
 from ._tensor import Tensor
 from .errors import InvalidArgumentError
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
+@overridable
 def einsum(*args: Any) -> Tensor:
     """einsum(equation, *operands)
 

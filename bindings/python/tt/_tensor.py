@@ -16,7 +16,8 @@ from . import errors
 from ._arithmetic import Arithmetic
 from ._facts import TensorFacts, TensorHandle
 from ._index import INT_MAX, INT_MIN, packed_index
-from ._interception import COMMON, adopt, default_torch_function
+from ._interception import COMMON, PLAIN, adopt, default_torch_function
+from ._interception import intercepted, retried, switch
 from ._layout import SparseGrads, TensorLayout
 from ._lib import call, fail, filled, lib, local, packed_address, quick, result
 from ._memory import to_list, to_numpy
@@ -761,6 +762,10 @@ class Tensor(Arithmetic, TensorLayout):
     # ---- indexing ----
 
     def __getitem__(self, key: Any) -> Tensor:
+        if switch.users:
+            found = intercepted(Tensor.__getitem__, locals())
+            if found is not PLAIN:
+                return found
         h = TensorHandle()
         if type(key) is int and INT_MIN <= key <= INT_MAX:
             i = SMALL[key] if -1 < key < 64 else c_int64(key)
@@ -771,12 +776,19 @@ class Tensor(Arithmetic, TensorLayout):
                 t._as_parameter_ = h
                 return t
         else:
-            index, n, keep = packed_index(key)  # keep: tensors that index points to
+            try:
+                index, n, keep = packed_index(key)  # keep: tensors that index points to
+            except (IndexError, TypeError):
+                return retried(Tensor.__getitem__, {"self": self, "key": key})
             if tensor_index_get(local.ctx, self._as_parameter_, index, n, byref(h)):
                 fail()
         return wrap(h).as_subclass(type(self)) if keeps(self) else wrap(h)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if switch.users:
+            found = intercepted(Tensor.__setitem__, locals())
+            if found is not PLAIN:
+                return found
         index, n, keep = packed_index(key)
         if not isinstance(value, Tensor):
             value = self._as_item(value)

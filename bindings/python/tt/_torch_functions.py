@@ -9,6 +9,7 @@ from importlib import import_module
 
 from . import _ops as ops
 from ._convert import written
+from ._interception import overridable
 from ._tensor import Tensor
 from ._types import int64
 
@@ -271,6 +272,7 @@ def pca_lowrank(
     return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, rank, niter)
 
 
+@overridable
 def split(
     tensor: Tensor,
     split_size_or_sections: int | Sequence[int],

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from . import _ops
+from ._interception import overridable
 from ._settings import get_default_dtype
 from .errors import InvalidArgumentError
 
@@ -57,6 +58,7 @@ def _sizes(
     return list(s or ()), list(dim or ())
 
 
+@overridable
 def fft(
     input: Tensor,
     n: int | None = None,
@@ -74,6 +76,7 @@ def fft(
     return _ops.fft_fft(input, n, dim, _factor(norm), out=out)
 
 
+@overridable
 def ifft(
     input: Tensor,
     n: int | None = None,
@@ -91,6 +94,7 @@ def ifft(
     return _ops.fft_ifft(input, n, dim, _factor(norm), out=out)
 
 
+@overridable
 def rfft(
     input: Tensor,
     n: int | None = None,
@@ -108,6 +112,7 @@ def rfft(
     return _ops.fft_rfft(input, n, dim, _factor(norm), out=out)
 
 
+@overridable
 def irfft(
     input: Tensor,
     n: int | None = None,
@@ -125,6 +130,7 @@ def irfft(
     return _ops.fft_irfft(input, n, dim, _factor(norm), out=out)
 
 
+@overridable
 def hfft(
     input: Tensor,
     n: int | None = None,
@@ -142,6 +148,7 @@ def hfft(
     return _ops.fft_hfft(input, n, dim, _factor(norm), out=out)
 
 
+@overridable
 def ihfft(
     input: Tensor,
     n: int | None = None,
@@ -159,6 +166,7 @@ def ihfft(
     return _ops.fft_ihfft(input, n, dim, _factor(norm), out=out)
 
 
+@overridable
 def fft2(
     input: Tensor,
     s: int | Sequence[int] | None = None,
@@ -177,6 +185,7 @@ def fft2(
     return _ops.fft_fft2(input, sizes, dims, _factor(norm), out=out)
 
 
+@overridable
 def ifft2(
     input: Tensor,
     s: int | Sequence[int] | None = None,
@@ -195,6 +204,7 @@ def ifft2(
     return _ops.fft_ifft2(input, sizes, dims, _factor(norm), out=out)
 
 
+@overridable
 def rfft2(
     input: Tensor,
     s: int | Sequence[int] | None = None,
@@ -213,6 +223,7 @@ def rfft2(
     return _ops.fft_rfft2(input, sizes, dims, _factor(norm), out=out)
 
 
+@overridable
 def irfft2(
     input: Tensor,
     s: int | Sequence[int] | None = None,
@@ -231,6 +242,7 @@ def irfft2(
     return _ops.fft_irfft2(input, sizes, dims, _factor(norm), out=out)
 
 
+@overridable
 def hfft2(
     input: Tensor,
     s: int | Sequence[int] | None = None,
@@ -249,6 +261,7 @@ def hfft2(
     return _ops.fft_hfft2(input, sizes, dims, _factor(norm), out=out)
 
 
+@overridable
 def ihfft2(
     input: Tensor,
     s: int | Sequence[int] | None = None,
@@ -267,6 +280,7 @@ def ihfft2(
     return _ops.fft_ihfft2(input, sizes, dims, _factor(norm), out=out)
 
 
+@overridable
 def fftn(
     input: Tensor,
     s: int | Sequence[int] | None = None,
@@ -286,6 +300,7 @@ def fftn(
     return _ops.fft_fftn(input, sizes, dims, _factor(norm), out=out)
 
 
+@overridable
 def ifftn(
     input: Tensor,
     s: int | Sequence[int] | None = None,
@@ -305,6 +320,7 @@ def ifftn(
     return _ops.fft_ifftn(input, sizes, dims, _factor(norm), out=out)
 
 
+@overridable
 def rfftn(
     input: Tensor,
     s: int | Sequence[int] | None = None,
@@ -324,6 +340,7 @@ def rfftn(
     return _ops.fft_rfftn(input, sizes, dims, _factor(norm), out=out)
 
 
+@overridable
 def irfftn(
     input: Tensor,
     s: int | Sequence[int] | None = None,
@@ -343,6 +360,7 @@ def irfftn(
     return _ops.fft_irfftn(input, sizes, dims, _factor(norm), out=out)
 
 
+@overridable
 def hfftn(
     input: Tensor,
     s: int | Sequence[int] | None = None,
@@ -362,6 +380,7 @@ def hfftn(
     return _ops.fft_hfftn(input, sizes, dims, _factor(norm), out=out)
 
 
+@overridable
 def ihfftn(
     input: Tensor,
     s: int | Sequence[int] | None = None,
@@ -421,6 +440,7 @@ def rfftfreq(
     return result.requires_grad_() if requires_grad else result
 
 
+@overridable
 def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Returns input with the frequency 0 moved to the middle of each dimension.
 
@@ -429,6 +449,7 @@ def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     return _ops.fft_fftshift(input, _sizes("fftshift", None, dim)[1])
 
 
+@overridable
 def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Returns the inverse of fftshift: the middle of each dimension is moved to the front.
 

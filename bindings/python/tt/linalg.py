@@ -6,6 +6,7 @@ from typing import NamedTuple
 from . import _ops
 from ._convert import written
 from ._create import tensor
+from ._interception import overridable
 from ._tensor import Tensor
 from .errors import InvalidArgumentError, ShapeError
 from .errors import LinAlgError as LinAlgError
@@ -29,6 +30,7 @@ vecdot vector_norm""".split()
 # ---- functions of decompositions ----
 
 
+@overridable
 def matrix_sqrth(A: Tensor) -> Tensor:
     """Returns the symmetric or Hermitian square root of positive-definite matrices, of which the
     lower triangles are read. It has no gradient where eigenvalues are equal."""
@@ -43,6 +45,7 @@ class Polar(NamedTuple):
     H: Tensor
 
 
+@overridable
 def polar(A: Tensor, *, out: Outs | None = None) -> Polar:
     """Returns U, with orthonormal columns, and the positive-semidefinite H with A = U @ H.
 
@@ -59,6 +62,7 @@ def polar(A: Tensor, *, out: Outs | None = None) -> Polar:
 # ---- norms ----
 
 
+@overridable
 def vector_norm(
     x: Tensor,
     ord: float = 2,
@@ -76,6 +80,7 @@ def vector_norm(
     return _ops.norm(x, ord, dim, keepdim=keepdim, dtype=dtype, out=out)
 
 
+@overridable
 def matrix_norm(
     A: Tensor,
     ord: float | str = "fro",
@@ -99,6 +104,7 @@ def matrix_norm(
     return norm_of(A, ord, dims, keepdim=keepdim, dtype=dtype, out=out)
 
 
+@overridable
 def norm(
     A: Tensor,
     ord: float | str | None = None,
@@ -123,6 +129,7 @@ def norm(
     return _ops.linalg_norm(A, ord, dim, keepdim=keepdim, dtype=dtype, out=out)
 
 
+@overridable
 def cond(A: Tensor, p: float | str | None = None, *, out: Tensor | None = None) -> Tensor:
     """Returns the condition numbers, norm(A, p) * norm(inv(A), p); inf for a singular matrix.
 
@@ -136,23 +143,27 @@ def cond(A: Tensor, p: float | str | None = None, *, out: Tensor | None = None) 
 # ---- determinants, inverses, systems ----
 
 
+@overridable
 def det(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Returns the determinants. out: receives the result."""
     return _ops.linalg_det(A, out=out)
 
 
+@overridable
 def slogdet(A: Tensor, *, out: Outs | None = None) -> Outs:
     """Returns the sign and the logarithm of the absolute value of the determinants: (sign,
     logabsdet). out: receives them."""
     return _ops.linalg_slogdet(A, out=out)
 
 
+@overridable
 def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Returns the inverses. Fails with LinAlgError if a matrix is singular. out: receives the
     result."""
     return _ops.linalg_inv(A, out=out)
 
 
+@overridable
 def inv_ex(A: Tensor, *, check_errors: bool = False, out: Outs | None = None) -> Outs:
     """Returns the inverses and info: (inverse, info). info is 0, or the first position, from 1, of
     a zero on the diagonal of U in A = P L U.
@@ -162,6 +173,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Outs | None = None) ->
     return _ops.linalg_inv_ex(A, check_errors, out=out)
 
 
+@overridable
 def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None) -> Tensor:
     """Returns the solution X of A @ X = B. Fails with LinAlgError if a matrix is singular.
 
@@ -171,6 +183,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None)
     return _ops.linalg_solve(A, B, left, out=out)
 
 
+@overridable
 def solve_ex(
     A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Outs | None = None
 ) -> Outs:
@@ -182,6 +195,7 @@ def solve_ex(
     return _ops.linalg_solve_ex(A, B, left, check_errors, out=out)
 
 
+@overridable
 def solve_triangular(
     A: Tensor,
     B: Tensor,
@@ -199,12 +213,14 @@ def solve_triangular(
     return _ops.linalg_solve_triangular(A, B, upper, left, unitriangular, out=out)
 
 
+@overridable
 def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
     """Returns the inverse of A with respect to tensordot over its first `ind` dimensions. out:
     receives the result."""
     return _ops.linalg_tensorinv(A, ind, out=out)
 
 
+@overridable
 def tensorsolve(
     A: Tensor, B: Tensor, dims: Sequence[int] | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -218,6 +234,7 @@ def tensorsolve(
 # ---- factors ----
 
 
+@overridable
 def lu_factor_ex(
     A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Outs | None = None
 ) -> Outs:
@@ -229,6 +246,7 @@ def lu_factor_ex(
     return _ops.linalg_lu_factor_ex(A, pivot, check_errors, out=out)
 
 
+@overridable
 def lu_factor(A: Tensor, *, pivot: bool = True, out: Outs | None = None) -> Outs:
     """Returns (LU, pivots): the factors of A = P L U in one matrix and the exchanges of rows, from
     1.
@@ -238,6 +256,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Outs | None = None) -> Outs
     return _ops.linalg_lu_factor(A, pivot, out=out)
 
 
+@overridable
 def lu(A: Tensor, *, pivot: bool = True, out: Outs | None = None) -> Outs:
     """Returns (P, L, U) with A = P @ L @ U.
 
@@ -246,6 +265,7 @@ def lu(A: Tensor, *, pivot: bool = True, out: Outs | None = None) -> Outs:
     return _ops.linalg_lu(A, pivot, out=out)
 
 
+@overridable
 def lu_solve(
     LU: Tensor,
     pivots: Tensor,
@@ -263,6 +283,7 @@ def lu_solve(
     return _ops.linalg_lu_solve(LU, pivots, B, left, adjoint, out=out)
 
 
+@overridable
 def cholesky_ex(
     A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Outs | None = None
 ) -> Outs:
@@ -274,6 +295,7 @@ def cholesky_ex(
     return _ops.linalg_cholesky_ex(A, upper, check_errors, out=out)
 
 
+@overridable
 def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
     """Returns the factor of A = L @ L.mH. Fails with LinAlgError if a matrix is not positive
     definite.
@@ -283,6 +305,7 @@ def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Te
     return _ops.linalg_cholesky(A, upper, out=out)
 
 
+@overridable
 def ldl_factor_ex(
     A: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Outs | None = None
 ) -> Outs:
@@ -293,6 +316,7 @@ def ldl_factor_ex(
     return _ops.linalg_ldl_factor_ex(A, hermitian, check_errors, out=out)
 
 
+@overridable
 def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Outs | None = None) -> Outs:
     """Returns (LD, pivots) of A = L D L^T for a symmetric A. Only the lower triangle is read.
 
@@ -301,6 +325,7 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Outs | None = None) -
     return _ops.linalg_ldl_factor(A, hermitian, out=out)
 
 
+@overridable
 def ldl_solve(
     LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -311,6 +336,7 @@ def ldl_solve(
     return _ops.linalg_ldl_solve(LD, pivots, B, hermitian, out=out)
 
 
+@overridable
 def qr(A: Tensor, mode: str = "reduced", *, out: Outs | None = None) -> Outs:
     """Returns (Q, R) with A = Q @ R, orthonormal columns of Q and an upper triangular R.
 
@@ -319,6 +345,7 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Outs | None = None) -> Outs:
     return _ops.linalg_qr(A, mode, out=out)
 
 
+@overridable
 def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Returns the first columns of the product of the reflections that geqrf returned. out:
     receives the result."""
@@ -328,6 +355,7 @@ def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) ->
 # ---- eigenvalues, singular values ----
 
 
+@overridable
 def eigh(A: Tensor, UPLO: str = "L", *, out: Outs | None = None) -> Outs:
     """Returns (eigenvalues, eigenvectors) of Hermitian matrices, in ascending order.
 
@@ -336,6 +364,7 @@ def eigh(A: Tensor, UPLO: str = "L", *, out: Outs | None = None) -> Outs:
     return _ops.linalg_eigh(A, UPLO.upper(), out=out)
 
 
+@overridable
 def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
     """Returns the eigenvalues of Hermitian matrices, in ascending order.
 
@@ -344,11 +373,13 @@ def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor
     return _ops.linalg_eigvalsh(A, UPLO.upper(), out=out)
 
 
+@overridable
 def eig(A: Tensor, *, out: Outs | None = None) -> Outs:
     """Returns (eigenvalues, eigenvectors), complex numbers. out: receives them."""
     return _ops.linalg_eig(A, out=out)
 
 
+@overridable
 def eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Returns the eigenvalues, complex numbers. out: receives them."""
     return _ops.linalg_eigvals(A, out=out)
@@ -359,6 +390,7 @@ def check_driver(driver: str | None, function: str) -> None:
         raise InvalidArgumentError(f"{function}: driver is {driver!r}: must be None on the CPU")
 
 
+@overridable
 def svd(
     A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Outs | None = None
 ) -> Outs:
@@ -370,6 +402,7 @@ def svd(
     return _ops.linalg_svd(A, full_matrices, out=out)
 
 
+@overridable
 def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the singular values, in descending order. driver: must be None. out: receives the
     result."""
@@ -383,6 +416,7 @@ def as_tolerance(value: float | Tensor | None, A: Tensor) -> Tensor | None:
     return tensor(float(value), dtype=_ops.real(A).dtype, device=A.device)
 
 
+@overridable
 def matrix_rank(
     A: Tensor,
     tol: float | Tensor | None = None,
@@ -404,6 +438,7 @@ def matrix_rank(
     return _ops.linalg_matrix_rank(A, low, relative, hermitian, out=out)
 
 
+@overridable
 def pinv(
     A: Tensor,
     rcond: float | Tensor | None = None,
@@ -423,6 +458,7 @@ def pinv(
     return _ops.linalg_pinv(A, low, relative, hermitian, out=out)
 
 
+@overridable
 def lstsq(
     A: Tensor,
     B: Tensor,
@@ -444,32 +480,38 @@ def lstsq(
 # ---- products ----
 
 
+@overridable
 def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """Returns the cross products of vectors of 3 elements along dim. out: receives the result."""
     return _ops.cross(input, other, dim, out=out)
 
 
+@overridable
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """Returns the dot products along dim; complex elements of x are conjugated. out: receives the
     result."""
     return _ops.linalg_vecdot(x, y, dim, out=out)
 
 
+@overridable
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Returns the product of matrices, as tt.matmul. out: receives the result."""
     return _ops.matmul(input, other, out=out)
 
 
+@overridable
 def matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     """Returns the n-th powers, of the inverses if n is negative. out: receives the result."""
     return _ops.linalg_matrix_power(A, n, out=out)
 
 
+@overridable
 def matrix_exp(A: Tensor) -> Tensor:
     """Returns the exponentials of matrices."""
     return _ops.matrix_exp(A)
 
 
+@overridable
 def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Returns the product of two or more matrices, in the order with the fewest multiplications.
 
@@ -478,6 +520,7 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
     return _ops.linalg_multi_dot(list(tensors), out=out)
 
 
+@overridable
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Returns a view of the diagonals of the matrices in dimensions dim1 and dim2.
 
@@ -486,6 +529,7 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
     return _ops.diagonal(A, offset, dim1, dim2)
 
 
+@overridable
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """Returns Vandermonde matrices: the powers 0 … N - 1 of the elements of x as columns.
 

@@ -11,6 +11,7 @@ from math import prod
 from . import _ops as ops
 from ._convert import instance, is_number
 from ._create import as_tensor
+from ._interception import overridable
 from ._layout import layout as Layout
 from ._layout import sparse_coo, sparse_csr
 from ._tensor import Tensor
@@ -429,6 +430,7 @@ def to_sparse(x: Tensor, sparse_dim: int | None = None, layout: Any = None) -> S
 # ---- functions ----
 
 
+@overridable
 def mm(mat1: Any, mat2: Any) -> Tensor:
     """Returns the product of a sparse matrix and a dense matrix or vector. Gradients flow to the
     values and to the dense matrix."""

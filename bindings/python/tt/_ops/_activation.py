@@ -4,7 +4,8 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import (boolean, generator_handle, instance, integer, keeps, one_of, refit, real,
-    scalar, retried, wrong_kind)
+    scalar, wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -77,6 +78,10 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0,
       min_val: lower bound
       max_val: upper bound, at least min_val
     """
+    if switch.users:
+        found = intercepted(hardtanh, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return hardtanh_(input, min_val, max_val)
@@ -106,6 +111,10 @@ def hardtanh_(self: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tens
       min_val: lower bound
       max_val: upper bound, at least min_val
     """
+    if switch.users:
+        found = intercepted(hardtanh_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -128,6 +137,10 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at its
     bounds.
     """
+    if switch.users:
+        found = intercepted(relu6, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return relu6_(input)
@@ -150,6 +163,10 @@ def relu6_(self: Tensor) -> Tensor:
     In place: Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval
     and at its bounds.
     """
+    if switch.users:
+        found = intercepted(relu6_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -167,6 +184,10 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     Computes x where x > 0 and negative_slope * x elsewhere, elementwise.
       negative_slope: slope for x <= 0
     """
+    if switch.users:
+        found = intercepted(leaky_relu, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return leaky_relu_(input, negative_slope)
@@ -192,6 +213,10 @@ def leaky_relu_(self: Tensor, negative_slope: float = 0.01) -> Tensor:
     In place: Computes x where x > 0 and negative_slope * x elsewhere, elementwise.
       negative_slope: slope for x <= 0
     """
+    if switch.users:
+        found = intercepted(leaky_relu_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -212,6 +237,10 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Computes x where x > 0 and alpha * (exp(x) - 1) elsewhere, elementwise.
       alpha: scale of the negative part; the limit for x -> -inf is -alpha
     """
+    if switch.users:
+        found = intercepted(elu, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return elu_(input, alpha)
@@ -237,6 +266,10 @@ def elu_(self: Tensor, alpha: float = 1.0) -> Tensor:
     In place: Computes x where x > 0 and alpha * (exp(x) - 1) elsewhere, elementwise.
       alpha: scale of the negative part; the limit for x -> -inf is -alpha
     """
+    if switch.users:
+        found = intercepted(elu_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -260,6 +293,10 @@ def gelu(input: Tensor, approximate: Literal['tanh'] | None = None, *,
       approximate: none: exact, by erf; tanh: x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) /
         2
     """
+    if switch.users:
+        found = intercepted(gelu, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -287,6 +324,10 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Computes x * sigmoid(x), elementwise.
     """
+    if switch.users:
+        found = intercepted(silu, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return silu_(input)
@@ -308,6 +349,10 @@ def silu_(self: Tensor) -> Tensor:
 
     In place: Computes x * sigmoid(x), elementwise.
     """
+    if switch.users:
+        found = intercepted(silu_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -324,6 +369,10 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
     Computes x * tanh(softplus(x)), elementwise.
     """
+    if switch.users:
+        found = intercepted(mish, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return mish_(input)
@@ -345,6 +394,10 @@ def mish_(self: Tensor) -> Tensor:
 
     In place: Computes x * tanh(softplus(x)), elementwise.
     """
+    if switch.users:
+        found = intercepted(mish_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -364,6 +417,10 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *,
       beta: sharpness of the approximation
       threshold: the result is x itself where beta * x is greater
     """
+    if switch.users:
+        found = intercepted(softplus, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -393,6 +450,10 @@ def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes log(sigmoid(x)), elementwise, without underflow.
     """
+    if switch.users:
+        found = intercepted(logsigmoid, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -417,6 +478,10 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
     Computes x * relu6(x + 3) / 6, elementwise.
     """
+    if switch.users:
+        found = intercepted(hardswish, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return hardswish_(input)
@@ -438,6 +503,10 @@ def hardswish_(self: Tensor) -> Tensor:
 
     In place: Computes x * relu6(x + 3) / 6, elementwise.
     """
+    if switch.users:
+        found = intercepted(hardswish_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -454,6 +523,10 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
     Computes relu6(x + 3) / 6, elementwise.
     """
+    if switch.users:
+        found = intercepted(hardsigmoid, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return hardsigmoid_(input)
@@ -475,6 +548,10 @@ def hardsigmoid_(self: Tensor) -> Tensor:
 
     In place: Computes relu6(x + 3) / 6, elementwise.
     """
+    if switch.users:
+        found = intercepted(hardsigmoid_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -493,6 +570,10 @@ def glu(input: Tensor, dim: int = -1, *, axis: int | None = None) -> Tensor:
     dim.
       dim: dimension to split; its size must be even
     """
+    if switch.users:
+        found = intercepted(glu, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -517,6 +598,10 @@ def softsign(input: Tensor) -> Tensor:
 
     Computes x / (1 + |x|), elementwise.
     """
+    if switch.users:
+        found = intercepted(softsign, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -536,6 +621,10 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0.
     """
+    if switch.users:
+        found = intercepted(relu, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return relu_(input)
@@ -557,6 +646,10 @@ def relu_(self: Tensor) -> Tensor:
 
     In place: Computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0.
     """
+    if switch.users:
+        found = intercepted(relu_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -576,6 +669,10 @@ def threshold(input: Tensor, threshold: complex, value: complex, inplace: bool =
       threshold: bound: greater elements are kept
       value: number for the other elements
     """
+    if switch.users:
+        found = intercepted(globals()["threshold"], locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return threshold_(input, threshold, value)
@@ -596,7 +693,7 @@ def threshold(input: Tensor, threshold: complex, value: complex, inplace: bool =
             fail()
         return wrap(h)
     except TypeError:
-        return retried(threshold, locals())
+        return retried(globals()["threshold"], locals())
 
 
 def threshold_(self: Tensor, threshold: complex, value: complex) -> Tensor:
@@ -606,6 +703,10 @@ def threshold_(self: Tensor, threshold: complex, value: complex) -> Tensor:
       threshold: bound: greater elements are kept
       value: number for the other elements
     """
+    if switch.users:
+        found = intercepted(threshold_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -624,6 +725,10 @@ def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     Replaces the elements in [-lambd, lambd] by 0.
       lambd: half the width of the interval
     """
+    if switch.users:
+        found = intercepted(hardshrink, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -652,6 +757,10 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     Moves each element by lambd towards 0; those in [-lambd, lambd] become 0.
       lambd: distance, at least 0
     """
+    if switch.users:
+        found = intercepted(softshrink, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -679,6 +788,10 @@ def tanhshrink(input: Tensor) -> Tensor:
 
     Computes x - tanh(x), elementwise.
     """
+    if switch.users:
+        found = intercepted(tanhshrink, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -699,6 +812,10 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     Computes x where x > 0 and weight * x elsewhere.
       weight: slope for x <= 0: one element, or one per channel (dimension 1 of self)
     """
+    if switch.users:
+        found = intercepted(prelu, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -721,6 +838,10 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     Computes scale * (x where x > 0, alpha * (exp(x) - 1) elsewhere), elementwise, with alpha =
     1.6732632423543772 and scale = 1.0507009873554805 (Klambauer et al., 2017).
     """
+    if switch.users:
+        found = intercepted(selu, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return selu_(input)
@@ -743,6 +864,10 @@ def selu_(self: Tensor) -> Tensor:
     In place: Computes scale * (x where x > 0, alpha * (exp(x) - 1) elsewhere), elementwise, with
     alpha = 1.6732632423543772 and scale = 1.0507009873554805 (Klambauer et al., 2017).
     """
+    if switch.users:
+        found = intercepted(selu_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -760,6 +885,10 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Computes x where x > 0 and alpha * (exp(x / alpha) - 1) elsewhere, elementwise.
       alpha: scale of the negative part, not 0
     """
+    if switch.users:
+        found = intercepted(celu, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return celu_(input, alpha)
@@ -785,6 +914,10 @@ def celu_(self: Tensor, alpha: float = 1.0) -> Tensor:
     In place: Computes x where x > 0 and alpha * (exp(x / alpha) - 1) elsewhere, elementwise.
       alpha: scale of the negative part, not 0
     """
+    if switch.users:
+        found = intercepted(celu_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -812,6 +945,10 @@ def rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333
       training: whether slopes are drawn
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(rrelu, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return rrelu_(input, lower, upper, training, generator=generator)
@@ -847,6 +984,10 @@ def rrelu_(self: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333
       training: whether slopes are drawn
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(rrelu_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):

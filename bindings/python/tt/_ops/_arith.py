@@ -5,7 +5,8 @@ from ctypes import byref
 from struct import Struct
 from . import result_class
 from .._convert import (instance, keeps, is_number, no_overload, number_form, number_operand,
-    one_of, optional_tensor, refit, out_tensors, scalar, scalar_field, retried, wrong_kind)
+    one_of, optional_tensor, refit, out_tensors, scalar, scalar_field, wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -266,6 +267,10 @@ def add(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
       other: tensor or number to add
       alpha: factor of other
     """
+    if switch.users:
+        found = intercepted(add, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -330,6 +335,10 @@ def add_(self: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor
       other: tensor or number to add
       alpha: factor of other
     """
+    if switch.users:
+        found = intercepted(add_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -368,6 +377,10 @@ def sub(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
       other: tensor or number to subtract
       alpha: factor of other
     """
+    if switch.users:
+        found = intercepted(sub, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -433,6 +446,10 @@ def sub_(self: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor
       other: tensor or number to subtract
       alpha: factor of other
     """
+    if switch.users:
+        found = intercepted(sub_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -469,6 +486,10 @@ def rsub(input: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tenso
     are not supported.
       alpha: factor of self
     """
+    if switch.users:
+        found = intercepted(rsub, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -508,6 +529,10 @@ def mul(input: Tensor | complex, other: Tensor | complex, *, out: Tensor | None 
 
     Computes self * other, elementwise with broadcasting and dtype promotion.
     """
+    if switch.users:
+        found = intercepted(mul, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -548,6 +573,10 @@ def mul_(self: Tensor, other: Tensor | complex) -> Tensor:
 
     In place: Computes self * other, elementwise with broadcasting and dtype promotion.
     """
+    if switch.users:
+        found = intercepted(mul_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -577,6 +606,10 @@ def div(input: Tensor | complex, other: Tensor | complex, *,
       rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
         toward zero, like / in C
     """
+    if switch.users:
+        found = intercepted(div, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -628,6 +661,10 @@ def div_(self: Tensor, other: Tensor | complex, *, rounding_mode: Literal['floor
       rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
         toward zero, like / in C
     """
+    if switch.users:
+        found = intercepted(div_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -660,6 +697,10 @@ def floor_divide(input: Tensor | complex, other: Tensor | complex, *,
     Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion.
     No gradient.
     """
+    if switch.users:
+        found = intercepted(floor_divide, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -702,6 +743,10 @@ def floor_divide_(self: Tensor, other: Tensor | complex) -> Tensor:
     In place: Divides and rounds down, like // in Python, elementwise with broadcasting and dtype
     promotion. No gradient.
     """
+    if switch.users:
+        found = intercepted(floor_divide_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -728,6 +773,10 @@ def fmod(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -
     Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It
     has the sign of self.
     """
+    if switch.users:
+        found = intercepted(fmod, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -769,6 +818,10 @@ def fmod_(self: Tensor, other: Tensor | complex) -> Tensor:
     In place: Computes the remainder of the division rounded toward zero, elementwise with
     broadcasting. It has the sign of self.
     """
+    if switch.users:
+        found = intercepted(fmod_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -795,6 +848,10 @@ def remainder(input: Tensor | complex, other: Tensor | complex, *,
     Computes the remainder of the division rounded down, like % in Python, elementwise with
     broadcasting. It has the sign of other.
     """
+    if switch.users:
+        found = intercepted(remainder, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -837,6 +894,10 @@ def remainder_(self: Tensor, other: Tensor | complex) -> Tensor:
     In place: Computes the remainder of the division rounded down, like % in Python, elementwise
     with broadcasting. It has the sign of other.
     """
+    if switch.users:
+        found = intercepted(remainder_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -862,6 +923,10 @@ def atan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the angle in radians between the positive x axis and the point (x = other, y = self),
     in [-pi, pi], elementwise with broadcasting.
     """
+    if switch.users:
+        found = intercepted(atan2, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -889,6 +954,10 @@ def atan2_(self: Tensor, other: Tensor) -> Tensor:
     In place: Computes the angle in radians between the positive x axis and the point (x = other, y
     = self), in [-pi, pi], elementwise with broadcasting.
     """
+    if switch.users:
+        found = intercepted(atan2_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -907,6 +976,10 @@ def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Negates each element. Bool tensors are not supported.
     """
+    if switch.users:
+        found = intercepted(neg, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -931,6 +1004,10 @@ def neg_(self: Tensor) -> Tensor:
 
     In place: Negates each element. Bool tensors are not supported.
     """
+    if switch.users:
+        found = intercepted(neg_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -951,6 +1028,10 @@ def pow(input: Tensor | complex, exponent: Tensor | complex, *,
     integer.
     Raises a number to the power of each element of exponent.
     """
+    if switch.users:
+        found = intercepted(pow, locals())
+        if found is not PLAIN:
+            return found
     try:
         if isinstance(input, Tensor) and isinstance(exponent, Tensor):
             if out is not None:
@@ -1002,6 +1083,10 @@ def pow_(self: Tensor, exponent: Tensor | complex) -> Tensor:
     Raises each element of self to the power of a number. Integers cannot be raised to a negative
     integer.
     """
+    if switch.users:
+        found = intercepted(pow_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1032,6 +1117,10 @@ def clamp(input: Tensor, min: complex | Tensor | None = None, max: complex | Ten
       min: lower bound; none: unbounded
       max: upper bound; none: unbounded
     """
+    if switch.users:
+        found = intercepted(clamp, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1078,6 +1167,10 @@ def clamp_(self: Tensor, min: complex | Tensor | None = None,
       min: lower bound; none: unbounded
       max: upper bound; none: unbounded
     """
+    if switch.users:
+        found = intercepted(clamp_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1105,6 +1198,10 @@ def clamp_min(input: Tensor, min: Tensor | complex, *, out: Tensor | None = None
     receives all of it.
       min: lower bounds, or one number
     """
+    if switch.users:
+        found = intercepted(clamp_min, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1148,6 +1245,10 @@ def clamp_min_(self: Tensor, min: Tensor | complex) -> Tensor:
     number, self receives all of it.
       min: lower bounds, or one number
     """
+    if switch.users:
+        found = intercepted(clamp_min_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1175,6 +1276,10 @@ def clamp_max(input: Tensor, max: Tensor | complex, *, out: Tensor | None = None
     receives all of it.
       max: upper bounds, or one number
     """
+    if switch.users:
+        found = intercepted(clamp_max, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1218,6 +1323,10 @@ def clamp_max_(self: Tensor, max: Tensor | complex) -> Tensor:
     number, self receives all of it.
       max: upper bounds, or one number
     """
+    if switch.users:
+        found = intercepted(clamp_max_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1243,6 +1352,10 @@ def fmax(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the elementwise maximum with broadcasting; where one element is nan, the result is the
     other one. Equal elements share the gradient equally.
     """
+    if switch.users:
+        found = intercepted(fmax, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1270,6 +1383,10 @@ def fmin(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the elementwise minimum with broadcasting; where one element is nan, the result is the
     other one. Equal elements share the gradient equally.
     """
+    if switch.users:
+        found = intercepted(fmin, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1298,6 +1415,10 @@ def copysign(input: Tensor, other: Tensor | complex, *, out: Tensor | None = Non
     as negative.
       other: tensor or number that gives the signs
     """
+    if switch.users:
+        found = intercepted(copysign, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1341,6 +1462,10 @@ def copysign_(self: Tensor, other: Tensor | complex) -> Tensor:
     -nan count as negative.
       other: tensor or number that gives the signs
     """
+    if switch.users:
+        found = intercepted(copysign_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1365,6 +1490,10 @@ def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes sqrt(self^2 + other^2), elementwise with broadcasting, without intermediate overflow.
     """
+    if switch.users:
+        found = intercepted(hypot, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1392,6 +1521,10 @@ def hypot_(self: Tensor, other: Tensor) -> Tensor:
     In place: Computes sqrt(self^2 + other^2), elementwise with broadcasting, without intermediate
     overflow.
     """
+    if switch.users:
+        found = intercepted(hypot_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1411,6 +1544,10 @@ def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     Computes log(exp(self) + exp(other)), elementwise with broadcasting, without intermediate
     overflow.
     """
+    if switch.users:
+        found = intercepted(logaddexp, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1437,6 +1574,10 @@ def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Te
 
     Computes log2(2^self + 2^other), elementwise with broadcasting, without intermediate overflow.
     """
+    if switch.users:
+        found = intercepted(logaddexp2, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1465,6 +1606,10 @@ def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Te
     broadcasting. nan gives 0.
       values: results where self is 0
     """
+    if switch.users:
+        found = intercepted(heaviside, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1493,6 +1638,10 @@ def heaviside_(self: Tensor, values: Tensor) -> Tensor:
     with broadcasting. nan gives 0.
       values: results where self is 0
     """
+    if switch.users:
+        found = intercepted(heaviside_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1512,6 +1661,10 @@ def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     Returns the next representable number after self in the direction of other, elementwise with
     broadcasting. The gradient passes to self, except where both are equal.
     """
+    if switch.users:
+        found = intercepted(nextafter, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1539,6 +1692,10 @@ def nextafter_(self: Tensor, other: Tensor) -> Tensor:
     In place: Returns the next representable number after self in the direction of other,
     elementwise with broadcasting. The gradient passes to self, except where both are equal.
     """
+    if switch.users:
+        found = intercepted(nextafter_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1558,6 +1715,10 @@ def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the greatest common divisor of integers, elementwise with broadcasting; it is never
     negative, and 0 if both are 0.
     """
+    if switch.users:
+        found = intercepted(gcd, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1585,6 +1746,10 @@ def gcd_(self: Tensor, other: Tensor) -> Tensor:
     In place: Computes the greatest common divisor of integers, elementwise with broadcasting; it is
     never negative, and 0 if both are 0.
     """
+    if switch.users:
+        found = intercepted(gcd_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1604,6 +1769,10 @@ def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the least common multiple of integers, elementwise with broadcasting; it is never
     negative, and 0 if one is 0.
     """
+    if switch.users:
+        found = intercepted(lcm, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1631,6 +1800,10 @@ def lcm_(self: Tensor, other: Tensor) -> Tensor:
     In place: Computes the least common multiple of integers, elementwise with broadcasting; it is
     never negative, and 0 if one is 0.
     """
+    if switch.users:
+        found = intercepted(lcm_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1650,6 +1823,10 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes self * 2^other, elementwise with broadcasting and dtype promotion.
       other: exponents
     """
+    if switch.users:
+        found = intercepted(ldexp, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1677,6 +1854,10 @@ def ldexp_(self: Tensor, other: Tensor) -> Tensor:
     In place: Computes self * 2^other, elementwise with broadcasting and dtype promotion.
       other: exponents
     """
+    if switch.users:
+        found = intercepted(ldexp_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1696,6 +1877,10 @@ def frexp(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tens
     Splits each element into mantissa * 2^exponent with 0.5 <= |mantissa| < 1 and an int32 exponent.
     The mantissa of 0, infinities and nan is the element itself.
     """
+    if switch.users:
+        found = intercepted(frexp, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1722,6 +1907,10 @@ def float_power(input: Tensor, exponent: Tensor | complex, *, out: Tensor | None
     is float64, or complex128 if an operand is complex.
       exponent: tensor or number
     """
+    if switch.users:
+        found = intercepted(float_power, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1765,6 +1954,10 @@ def float_power_(self: Tensor, exponent: Tensor | complex) -> Tensor:
     the result is float64, or complex128 if an operand is complex.
       exponent: tensor or number
     """
+    if switch.users:
+        found = intercepted(float_power_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1793,6 +1986,10 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | complex, *,
       end: result for a weight of 1
       weight: tensor or number
     """
+    if switch.users:
+        found = intercepted(lerp, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1837,6 +2034,10 @@ def lerp_(self: Tensor, end: Tensor, weight: Tensor | complex) -> Tensor:
       end: result for a weight of 1
       weight: tensor or number
     """
+    if switch.users:
+        found = intercepted(lerp_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1865,6 +2066,10 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex =
     Computes self + value * tensor1 * tensor2, elementwise with broadcasting.
       value: factor of the product
     """
+    if switch.users:
+        found = intercepted(addcmul, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1898,6 +2103,10 @@ def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex =
     In place: Computes self + value * tensor1 * tensor2, elementwise with broadcasting.
       value: factor of the product
     """
+    if switch.users:
+        found = intercepted(addcmul_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1924,6 +2133,10 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex =
     not supported.
       value: factor of the quotient
     """
+    if switch.users:
+        found = intercepted(addcdiv, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1958,6 +2171,10 @@ def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex =
     tensors are not supported.
       value: factor of the quotient
     """
+    if switch.users:
+        found = intercepted(addcdiv_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1982,6 +2199,10 @@ def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tenso
     Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements
     share the gradient equally.
     """
+    if switch.users:
+        found = intercepted(maximum, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -2009,6 +2230,10 @@ def minimum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tenso
     Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements
     share the gradient equally.
     """
+    if switch.users:
+        found = intercepted(minimum, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import (boolean, gathered, instance, int_list, integer, is_int, keeps, length, like,
-    no_overload, one_of, refit, pointers, scalar_field, retried, tensor_list, wrong_kind)
+    no_overload, one_of, refit, pointers, scalar_field, tensor_list, wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
@@ -88,6 +89,10 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None,
       tensors: at least one tensor
       dim: dimension to concatenate along
     """
+    if switch.users:
+        found = intercepted(cat, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -116,6 +121,10 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None,
       tensors: at least one tensor
       dim: position of the new dimension, in [-ndim - 1, ndim]
     """
+    if switch.users:
+        found = intercepted(stack, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -148,6 +157,10 @@ def split(input: Tensor, split_size: int | Sequence[int], dim: int = 0, *,
       dim: dimension to split
       split_sizes: sizes of the views; their sum must be the size of dim
     """
+    if switch.users:
+        found = intercepted(split, locals())
+        if found is not PLAIN:
+            return found
     try:
         if split_sizes is not None:
             split_size = split_sizes
@@ -183,6 +196,10 @@ def chunk(input: Tensor, chunks: int, dim: int = 0, *, axis: int | None = None) 
       chunks: number of views, at least 1
       dim: dimension to split
     """
+    if switch.users:
+        found = intercepted(chunk, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -205,6 +222,10 @@ def flip(input: Tensor, *args: Any, dims: int | Sequence[int] | None = None) -> 
     Returns a copy with the order of the elements reversed along dims.
       dims: dimensions to reverse
     """
+    if switch.users:
+        found = intercepted(flip, locals())
+        if found is not PLAIN:
+            return found
     try:
         dims = args if args and type(args[0]) is int and dims is None else gathered(args, dims,
             "flip", "dims")
@@ -231,6 +252,10 @@ def roll(input: Tensor, shifts: int | Sequence[int],
       shifts: numbers of positions, one per dimension; may be negative
       dims: dimensions to shift along; an empty list: the flattened tensor
     """
+    if switch.users:
+        found = intercepted(roll, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -254,6 +279,10 @@ def repeat(input: Tensor, *args: Any, repeats: int | Sequence[int] | None = None
     dimensions.
       repeats: numbers of copies, at least one entry per dimension of self
     """
+    if switch.users:
+        found = intercepted(repeat, locals())
+        if found is not PLAIN:
+            return found
     try:
         repeats = args if args and type(args[0]) is int and repeats is None else gathered(args,
             repeats, "repeat", "repeats")
@@ -278,6 +307,10 @@ def tile(input: Tensor, *args: Any, dims: int | Sequence[int] | None = None) -> 
     dimensions.
       dims: numbers of copies along the last dimensions
     """
+    if switch.users:
+        found = intercepted(tile, locals())
+        if found is not PLAIN:
+            return found
     try:
         dims = args if args and type(args[0]) is int and dims is None else gathered(args, dims,
             "tile", "dims")
@@ -305,6 +338,10 @@ def pad(input: Tensor, pad: int | Sequence[int], mode: Literal['constant', 'refl
         repeats the edge; circular: continues at the other end
       value: padding value of mode constant; default: 0
     """
+    if switch.users:
+        found = intercepted(globals()["pad"], locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -321,7 +358,7 @@ def pad(input: Tensor, pad: int | Sequence[int], mode: Literal['constant', 'refl
             fail()
         return wrap(h)
     except TypeError:
-        return retried(pad, locals())
+        return retried(globals()["pad"], locals())
 
 
 def constant_pad_nd(input: Tensor, pad: int | Sequence[int], value: complex = 0) -> Tensor:
@@ -331,6 +368,10 @@ def constant_pad_nd(input: Tensor, pad: int | Sequence[int], value: complex = 0)
       pad: amounts before and after the last dimension, then before and after the one before it, …
       value: padding value
     """
+    if switch.users:
+        found = intercepted(constant_pad_nd, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -356,6 +397,10 @@ def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     one.
       tensors: at least one tensor
     """
+    if switch.users:
+        found = intercepted(hstack, locals())
+        if found is not PLAIN:
+            return found
     try:
         tensors = tensor_list(tensors, "hstack", "tensors")
         if out is not None:
@@ -378,6 +423,10 @@ def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     rows.
       tensors: at least one tensor
     """
+    if switch.users:
+        found = intercepted(vstack, locals())
+        if found is not PLAIN:
+            return found
     try:
         tensors = tensor_list(tensors, "vstack", "tensors")
         if out is not None:
@@ -399,6 +448,10 @@ def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     Concatenates tensors along dimension 2. Each is seen as by atleast_3d.
       tensors: at least one tensor
     """
+    if switch.users:
+        found = intercepted(dstack, locals())
+        if found is not PLAIN:
+            return found
     try:
         tensors = tensor_list(tensors, "dstack", "tensors")
         if out is not None:
@@ -420,6 +473,10 @@ def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Ten
     Concatenates tensors along dimension 1, where tensors with at most one dimension are columns.
       tensors: at least one tensor
     """
+    if switch.users:
+        found = intercepted(column_stack, locals())
+        if found is not PLAIN:
+            return found
     try:
         tensors = tensor_list(tensors, "column_stack", "tensors")
         if out is not None:
@@ -442,6 +499,10 @@ def block_diag(*args: Any, tensors: Sequence[Tensor] | None = None) -> Tensor:
     rows.
       tensors: at least one tensor, each with at most 2 dimensions
     """
+    if switch.users:
+        found = intercepted(block_diag, locals())
+        if found is not PLAIN:
+            return found
     try:
         tensors = args if args and type(args[0]) is int and tensors is None else gathered(args,
             tensors, "block_diag", "tensors")
@@ -469,6 +530,10 @@ def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tenso
       indices: positions at which dim is split
       tensor_indices_or_sections: 0-dim or 1-D int64 tensor
     """
+    if switch.users:
+        found = intercepted(tensor_split, locals())
+        if found is not PLAIN:
+            return found
     try:
         if indices is not None:
             indices_or_sections = indices
@@ -517,6 +582,10 @@ def hsplit(input: Tensor, sections: int | Sequence[int], *,
       sections: number of views; must divide the size
       indices: positions at which the dimension is split
     """
+    if switch.users:
+        found = intercepted(hsplit, locals())
+        if found is not PLAIN:
+            return found
     try:
         if indices is not None:
             sections = indices
@@ -545,6 +614,10 @@ def vsplit(input: Tensor, sections: int | Sequence[int], *,
       sections: number of views; must divide the size
       indices: positions at which the dimension is split
     """
+    if switch.users:
+        found = intercepted(vsplit, locals())
+        if found is not PLAIN:
+            return found
     try:
         if indices is not None:
             sections = indices
@@ -572,6 +645,10 @@ def dsplit(input: Tensor, sections: int | Sequence[int], *,
       sections: number of views; must divide the size
       indices: positions at which the dimension is split
     """
+    if switch.users:
+        found = intercepted(dsplit, locals())
+        if found is not PLAIN:
+            return found
     try:
         if indices is not None:
             sections = indices
@@ -595,6 +672,10 @@ def fliplr(input: Tensor) -> Tensor:
 
     Returns a copy with the order of the columns, dimension 1, reversed.
     """
+    if switch.users:
+        found = intercepted(fliplr, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -614,6 +695,10 @@ def flipud(input: Tensor) -> Tensor:
 
     Returns a copy with the order of the rows, dimension 0, reversed.
     """
+    if switch.users:
+        found = intercepted(flipud, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -636,6 +721,10 @@ def rot90(input: Tensor, k: int = 1, dims: int | Sequence[int] | None = None) ->
       k: number of quarter turns; may be negative
       dims: the two dimensions; an empty list: the first two
     """
+    if switch.users:
+        found = intercepted(rot90, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -658,6 +747,10 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     zeros elsewhere.
       diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
+    if switch.users:
+        found = intercepted(diag, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -683,6 +776,10 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     Returns the matrix with the elements of self as its diagonal and zeros elsewhere.
       offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
+    if switch.users:
+        found = intercepted(diagflat, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -709,6 +806,10 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
       dim1: dimension of the rows in the result
       dim2: dimension of the columns in the result
     """
+    if switch.users:
+        found = intercepted(diag_embed, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -739,6 +840,10 @@ def meshgrid(*args: Any, indexing: Literal['ij', 'xy'] = "ij",
       tensors: vectors of one dtype; a 0-dim tensor has length 1
       indexing: ij: tensor i is dimension i; xy: the first two dimensions are swapped
     """
+    if switch.users:
+        found = intercepted(meshgrid, locals())
+        if found is not PLAIN:
+            return found
     try:
         tensors = args if args and type(args[0]) is int and tensors is None else gathered(args,
             tensors, "meshgrid", "tensors")
@@ -757,6 +862,10 @@ def cartesian_prod(*args: Any, tensors: Sequence[Tensor] | None = None) -> Tenso
     Returns all combinations of one element from each vector, one per row.
       tensors: vectors of one dtype
     """
+    if switch.users:
+        found = intercepted(cartesian_prod, locals())
+        if found is not PLAIN:
+            return found
     try:
         tensors = args if args and type(args[0]) is int and tensors is None else gathered(args,
             tensors, "cartesian_prod", "tensors")
@@ -777,6 +886,10 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
       r: number of elements of a combination
       with_replacement: whether an element may occur several times
     """
+    if switch.users:
+        found = intercepted(combinations, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -806,6 +919,10 @@ def repeat_interleave(input: Tensor, repeats: int | Tensor, dim: int | None = No
       dim: dimension along which slices are repeated; default: self is flattened
       output_size: size of the result in dim, if it is known; it is checked
     """
+    if switch.users:
+        found = intercepted(repeat_interleave, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -852,6 +969,10 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
       input: (…, C * r^2, H, W)
       upscale_factor: r, the factor of height and width
     """
+    if switch.users:
+        found = intercepted(pixel_shuffle, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -876,6 +997,10 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
       input: (…, C, H * r, W * r)
       downscale_factor: r, the divisor of height and width
     """
+    if switch.users:
+        found = intercepted(pixel_unshuffle, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -901,6 +1026,10 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
       input: (N, C, …) with at least 3 dimensions
       groups: number of groups; must divide C
     """
+    if switch.users:
+        found = intercepted(channel_shuffle, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -924,6 +1053,10 @@ def split_with_sizes(input: Tensor, split_sizes: int | Sequence[int], dim: int =
       split_sizes: sizes of the views; their sum must be the size of dim
       dim: dimension to split
     """
+    if switch.users:
+        found = intercepted(split_with_sizes, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
-from .._convert import boolean, generator_handle, keeps, optional_tensor, real, retried, wrong_kind
+from .._convert import boolean, generator_handle, keeps, optional_tensor, real, wrong_kind
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -38,6 +39,10 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
         and value
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(scaled_dot_product_attention, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(query) is not Tensor:
             if keeps(query):

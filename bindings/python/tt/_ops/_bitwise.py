@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from ctypes import byref
 from .._convert import (instance, keeps, is_number, no_overload, number_form, number_operand, refit,
-    retried, wrong_kind)
+    wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -79,6 +80,10 @@ def bitwise_and(input: Tensor | complex, other: Tensor | complex, *,
 
     Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No gradient.
     """
+    if switch.users:
+        found = intercepted(bitwise_and, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -121,6 +126,10 @@ def bitwise_and_(self: Tensor, other: Tensor | complex) -> Tensor:
     In place: Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No
     gradient.
     """
+    if switch.users:
+        found = intercepted(bitwise_and_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -146,6 +155,10 @@ def bitwise_or(input: Tensor | complex, other: Tensor | complex, *,
 
     Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No gradient.
     """
+    if switch.users:
+        found = intercepted(bitwise_or, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -188,6 +201,10 @@ def bitwise_or_(self: Tensor, other: Tensor | complex) -> Tensor:
     In place: Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No
     gradient.
     """
+    if switch.users:
+        found = intercepted(bitwise_or_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -213,6 +230,10 @@ def bitwise_xor(input: Tensor | complex, other: Tensor | complex, *,
 
     Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No gradient.
     """
+    if switch.users:
+        found = intercepted(bitwise_xor, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -255,6 +276,10 @@ def bitwise_xor_(self: Tensor, other: Tensor | complex) -> Tensor:
     In place: Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No
     gradient.
     """
+    if switch.users:
+        found = intercepted(bitwise_xor_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -280,6 +305,10 @@ def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool only. No
     gradient.
     """
+    if switch.users:
+        found = intercepted(bitwise_not, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -305,6 +334,10 @@ def bitwise_not_(self: Tensor) -> Tensor:
     In place: Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool
     only. No gradient.
     """
+    if switch.users:
+        found = intercepted(bitwise_not_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -323,6 +356,10 @@ def bitwise_left_shift(input: Tensor | complex, other: Tensor | complex, *,
     Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result
     is 0 where other is negative or at least the number of bits.
     """
+    if switch.users:
+        found = intercepted(bitwise_left_shift, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -369,6 +406,10 @@ def bitwise_left_shift_(self: Tensor, other: Tensor | complex) -> Tensor:
     In place: Shifts the bits of self left by other, elementwise with broadcasting; integers only.
     The result is 0 where other is negative or at least the number of bits.
     """
+    if switch.users:
+        found = intercepted(bitwise_left_shift_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -396,6 +437,10 @@ def bitwise_right_shift(input: Tensor | complex, other: Tensor | complex, *,
     Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign
     bit is copied, so the result is 0 or -1 where other is negative or at least the number of bits.
     """
+    if switch.users:
+        found = intercepted(bitwise_right_shift, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -443,6 +488,10 @@ def bitwise_right_shift_(self: Tensor, other: Tensor | complex) -> Tensor:
     The sign bit is copied, so the result is 0 or -1 where other is negative or at least the number
     of bits.
     """
+    if switch.users:
+        found = intercepted(bitwise_right_shift_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):

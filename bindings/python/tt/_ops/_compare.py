@@ -4,7 +4,8 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import (boolean, instance, keeps, is_number, no_overload, number_form,
-    number_operand, refit, real, retried, wrong_kind)
+    number_operand, refit, real, wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -105,6 +106,10 @@ def eq(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
 
     Tests self == other, elementwise with broadcasting. The result is bool.
     """
+    if switch.users:
+        found = intercepted(eq, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -145,6 +150,10 @@ def eq_(self: Tensor, other: Tensor | complex) -> Tensor:
 
     In place: Tests self == other, elementwise with broadcasting. The result is bool.
     """
+    if switch.users:
+        found = intercepted(eq_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -169,6 +178,10 @@ def ne(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
 
     Tests self != other, elementwise with broadcasting. The result is bool.
     """
+    if switch.users:
+        found = intercepted(ne, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -209,6 +222,10 @@ def ne_(self: Tensor, other: Tensor | complex) -> Tensor:
 
     In place: Tests self != other, elementwise with broadcasting. The result is bool.
     """
+    if switch.users:
+        found = intercepted(ne_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -233,6 +250,10 @@ def lt(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
 
     Tests self < other, elementwise with broadcasting. The result is bool.
     """
+    if switch.users:
+        found = intercepted(lt, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -273,6 +294,10 @@ def lt_(self: Tensor, other: Tensor | complex) -> Tensor:
 
     In place: Tests self < other, elementwise with broadcasting. The result is bool.
     """
+    if switch.users:
+        found = intercepted(lt_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -297,6 +322,10 @@ def le(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
 
     Tests self <= other, elementwise with broadcasting. The result is bool.
     """
+    if switch.users:
+        found = intercepted(le, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -337,6 +366,10 @@ def le_(self: Tensor, other: Tensor | complex) -> Tensor:
 
     In place: Tests self <= other, elementwise with broadcasting. The result is bool.
     """
+    if switch.users:
+        found = intercepted(le_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -361,6 +394,10 @@ def gt(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
 
     Tests self > other, elementwise with broadcasting. The result is bool.
     """
+    if switch.users:
+        found = intercepted(gt, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -401,6 +438,10 @@ def gt_(self: Tensor, other: Tensor | complex) -> Tensor:
 
     In place: Tests self > other, elementwise with broadcasting. The result is bool.
     """
+    if switch.users:
+        found = intercepted(gt_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -425,6 +466,10 @@ def ge(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
 
     Tests self >= other, elementwise with broadcasting. The result is bool.
     """
+    if switch.users:
+        found = intercepted(ge, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -465,6 +510,10 @@ def ge_(self: Tensor, other: Tensor | complex) -> Tensor:
 
     In place: Tests self >= other, elementwise with broadcasting. The result is bool.
     """
+    if switch.users:
+        found = intercepted(ge_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -489,6 +538,10 @@ def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Tests whether each element is 0. The result is bool; nan is not 0.
     """
+    if switch.users:
+        found = intercepted(logical_not, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -513,6 +566,10 @@ def logical_not_(self: Tensor) -> Tensor:
 
     In place: Tests whether each element is 0. The result is bool; nan is not 0.
     """
+    if switch.users:
+        found = intercepted(logical_not_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -530,6 +587,10 @@ def logical_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> T
     Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan
     is nonzero.
     """
+    if switch.users:
+        found = intercepted(logical_and, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -557,6 +618,10 @@ def logical_and_(self: Tensor, other: Tensor) -> Tensor:
     In place: Tests whether both elements are nonzero, elementwise with broadcasting. The result is
     bool; nan is nonzero.
     """
+    if switch.users:
+        found = intercepted(logical_and_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -576,6 +641,10 @@ def logical_or(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Te
     Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result
     is bool; nan is nonzero.
     """
+    if switch.users:
+        found = intercepted(logical_or, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -603,6 +672,10 @@ def logical_or_(self: Tensor, other: Tensor) -> Tensor:
     In place: Tests whether at least one of two elements is nonzero, elementwise with broadcasting.
     The result is bool; nan is nonzero.
     """
+    if switch.users:
+        found = intercepted(logical_or_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -622,6 +695,10 @@ def logical_xor(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> T
     Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result
     is bool; nan is nonzero.
     """
+    if switch.users:
+        found = intercepted(logical_xor, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -649,6 +726,10 @@ def logical_xor_(self: Tensor, other: Tensor) -> Tensor:
     In place: Tests whether exactly one of two elements is nonzero, elementwise with broadcasting.
     The result is bool; nan is nonzero.
     """
+    if switch.users:
+        found = intercepted(logical_xor_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -673,6 +754,10 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8
       atol: absolute tolerance
       equal_nan: whether nan is close to nan
     """
+    if switch.users:
+        found = intercepted(isclose, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -704,6 +789,10 @@ def isin(elements: Tensor | complex, test_elements: Tensor | complex, *,
       assume_unique: accepted for compatibility
       invert: whether the result is negated
     """
+    if switch.users:
+        found = intercepted(isin, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(elements) is not Tensor:
             if keeps(elements) and out is None:

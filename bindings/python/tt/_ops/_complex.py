@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from ctypes import byref
-from .._convert import instance, keeps, refit, real, retried, wrong_kind
+from .._convert import instance, keeps, refit, real, wrong_kind
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -32,6 +33,10 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
       real: real parts
       imag: imaginary parts, of the dtype of real
     """
+    if switch.users:
+        found = intercepted(complex, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(real) is not Tensor:
             if keeps(real) and out is None:
@@ -60,6 +65,10 @@ def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
       abs: moduli
       angle: angles in radians, of the dtype of abs
     """
+    if switch.users:
+        found = intercepted(polar, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(abs) is not Tensor:
             if keeps(abs) and out is None:
@@ -86,6 +95,10 @@ def real(input: Tensor) -> Tensor:
 
     Returns the real parts as a view; a real tensor is returned as it is.
     """
+    if switch.users:
+        found = intercepted(real, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -105,6 +118,10 @@ def imag(input: Tensor) -> Tensor:
 
     Returns the imaginary parts as a view.
     """
+    if switch.users:
+        found = intercepted(imag, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -125,6 +142,10 @@ def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the angle of each number in the complex plane, in radians: 0 or pi for real elements;
     nan stays nan. Integers give float32.
     """
+    if switch.users:
+        found = intercepted(angle, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -150,6 +171,10 @@ def conj(input: Tensor) -> Tensor:
     Computes the complex conjugate; a real tensor is returned as it is. Unlike PyTorch's, the result
     for a complex tensor is a copy, not a view.
     """
+    if switch.users:
+        found = intercepted(conj, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -169,6 +194,10 @@ def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the complex conjugate in new memory, elementwise; a real tensor is returned as it is.
     """
+    if switch.users:
+        found = intercepted(conj_physical, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -194,6 +223,10 @@ def conj_physical_(self: Tensor) -> Tensor:
     In place: Computes the complex conjugate in new memory, elementwise; a real tensor is returned
     as it is.
     """
+    if switch.users:
+        found = intercepted(conj_physical_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -210,6 +243,10 @@ def resolve_conj(input: Tensor) -> Tensor:
 
     Returns self: tt conjugates at once and never defers it.
     """
+    if switch.users:
+        found = intercepted(resolve_conj, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -229,6 +266,10 @@ def resolve_neg(input: Tensor) -> Tensor:
 
     Returns self: tt negates at once and never defers it.
     """
+    if switch.users:
+        found = intercepted(resolve_neg, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -249,6 +290,10 @@ def view_as_real(input: Tensor) -> Tensor:
     Returns a view of complex numbers as pairs of real numbers: a new last dimension holds the real
     and the imaginary part.
     """
+    if switch.users:
+        found = intercepted(view_as_real, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -270,6 +315,10 @@ def view_as_complex(input: Tensor) -> Tensor:
     it must have size 2 and stride 1, and the other strides, but for dimensions of size 1, and the
     offset must be even.
     """
+    if switch.users:
+        found = intercepted(view_as_complex, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
-from .._convert import (list_field, integer, is_int, keeps, no_overload, optional_tensor, retried,
-    text, wrong_kind)
+from .._convert import (list_field, integer, is_int, keeps, no_overload, optional_tensor, text,
+    wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -48,6 +49,10 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
       dilation: step between the elements of a window
       groups: number of blocked connections from input to output channels; divides both
     """
+    if switch.users:
+        found = intercepted(conv1d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -106,6 +111,10 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
       dilation: step between the elements of a window
       groups: number of blocked connections from input to output channels; divides both
     """
+    if switch.users:
+        found = intercepted(conv2d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -163,6 +172,10 @@ def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
       dilation: step between the elements of a window
       groups: number of blocked connections from input to output channels; divides both
     """
+    if switch.users:
+        found = intercepted(conv3d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -224,6 +237,10 @@ def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
       groups: number of blocked connections from input to output channels; divides both
       dilation: step between the elements of a window
     """
+    if switch.users:
+        found = intercepted(conv_transpose1d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -273,6 +290,10 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
       groups: number of blocked connections from input to output channels; divides both
       dilation: step between the elements of a window
     """
+    if switch.users:
+        found = intercepted(conv_transpose2d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -322,6 +343,10 @@ def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
       groups: number of blocked connections from input to output channels; divides both
       dilation: step between the elements of a window
     """
+    if switch.users:
+        found = intercepted(conv_transpose3d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):

@@ -4,7 +4,8 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, instance, keeps, is_number, no_overload,
-    number_form, refit, retried, wrong_kind)
+    number_form, refit, wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -37,6 +38,10 @@ def copy_(input: Tensor, src: Tensor) -> Tensor:
     Copies the elements of src into self. src is broadcast to the shape of self and converted to its
     dtype and device.
     """
+    if switch.users:
+        found = intercepted(copy_, locals())
+        if found is not PLAIN:
+            return found
     try:
         if not isinstance(input, Tensor):
             raise wrong_kind("copy_", "input", "Tensor", input)
@@ -57,6 +62,10 @@ def clone(input: Tensor, *, memory_format: memory_format = preserve_format,
       memory_format: preserve: the strides of self if it is dense, else row-major; contiguous:
         row-major; channels_last, channels_last_3d: dimension 1 is innermost
     """
+    if switch.users:
+        found = intercepted(clone, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -93,6 +102,10 @@ def to(input: Tensor, copy: bool = False, *, dtype: dtype | None = None,
       copy: whether to copy even if nothing changes
       memory_format: as for clone
     """
+    if switch.users:
+        found = intercepted(to, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -120,6 +133,10 @@ def contiguous(input: Tensor) -> Tensor:
 
     Returns self itself if it is contiguous in row-major order, else a row-major copy.
     """
+    if switch.users:
+        found = intercepted(contiguous, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -139,6 +156,10 @@ def zero_(input: Tensor) -> Tensor:
 
     Sets every element of self to 0.
     """
+    if switch.users:
+        found = intercepted(zero_, locals())
+        if found is not PLAIN:
+            return found
     try:
         if not isinstance(input, Tensor):
             raise wrong_kind("zero_", "input", "Tensor", input)
@@ -154,6 +175,10 @@ def fill_(input: Tensor, value: complex) -> Tensor:
 
     Sets every element of self to value.
     """
+    if switch.users:
+        found = intercepted(fill_, locals())
+        if found is not PLAIN:
+            return found
     try:
         if not isinstance(input, Tensor):
             raise wrong_kind("fill_", "input", "Tensor", input)
@@ -175,6 +200,10 @@ def fill(input: Tensor, value: complex | Tensor) -> Tensor:
     The strides of a dense self are kept.
       value: 0-dim
     """
+    if switch.users:
+        found = intercepted(fill, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):

@@ -4,7 +4,8 @@ from __future__ import annotations
 from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, gathered, int_list, integer, keeps,
-    left_out, number_form, written, check_layout, real, scalar, scalar_field, retried, wrong_kind)
+    left_out, number_form, written, check_layout, real, scalar, scalar_field, wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -71,6 +72,10 @@ def empty(*args: Any, dtype: dtype | None = None, device: device | str | None = 
       dtype: dtype of the result; default: float32
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(empty, locals())
+        if found is not PLAIN:
+            return found
     if layout is not None:
         check_layout("empty", layout)
     if device is None and out is None:
@@ -116,6 +121,10 @@ def empty_strided(size: int | Sequence[int], stride: int | Sequence[int], *,
       dtype: dtype of the result; default: float32
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(empty_strided, locals())
+        if found is not PLAIN:
+            return found
     if layout is not None:
         check_layout("empty_strided", layout)
     if device is None and out is None:
@@ -156,6 +165,10 @@ def zeros(*args: Any, dtype: dtype | None = None, device: device | str | None = 
       dtype: dtype of the result; default: float32
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(zeros, locals())
+        if found is not PLAIN:
+            return found
     if layout is not None:
         check_layout("zeros", layout)
     if device is None and out is None:
@@ -196,6 +209,10 @@ def ones(*args: Any, dtype: dtype | None = None, device: device | str | None = N
       dtype: dtype of the result; default: float32
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(ones, locals())
+        if found is not PLAIN:
+            return found
     if layout is not None:
         check_layout("ones", layout)
     if device is None and out is None:
@@ -236,6 +253,10 @@ def full(size: int | Sequence[int], fill_value: complex, *, dtype: dtype | None 
         fill_value
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(full, locals())
+        if found is not PLAIN:
+            return found
     if layout is not None:
         check_layout("full", layout)
     if device is None and out is None:
@@ -280,6 +301,10 @@ def arange(start: complex | None = None, end: complex | None = None, step: compl
       dtype: dtype of the result; default: int64 if start, end and step are integers, else float32
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(arange, locals())
+        if found is not PLAIN:
+            return found
     if layout is not None:
         check_layout("arange", layout)
     if device is None and out is None:
@@ -312,6 +337,10 @@ def empty_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
       dtype: dtype of the result; default: that of self
       device: device of the result; default: that of self
     """
+    if switch.users:
+        found = intercepted(empty_like, locals())
+        if found is not PLAIN:
+            return found
     try:
         if layout is not None:
             check_layout("empty_like", layout)
@@ -351,6 +380,10 @@ def zeros_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
       dtype: dtype of the result; default: that of self
       device: device of the result; default: that of self
     """
+    if switch.users:
+        found = intercepted(zeros_like, locals())
+        if found is not PLAIN:
+            return found
     try:
         if layout is not None:
             check_layout("zeros_like", layout)
@@ -390,6 +423,10 @@ def ones_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
       dtype: dtype of the result; default: that of self
       device: device of the result; default: that of self
     """
+    if switch.users:
+        found = intercepted(ones_like, locals())
+        if found is not PLAIN:
+            return found
     try:
         if layout is not None:
             check_layout("ones_like", layout)
@@ -431,6 +468,10 @@ def full_like(input: Tensor, fill_value: complex, *, dtype: dtype | None = None,
       dtype: dtype of the result; default: that of self
       device: device of the result; default: that of self
     """
+    if switch.users:
+        found = intercepted(full_like, locals())
+        if found is not PLAIN:
+            return found
     try:
         if layout is not None:
             check_layout("full_like", layout)
@@ -474,6 +515,10 @@ def eye(n: int, m: int | None = None, *, dtype: dtype | None = None,
       dtype: dtype of the result; default: float32
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(eye, locals())
+        if found is not PLAIN:
+            return found
     if layout is not None:
         check_layout("eye", layout)
     if device is None and out is None:
@@ -505,6 +550,10 @@ def linspace(start: complex, end: complex, steps: int, *, dtype: dtype | None = 
       dtype: dtype of the result; default: complex64 if start or end is complex, else float32
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(linspace, locals())
+        if found is not PLAIN:
+            return found
     if layout is not None:
         check_layout("linspace", layout)
     if device is None and out is None:
@@ -538,6 +587,10 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = N
       dtype: int64 or int32; default: int64
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(tril_indices, locals())
+        if found is not PLAIN:
+            return found
     if device is None:
         device = local.device
     opts = None
@@ -566,6 +619,10 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = N
       dtype: int64 or int32; default: int64
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(triu_indices, locals())
+        if found is not PLAIN:
+            return found
     if device is None:
         device = local.device
     opts = None
@@ -596,6 +653,10 @@ def logspace(start: complex, end: complex, steps: int, base: float = 10.0, *,
       dtype: dtype of the result; default: complex64 if start or end is complex, else float32
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(logspace, locals())
+        if found is not PLAIN:
+            return found
     if layout is not None:
         check_layout("logspace", layout)
     if device is None and out is None:
@@ -629,6 +690,10 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: dtype | Non
       dtype: dtype of the result, floating; default: float32
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(hann_window, locals())
+        if found is not PLAIN:
+            return found
     if layout is not None:
         check_layout("hann_window", layout)
     if device is None and out is None:
@@ -667,6 +732,10 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
       dtype: dtype of the result, floating; default: float32
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(hamming_window, locals())
+        if found is not PLAIN:
+            return found
     if layout is not None:
         check_layout("hamming_window", layout)
     if device is None and out is None:
@@ -707,6 +776,10 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: dtype |
       dtype: dtype of the result, floating; default: float32
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(blackman_window, locals())
+        if found is not PLAIN:
+            return found
     if layout is not None:
         check_layout("blackman_window", layout)
     if device is None and out is None:
@@ -743,6 +816,10 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: dtype |
       dtype: dtype of the result, floating; default: float32
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(bartlett_window, locals())
+        if found is not PLAIN:
+            return found
     if layout is not None:
         check_layout("bartlett_window", layout)
     if device is None and out is None:
@@ -780,6 +857,10 @@ def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0,
       dtype: dtype of the result, floating; default: float32
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(kaiser_window, locals())
+        if found is not PLAIN:
+            return found
     if layout is not None:
         check_layout("kaiser_window", layout)
     if device is None and out is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 from ctypes import byref, c_double, c_int64
 from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, instance, list_field, integer, keeps,
-    one_of, refit, real, tensor_address, retried, wrong_kind)
+    one_of, refit, real, tensor_address, wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -97,6 +98,10 @@ def fft_fft(input: Tensor, n: int | None = None, dim: int = -1,
       dim: dimension to transform
       norm: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n
     """
+    if switch.users:
+        found = intercepted(fft_fft, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -134,6 +139,10 @@ def fft_ifft(input: Tensor, n: int | None = None, dim: int = -1,
       dim: dimension to transform
       norm: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1
     """
+    if switch.users:
+        found = intercepted(fft_ifft, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -171,6 +180,10 @@ def fft_rfft(input: Tensor, n: int | None = None, dim: int = -1,
       dim: dimension to transform
       norm: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n
     """
+    if switch.users:
+        found = intercepted(fft_rfft, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -208,6 +221,10 @@ def fft_irfft(input: Tensor, n: int | None = None, dim: int = -1,
       dim: dimension to transform
       norm: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1
     """
+    if switch.users:
+        found = intercepted(fft_irfft, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -244,6 +261,10 @@ def fft_hfft(input: Tensor, n: int | None = None, dim: int = -1,
       dim: dimension to transform
       norm: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n
     """
+    if switch.users:
+        found = intercepted(fft_hfft, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -281,6 +302,10 @@ def fft_ihfft(input: Tensor, n: int | None = None, dim: int = -1,
       dim: dimension to transform
       norm: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1
     """
+    if switch.users:
+        found = intercepted(fft_ihfft, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -319,6 +344,10 @@ def fft_fft2(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
     """
+    if switch.users:
+        found = intercepted(fft_fft2, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -360,6 +389,10 @@ def fft_ifft2(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
     """
+    if switch.users:
+        found = intercepted(fft_ifft2, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -402,6 +435,10 @@ def fft_rfft2(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
     """
+    if switch.users:
+        found = intercepted(fft_rfft2, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -444,6 +481,10 @@ def fft_irfft2(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
     """
+    if switch.users:
+        found = intercepted(fft_irfft2, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -486,6 +527,10 @@ def fft_hfft2(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
     """
+    if switch.users:
+        found = intercepted(fft_hfft2, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -528,6 +573,10 @@ def fft_ihfft2(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
     """
+    if switch.users:
+        found = intercepted(fft_ihfft2, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -569,6 +618,10 @@ def fft_fftn(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
     """
+    if switch.users:
+        found = intercepted(fft_fftn, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -610,6 +663,10 @@ def fft_ifftn(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
     """
+    if switch.users:
+        found = intercepted(fft_ifftn, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -652,6 +709,10 @@ def fft_rfftn(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
     """
+    if switch.users:
+        found = intercepted(fft_rfftn, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -694,6 +755,10 @@ def fft_irfftn(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
     """
+    if switch.users:
+        found = intercepted(fft_irfftn, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -736,6 +801,10 @@ def fft_hfftn(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
     """
+    if switch.users:
+        found = intercepted(fft_hfftn, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -778,6 +847,10 @@ def fft_ihfftn(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
     """
+    if switch.users:
+        found = intercepted(fft_ihfftn, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -817,6 +890,10 @@ def fft_fftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None,
       dtype: dtype of the result; default: float32
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(fft_fftfreq, locals())
+        if found is not PLAIN:
+            return found
     if device is None and out is None:
         device = local.device
     opts = None
@@ -849,6 +926,10 @@ def fft_rfftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None,
       dtype: dtype of the result; default: float32
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(fft_rfftfreq, locals())
+        if found is not PLAIN:
+            return found
     if device is None and out is None:
         device = local.device
     opts = None
@@ -877,6 +958,10 @@ def fft_fftshift(input: Tensor, dim: int | Sequence[int] | None = None, *,
     Moves the frequency 0 of a spectrum to the middle: rolls each listed dimension by half its size.
       dim: dimensions to roll; default: all
     """
+    if switch.users:
+        found = intercepted(fft_fftshift, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -904,6 +989,10 @@ def fft_ifftshift(input: Tensor, dim: int | Sequence[int] | None = None, *,
     Computes the inverse of fft_fftshift: moves the middle to the front.
       dim: dimensions to roll; default: all
     """
+    if switch.users:
+        found = intercepted(fft_ifftshift, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -953,6 +1042,10 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
       align_to_window: without center: whether frame t begins its window, not its transform, at
         element t * hop_length; default: false
     """
+    if switch.users:
+        found = intercepted(stft, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -1008,6 +1101,10 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
       length: length of the signal; default: the length that the frames cover
       return_complex: whether the signal is complex
     """
+    if switch.users:
+        found = intercepted(istft, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
-from .._convert import int_list, list_field, keeps, retried, wrong_kind
+from .._convert import int_list, list_field, keeps, wrong_kind
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -30,6 +31,10 @@ def im2col(input: Tensor, kernel_size: int | Sequence[int], dilation: int | Sequ
       padding: number of zeros added on both sides of each dimension
       stride: step between windows
     """
+    if switch.users:
+        found = intercepted(im2col, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -69,6 +74,10 @@ def col2im(input: Tensor, output_size: int | Sequence[int], kernel_size: int | S
       padding: number of zeros added on both sides of each dimension
       stride: step between windows
     """
+    if switch.users:
+        found = intercepted(col2im, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
-from .._convert import boolean, int_list, keeps, one_of, retried, wrong_kind
+from .._convert import boolean, int_list, keeps, one_of, wrong_kind
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -35,6 +36,10 @@ def grid_sample(input: Tensor, grid: Tensor,
       align_corners: whether -1 and 1 are the centers of the corner elements instead of their outer
         edges; default: false
     """
+    if switch.users:
+        found = intercepted(grid_sample, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -69,6 +74,10 @@ def affine_grid(theta: Tensor, size: int | Sequence[int],
       align_corners: whether -1 and 1 are the centers of the corner elements instead of their outer
         edges; default: false
     """
+    if switch.users:
+        found = intercepted(affine_grid, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(theta) is not Tensor:
             if keeps(theta):

@@ -5,7 +5,8 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from .._convert import (boolean, columns_of, instance, int_list, integer, keeps, is_number, length,
     no_overload, number_form, number_operand, one_of, optional_tensor, refit, written, pointers,
-    real, scalar_field, tensor_address, retried, tensor_list, wrong_kind)
+    real, scalar_field, tensor_address, tensor_list, wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
@@ -120,6 +121,10 @@ def gather(input: Tensor, dim: int | None = None, index: Tensor | None = None, *
       index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self;
         it may be smaller than self outside dim
     """
+    if switch.users:
+        found = intercepted(gather, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -154,6 +159,10 @@ def scatter_add(input: Tensor, dim: int | None = None, index: Tensor | None = No
       index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
       src: values to add; at least as large as index in every dimension
     """
+    if switch.users:
+        found = intercepted(scatter_add, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -187,6 +196,10 @@ def scatter_add_(self: Tensor, dim: int | None = None, index: Tensor | None = No
       index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
       src: values to add; at least as large as index in every dimension
     """
+    if switch.users:
+        found = intercepted(scatter_add_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if axis is not None:
@@ -213,6 +226,10 @@ def index_select(input: Tensor, dim: int | None = None, index: Tensor | None = N
       dim: dimension to index
       index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
     """
+    if switch.users:
+        found = intercepted(index_select, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -250,6 +267,10 @@ def index_add(input: Tensor, dim: int | None = None, index: Tensor | None = None
       source: values to add: the shape of self, with size len(index) in dim
       alpha: factor of source
     """
+    if switch.users:
+        found = intercepted(index_add, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -305,6 +326,10 @@ def index_add_(self: Tensor, dim: int | None = None, index: Tensor | None = None
       source: values to add: the shape of self, with size len(index) in dim
       alpha: factor of source
     """
+    if switch.users:
+        found = intercepted(index_add_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if axis is not None:
@@ -340,6 +365,10 @@ def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor,
       values: broadcast to the shape of self[indices]; must have the dtype of self
       accumulate: whether values are added instead of written; repeated positions accumulate
     """
+    if switch.users:
+        found = intercepted(index_put, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -370,6 +399,10 @@ def index_put_(self: Tensor, indices: Sequence[Tensor | None], values: Tensor,
       values: broadcast to the shape of self[indices]; must have the dtype of self
       accumulate: whether values are added instead of written; repeated positions accumulate
     """
+    if switch.users:
+        found = intercepted(index_put_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -396,6 +429,10 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
       padding_idx: row that receives no gradient; negative values count from the end
       scale_grad_by_freq: whether the gradient of a row is divided by the number of its indices
     """
+    if switch.users:
+        found = intercepted(embedding, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -428,6 +465,10 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float,
       max_norm: largest norm, at least 0
       norm_type: order of the norm, positive
     """
+    if switch.users:
+        found = intercepted(embedding_renorm_, locals())
+        if found is not PLAIN:
+            return found
     try:
         if not isinstance(input, Tensor):
             raise wrong_kind("embedding_renorm_", "input", "Tensor", input)
@@ -459,6 +500,10 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor | None = None
       include_last_offset: whether the last offset is the end of the last bag
       padding_idx: row that is left out; negative values count from the end
     """
+    if switch.users:
+        found = intercepted(embedding_bag, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(weight) is not Tensor:
             if keeps(weight):
@@ -507,6 +552,10 @@ def scatter(input: Tensor, dim: int | None = None, index: Tensor | None = None,
       src: values to write; at least as large as index in every dimension
       reduce: none: replaces; add, multiply: combines each element with every src written to it
     """
+    if switch.users:
+        found = intercepted(scatter, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -576,6 +625,10 @@ def scatter_(self: Tensor, dim: int | None = None, index: Tensor | None = None,
       src: values to write; at least as large as index in every dimension
       reduce: none: replaces; add, multiply: combines each element with every src written to it
     """
+    if switch.users:
+        found = intercepted(scatter_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if axis is not None:
@@ -618,6 +671,10 @@ def index_copy(input: Tensor, dim: int | None = None, index: Tensor | None = Non
       index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
       source: values to write: the shape of self, with size len(index) in dim
     """
+    if switch.users:
+        found = intercepted(index_copy, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -655,6 +712,10 @@ def index_copy_(self: Tensor, dim: int | None = None, index: Tensor | None = Non
       index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
       source: values to write: the shape of self, with size len(index) in dim
     """
+    if switch.users:
+        found = intercepted(index_copy_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if axis is not None:
@@ -684,6 +745,10 @@ def index_fill(input: Tensor, dim: int | None = None, index: Tensor | None = Non
       index: 1-D or 0-D integer tensor; negative positions count from the end
       value: 0-dim tensor
     """
+    if switch.users:
+        found = intercepted(index_fill, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -725,6 +790,10 @@ def index_fill_(self: Tensor, dim: int | None = None, index: Tensor | None = Non
       index: 1-D or 0-D integer tensor; negative positions count from the end
       value: 0-dim tensor
     """
+    if switch.users:
+        found = intercepted(index_fill_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if axis is not None:
@@ -757,6 +826,10 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *,
       indices: integer tensor; negative positions count from the end
       dim: dimension to index; default: self is flattened first
     """
+    if switch.users:
+        found = intercepted(take_along_dim, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -791,6 +864,10 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     Returns the elements of self where mask is true, as a 1-D tensor. self and mask broadcast.
       mask: bool tensor
     """
+    if switch.users:
+        found = intercepted(masked_select, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -820,6 +897,10 @@ def nonzero(input: Tensor, *, as_tuple: bool = False,
     self.ndim), in row-major order.
       as_tuple: a tuple of the columns instead
     """
+    if switch.users:
+        found = intercepted(nonzero, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -849,6 +930,10 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
       tensor: int64 tensor of classes
       num_classes: number of classes; -1: the largest class + 1
     """
+    if switch.users:
+        found = intercepted(one_hot, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(tensor) is not Tensor:
             if keeps(tensor):
@@ -873,6 +958,10 @@ def tril(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     diagonal are 0.
       diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
+    if switch.users:
+        found = intercepted(tril, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -902,6 +991,10 @@ def tril_(self: Tensor, diagonal: int = 0) -> Tensor:
     the diagonal are 0.
       diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
+    if switch.users:
+        found = intercepted(tril_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -923,6 +1016,10 @@ def triu(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     diagonal are 0.
       diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
+    if switch.users:
+        found = intercepted(triu, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -952,6 +1049,10 @@ def triu_(self: Tensor, diagonal: int = 0) -> Tensor:
     the diagonal are 0.
       diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
+    if switch.users:
+        found = intercepted(triu_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -975,6 +1076,10 @@ def where(condition: Tensor, input: Tensor | complex | None = None,
     Of condition alone: nonzero(condition, as_tuple=True).
       condition: bool tensor
     """
+    if switch.users:
+        found = intercepted(where, locals())
+        if found is not PLAIN:
+            return found
     try:
         if input is None and other is None:
             from . import nonzero
@@ -1016,6 +1121,10 @@ def masked_fill(input: Tensor, mask: Tensor, value: complex | Tensor) -> Tensor:
       mask: bool tensor
       value: number; must fit the dtype of self
     """
+    if switch.users:
+        found = intercepted(masked_fill, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -1051,6 +1160,10 @@ def masked_fill_(self: Tensor, mask: Tensor, value: complex | Tensor) -> Tensor:
       mask: bool tensor
       value: number; must fit the dtype of self
     """
+    if switch.users:
+        found = intercepted(masked_fill_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1078,6 +1191,10 @@ def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     Selects elements of the flattened tensor.
       index: integer tensor of positions; negative ones count from the end
     """
+    if switch.users:
+        found = intercepted(take, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1107,6 +1224,10 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
       source: values to write, as many as index has elements
       accumulate: whether values are added instead of written; repeated positions accumulate
     """
+    if switch.users:
+        found = intercepted(put, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -1136,6 +1257,10 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
       source: values to write, as many as index has elements
       accumulate: whether values are added instead of written; repeated positions accumulate
     """
+    if switch.users:
+        found = intercepted(put_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1158,6 +1283,10 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
       mask: bool tensor
       source: values to write, at least as many as mask has true elements
     """
+    if switch.users:
+        found = intercepted(masked_scatter, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -1183,6 +1312,10 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
       mask: bool tensor
       source: values to write, at least as many as mask has true elements
     """
+    if switch.users:
+        found = intercepted(masked_scatter_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1203,6 +1336,10 @@ def argwhere(input: Tensor) -> Tensor:
 
     Returns the indices of the nonzero elements, as nonzero does; the name is NumPy's.
     """
+    if switch.users:
+        found = intercepted(argwhere, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -1224,6 +1361,10 @@ def nonzero_static(input: Tensor, *, size: int | None = None, fill_value: int = 
       size: number of rows of the result
       fill_value: value of the rows that are left when the nonzero elements run out
     """
+    if switch.users:
+        found = intercepted(nonzero_static, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -1250,6 +1391,10 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
       indices: integer tensor of positions
       shape: sizes of the array
     """
+    if switch.users:
+        found = intercepted(unravel_index, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(indices) is not Tensor:
             if keeps(indices):
@@ -1277,6 +1422,10 @@ def scatter_reduce(input: Tensor, dim: int | None = None, index: Tensor | None =
       reduce: how values are combined
       include_self: whether the element of self takes part
     """
+    if switch.users:
+        found = intercepted(scatter_reduce, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -1326,6 +1475,10 @@ def scatter_reduce_(self: Tensor, dim: int | None = None, index: Tensor | None =
       reduce: how values are combined
       include_self: whether the element of self takes part
     """
+    if switch.users:
+        found = intercepted(scatter_reduce_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if axis is not None:
@@ -1363,6 +1516,10 @@ def index_reduce(input: Tensor, dim: int | None = None, index: Tensor | None = N
       reduce: how values are combined
       include_self: whether the element of self takes part
     """
+    if switch.users:
+        found = intercepted(index_reduce, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -1412,6 +1569,10 @@ def index_reduce_(self: Tensor, dim: int | None = None, index: Tensor | None = N
       reduce: how values are combined
       include_self: whether the element of self takes part
     """
+    if switch.users:
+        found = intercepted(index_reduce_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if axis is not None:

@@ -5,7 +5,8 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from . import result_class
 from .._convert import (boolean, dtype_code, instance, list_field, integer, keeps, length, like,
-    one_of, refit, out_tensors, pointers, real, tensor_address, retried, tensor_list, wrong_kind)
+    one_of, refit, out_tensors, pointers, real, tensor_address, tensor_list, wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -197,6 +198,10 @@ def nuclear_norm(input: Tensor, dim: int | Sequence[int] | None = None, keepdim:
       dim: the dimensions of rows and columns; default: the two dimensions of self
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if switch.users:
+        found = intercepted(nuclear_norm, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -237,6 +242,10 @@ def linalg_lu_factor_ex(input: Tensor, pivot: bool = True, check_errors: bool = 
       pivot: must be true
       check_errors: whether to fail if info is not 0
     """
+    if switch.users:
+        found = intercepted(linalg_lu_factor_ex, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -272,6 +281,10 @@ def linalg_lu_factor(input: Tensor, pivot: bool = True, *,
       input: (…, m, n)
       pivot: must be true
     """
+    if switch.users:
+        found = intercepted(linalg_lu_factor, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -305,6 +318,10 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True,
       unpack_data: whether to return L and U
       unpack_pivots: whether to return P
     """
+    if switch.users:
+        found = intercepted(lu_unpack, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(LU_data) is not Tensor:
             if keeps(LU_data) and out is None:
@@ -341,6 +358,10 @@ def linalg_lu(input: Tensor, pivot: bool = True, *,
       input: (…, m, n)
       pivot: must be true
     """
+    if switch.users:
+        found = intercepted(linalg_lu, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -374,6 +395,10 @@ def linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, left: bool = True
       left: false: solves X @ A = other
       adjoint: whether A is replaced by its conjugate transpose
     """
+    if switch.users:
+        found = intercepted(linalg_lu_solve, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(LU) is not Tensor:
             if keeps(LU) and out is None:
@@ -414,6 +439,10 @@ def linalg_solve_ex(input: Tensor, other: Tensor, left: bool = True, check_error
       left: false: solves X @ A = other
       check_errors: whether to fail if info is not 0
     """
+    if switch.users:
+        found = intercepted(linalg_solve_ex, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -450,6 +479,10 @@ def linalg_solve(input: Tensor, other: Tensor, left: bool = True, *,
       other: (…, n, k), or (…, k, n) if left is false; or (…, n), one vector for each matrix
       left: false: solves X @ A = other
     """
+    if switch.users:
+        found = intercepted(linalg_solve, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -483,6 +516,10 @@ def linalg_inv_ex(input: Tensor, check_errors: bool = False, *,
       input: (…, n, n)
       check_errors: whether to fail if info is not 0
     """
+    if switch.users:
+        found = intercepted(linalg_inv_ex, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -511,6 +548,10 @@ def linalg_inv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the inverses of matrices. Fails if a matrix is singular.
       input: (…, n, n)
     """
+    if switch.users:
+        found = intercepted(linalg_inv, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -536,6 +577,10 @@ def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the inverses of matrices. Fails if a matrix is singular.
       input: (…, n, n)
     """
+    if switch.users:
+        found = intercepted(inverse, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -561,6 +606,10 @@ def linalg_det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the determinants of matrices.
       input: (…, n, n)
     """
+    if switch.users:
+        found = intercepted(linalg_det, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -586,6 +635,10 @@ def det(input: Tensor) -> Tensor:
     Computes the determinants of matrices.
       input: (…, n, n)
     """
+    if switch.users:
+        found = intercepted(det, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -607,6 +660,10 @@ def linalg_slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> t
     sign of a complex determinant is a number of absolute value 1; the sign of 0 is 0.
       input: (…, n, n)
     """
+    if switch.users:
+        found = intercepted(linalg_slogdet, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -632,6 +689,10 @@ def slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Te
     Computes the sign and the logarithm of the absolute value of the determinants of matrices.
       input: (…, n, n)
     """
+    if switch.users:
+        found = intercepted(slogdet, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -657,6 +718,10 @@ def logdet(input: Tensor) -> Tensor:
     Computes the logarithms of the determinants of matrices; nan for a negative determinant.
       input: (…, n, n)
     """
+    if switch.users:
+        found = intercepted(logdet, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -681,6 +746,10 @@ def linalg_cholesky_ex(input: Tensor, upper: bool = False, check_errors: bool = 
       upper: whether to return L^H, read from the upper triangle
       check_errors: whether to fail if info is not 0
     """
+    if switch.users:
+        found = intercepted(linalg_cholesky_ex, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -715,6 +784,10 @@ def linalg_cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = 
       input: (…, n, n), Hermitian and positive definite
       upper: whether to return L^H, read from the upper triangle
     """
+    if switch.users:
+        found = intercepted(linalg_cholesky, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -745,6 +818,10 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
       input: (…, n, n), Hermitian and positive definite
       upper: whether to return L^H, read from the upper triangle
     """
+    if switch.users:
+        found = intercepted(cholesky, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -776,6 +853,10 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *,
       input2: the factor, (…, n, n)
       upper: whether the factor is upper triangular
     """
+    if switch.users:
+        found = intercepted(cholesky_solve, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -808,6 +889,10 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None =
       input: the factor, (…, n, n)
       upper: whether the factor is upper triangular
     """
+    if switch.users:
+        found = intercepted(cholesky_inverse, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -842,6 +927,10 @@ def linalg_solve_triangular(input: Tensor, other: Tensor, upper: bool, left: boo
       left: false: solves X @ A = other
       unitriangular: whether the diagonal of A is taken as 1
     """
+    if switch.users:
+        found = intercepted(linalg_solve_triangular, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -882,6 +971,10 @@ def linalg_qr(input: Tensor, mode: Literal['reduced', 'complete', 'r'] = "reduce
       input: (…, m, n)
       mode: reduced, complete: square Q, or r: R alone
     """
+    if switch.users:
+        found = intercepted(linalg_qr, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -912,6 +1005,10 @@ def qr(input: Tensor, some: bool = True, *, out: tuple[Tensor, ...] | None = Non
       input: (…, m, n)
       some: false: square Q
     """
+    if switch.users:
+        found = intercepted(qr, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -941,6 +1038,10 @@ def geqrf(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tens
     linalg_householder_product: R in the upper triangle, the vectors below it.
       input: (…, m, n)
     """
+    if switch.users:
+        found = intercepted(geqrf, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -968,6 +1069,10 @@ def linalg_householder_product(input: Tensor, tau: Tensor, *, out: Tensor | None
       input: (…, m, n), m >= n
       tau: (…, k), k <= n
     """
+    if switch.users:
+        found = intercepted(linalg_householder_product, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1000,6 +1105,10 @@ def linalg_eigh(input: Tensor, UPLO: Literal['L', 'U'] = "L", *,
       input: (…, n, n), Hermitian
       UPLO: the triangle that is read
     """
+    if switch.users:
+        found = intercepted(linalg_eigh, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1030,6 +1139,10 @@ def linalg_eigvalsh(input: Tensor, UPLO: Literal['L', 'U'] = "L", *,
       input: (…, n, n), Hermitian
       UPLO: the triangle that is read
     """
+    if switch.users:
+        found = intercepted(linalg_eigvalsh, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1059,6 +1172,10 @@ def linalg_eig(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple
     particular order. Eigenvectors have norm 1.
       input: (…, n, n)
     """
+    if switch.users:
+        found = intercepted(linalg_eig, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1084,6 +1201,10 @@ def linalg_eigvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the eigenvalues of square matrices: complex numbers, in no particular order.
       input: (…, n, n)
     """
+    if switch.users:
+        found = intercepted(linalg_eigvals, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1111,6 +1232,10 @@ def linalg_svd(input: Tensor, full_matrices: bool = True, *,
       input: (…, m, n)
       full_matrices: whether U and Vh are square
     """
+    if switch.users:
+        found = intercepted(linalg_svd, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1142,6 +1267,10 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *,
       some: false: square U and V
       compute_uv: false: zeros as U and V
     """
+    if switch.users:
+        found = intercepted(svd, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1170,6 +1299,10 @@ def linalg_svdvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the singular values of matrices, in descending order.
       input: (…, m, n)
     """
+    if switch.users:
+        found = intercepted(linalg_svdvals, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1203,6 +1336,10 @@ def linalg_vector_norm(input: Tensor, ord: float = 2.0, dim: int | Sequence[int]
       keepdim: whether they are kept with size 1
       dtype: dtype that self is converted to; default: that of self
     """
+    if switch.users:
+        found = intercepted(linalg_vector_norm, locals())
+        if found is not PLAIN:
+            return found
     try:
         ord = kwargs.pop("or", ord)
         if kwargs:
@@ -1254,6 +1391,10 @@ def linalg_norm(input: Tensor, ord: float | None = None, dim: int | Sequence[int
       keepdim: whether they are kept with size 1
       dtype: dtype that self is converted to; default: that of self
     """
+    if switch.users:
+        found = intercepted(linalg_norm, locals())
+        if found is not PLAIN:
+            return found
     try:
         ord = kwargs.pop("or", ord)
         if kwargs:
@@ -1306,6 +1447,10 @@ def linalg_matrix_norm(input: Tensor, ord: float, dim: int | Sequence[int] | Non
       keepdim: whether they are kept with size 1
       dtype: dtype that self is converted to; default: that of self
     """
+    if switch.users:
+        found = intercepted(linalg_matrix_norm, locals())
+        if found is not PLAIN:
+            return found
     try:
         ord = kwargs.pop("or", ord)
         if kwargs:
@@ -1359,6 +1504,10 @@ def linalg_matrix_norm_str(input: Tensor, ord: Literal['fro', 'nuc'] = "fro",
       keepdim: whether they are kept with size 1
       dtype: dtype that self is converted to; default: that of self
     """
+    if switch.users:
+        found = intercepted(linalg_matrix_norm_str, locals())
+        if found is not PLAIN:
+            return found
     try:
         ord = kwargs.pop("or", ord)
         if kwargs:
@@ -1403,6 +1552,10 @@ def linalg_cond(input: Tensor, p: float | None = None, *, out: Tensor | None = N
       input: (…, m, n); (…, n, n) unless p is 2, -2 or absent
       p: order of the norm, as in linalg_matrix_norm; default: 2
     """
+    if switch.users:
+        found = intercepted(linalg_cond, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1435,6 +1588,10 @@ def linalg_cond_str(input: Tensor, p: Literal['fro', 'nuc'], *,
       input: (…, n, n)
       p: the norm
     """
+    if switch.users:
+        found = intercepted(linalg_cond_str, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1467,6 +1624,10 @@ def linalg_matrix_rank(input: Tensor, atol: Tensor | None = None, rtol: Tensor |
         epsilon of the dtype, or 0 where atol is positive
       hermitian: whether self is Hermitian; its lower triangle is read
     """
+    if switch.users:
+        found = intercepted(linalg_matrix_rank, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1506,6 +1667,10 @@ def linalg_pinv(input: Tensor, atol: Tensor | None = None, rtol: Tensor | None =
         epsilon of the dtype, or 0 where atol is positive
       hermitian: whether self is Hermitian; its lower triangle is read
     """
+    if switch.users:
+        found = intercepted(linalg_pinv, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1539,6 +1704,10 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
       input: (…, m, n)
       rcond: singular values up to rcond times the largest count as 0
     """
+    if switch.users:
+        found = intercepted(pinverse, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -1568,6 +1737,10 @@ def linalg_lstsq(input: Tensor, other: Tensor, rcond: float | None = None,
         epsilon of the dtype
       driver: which results are computed; gels: A has full rank
     """
+    if switch.users:
+        found = intercepted(linalg_lstsq, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1605,6 +1778,10 @@ def linalg_matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> 
       input: (…, n, n)
       n: the exponent
     """
+    if switch.users:
+        found = intercepted(linalg_matrix_power, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1633,6 +1810,10 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
       input: (…, n, n)
       n: the exponent
     """
+    if switch.users:
+        found = intercepted(matrix_power, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1659,6 +1840,10 @@ def matrix_exp(input: Tensor) -> Tensor:
     Computes the exponentials of matrices.
       input: (…, n, n)
     """
+    if switch.users:
+        found = intercepted(matrix_exp, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -1680,6 +1865,10 @@ def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) ->
     first may be a vector, taken as a row, and the last a vector, taken as a column.
       tensors: 2 to 256 matrices whose sizes match
     """
+    if switch.users:
+        found = intercepted(linalg_multi_dot, locals())
+        if found is not PLAIN:
+            return found
     try:
         tensors = tensor_list(tensors, "linalg_multi_dot", "tensors")
         if out is not None:
@@ -1702,6 +1891,10 @@ def linalg_vecdot(input: Tensor, other: Tensor, dim: int = -1, *, axis: int | No
     Computes the dot products of vectors along dim; complex elements of self are conjugated.
       dim: dimension of the vectors
     """
+    if switch.users:
+        found = intercepted(linalg_vecdot, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -1735,6 +1928,10 @@ def linalg_vander(x: Tensor, N: int | None = None) -> Tensor:
       x: (…, n)
       N: number of columns; default: n
     """
+    if switch.users:
+        found = intercepted(linalg_vander, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(x) is not Tensor:
             if keeps(x):
@@ -1761,6 +1958,10 @@ def linalg_tensorinv(input: Tensor, ind: int = 2, *, out: Tensor | None = None,
       input: the product of the first ind sizes is that of the others
       ind: number of dimensions of a row; positive
     """
+    if switch.users:
+        found = intercepted(linalg_tensorinv, locals())
+        if found is not PLAIN:
+            return found
     try:
         ind = kwargs.pop("in", ind)
         if kwargs:
@@ -1796,6 +1997,10 @@ def linalg_tensorsolve(input: Tensor, other: Tensor, dims: int | Sequence[int] |
       other: the right side
       dims: dimensions of self that are moved to its end first
     """
+    if switch.users:
+        found = intercepted(linalg_tensorsolve, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1835,6 +2040,10 @@ def linalg_ldl_factor_ex(input: Tensor, hermitian: bool = False, check_errors: b
       hermitian: whether self is Hermitian
       check_errors: whether to fail if info is not 0
     """
+    if switch.users:
+        found = intercepted(linalg_ldl_factor_ex, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1871,6 +2080,10 @@ def linalg_ldl_factor(input: Tensor, hermitian: bool = False, *,
       input: (…, n, n), symmetric or Hermitian
       hermitian: whether self is Hermitian
     """
+    if switch.users:
+        found = intercepted(linalg_ldl_factor, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1903,6 +2116,10 @@ def linalg_ldl_solve(LD: Tensor, pivots: Tensor, other: Tensor, hermitian: bool 
       other: (…, n, k)
       hermitian: whether A is Hermitian
     """
+    if switch.users:
+        found = intercepted(linalg_ldl_solve, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(LD) is not Tensor:
             if keeps(LD) and out is None:
@@ -1938,6 +2155,10 @@ def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor
       input: (…, m, n), m >= n
       input2: tau, (…, k), k <= n
     """
+    if switch.users:
+        found = intercepted(orgqr, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1968,6 +2189,10 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *,
       LU_data: (…, n, n)
       LU_pivots: int32 or int64, (…, n)
     """
+    if switch.users:
+        found = intercepted(lu_solve, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -2002,6 +2227,10 @@ def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bo
       transpose: whether A is replaced by its transpose
       unitriangular: whether the diagonal of A is taken as 1
     """
+    if switch.users:
+        found = intercepted(triangular_solve, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):

@@ -4,7 +4,8 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import (boolean, integer, keeps, number_operand, one_of, real, tensor_address,
-    retried, wrong_kind, legacy_reduction)
+    wrong_kind, legacy_reduction)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -68,6 +69,10 @@ def l1_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 's
       reduction: none: the loss of each element; sum: their sum; mean: their mean
       weight: factor of each element; has the shape of input
     """
+    if switch.users:
+        found = intercepted(l1_loss, locals())
+        if found is not PLAIN:
+            return found
     try:
         if size_average is not None or reduce is not None:
             reduction = legacy_reduction(size_average, reduce)
@@ -102,6 +107,10 @@ def mse_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', '
         the sum divided by the sum of weight
       weight: factor of each element; has the shape of input
     """
+    if switch.users:
+        found = intercepted(mse_loss, locals())
+        if found is not PLAIN:
+            return found
     try:
         if size_average is not None or reduce is not None:
             reduction = legacy_reduction(size_average, reduce)
@@ -136,6 +145,10 @@ def smooth_l1_loss(input: Tensor, target: Tensor,
       reduction: none: the loss of each element; sum: their sum; mean: their mean
       beta: difference at which the loss becomes linear, at least 0
     """
+    if switch.users:
+        found = intercepted(smooth_l1_loss, locals())
+        if found is not PLAIN:
+            return found
     try:
         if size_average is not None or reduce is not None:
             reduction = legacy_reduction(size_average, reduce)
@@ -169,6 +182,10 @@ def huber_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean',
       delta: difference at which the loss becomes linear, greater than 0
       weight: factor of each element; has the shape of input
     """
+    if switch.users:
+        found = intercepted(huber_loss, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -205,6 +222,10 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
       weight: factor of each element; broadcast to the shape of target
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if switch.users:
+        found = intercepted(binary_cross_entropy, locals())
+        if found is not PLAIN:
+            return found
     try:
         if size_average is not None or reduce is not None:
             reduction = legacy_reduction(size_average, reduce)
@@ -246,6 +267,10 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
       pos_weight: factor of the positive term, target * log(sigmoid(input)); broadcast to the shape
         of target
     """
+    if switch.users:
+        found = intercepted(binary_cross_entropy_with_logits, locals())
+        if found is not PLAIN:
+            return found
     try:
         if size_average is not None or reduce is not None:
             reduction = legacy_reduction(size_average, reduce)
@@ -288,6 +313,10 @@ def kl_div(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 'su
         input
       log_target: whether target holds log-probabilities
     """
+    if switch.users:
+        found = intercepted(kl_div, locals())
+        if found is not PLAIN:
+            return found
     try:
         if size_average is not None or reduce is not None:
             reduction = legacy_reduction(size_average, reduce)
@@ -324,6 +353,10 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
       ignore_index: targets with this value do not contribute
       reduction: none; sum; mean: the sum divided by the sum of the weights of the targets
     """
+    if switch.users:
+        found = intercepted(nll_loss, locals())
+        if found is not PLAIN:
+            return found
     try:
         if size_average is not None or reduce is not None:
             reduction = legacy_reduction(size_average, reduce)
@@ -367,6 +400,10 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
         targets
       label_smoothing: share of the target that is distributed evenly over all classes, in [0, 1]
     """
+    if switch.users:
+        found = intercepted(cross_entropy, locals())
+        if found is not PLAIN:
+            return found
     try:
         if size_average is not None or reduce is not None:
             reduction = legacy_reduction(size_average, reduce)
@@ -409,6 +446,10 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
       eps: added to input, so that its logarithm is finite; used without log_input
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if switch.users:
+        found = intercepted(poisson_nll_loss, locals())
+        if found is not PLAIN:
+            return found
     try:
         if size_average is not None or reduce is not None:
             reduction = legacy_reduction(size_average, reduce)
@@ -450,6 +491,10 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | complex, full
       eps: smallest variance; smaller ones are replaced
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if switch.users:
+        found = intercepted(gaussian_nll_loss, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -488,6 +533,10 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
       margin: distance from which dissimilar pairs have no loss
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if switch.users:
+        found = intercepted(hinge_embedding_loss, locals())
+        if found is not PLAIN:
+            return found
     try:
         if size_average is not None or reduce is not None:
             reduction = legacy_reduction(size_average, reduce)
@@ -526,6 +575,10 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
       margin: cosine up to which dissimilar pairs have no loss
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if switch.users:
+        found = intercepted(cosine_embedding_loss, locals())
+        if found is not PLAIN:
+            return found
     try:
         if size_average is not None or reduce is not None:
             reduction = legacy_reduction(size_average, reduce)
@@ -564,6 +617,10 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
       margin: difference from which there is no loss
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if switch.users:
+        found = intercepted(margin_ranking_loss, locals())
+        if found is not PLAIN:
+            return found
     try:
         if size_average is not None or reduce is not None:
             reduction = legacy_reduction(size_average, reduce)
@@ -600,6 +657,10 @@ def soft_margin_loss(input: Tensor, target: Tensor,
       target: 1 or -1
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if switch.users:
+        found = intercepted(soft_margin_loss, locals())
+        if found is not PLAIN:
+            return found
     try:
         if size_average is not None or reduce is not None:
             reduction = legacy_reduction(size_average, reduce)
@@ -642,6 +703,10 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
         anchor and negative
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if switch.users:
+        found = intercepted(triplet_margin_loss, locals())
+        if found is not PLAIN:
+            return found
     try:
         if size_average is not None or reduce is not None:
             reduction = legacy_reduction(size_average, reduce)
@@ -688,6 +753,10 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
       weight: factor of each class: (C)
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if switch.users:
+        found = intercepted(multi_margin_loss, locals())
+        if found is not PLAIN:
+            return found
     try:
         if size_average is not None or reduce is not None:
             reduction = legacy_reduction(size_average, reduce)
@@ -727,6 +796,10 @@ def multilabel_margin_loss(input: Tensor, target: Tensor,
       target: classes of each row, up to the first -1; has the shape of input
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if switch.users:
+        found = intercepted(multilabel_margin_loss, locals())
+        if found is not PLAIN:
+            return found
     try:
         if size_average is not None or reduce is not None:
             reduction = legacy_reduction(size_average, reduce)
@@ -765,6 +838,10 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
       weight: factor of each class; broadcast to the shape of input
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if switch.users:
+        found = intercepted(multilabel_soft_margin_loss, locals())
+        if found is not PLAIN:
+            return found
     try:
         if size_average is not None or reduce is not None:
             reduction = legacy_reduction(size_average, reduce)
@@ -812,6 +889,10 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
         targets
       label_smoothing: share of the target that is distributed evenly over all classes, in [0, 1]
     """
+    if switch.users:
+        found = intercepted(linear_cross_entropy, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -864,6 +945,10 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_l
       zero_infinity: whether infinite losses, of targets longer than their sequence, and their
         gradients become 0
     """
+    if switch.users:
+        found = intercepted(ctc_loss, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(log_probs) is not Tensor:
             if keeps(log_probs):

@@ -4,7 +4,8 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import (gathered, instance, int_list, integer, keeps, length, like, optional_tensor,
-    refit, written, pointers, scalar_field, retried, tensor_list, text, wrong_kind, sparse_product)
+    refit, written, pointers, scalar_field, tensor_list, text, wrong_kind, sparse_product)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -70,6 +71,10 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
       input: (…, n, m) or (m)
       other: (…, m, p) or (m)
     """
+    if switch.users:
+        found = intercepted(matmul, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -100,6 +105,10 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *,
       weight: (out, in); or (in), which drops the last dimension of the result
       bias: (out); none: no bias
     """
+    if switch.users:
+        found = intercepted(linear, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -129,6 +138,10 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1, alpha
       beta: factor of self
       alpha: factor of the product
     """
+    if switch.users:
+        found = intercepted(addmm, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -169,6 +182,10 @@ def addmm_(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1,
       beta: factor of self
       alpha: factor of the product
     """
+    if switch.users:
+        found = intercepted(addmm_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -199,6 +216,10 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
       beta: factor of self
       alpha: factor of the product
     """
+    if switch.users:
+        found = intercepted(baddbmm, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -239,6 +260,10 @@ def baddbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
       beta: factor of self
       alpha: factor of the product
     """
+    if switch.users:
+        found = intercepted(baddbmm_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -265,6 +290,10 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
       input: (n, m)
       mat2: (m, p)
     """
+    if switch.users:
+        found = intercepted(mm, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -293,6 +322,10 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
       input: (b, n, m)
       mat2: (b, m, p)
     """
+    if switch.users:
+        found = intercepted(bmm, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -321,6 +354,10 @@ def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
       input: (n, m)
       vec: (m)
     """
+    if switch.users:
+        found = intercepted(mv, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -349,6 +386,10 @@ def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
       input: (n)
       tensor: (n)
     """
+    if switch.users:
+        found = intercepted(dot, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -377,6 +418,10 @@ def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
       input: (n)
       vec2: (m)
     """
+    if switch.users:
+        found = intercepted(outer, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -408,6 +453,10 @@ def einsum(equation: str, *args: Any, operands: Sequence[Tensor] | None = None) 
         which broadcast. Without -> the result has the labels that occur once, in alphabetical order
       operands: one tensor per term of equation
     """
+    if switch.users:
+        found = intercepted(einsum, locals())
+        if found is not PLAIN:
+            return found
     try:
         operands = args if args and type(args[0]) is int and operands is None else gathered(args,
             operands, "einsum", "operands")
@@ -432,6 +481,10 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: complex = 1, alpha: 
       beta: factor of self
       alpha: factor of the product
     """
+    if switch.users:
+        found = intercepted(addmv, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -472,6 +525,10 @@ def addmv_(self: Tensor, mat: Tensor, vec: Tensor, *, beta: complex = 1,
       beta: factor of self
       alpha: factor of the product
     """
+    if switch.users:
+        found = intercepted(addmv_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -502,6 +559,10 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: complex = 1, alpha:
       beta: factor of self
       alpha: factor of the product
     """
+    if switch.users:
+        found = intercepted(addr, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -541,6 +602,10 @@ def addr_(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: complex = 1,
       beta: factor of self
       alpha: factor of the product
     """
+    if switch.users:
+        found = intercepted(addr_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -571,6 +636,10 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, 
       beta: factor of self
       alpha: factor of the products
     """
+    if switch.users:
+        found = intercepted(addbmm, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -611,6 +680,10 @@ def addbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
       beta: factor of self
       alpha: factor of the products
     """
+    if switch.users:
+        found = intercepted(addbmm_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -637,6 +710,10 @@ def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
       input: (n)
       other: (n)
     """
+    if switch.users:
+        found = intercepted(vdot, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -665,6 +742,10 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     multiplied.
       other: last size equal to that of self
     """
+    if switch.users:
+        found = intercepted(inner, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -694,6 +775,10 @@ def tensordot(input: Tensor, other: Tensor, dims_self: int | Sequence[int],
       dims_self: dimensions of self
       dims_other: dimensions of other, as many; of equal sizes or 1
     """
+    if switch.users:
+        found = intercepted(tensordot, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -726,6 +811,10 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the Kronecker product: each element of self times other, as blocks.
     """
+    if switch.users:
+        found = intercepted(kron, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -755,6 +844,10 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, axis: int | N
       other: as many dimensions as self, with size 3 in dim
       dim: dimension of the vectors; default: the first of self with size 3
     """
+    if switch.users:
+        found = intercepted(cross, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -787,6 +880,10 @@ def chain_matmul(*args: Any, matrices: Sequence[Tensor] | None = None) -> Tensor
     Computes the product of several matrices in the order that needs the fewest multiplications.
       matrices: 1 to 256 matrices whose sizes match
     """
+    if switch.users:
+        found = intercepted(chain_matmul, locals())
+        if found is not PLAIN:
+            return found
     try:
         matrices = args if args and type(args[0]) is int and matrices is None else gathered(args,
             matrices, "chain_matmul", "matrices")
@@ -808,6 +905,10 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
       weight: (out, in1, in2)
       bias: (out); none: 0
     """
+    if switch.users:
+        found = intercepted(bilinear, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input1) is not Tensor:
             if keeps(input1):

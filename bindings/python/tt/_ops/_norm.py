@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from ctypes import byref, c_int64
 from struct import Struct
-from .._convert import boolean, int_list, integer, keeps, optional_tensor, real, retried, wrong_kind
+from .._convert import boolean, int_list, integer, keeps, optional_tensor, real, wrong_kind
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -44,6 +45,10 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
       momentum: weight of the batch in the update of the running statistics
       eps: added to the variance for numerical stability
     """
+    if switch.users:
+        found = intercepted(batch_norm, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -80,6 +85,10 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
       bias: (C); none: 0
       eps: added to the variance for numerical stability
     """
+    if switch.users:
+        found = intercepted(group_norm, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -119,6 +128,10 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None,
       momentum: weight of input in the update of the running statistics
       eps: added to the variance for numerical stability
     """
+    if switch.users:
+        found = intercepted(instance_norm, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -154,6 +167,10 @@ def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tenso
       eps: added to the mean for numerical stability; default: the machine epsilon of the dtype of
         the computation
     """
+    if switch.users:
+        found = intercepted(rms_norm, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -187,6 +204,10 @@ def layer_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Ten
       bias: of shape normalized_shape; none: 0
       eps: added to the variance for numerical stability
     """
+    if switch.users:
+        found = intercepted(layer_norm, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -221,6 +242,10 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
       beta: exponent
       k: added before the power
     """
+    if switch.users:
+        found = intercepted(local_response_norm, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):

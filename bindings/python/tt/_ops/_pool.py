@@ -5,7 +5,8 @@ from ctypes import byref, c_double
 from struct import Struct
 from . import result_class
 from .._convert import (boolean, generator_handle, int_list, list_field, integer, keeps, written,
-    real, tensor_address, retried, wrong_kind)
+    real, tensor_address, wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -79,6 +80,10 @@ def max_pool1d(input: Tensor, kernel_size: int | Sequence[int],
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
+    if switch.users:
+        found = intercepted(max_pool1d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -120,6 +125,10 @@ def max_pool1d_with_indices(input: Tensor, kernel_size: int | Sequence[int],
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
+    if switch.users:
+        found = intercepted(max_pool1d_with_indices, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -163,6 +172,10 @@ def max_pool2d(input: Tensor, kernel_size: int | Sequence[int],
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
+    if switch.users:
+        found = intercepted(max_pool2d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -206,6 +219,10 @@ def max_pool2d_with_indices(input: Tensor, kernel_size: int | Sequence[int],
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
+    if switch.users:
+        found = intercepted(max_pool2d_with_indices, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -242,6 +259,10 @@ def adaptive_max_pool1d(input: Tensor, output_size: int | Sequence[int]) -> tupl
       input: (N, C, L) or (C, L)
       output_size: number of windows
     """
+    if switch.users:
+        found = intercepted(adaptive_max_pool1d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -267,6 +288,10 @@ def adaptive_max_pool2d(input: Tensor, output_size: int | Sequence[int]) -> tupl
       input: (N, C, H, W) or (C, H, W)
       output_size: numbers of windows along both dimensions, or one number for both
     """
+    if switch.users:
+        found = intercepted(adaptive_max_pool2d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -298,6 +323,10 @@ def avg_pool1d(input: Tensor, kernel_size: int | Sequence[int],
       ceil_mode: whether the number of windows is rounded up instead of down
       count_include_pad: whether the divisor counts the padding
     """
+    if switch.users:
+        found = intercepted(avg_pool1d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -340,6 +369,10 @@ def avg_pool2d(input: Tensor, kernel_size: int | Sequence[int],
       count_include_pad: whether the divisor counts the padding
       divisor_override: divisor of the sums, not 0; default: the number of elements of the window
     """
+    if switch.users:
+        found = intercepted(avg_pool2d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -378,6 +411,10 @@ def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int]) -> Tens
       input: (N, C, L) or (C, L)
       output_size: number of windows
     """
+    if switch.users:
+        found = intercepted(adaptive_avg_pool1d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -401,6 +438,10 @@ def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int]) -> Tens
       input: (N, C, H, W) or (C, H, W)
       output_size: numbers of windows along both dimensions, or one number for both
     """
+    if switch.users:
+        found = intercepted(adaptive_avg_pool2d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -432,6 +473,10 @@ def max_pool3d(input: Tensor, kernel_size: int | Sequence[int],
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
+    if switch.users:
+        found = intercepted(max_pool3d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -475,6 +520,10 @@ def max_pool3d_with_indices(input: Tensor, kernel_size: int | Sequence[int],
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
+    if switch.users:
+        found = intercepted(max_pool3d_with_indices, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -520,6 +569,10 @@ def avg_pool3d(input: Tensor, kernel_size: int | Sequence[int],
       count_include_pad: whether the divisor counts the padding
       divisor_override: divisor of the sums, not 0; default: the number of elements of the window
     """
+    if switch.users:
+        found = intercepted(avg_pool3d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -559,6 +612,10 @@ def adaptive_max_pool3d(input: Tensor, output_size: int | Sequence[int]) -> tupl
       input: (N, C, D, H, W) or (C, D, H, W)
       output_size: numbers of windows along the three dimensions, or one number for all
     """
+    if switch.users:
+        found = intercepted(adaptive_max_pool3d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -583,6 +640,10 @@ def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int]) -> Tens
       input: (N, C, D, H, W) or (C, D, H, W)
       output_size: numbers of windows along the three dimensions, or one number for all
     """
+    if switch.users:
+        found = intercepted(adaptive_avg_pool3d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -610,6 +671,10 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
       stride: step between windows; default: kernel_size
       ceil_mode: whether the number of windows is rounded up instead of down
     """
+    if switch.users:
+        found = intercepted(lp_pool1d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -643,6 +708,10 @@ def lp_pool2d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
       stride: step between windows; default: kernel_size
       ceil_mode: whether the number of windows is rounded up instead of down
     """
+    if switch.users:
+        found = intercepted(lp_pool2d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -676,6 +745,10 @@ def lp_pool3d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
       stride: step between windows; default: kernel_size
       ceil_mode: whether the number of windows is rounded up instead of down
     """
+    if switch.users:
+        found = intercepted(lp_pool3d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -714,6 +787,10 @@ def fractional_max_pool2d(input: Tensor, kernel_size: int | Sequence[int],
         default: drawn
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(fractional_max_pool2d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -756,6 +833,10 @@ def fractional_max_pool3d(input: Tensor, kernel_size: int | Sequence[int],
         default: drawn
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(fractional_max_pool3d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -797,6 +878,10 @@ def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int
       output_size: sizes of the result, less than a stride away from the default: (s - 1) * stride -
         2 * padding + kernel_size
     """
+    if switch.users:
+        found = intercepted(max_unpool1d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -838,6 +923,10 @@ def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int
       output_size: sizes of the result, less than a stride away from the default: (s - 1) * stride -
         2 * padding + kernel_size
     """
+    if switch.users:
+        found = intercepted(max_unpool2d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -879,6 +968,10 @@ def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int
       output_size: sizes of the result, less than a stride away from the default: (s - 1) * stride -
         2 * padding + kernel_size
     """
+    if switch.users:
+        found = intercepted(max_unpool3d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):

@@ -4,7 +4,8 @@ from __future__ import annotations
 from ctypes import byref, c_double, c_int64
 from struct import Struct
 from .._convert import (dtype_code, list_field, integer, is_int, keeps, is_number, no_overload,
-    one_of, optional_tensor, real, tensor_address, retried, wrong_kind)
+    one_of, optional_tensor, real, tensor_address, wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -47,6 +48,10 @@ def fake_quantize_per_tensor_affine(input: Tensor, scale: float | Tensor, zero_p
       quant_min: smallest integer
       quant_max: largest integer
     """
+    if switch.users:
+        found = intercepted(fake_quantize_per_tensor_affine, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -93,6 +98,10 @@ def fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: T
       quant_min: smallest integer
       quant_max: largest integer
     """
+    if switch.users:
+        found = intercepted(fake_quantize_per_channel_affine, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -130,6 +139,10 @@ def quantize_per_tensor(input: Tensor, scale: float, zero_point: int, quant_min:
       quant_max: largest integer
       dtype: integer dtype of the result, which must hold quant_min and quant_max
     """
+    if switch.users:
+        found = intercepted(quantize_per_tensor, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -161,6 +174,10 @@ def dequantize_per_tensor(input: Tensor, scale: float, zero_point: int, quant_mi
       quant_max: largest integer, accepted for compatibility
       dtype: dtype of input
     """
+    if switch.users:
+        found = intercepted(dequantize_per_tensor, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -196,6 +213,10 @@ def quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axi
       quant_max: largest integer
       dtype: integer dtype of the result, which must hold quant_min and quant_max
     """
+    if switch.users:
+        found = intercepted(quantize_per_channel, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -231,6 +252,10 @@ def dequantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor | 
       quant_max: largest integer, accepted for compatibility
       dtype: dtype of input
     """
+    if switch.users:
+        found = intercepted(dequantize_per_channel, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -265,6 +290,10 @@ def _int_mm(input: Tensor, mat2: Tensor) -> Tensor:
       input: (n, m), int8 or uint8
       mat2: (m, p), int8
     """
+    if switch.users:
+        found = intercepted(_int_mm, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -294,6 +323,10 @@ def quantized_linear(input: Tensor, input_scale: Tensor, input_zero_point: Tenso
       weight_scale: one element, or (out)
       bias: (out), float32; none: no bias
     """
+    if switch.users:
+        found = intercepted(quantized_linear, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -342,6 +375,10 @@ def quantized_conv2d(input: Tensor, input_scale: float, input_zero_point: int, w
       dilation: step between the elements of a window
       groups: number of blocked connections from input to output channels; divides both
     """
+    if switch.users:
+        found = intercepted(quantized_conv2d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -385,6 +422,10 @@ def quantize_blockwise(input: Tensor, format: Literal['q8_0', 'q4_0']) -> Tensor
       input: (…, k), k a multiple of 32
       format: q8_0: 34 bytes a block, q4_0: 18
     """
+    if switch.users:
+        found = intercepted(quantize_blockwise, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -407,6 +448,10 @@ def dequantize_blockwise(input: Tensor, format: Literal['q8_0', 'q4_0']) -> Tens
       input: (…, bytes of a row), uint8, of quantize_blockwise or a GGUF file
       format: q8_0: 34 bytes a block, q4_0: 18
     """
+    if switch.users:
+        found = intercepted(dequantize_blockwise, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -434,6 +479,10 @@ def blockwise_linear(input: Tensor, weight: Tensor, bias: Tensor | None,
       bias: (out); none: no bias
       format: that of weight
     """
+    if switch.users:
+        found = intercepted(blockwise_linear, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -460,6 +509,10 @@ def blockwise_embedding(weight: Tensor, indices: Tensor, format: Literal['q8_0',
       indices: integer tensor of any shape with values in [0, rows)
       format: that of weight
     """
+    if switch.users:
+        found = intercepted(blockwise_embedding, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(weight) is not Tensor:
             if keeps(weight):

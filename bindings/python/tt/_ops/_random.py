@@ -5,7 +5,8 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, gathered, generator_handle, instance,
     int_list, integer, keeps, is_number, left_out, no_overload, refit, written, check_layout, real,
-    retried, wrong_kind)
+    wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -97,6 +98,10 @@ def rand(*args: Any, dtype: dtype | None = None, device: device | str | None = N
       device: device of the result; default: CPU
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(rand, locals())
+        if found is not PLAIN:
+            return found
     if layout is not None:
         check_layout("rand", layout)
     if device is None and out is None:
@@ -135,6 +140,10 @@ def randn(*args: Any, dtype: dtype | None = None, device: device | str | None = 
       device: device of the result; default: CPU
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(randn, locals())
+        if found is not PLAIN:
+            return found
     if layout is not None:
         check_layout("randn", layout)
     if device is None and out is None:
@@ -172,6 +181,10 @@ def rand_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
       device: device of the result; default: that of self
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(rand_like, locals())
+        if found is not PLAIN:
+            return found
     try:
         if layout is not None:
             check_layout("rand_like", layout)
@@ -217,6 +230,10 @@ def randn_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
       device: device of the result; default: that of self
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(randn_like, locals())
+        if found is not PLAIN:
+            return found
     try:
         if layout is not None:
             check_layout("randn_like", layout)
@@ -261,6 +278,10 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
       generator: random number generator; default: the one of the ctx
       p: probability in [0, 1]
     """
+    if switch.users:
+        found = intercepted(bernoulli, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -309,6 +330,10 @@ def bernoulli_(self: Tensor, p: float, *, generator: Generator | None = None) ->
       p: probability in [0, 1]
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(bernoulli_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -341,6 +366,10 @@ def randint(low: int | None = None, high: int | None = None,
       device: device of the result; default: CPU
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(randint, locals())
+        if found is not PLAIN:
+            return found
     if layout is not None:
         check_layout("randint", layout)
     if device is None and out is None:
@@ -381,6 +410,10 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
       device: device of the result; default: that of self
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(randint_like, locals())
+        if found is not PLAIN:
+            return found
     try:
         if layout is not None:
             check_layout("randint_like", layout)
@@ -427,6 +460,10 @@ def random_(input: Tensor, from_: int | None = None, to: int | None = None, *,
         dtype of self represents exactly
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(random_, locals())
+        if found is not PLAIN:
+            return found
     try:
         from_, to = left_out(0, from_, to)
         from_ = kwargs.pop("from", from_)
@@ -466,6 +503,10 @@ def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence
       dtype: floating or complex dtype; default: float32
       device: device of the result; default: CPU
     """
+    if switch.users:
+        found = intercepted(normal, locals())
+        if found is not PLAIN:
+            return found
     try:
         if layout is not None:
             check_layout("normal", layout)
@@ -560,6 +601,10 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *,
       std: standard deviation, at least 0
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(normal_, locals())
+        if found is not PLAIN:
+            return found
     try:
         if not isinstance(input, Tensor):
             raise wrong_kind("normal_", "input", "Tensor", input)
@@ -585,6 +630,10 @@ def uniform_(input: Tensor, from_: float = 0.0, to: float = 1.0, *,
       to: upper bound of the values, which it excludes
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(uniform_, locals())
+        if found is not PLAIN:
+            return found
     try:
         from_ = kwargs.pop("from", from_)
         if kwargs:
@@ -613,6 +662,10 @@ def exponential_(input: Tensor, lambd: float = 1.0, *,
       lambd: rate, greater than 0
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(exponential_, locals())
+        if found is not PLAIN:
+            return found
     try:
         if not isinstance(input, Tensor):
             raise wrong_kind("exponential_", "input", "Tensor", input)
@@ -638,6 +691,10 @@ def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *,
       sigma: half width at half of the maximum, greater than 0
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(cauchy_, locals())
+        if found is not PLAIN:
+            return found
     try:
         if not isinstance(input, Tensor):
             raise wrong_kind("cauchy_", "input", "Tensor", input)
@@ -663,6 +720,10 @@ def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *,
       std: standard deviation of the logarithms, greater than 0
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(log_normal_, locals())
+        if found is not PLAIN:
+            return found
     try:
         if not isinstance(input, Tensor):
             raise wrong_kind("log_normal_", "input", "Tensor", input)
@@ -687,6 +748,10 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
       p: probability of success, in (0, 1)
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(geometric_, locals())
+        if found is not PLAIN:
+            return found
     try:
         if not isinstance(input, Tensor):
             raise wrong_kind("geometric_", "input", "Tensor", input)
@@ -712,6 +777,10 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(dropout, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return dropout_(input, p, training, generator=generator)
@@ -745,6 +814,10 @@ def dropout_(self: Tensor, p: float = 0.5, training: bool = True, *,
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(dropout_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -774,6 +847,10 @@ def randperm(n: int, *, dtype: dtype | None = None, device: device | str | None 
       device: device of the result; default: CPU
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(randperm, locals())
+        if found is not PLAIN:
+            return found
     if layout is not None:
         check_layout("randperm", layout)
     if device is None and out is None:
@@ -805,6 +882,10 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
       replacement: whether a position can be drawn more than once
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(multinomial, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -846,6 +927,10 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(dropout1d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return dropout1d_(input, p, training, generator=generator)
@@ -880,6 +965,10 @@ def dropout1d_(self: Tensor, p: float = 0.5, training: bool = True, *,
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(dropout1d_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -908,6 +997,10 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(dropout2d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return dropout2d_(input, p, training, generator=generator)
@@ -942,6 +1035,10 @@ def dropout2d_(self: Tensor, p: float = 0.5, training: bool = True, *,
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(dropout2d_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -970,6 +1067,10 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(dropout3d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return dropout3d_(input, p, training, generator=generator)
@@ -1004,6 +1105,10 @@ def dropout3d_(self: Tensor, p: float = 0.5, training: bool = True, *,
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(dropout3d_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1031,6 +1136,10 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(alpha_dropout, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return alpha_dropout_(input, p, training, generator=generator)
@@ -1065,6 +1174,10 @@ def alpha_dropout_(self: Tensor, p: float = 0.5, training: bool = False, *,
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(alpha_dropout_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1094,6 +1207,10 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(feature_alpha_dropout, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return feature_alpha_dropout_(input, p, training, generator=generator)
@@ -1130,6 +1247,10 @@ def feature_alpha_dropout_(self: Tensor, p: float = 0.5, training: bool = False,
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
+    if switch.users:
+        found = intercepted(feature_alpha_dropout_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):

@@ -5,7 +5,8 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from . import result_class
 from .._convert import (boolean, list_field, integer, keeps, length, optional_tensor, pointers,
-    real, retried, tensor_list, wrong_kind)
+    real, tensor_list, wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -55,6 +56,10 @@ def lstm(input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_bias
       batch_sizes: packed sequences: the number of rows of each step, not increasing; default: input
         is not packed
     """
+    if switch.users:
+        found = intercepted(lstm, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -105,6 +110,10 @@ def gru(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bool, n
       batch_sizes: packed sequences: the number of rows of each step, not increasing; default: input
         is not packed
     """
+    if switch.users:
+        found = intercepted(gru, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -155,6 +164,10 @@ def rnn_tanh(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bo
       batch_sizes: packed sequences: the number of rows of each step, not increasing; default: input
         is not packed
     """
+    if switch.users:
+        found = intercepted(rnn_tanh, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -206,6 +219,10 @@ def rnn_relu(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bo
       batch_sizes: packed sequences: the number of rows of each step, not increasing; default: input
         is not packed
     """
+    if switch.users:
+        found = intercepted(rnn_relu, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -249,6 +266,10 @@ def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor,
       b_ih: (4 * hidden); none: 0
       b_hh: (4 * hidden); none: 0
     """
+    if switch.users:
+        found = intercepted(lstm_cell, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -284,6 +305,10 @@ def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor
       b_ih: (3 * hidden); none: 0
       b_hh: (3 * hidden); none: 0
     """
+    if switch.users:
+        found = intercepted(gru_cell, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -318,6 +343,10 @@ def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: T
       b_ih: (hidden); none: 0
       b_hh: (hidden); none: 0
     """
+    if switch.users:
+        found = intercepted(rnn_tanh_cell, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -353,6 +382,10 @@ def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: T
       b_ih: (hidden); none: 0
       b_hh: (hidden); none: 0
     """
+    if switch.users:
+        found = intercepted(rnn_relu_cell, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):

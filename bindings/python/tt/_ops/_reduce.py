@@ -5,8 +5,8 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from . import result_class
 from .._convert import (boolean, dtype_code, gathered, instance, int_list, integer, is_int, keeps,
-    no_overload, one_of, refit, written, unreduced, out_tensors, real, tensor_address, retried,
-    wrong_kind)
+    no_overload, one_of, refit, written, unreduced, out_tensors, real, tensor_address, wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -134,6 +134,10 @@ def max(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
+    if switch.users:
+        found = intercepted(max, locals())
+        if found is not PLAIN:
+            return found
     try:
         if other is not None:
             dim = other
@@ -197,6 +201,10 @@ def min(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
+    if switch.users:
+        found = intercepted(min, locals())
+        if found is not PLAIN:
+            return found
     try:
         if other is not None:
             dim = other
@@ -258,6 +266,10 @@ def sum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if switch.users:
+        found = intercepted(sum, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -306,6 +318,10 @@ def sum_to_size(input: Tensor, *args: Any, size: int | Sequence[int] | None = No
     Sums the dimensions along which size broadcasts to the shape of self; the adjoint of expand.
       size: sizes of the result; must broadcast to the shape of self
     """
+    if switch.users:
+        found = intercepted(sum_to_size, locals())
+        if found is not PLAIN:
+            return found
     try:
         size = args if args and type(args[0]) is int and size is None else gathered(args, size,
             "sum_to_size", "size")
@@ -334,6 +350,10 @@ def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if switch.users:
+        found = intercepted(mean, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -386,6 +406,10 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
       dim: dimension to reduce; default: self is flattened
       keepdim: whether the reduced dimension is kept with size 1
     """
+    if switch.users:
+        found = intercepted(argmax, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -423,6 +447,10 @@ def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if switch.users:
+        found = intercepted(any, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -471,6 +499,10 @@ def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if switch.users:
+        found = intercepted(all, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -518,6 +550,10 @@ def amax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if switch.users:
+        found = intercepted(amax, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -554,6 +590,10 @@ def amin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if switch.users:
+        found = intercepted(amin, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -590,6 +630,10 @@ def logsumexp(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bo
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if switch.users:
+        found = intercepted(logsumexp, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -631,6 +675,10 @@ def var(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: float |
         population; 1: unbiased estimate from a sample
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if switch.users:
+        found = intercepted(var, locals())
+        if found is not PLAIN:
+            return found
     try:
         if isinstance(dim, bool):
             dim, unbiased = None, dim
@@ -676,6 +724,10 @@ def std(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: float |
         population; 1: unbiased estimate from a sample
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if switch.users:
+        found = intercepted(std, locals())
+        if found is not PLAIN:
+            return found
     try:
         if isinstance(dim, bool):
             dim, unbiased = None, dim
@@ -720,6 +772,10 @@ def var_mean(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: fl
         population; 1: unbiased estimate from a sample
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if switch.users:
+        found = intercepted(var_mean, locals())
+        if found is not PLAIN:
+            return found
     try:
         if isinstance(dim, bool):
             dim, unbiased = None, dim
@@ -760,6 +816,10 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: 
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
+    if switch.users:
+        found = intercepted(prod, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -812,6 +872,10 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
       dim: dimension to reduce; default: self is flattened
       keepdim: whether the reduced dimension is kept with size 1
     """
+    if switch.users:
+        found = intercepted(argmin, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -853,6 +917,10 @@ def norm(input: Tensor, p: float | str = 'fro', dim: int | Sequence[int] | None 
       keepdim: whether the reduced dimensions are kept with size 1
       dtype: dtype to which self is converted first; default: that of self
     """
+    if switch.users:
+        found = intercepted(norm, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -895,6 +963,10 @@ def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None, *,
     Counts the nonzero elements over dim.
       dim: dimensions to reduce; an empty list: all dimensions
     """
+    if switch.users:
+        found = intercepted(count_nonzero, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -923,6 +995,10 @@ def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: 
       keepdim: whether the reduced dimensions are kept with size 1
       mode: 0, the exclusive or
     """
+    if switch.users:
+        found = intercepted(hash_tensor, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -959,6 +1035,10 @@ def aminmax(input: Tensor, *, axis: int | None = None, keepdims: bool | None = N
       dim: dimension to reduce; default: all
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if switch.users:
+        found = intercepted(aminmax, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -1000,6 +1080,10 @@ def std_mean(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: fl
         population; 1: unbiased estimate from a sample
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if switch.users:
+        found = intercepted(std_mean, locals())
+        if found is not PLAIN:
+            return found
     try:
         if isinstance(dim, bool):
             dim, unbiased = None, dim
@@ -1039,6 +1123,10 @@ def nansum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool 
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
         that of self
     """
+    if switch.users:
+        found = intercepted(nansum, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -1079,6 +1167,10 @@ def nanmean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool
       keepdim: whether the reduced dimensions are kept with size 1
       dtype: dtype of the computation and of the result; default: that of self
     """
+    if switch.users:
+        found = intercepted(nanmean, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -1119,6 +1211,10 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
       fweights: (m), integers: how often each observation counts
       aweights: (m), floating: how much each observation weighs
     """
+    if switch.users:
+        found = intercepted(cov, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -1148,6 +1244,10 @@ def corrcoef(input: Tensor) -> Tensor:
     an observation.
       input: (n, m), or (m) for one variable
     """
+    if switch.users:
+        found = intercepted(corrcoef, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -1168,6 +1268,10 @@ def dist(input: Tensor, other: Tensor, p: float = 2.0) -> Tensor:
     Computes the p-norm of self - other, over all elements.
       p: order of the norm, as of norm
     """
+    if switch.users:
+        found = intercepted(dist, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -1193,6 +1297,10 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
       eps: added to the differences
       keepdim: whether the last dimension is kept with size 1
     """
+    if switch.users:
+        found = intercepted(pairwise_distance, locals())
+        if found is not PLAIN:
+            return found
     try:
         if keepdims is not None:
             keepdim = keepdims
@@ -1227,6 +1335,10 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8, *
       dim: dimension of the vectors, after broadcasting
       eps: lower bound of the lengths
     """
+    if switch.users:
+        found = intercepted(cosine_similarity, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -1258,6 +1370,10 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, *
       dim: dimension of the vectors
       eps: lower bound of the norms
     """
+    if switch.users:
+        found = intercepted(normalize, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -1293,6 +1409,10 @@ def renorm(input: Tensor, p: float, dim: int | None = None, maxnorm: float | Non
       dim: dimension whose slices are scaled
       maxnorm: largest norm of a slice
     """
+    if switch.users:
+        found = intercepted(renorm, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -1327,6 +1447,10 @@ def renorm_(self: Tensor, p: float, dim: int | None = None, maxnorm: float | Non
       dim: dimension whose slices are scaled
       maxnorm: largest norm of a slice
     """
+    if switch.users:
+        found = intercepted(renorm_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if axis is not None:
@@ -1353,6 +1477,10 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
       p: order of the norm, as of norm
       compute_mode: how Euclidean distances are computed
     """
+    if switch.users:
+        found = intercepted(cdist, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(x1) is not Tensor:
             if keeps(x1):
@@ -1382,6 +1510,10 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
       input: (n, m)
       p: order of the norm, as of norm
     """
+    if switch.users:
+        found = intercepted(pdist, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -1404,6 +1536,10 @@ def trace(input: Tensor) -> Tensor:
 
     Computes the sum of the main diagonal of a matrix.
     """
+    if switch.users:
+        found = intercepted(trace, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):

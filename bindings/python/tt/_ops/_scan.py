@@ -5,8 +5,9 @@ from ctypes import byref, c_int64
 from struct import Struct
 from . import result_class
 from .._convert import (boolean, dtype_code, instance, list_field, integer, keeps, length,
-    optional_tensor, refit, out_tensors, pointers, scalar_field, tensor_address, retried,
-    tensor_list, wrong_kind)
+    optional_tensor, refit, out_tensors, pointers, scalar_field, tensor_address, tensor_list,
+    wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
@@ -56,6 +57,10 @@ def cumsum(input: Tensor, dim: int | None = None, *, axis: int | None = None,
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
         that of self
     """
+    if switch.users:
+        found = intercepted(cumsum, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -89,6 +94,10 @@ def cumsum_(self: Tensor, dim: int | None = None, *, axis: int | None = None,
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
         that of self
     """
+    if switch.users:
+        found = intercepted(cumsum_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if axis is not None:
@@ -114,6 +123,10 @@ def cumprod(input: Tensor, dim: int | None = None, *, axis: int | None = None,
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
         that of self
     """
+    if switch.users:
+        found = intercepted(cumprod, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -148,6 +161,10 @@ def cumprod_(self: Tensor, dim: int | None = None, *, axis: int | None = None,
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
         that of self
     """
+    if switch.users:
+        found = intercepted(cumprod_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if axis is not None:
@@ -175,6 +192,10 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
       prepend: values prepended to self along dim
       append: values appended to self along dim
     """
+    if switch.users:
+        found = intercepted(diff, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -215,6 +236,10 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, axis: int | None = None, dx
       dx: distance between the points, without x
       dim: dimension to integrate along
     """
+    if switch.users:
+        found = intercepted(trapezoid, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -246,6 +271,10 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, axis: int | None
       dx: distance between the points, without x
       dim: dimension to integrate along
     """
+    if switch.users:
+        found = intercepted(cumulative_trapezoid, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -276,6 +305,10 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
       N: number of columns; default: n
       increasing: whether the power 0 is the first column
     """
+    if switch.users:
+        found = intercepted(vander, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(x) is not Tensor:
             if keeps(x):
@@ -302,6 +335,10 @@ def cummax(input: Tensor, dim: int | None = None, *, axis: int | None = None,
     taken. nan counts as the maximum.
       dim: dimension to scan along
     """
+    if switch.users:
+        found = intercepted(cummax, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -333,6 +370,10 @@ def cummin(input: Tensor, dim: int | None = None, *, axis: int | None = None,
     taken. nan counts as the minimum.
       dim: dimension to scan along
     """
+    if switch.users:
+        found = intercepted(cummin, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -363,6 +404,10 @@ def logcumsumexp(input: Tensor, dim: int | None = None, *, axis: int | None = No
     Computes the cumulative log(sum(exp(x))) along dim, without overflow.
       dim: dimension to scan along
     """
+    if switch.users:
+        found = intercepted(logcumsumexp, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -397,6 +442,10 @@ def gradient(input: Tensor, dim: int | Sequence[int] | None = None, edge_order: 
       dim: dimensions; default: all
       edge_order: 1 or 2: the order of the one-sided differences
     """
+    if switch.users:
+        found = intercepted(gradient, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -431,6 +480,10 @@ def gradient_points(input: Tensor, spacing: Sequence[Tensor],
       dim: dimensions; default: all
       edge_order: 1 or 2: the order of the one-sided differences
     """
+    if switch.users:
+        found = intercepted(gradient_points, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from ctypes import byref, c_int64
 from struct import Struct
-from .._convert import dtype_code, instance, integer, keeps, refit, retried, wrong_kind
+from .._convert import dtype_code, instance, integer, keeps, refit, wrong_kind
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -30,6 +31,10 @@ def softmax(input: Tensor, dim: int | None = None, *, axis: int | None = None,
       dim: dimension along which the result sums to 1
       dtype: dtype to which self is converted first; default: no conversion
     """
+    if switch.users:
+        found = intercepted(softmax, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -63,6 +68,10 @@ def softmin(input: Tensor, dim: int | None = None, *, axis: int | None = None,
       dim: dimension along which the result sums to 1
       dtype: dtype to which input is converted first; default: no conversion
     """
+    if switch.users:
+        found = intercepted(softmin, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -90,6 +99,10 @@ def log_softmax(input: Tensor, dim: int | None = None, *, axis: int | None = Non
       dim: dimension along which exp of the result sums to 1
       dtype: dtype to which self is converted first; default: no conversion
     """
+    if switch.users:
+        found = intercepted(log_softmax, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis

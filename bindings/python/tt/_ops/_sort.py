@@ -5,7 +5,8 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from . import result_class
 from .._convert import (boolean, instance, integer, is_int, keeps, is_number, no_overload,
-    number_operand, one_of, refit, written, out_tensors, real, tensor_address, retried, wrong_kind)
+    number_operand, one_of, refit, written, out_tensors, real, tensor_address, wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -93,6 +94,10 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, axis: int | 
       descending: whether the largest element is first
       stable: accepted for compatibility: sorting is always stable
     """
+    if switch.users:
+        found = intercepted(sort, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -130,6 +135,10 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, axis: int
       descending: whether the largest element is first
       stable: accepted for compatibility: sorting is always stable
     """
+    if switch.users:
+        found = intercepted(argsort, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -163,6 +172,10 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
       largest: false: the smallest elements
       sorted: accepted for compatibility: the result is always sorted
     """
+    if switch.users:
+        found = intercepted(topk, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -204,6 +217,10 @@ def searchsorted(sorted_sequence: Tensor, input: Tensor | complex, *, out_int32:
       side: left or right; alternative to right
       sorter: indices that sort sorted_sequence along its last dimension, if it is not sorted
     """
+    if switch.users:
+        found = intercepted(searchsorted, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(sorted_sequence) is not Tensor:
             if keeps(sorted_sequence) and out is None:
@@ -245,6 +262,10 @@ def bucketize(input: Tensor | complex, boundaries: Tensor, *, out_int32: bool = 
       out_int32: whether the result is int32 instead of int64
       right: whether boundaries equal to the element are counted, too
     """
+    if switch.users:
+        found = intercepted(bucketize, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -283,6 +304,10 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False,
       return_counts: whether to return the number of occurrences of each value
       dim: dimension whose slices are compared; default: elements of the flattened tensor
     """
+    if switch.users:
+        found = intercepted(unique, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -315,6 +340,10 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Sorts the elements along the first dimension in ascending order. nan is larger than all other
     values.
     """
+    if switch.users:
+        found = intercepted(msort, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -345,6 +374,10 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *,
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
+    if switch.users:
+        found = intercepted(kthvalue, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -385,6 +418,10 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
+    if switch.users:
+        found = intercepted(median, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -432,6 +469,10 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *,
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
+    if switch.users:
+        found = intercepted(nanmedian, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -478,6 +519,10 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, axis: int | Non
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
+    if switch.users:
+        found = intercepted(mode, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -518,6 +563,10 @@ def quantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: 
       keepdim: whether the reduced dimensions are kept with size 1
       interpolation: how a quantile between two elements is computed
     """
+    if switch.users:
+        found = intercepted(quantile, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -587,6 +636,10 @@ def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdi
       keepdim: whether the reduced dimensions are kept with size 1
       interpolation: how a quantile between two elements is computed
     """
+    if switch.users:
+        found = intercepted(nanquantile, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -651,6 +704,10 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
       return_counts: whether to return the length of each run
       dim: dimension whose slices are compared; default: elements of the flattened tensor
     """
+    if switch.users:
+        found = intercepted(unique_consecutive, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -687,6 +744,10 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
       weights: (n); default: 1 each
       minlength: smallest length of the result
     """
+    if switch.users:
+        found = intercepted(bincount, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -717,6 +778,10 @@ def histc(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0, *,
       max: upper end of the range; if both ends are equal, they are the smallest and the largest
         element
     """
+    if switch.users:
+        found = intercepted(histc, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -754,6 +819,10 @@ def histogram(input: Tensor, bins: int = 100, lower: float | None = None,
       weight: weights of the elements, of the shape and dtype of self; default: 1 each
       density: whether the result is divided so that its integral over the range is 1
     """
+    if switch.users:
+        found = intercepted(histogram, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -796,6 +865,10 @@ def histogram_edges(input: Tensor, bins: Tensor, weight: Tensor | None = None,
       weight: weights of the elements, of the shape and dtype of self; default: 1 each
       density: whether the result is divided so that its integral over the range is 1
     """
+    if switch.users:
+        found = intercepted(histogram_edges, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from ctypes import byref, c_int64
 from .._convert import (instance, integer, keeps, is_number, no_overload, number_form,
-    number_operand, refit, retried, wrong_kind)
+    number_operand, refit, wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -79,6 +80,10 @@ def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers.
     """
+    if switch.users:
+        found = intercepted(lgamma, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -103,6 +108,10 @@ def lgamma_(self: Tensor) -> Tensor:
 
     In place: Computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers.
     """
+    if switch.users:
+        found = intercepted(lgamma_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -119,6 +128,10 @@ def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the derivative of log(Gamma(x)), elementwise; nan at the negative integers.
     """
+    if switch.users:
+        found = intercepted(digamma, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -143,6 +156,10 @@ def digamma_(self: Tensor) -> Tensor:
 
     In place: Computes the derivative of log(Gamma(x)), elementwise; nan at the negative integers.
     """
+    if switch.users:
+        found = intercepted(digamma_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -160,6 +177,10 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the n-th derivative of digamma, elementwise.
       n: order, at least 0; 0: digamma itself
     """
+    if switch.users:
+        found = intercepted(polygamma, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -191,6 +212,10 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     plus the sum of lgamma(x - j / 2) over j < p.
       p: number of dimensions, at least 1
     """
+    if switch.users:
+        found = intercepted(mvlgamma, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -217,6 +242,10 @@ def mvlgamma_(self: Tensor, p: int) -> Tensor:
     log(pi) plus the sum of lgamma(x - j / 2) over j < p.
       p: number of dimensions, at least 1
     """
+    if switch.users:
+        found = intercepted(mvlgamma_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -233,6 +262,10 @@ def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the inverse of erf, elementwise: infinite at -1 and 1, nan outside.
     """
+    if switch.users:
+        found = intercepted(erfinv, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -257,6 +290,10 @@ def erfinv_(self: Tensor) -> Tensor:
 
     In place: Computes the inverse of erf, elementwise: infinite at -1 and 1, nan outside.
     """
+    if switch.users:
+        found = intercepted(erfinv_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -273,6 +310,10 @@ def erfcx(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes exp(x^2) * erfc(x), elementwise, without intermediate overflow or underflow.
     """
+    if switch.users:
+        found = intercepted(erfcx, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -297,6 +338,10 @@ def ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the distribution function of the standard normal distribution, elementwise.
     """
+    if switch.users:
+        found = intercepted(ndtr, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -322,6 +367,10 @@ def log_ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the logarithm of the distribution function of the standard normal distribution,
     elementwise, without underflow.
     """
+    if switch.users:
+        found = intercepted(log_ndtr, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -347,6 +396,10 @@ def ndtri(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the inverse of the distribution function of the standard normal distribution,
     elementwise: infinite at 0 and 1, nan outside.
     """
+    if switch.users:
+        found = intercepted(ndtri, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -371,6 +424,10 @@ def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the modified Bessel function of the first kind of order 0, elementwise.
     """
+    if switch.users:
+        found = intercepted(i0, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -395,6 +452,10 @@ def i0_(self: Tensor) -> Tensor:
 
     In place: Computes the modified Bessel function of the first kind of order 0, elementwise.
     """
+    if switch.users:
+        found = intercepted(i0_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -411,6 +472,10 @@ def i0e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes exp(-|x|) * i0(x), elementwise.
     """
+    if switch.users:
+        found = intercepted(i0e, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -435,6 +500,10 @@ def i1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the modified Bessel function of the first kind of order 1, elementwise.
     """
+    if switch.users:
+        found = intercepted(i1, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -459,6 +528,10 @@ def i1e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes exp(-|x|) * i1(x), elementwise.
     """
+    if switch.users:
+        found = intercepted(i1e, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -483,6 +556,10 @@ def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes sin(pi x) / (pi x), elementwise, and 1 at 0. Complex tensors are supported.
     """
+    if switch.users:
+        found = intercepted(sinc, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -507,6 +584,10 @@ def sinc_(self: Tensor) -> Tensor:
 
     In place: Computes sin(pi x) / (pi x), elementwise, and 1 at 0. Complex tensors are supported.
     """
+    if switch.users:
+        found = intercepted(sinc_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -523,6 +604,10 @@ def entr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes -x * log(x), elementwise: 0 at 0, -inf for negative elements.
     """
+    if switch.users:
+        found = intercepted(entr, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -548,6 +633,10 @@ def xlogy(input: Tensor | complex, other: Tensor | complex, *, out: Tensor | Non
     Computes self * log(other), elementwise with broadcasting; 0 where self is 0 and other is not
     nan.
     """
+    if switch.users:
+        found = intercepted(xlogy, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -589,6 +678,10 @@ def xlogy_(self: Tensor, other: Tensor | complex) -> Tensor:
     In place: Computes self * log(other), elementwise with broadcasting; 0 where self is 0 and other
     is not nan.
     """
+    if switch.users:
+        found = intercepted(xlogy_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -615,6 +708,10 @@ def xlog1py(input: Tensor | complex, other: Tensor | complex, *,
     Computes self * log(1 + other), elementwise with broadcasting; 0 where self is 0 and other is
     not nan.
     """
+    if switch.users:
+        found = intercepted(xlog1py, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -658,6 +755,10 @@ def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
       input: shape parameter a, not negative
       other: upper bound x of the integral, not negative
     """
+    if switch.users:
+        found = intercepted(igamma, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -687,6 +788,10 @@ def igamma_(self: Tensor, other: Tensor) -> Tensor:
       input: shape parameter a, not negative
       other: upper bound x of the integral, not negative
     """
+    if switch.users:
+        found = intercepted(igamma_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -708,6 +813,10 @@ def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tenso
       input: shape parameter a, not negative
       other: lower bound x of the integral, not negative
     """
+    if switch.users:
+        found = intercepted(igammac, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -737,6 +846,10 @@ def igammac_(self: Tensor, other: Tensor) -> Tensor:
       input: shape parameter a, not negative
       other: lower bound x of the integral, not negative
     """
+    if switch.users:
+        found = intercepted(igammac_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -758,6 +871,10 @@ def zeta(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
       input: exponent, greater than 1
       other: first base
     """
+    if switch.users:
+        found = intercepted(zeta, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:

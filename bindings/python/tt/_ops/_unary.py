@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
-from .._convert import instance, integer, keeps, refit, real, retried, wrong_kind
+from .._convert import instance, integer, keeps, refit, real, wrong_kind
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -143,6 +144,10 @@ def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes e^x, elementwise.
     """
+    if switch.users:
+        found = intercepted(exp, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -167,6 +172,10 @@ def exp_(self: Tensor) -> Tensor:
 
     In place: Computes e^x, elementwise.
     """
+    if switch.users:
+        found = intercepted(exp_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -183,6 +192,10 @@ def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the natural logarithm, elementwise; -inf for 0 and nan for negative elements.
     """
+    if switch.users:
+        found = intercepted(log, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -207,6 +220,10 @@ def log_(self: Tensor) -> Tensor:
 
     In place: Computes the natural logarithm, elementwise; -inf for 0 and nan for negative elements.
     """
+    if switch.users:
+        found = intercepted(log_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -223,6 +240,10 @@ def tanh(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) -> 
 
     Computes the hyperbolic tangent, elementwise.
     """
+    if switch.users:
+        found = intercepted(tanh, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return tanh_(input)
@@ -249,6 +270,10 @@ def tanh_(self: Tensor) -> Tensor:
 
     In place: Computes the hyperbolic tangent, elementwise.
     """
+    if switch.users:
+        found = intercepted(tanh_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -265,6 +290,10 @@ def sigmoid(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) 
 
     Computes 1 / (1 + exp(-x)), elementwise.
     """
+    if switch.users:
+        found = intercepted(sigmoid, locals())
+        if found is not PLAIN:
+            return found
     try:
         if inplace:
             return sigmoid_(input)
@@ -291,6 +320,10 @@ def sigmoid_(self: Tensor) -> Tensor:
 
     In place: Computes 1 / (1 + exp(-x)), elementwise.
     """
+    if switch.users:
+        found = intercepted(sigmoid_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -308,6 +341,10 @@ def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the absolute value, elementwise. For complex elements it is the modulus, which is real.
     The gradient at 0 is 0.
     """
+    if switch.users:
+        found = intercepted(abs, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -333,6 +370,10 @@ def abs_(self: Tensor) -> Tensor:
     In place: Computes the absolute value, elementwise. For complex elements it is the modulus,
     which is real. The gradient at 0 is 0.
     """
+    if switch.users:
+        found = intercepted(abs_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -350,6 +391,10 @@ def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the direction of complex
     ones.
     """
+    if switch.users:
+        found = intercepted(sgn, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -375,6 +420,10 @@ def sgn_(self: Tensor) -> Tensor:
     In place: Computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the direction
     of complex ones.
     """
+    if switch.users:
+        found = intercepted(sgn_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -391,6 +440,10 @@ def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not supported.
     """
+    if switch.users:
+        found = intercepted(sign, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -416,6 +469,10 @@ def sign_(self: Tensor) -> Tensor:
     In place: Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not
     supported.
     """
+    if switch.users:
+        found = intercepted(sign_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -432,6 +489,10 @@ def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the square root, elementwise; nan for negative elements.
     """
+    if switch.users:
+        found = intercepted(sqrt, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -456,6 +517,10 @@ def sqrt_(self: Tensor) -> Tensor:
 
     In place: Computes the square root, elementwise; nan for negative elements.
     """
+    if switch.users:
+        found = intercepted(sqrt_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -472,6 +537,10 @@ def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements.
     """
+    if switch.users:
+        found = intercepted(rsqrt, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -496,6 +565,10 @@ def rsqrt_(self: Tensor) -> Tensor:
 
     In place: Computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements.
     """
+    if switch.users:
+        found = intercepted(rsqrt_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -512,6 +585,10 @@ def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the square, elementwise. The dtype is kept; bool gives int64.
     """
+    if switch.users:
+        found = intercepted(square, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -536,6 +613,10 @@ def square_(self: Tensor) -> Tensor:
 
     In place: Computes the square, elementwise. The dtype is kept; bool gives int64.
     """
+    if switch.users:
+        found = intercepted(square_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -552,6 +633,10 @@ def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes 1 / x, elementwise.
     """
+    if switch.users:
+        found = intercepted(reciprocal, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -576,6 +661,10 @@ def reciprocal_(self: Tensor) -> Tensor:
 
     In place: Computes 1 / x, elementwise.
     """
+    if switch.users:
+        found = intercepted(reciprocal_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -592,6 +681,10 @@ def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes 2^x, elementwise.
     """
+    if switch.users:
+        found = intercepted(exp2, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -616,6 +709,10 @@ def exp2_(self: Tensor) -> Tensor:
 
     In place: Computes 2^x, elementwise.
     """
+    if switch.users:
+        found = intercepted(exp2_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -632,6 +729,10 @@ def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes exp(x) - 1, elementwise, accurately also near 0.
     """
+    if switch.users:
+        found = intercepted(expm1, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -656,6 +757,10 @@ def expm1_(self: Tensor) -> Tensor:
 
     In place: Computes exp(x) - 1, elementwise, accurately also near 0.
     """
+    if switch.users:
+        found = intercepted(expm1_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -672,6 +777,10 @@ def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative elements.
     """
+    if switch.users:
+        found = intercepted(log2, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -697,6 +806,10 @@ def log2_(self: Tensor) -> Tensor:
     In place: Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative
     elements.
     """
+    if switch.users:
+        found = intercepted(log2_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -713,6 +826,10 @@ def log10(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative elements.
     """
+    if switch.users:
+        found = intercepted(log10, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -738,6 +855,10 @@ def log10_(self: Tensor) -> Tensor:
     In place: Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative
     elements.
     """
+    if switch.users:
+        found = intercepted(log10_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -754,6 +875,10 @@ def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan below.
     """
+    if switch.users:
+        found = intercepted(log1p, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -778,6 +903,10 @@ def log1p_(self: Tensor) -> Tensor:
 
     In place: Computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan below.
     """
+    if switch.users:
+        found = intercepted(log1p_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -794,6 +923,10 @@ def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the sine, elementwise; angles are in radians.
     """
+    if switch.users:
+        found = intercepted(sin, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -818,6 +951,10 @@ def sin_(self: Tensor) -> Tensor:
 
     In place: Computes the sine, elementwise; angles are in radians.
     """
+    if switch.users:
+        found = intercepted(sin_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -834,6 +971,10 @@ def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the cosine, elementwise; angles are in radians.
     """
+    if switch.users:
+        found = intercepted(cos, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -858,6 +999,10 @@ def cos_(self: Tensor) -> Tensor:
 
     In place: Computes the cosine, elementwise; angles are in radians.
     """
+    if switch.users:
+        found = intercepted(cos_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -874,6 +1019,10 @@ def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the tangent, elementwise; angles are in radians.
     """
+    if switch.users:
+        found = intercepted(tan, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -898,6 +1047,10 @@ def tan_(self: Tensor) -> Tensor:
 
     In place: Computes the tangent, elementwise; angles are in radians.
     """
+    if switch.users:
+        found = intercepted(tan_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -914,6 +1067,10 @@ def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
     """
+    if switch.users:
+        found = intercepted(asin, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -938,6 +1095,10 @@ def asin_(self: Tensor) -> Tensor:
 
     In place: Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
     """
+    if switch.users:
+        found = intercepted(asin_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -954,6 +1115,10 @@ def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
     """
+    if switch.users:
+        found = intercepted(acos, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -978,6 +1143,10 @@ def acos_(self: Tensor) -> Tensor:
 
     In place: Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
     """
+    if switch.users:
+        found = intercepted(acos_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -994,6 +1163,10 @@ def atan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the arc tangent in [-pi/2, pi/2], elementwise.
     """
+    if switch.users:
+        found = intercepted(atan, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1018,6 +1191,10 @@ def atan_(self: Tensor) -> Tensor:
 
     In place: Computes the arc tangent in [-pi/2, pi/2], elementwise.
     """
+    if switch.users:
+        found = intercepted(atan_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1034,6 +1211,10 @@ def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the hyperbolic sine, elementwise.
     """
+    if switch.users:
+        found = intercepted(sinh, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1058,6 +1239,10 @@ def sinh_(self: Tensor) -> Tensor:
 
     In place: Computes the hyperbolic sine, elementwise.
     """
+    if switch.users:
+        found = intercepted(sinh_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1074,6 +1259,10 @@ def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the hyperbolic cosine, elementwise.
     """
+    if switch.users:
+        found = intercepted(cosh, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1098,6 +1287,10 @@ def cosh_(self: Tensor) -> Tensor:
 
     In place: Computes the hyperbolic cosine, elementwise.
     """
+    if switch.users:
+        found = intercepted(cosh_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1114,6 +1307,10 @@ def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the inverse hyperbolic sine, elementwise.
     """
+    if switch.users:
+        found = intercepted(asinh, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1138,6 +1335,10 @@ def asinh_(self: Tensor) -> Tensor:
 
     In place: Computes the inverse hyperbolic sine, elementwise.
     """
+    if switch.users:
+        found = intercepted(asinh_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1154,6 +1355,10 @@ def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
     """
+    if switch.users:
+        found = intercepted(acosh, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1178,6 +1383,10 @@ def acosh_(self: Tensor) -> Tensor:
 
     In place: Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
     """
+    if switch.users:
+        found = intercepted(acosh_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1194,6 +1403,10 @@ def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan outside.
     """
+    if switch.users:
+        found = intercepted(atanh, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1219,6 +1432,10 @@ def atanh_(self: Tensor) -> Tensor:
     In place: Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan
     outside.
     """
+    if switch.users:
+        found = intercepted(atanh_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1237,6 +1454,10 @@ def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None)
       eps: x is clamped to [eps, 1 - eps] first; default: x is not clamped, and the result is nan
         outside [0, 1]
     """
+    if switch.users:
+        found = intercepted(logit, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1266,6 +1487,10 @@ def logit_(self: Tensor, eps: float | None = None) -> Tensor:
       eps: x is clamped to [eps, 1 - eps] first; default: x is not clamped, and the result is nan
         outside [0, 1]
     """
+    if switch.users:
+        found = intercepted(logit_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1285,6 +1510,10 @@ def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Converts angles from degrees to radians, elementwise.
     """
+    if switch.users:
+        found = intercepted(deg2rad, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1309,6 +1538,10 @@ def deg2rad_(self: Tensor) -> Tensor:
 
     In place: Converts angles from degrees to radians, elementwise.
     """
+    if switch.users:
+        found = intercepted(deg2rad_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1325,6 +1558,10 @@ def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Converts angles from radians to degrees, elementwise.
     """
+    if switch.users:
+        found = intercepted(rad2deg, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1349,6 +1586,10 @@ def rad2deg_(self: Tensor) -> Tensor:
 
     In place: Converts angles from radians to degrees, elementwise.
     """
+    if switch.users:
+        found = intercepted(rad2deg_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1366,6 +1607,10 @@ def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to
     x.
     """
+    if switch.users:
+        found = intercepted(erf, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1391,6 +1636,10 @@ def erf_(self: Tensor) -> Tensor:
     In place: Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2)
     from 0 to x.
     """
+    if switch.users:
+        found = intercepted(erf_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1407,6 +1656,10 @@ def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes 1 - erf(x), elementwise, accurately also for large x.
     """
+    if switch.users:
+        found = intercepted(erfc, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1431,6 +1684,10 @@ def erfc_(self: Tensor) -> Tensor:
 
     In place: Computes 1 - erf(x), elementwise, accurately also for large x.
     """
+    if switch.users:
+        found = intercepted(erfc_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1447,6 +1704,10 @@ def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Rounds each element down to an integer. Integer tensors are unchanged.
     """
+    if switch.users:
+        found = intercepted(floor, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1471,6 +1732,10 @@ def floor_(self: Tensor) -> Tensor:
 
     In place: Rounds each element down to an integer. Integer tensors are unchanged.
     """
+    if switch.users:
+        found = intercepted(floor_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1487,6 +1752,10 @@ def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Rounds each element up to an integer. Integer tensors are unchanged.
     """
+    if switch.users:
+        found = intercepted(ceil, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1511,6 +1780,10 @@ def ceil_(self: Tensor) -> Tensor:
 
     In place: Rounds each element up to an integer. Integer tensors are unchanged.
     """
+    if switch.users:
+        found = intercepted(ceil_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1527,6 +1800,10 @@ def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Rounds each element toward zero. Integer tensors are unchanged.
     """
+    if switch.users:
+        found = intercepted(trunc, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1551,6 +1828,10 @@ def trunc_(self: Tensor) -> Tensor:
 
     In place: Rounds each element toward zero. Integer tensors are unchanged.
     """
+    if switch.users:
+        found = intercepted(trunc_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1568,6 +1849,10 @@ def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Computes the fractional part x - trunc(x), elementwise, with the sign of x. Integer tensors are
     not supported.
     """
+    if switch.users:
+        found = intercepted(frac, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1593,6 +1878,10 @@ def frac_(self: Tensor) -> Tensor:
     In place: Computes the fractional part x - trunc(x), elementwise, with the sign of x. Integer
     tensors are not supported.
     """
+    if switch.users:
+        found = intercepted(frac_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1609,6 +1898,10 @@ def positive(input: Tensor) -> Tensor:
 
     Returns self itself. Bool tensors are not supported.
     """
+    if switch.users:
+        found = intercepted(positive, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -1630,6 +1923,10 @@ def round(input: Tensor, decimals: int = 0, *, out: Tensor | None = None) -> Ten
     to even. Integer tensors are unchanged and take no decimals.
       decimals: number of decimal places; negative values round to tens, hundreds, …
     """
+    if switch.users:
+        found = intercepted(round, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1659,6 +1956,10 @@ def round_(self: Tensor, decimals: int = 0) -> Tensor:
     are rounded to even. Integer tensors are unchanged and take no decimals.
       decimals: number of decimal places; negative values round to tens, hundreds, …
     """
+    if switch.users:
+        found = intercepted(round_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):
@@ -1678,6 +1979,10 @@ def isnan(input: Tensor) -> Tensor:
 
     Tests whether each element is nan; for complex elements, whether either part is.
     """
+    if switch.users:
+        found = intercepted(isnan, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -1697,6 +2002,10 @@ def isinf(input: Tensor) -> Tensor:
 
     Tests whether each element is infinite; for complex elements, whether either part is.
     """
+    if switch.users:
+        found = intercepted(isinf, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -1717,6 +2026,10 @@ def isfinite(input: Tensor) -> Tensor:
     Tests whether each element is neither infinite nor nan; for complex elements, whether both parts
     are finite.
     """
+    if switch.users:
+        found = intercepted(isfinite, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -1736,6 +2049,10 @@ def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Tests whether each element is positive infinity.
     """
+    if switch.users:
+        found = intercepted(isposinf, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1760,6 +2077,10 @@ def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Tests whether each element is negative infinity.
     """
+    if switch.users:
+        found = intercepted(isneginf, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1785,6 +2106,10 @@ def isreal(input: Tensor) -> Tensor:
     Tests whether each element is real: every element of a real tensor, and those with an imaginary
     part of 0 of a complex one.
     """
+    if switch.users:
+        found = intercepted(isreal, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -1804,6 +2129,10 @@ def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Tests whether the sign bit of each element is set: for negative elements, and for -0.0.
     """
+    if switch.users:
+        found = intercepted(signbit, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1833,6 +2162,10 @@ def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = N
       posinf: value for infinity; default: the largest finite number of the dtype
       neginf: value for -infinity; default: the smallest finite number of the dtype
     """
+    if switch.users:
+        found = intercepted(nan_to_num, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input) and out is None:
@@ -1871,6 +2204,10 @@ def nan_to_num_(self: Tensor, nan: float | None = None, posinf: float | None = N
       posinf: value for infinity; default: the largest finite number of the dtype
       neginf: value for -infinity; default: the smallest finite number of the dtype
     """
+    if switch.users:
+        found = intercepted(nan_to_num_, locals())
+        if found is not PLAIN:
+            return found
     try:
         input = self
         if not isinstance(input, Tensor):

@@ -4,7 +4,8 @@ from __future__ import annotations
 from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import (gathered, instance, int_list, integer, is_int, keeps, length, no_overload,
-    refit, pointers, retried, tensor_list, wrong_kind)
+    refit, pointers, tensor_list, wrong_kind)
+from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
@@ -67,6 +68,10 @@ def view(input: Tensor, *args: Any, size: int | Sequence[int] | None = None) -> 
     in that case.
       size: sizes of the view; one of them may be -1 and is inferred
     """
+    if switch.users:
+        found = intercepted(view, locals())
+        if found is not PLAIN:
+            return found
     try:
         size = args if args and type(args[0]) is int and size is None else gathered(args, size,
             "view", "size")
@@ -95,6 +100,10 @@ def reshape(input: Tensor, *args: Any, shape: int | Sequence[int] | None = None)
     Returns self with another shape: a view if the strides allow it, else a copy.
       shape: sizes of the result; one of them may be -1 and is inferred
     """
+    if switch.users:
+        found = intercepted(reshape, locals())
+        if found is not PLAIN:
+            return found
     try:
         shape = args if args and type(args[0]) is int and shape is None else gathered(args, shape,
             "reshape", "shape")
@@ -124,6 +133,10 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
       dim0: first dimension
       dim1: second dimension
     """
+    if switch.users:
+        found = intercepted(transpose, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -150,6 +163,10 @@ def t(input: Tensor) -> Tensor:
     Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are returned
     as they are.
     """
+    if switch.users:
+        found = intercepted(t, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -175,6 +192,10 @@ def permute(input: Tensor, *args: Any, dims: int | Sequence[int] | None = None) 
     Returns a view with reordered dimensions: dimension i of the view is dimension dims[i] of self.
       dims: the new order of all dimensions
     """
+    if switch.users:
+        found = intercepted(permute, locals())
+        if found is not PLAIN:
+            return found
     try:
         dims = args if args and type(args[0]) is int and dims is None else gathered(args, dims,
             "permute", "dims")
@@ -199,6 +220,10 @@ def expand(input: Tensor, *args: Any, size: int | Sequence[int] | None = None) -
     dimensions are added in front.
       size: sizes of the view; -1 keeps a size
     """
+    if switch.users:
+        found = intercepted(expand, locals())
+        if found is not PLAIN:
+            return found
     try:
         size = args if args and type(args[0]) is int and size is None else gathered(args, size,
             "expand", "size")
@@ -229,6 +254,10 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None, *,
     Returns a view without the listed dimensions whose size is 1.
       dim: dimensions to remove; those of other sizes are kept
     """
+    if switch.users:
+        found = intercepted(squeeze, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -265,6 +294,10 @@ def unsqueeze(input: Tensor, dim: int | None = None, *, axis: int | None = None)
     Returns a view with a new dimension of size 1.
       dim: position of the new dimension, in [-ndim - 1, ndim]
     """
+    if switch.users:
+        found = intercepted(unsqueeze, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -294,6 +327,10 @@ def select(input: Tensor, dim: int | None = None, index: int | None = None, *,
       dim: dimension to index
       index: position along dim; negative values count from the end
     """
+    if switch.users:
+        found = intercepted(select, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -316,6 +353,10 @@ def detach(input: Tensor) -> Tensor:
 
     Returns a view of self that is detached from the autograd graph and requires no gradient.
     """
+    if switch.users:
+        found = intercepted(detach, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -341,6 +382,10 @@ def slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None
       end: end of the indices, which it excludes; default: the size of dim
       step: difference between indices, at least 1
     """
+    if switch.users:
+        found = intercepted(slice, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -373,6 +418,10 @@ def as_strided(input: Tensor, size: int | Sequence[int], stride: int | Sequence[
       stride: strides of the view, in elements
       storage_offset: first element in the storage; default: that of self
     """
+    if switch.users:
+        found = intercepted(as_strided, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -409,6 +458,10 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
       start_dim: first dimension to join
       end_dim: last dimension to join
     """
+    if switch.users:
+        found = intercepted(flatten, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -437,6 +490,10 @@ def unflatten(input: Tensor, dim: int | None = None, sizes: int | Sequence[int] 
       sizes: sizes of the new dimensions, whose product is the size of dim; one of them may be -1
         and is inferred
     """
+    if switch.users:
+        found = intercepted(unflatten, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -461,6 +518,10 @@ def unbind(input: Tensor, dim: int = 0, *, axis: int | None = None) -> tuple[Ten
     Returns a view of each index of dim, without that dimension.
       dim: dimension to remove
     """
+    if switch.users:
+        found = intercepted(unbind, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -486,6 +547,10 @@ def narrow(input: Tensor, dim: int | None = None, start: int | None = None,
       start: first index; negative values count from the end
       length: number of indices
     """
+    if switch.users:
+        found = intercepted(narrow, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -513,6 +578,10 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
       dim1: dimension of the rows
       dim2: dimension of the columns
     """
+    if switch.users:
+        found = intercepted(diagonal, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -537,6 +606,10 @@ def ravel(input: Tensor) -> Tensor:
 
     Returns the elements as a 1-D contiguous tensor: a view if self is contiguous, else a copy.
     """
+    if switch.users:
+        found = intercepted(ravel, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -557,6 +630,10 @@ def broadcast_to(input: Tensor, *args: Any, size: int | Sequence[int] | None = N
     Returns a view of self broadcast to a shape. It is expand as a function.
       size: sizes of the view; -1 keeps a size
     """
+    if switch.users:
+        found = intercepted(broadcast_to, locals())
+        if found is not PLAIN:
+            return found
     try:
         size = args if args and type(args[0]) is int and size is None else gathered(args, size,
             "broadcast_to", "size")
@@ -580,6 +657,10 @@ def broadcast_tensors(*args: Any, tensors: Sequence[Tensor] | None = None) -> tu
     Returns views of the tensors, broadcast to their common shape.
       tensors: at least one tensor
     """
+    if switch.users:
+        found = intercepted(broadcast_tensors, locals())
+        if found is not PLAIN:
+            return found
     try:
         tensors = args if args and type(args[0]) is int and tensors is None else gathered(args,
             tensors, "broadcast_tensors", "tensors")
@@ -597,6 +678,10 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
       source: dimensions to move
       destination: their new positions, as many as in source
     """
+    if switch.users:
+        found = intercepted(movedim, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -620,6 +705,10 @@ def atleast_1d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[T
     Returns self with at least 1 dimension.
     Returns each tensor with at least 1 dimension.
     """
+    if switch.users:
+        found = intercepted(atleast_1d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if tensors is not None:
             input = tensors
@@ -643,6 +732,10 @@ def atleast_2d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[T
     Returns self with at least 2 dimensions. A vector becomes a row.
     Returns each tensor with at least 2 dimensions. A vector becomes a row.
     """
+    if switch.users:
+        found = intercepted(atleast_2d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if tensors is not None:
             input = tensors
@@ -666,6 +759,10 @@ def atleast_3d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[T
     Returns self with at least 3 dimensions.
     Returns each tensor with at least 3 dimensions.
     """
+    if switch.users:
+        found = intercepted(atleast_3d, locals())
+        if found is not PLAIN:
+            return found
     try:
         if tensors is not None:
             input = tensors
@@ -688,6 +785,10 @@ def adjoint(input: Tensor) -> Tensor:
     Returns the conjugate transpose of the matrices in the last two dimensions: a view if they are
     real.
     """
+    if switch.users:
+        found = intercepted(adjoint, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -712,6 +813,10 @@ def narrow_copy(input: Tensor, dim: int | None = None, start: int | None = None,
       start: first index; negative values count from the end
       length: number of indices
     """
+    if switch.users:
+        found = intercepted(narrow_copy, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -747,6 +852,10 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
       size: length of a window
       step: distance between windows, at least 1
     """
+    if switch.users:
+        found = intercepted(unfold, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -773,6 +882,10 @@ def select_scatter(input: Tensor, src: Tensor, dim: int | None = None, index: in
       dim: dimension to index
       index: position along dim; negative values count from the end
     """
+    if switch.users:
+        found = intercepted(select_scatter, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -806,6 +919,10 @@ def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = 
       end: end of the indices, which it excludes; default: the size of dim
       step: difference between indices, at least 1
     """
+    if switch.users:
+        found = intercepted(slice_scatter, locals())
+        if found is not PLAIN:
+            return found
     try:
         if axis is not None:
             dim = axis
@@ -850,6 +967,10 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: int | Sequence[int],
       stride: its strides, in elements
       storage_offset: its first element in the storage; default: that of self
     """
+    if switch.users:
+        found = intercepted(as_strided_scatter, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):
@@ -886,6 +1007,10 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
       dim1: dimension of the rows
       dim2: dimension of the columns
     """
+    if switch.users:
+        found = intercepted(diagonal_scatter, locals())
+        if found is not PLAIN:
+            return found
     try:
         if type(input) is not Tensor:
             if keeps(input):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from .. import _ops
 from .._facts import TensorFacts
+from .._interception import PLAIN, intercepted, switch
 from .._types import preserve_format
 
 TYPE_CHECKING = False
@@ -26,6 +27,10 @@ class TensorMethods(TensorFacts):
         Computes the absolute value, elementwise. For complex elements it is the modulus, which is
         real. The gradient at 0 is 0.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.abs, locals())
+            if found is not PLAIN:
+                return found
         return _ops.abs(self, out=out)
 
     def abs_(self) -> Tensor:
@@ -34,6 +39,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the absolute value, elementwise. For complex elements it is the modulus,
         which is real. The gradient at 0 is 0.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.abs_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.abs_(self)
 
     def absolute(self, *, out: Tensor | None = None) -> Tensor:
@@ -42,6 +51,10 @@ class TensorMethods(TensorFacts):
         Computes the absolute value, elementwise. For complex elements it is the modulus, which is
         real. The gradient at 0 is 0.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.absolute, locals())
+            if found is not PLAIN:
+                return found
         return _ops.abs(self, out=out)
 
     def absolute_(self) -> Tensor:
@@ -50,6 +63,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the absolute value, elementwise. For complex elements it is the modulus,
         which is real. The gradient at 0 is 0.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.absolute_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.abs_(self)
 
     def acos(self, *, out: Tensor | None = None) -> Tensor:
@@ -57,6 +74,10 @@ class TensorMethods(TensorFacts):
 
         Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
         """
+        if switch.users:
+            found = intercepted(TensorMethods.acos, locals())
+            if found is not PLAIN:
+                return found
         return _ops.acos(self, out=out)
 
     def acos_(self) -> Tensor:
@@ -64,6 +85,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
         """
+        if switch.users:
+            found = intercepted(TensorMethods.acos_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.acos_(self)
 
     def acosh(self, *, out: Tensor | None = None) -> Tensor:
@@ -71,6 +96,10 @@ class TensorMethods(TensorFacts):
 
         Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.acosh, locals())
+            if found is not PLAIN:
+                return found
         return _ops.acosh(self, out=out)
 
     def acosh_(self) -> Tensor:
@@ -78,6 +107,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.acosh_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.acosh_(self)
 
     def add(self, other: Tensor | complex, *, alpha: complex = 1,
@@ -88,6 +121,10 @@ class TensorMethods(TensorFacts):
           other: tensor or number to add
           alpha: factor of other
         """
+        if switch.users:
+            found = intercepted(TensorMethods.add, locals())
+            if found is not PLAIN:
+                return found
         return _ops.add(self, other, alpha=alpha, out=out)
 
     def add_(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
@@ -97,6 +134,10 @@ class TensorMethods(TensorFacts):
           other: tensor or number to add
           alpha: factor of other
         """
+        if switch.users:
+            found = intercepted(TensorMethods.add_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.add_(self, other, alpha=alpha)
 
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, alpha: complex = 1,
@@ -110,6 +151,10 @@ class TensorMethods(TensorFacts):
           beta: factor of self
           alpha: factor of the products
         """
+        if switch.users:
+            found = intercepted(TensorMethods.addbmm, locals())
+            if found is not PLAIN:
+                return found
         return _ops.addbmm(self, batch1, batch2, beta=beta, alpha=alpha, out=out)
 
     def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
@@ -123,6 +168,10 @@ class TensorMethods(TensorFacts):
           beta: factor of self
           alpha: factor of the products
         """
+        if switch.users:
+            found = intercepted(TensorMethods.addbmm_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.addbmm_(self, batch1, batch2, beta=beta, alpha=alpha)
 
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1,
@@ -133,6 +182,10 @@ class TensorMethods(TensorFacts):
         are not supported.
           value: factor of the quotient
         """
+        if switch.users:
+            found = intercepted(TensorMethods.addcdiv, locals())
+            if found is not PLAIN:
+                return found
         return _ops.addcdiv(self, tensor1, tensor2, value=value, out=out)
 
     def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
@@ -142,6 +195,10 @@ class TensorMethods(TensorFacts):
         tensors are not supported.
           value: factor of the quotient
         """
+        if switch.users:
+            found = intercepted(TensorMethods.addcdiv_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.addcdiv_(self, tensor1, tensor2, value=value)
 
     def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1,
@@ -151,6 +208,10 @@ class TensorMethods(TensorFacts):
         Computes self + value * tensor1 * tensor2, elementwise with broadcasting.
           value: factor of the product
         """
+        if switch.users:
+            found = intercepted(TensorMethods.addcmul, locals())
+            if found is not PLAIN:
+                return found
         return _ops.addcmul(self, tensor1, tensor2, value=value, out=out)
 
     def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
@@ -159,6 +220,10 @@ class TensorMethods(TensorFacts):
         In place: Computes self + value * tensor1 * tensor2, elementwise with broadcasting.
           value: factor of the product
         """
+        if switch.users:
+            found = intercepted(TensorMethods.addcmul_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.addcmul_(self, tensor1, tensor2, value=value)
 
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: complex = 1, alpha: complex = 1,
@@ -172,6 +237,10 @@ class TensorMethods(TensorFacts):
           beta: factor of self
           alpha: factor of the product
         """
+        if switch.users:
+            found = intercepted(TensorMethods.addmm, locals())
+            if found is not PLAIN:
+                return found
         return _ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha, out=out)
 
     def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: complex = 1,
@@ -185,6 +254,10 @@ class TensorMethods(TensorFacts):
           beta: factor of self
           alpha: factor of the product
         """
+        if switch.users:
+            found = intercepted(TensorMethods.addmm_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.addmm_(self, mat1, mat2, beta=beta, alpha=alpha)
 
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: complex = 1, alpha: complex = 1,
@@ -198,6 +271,10 @@ class TensorMethods(TensorFacts):
           beta: factor of self
           alpha: factor of the product
         """
+        if switch.users:
+            found = intercepted(TensorMethods.addmv, locals())
+            if found is not PLAIN:
+                return found
         return _ops.addmv(self, mat, vec, beta=beta, alpha=alpha, out=out)
 
     def addmv_(self, mat: Tensor, vec: Tensor, *, beta: complex = 1, alpha: complex = 1) -> Tensor:
@@ -210,6 +287,10 @@ class TensorMethods(TensorFacts):
           beta: factor of self
           alpha: factor of the product
         """
+        if switch.users:
+            found = intercepted(TensorMethods.addmv_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.addmv_(self, mat, vec, beta=beta, alpha=alpha)
 
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: complex = 1, alpha: complex = 1,
@@ -223,6 +304,10 @@ class TensorMethods(TensorFacts):
           beta: factor of self
           alpha: factor of the product
         """
+        if switch.users:
+            found = intercepted(TensorMethods.addr, locals())
+            if found is not PLAIN:
+                return found
         return _ops.addr(self, vec1, vec2, beta=beta, alpha=alpha, out=out)
 
     def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: complex = 1, alpha: complex = 1) -> Tensor:
@@ -235,6 +320,10 @@ class TensorMethods(TensorFacts):
           beta: factor of self
           alpha: factor of the product
         """
+        if switch.users:
+            found = intercepted(TensorMethods.addr_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.addr_(self, vec1, vec2, beta=beta, alpha=alpha)
 
     def adjoint(self) -> Tensor:
@@ -243,6 +332,10 @@ class TensorMethods(TensorFacts):
         Returns the conjugate transpose of the matrices in the last two dimensions: a view if they
         are real.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.adjoint, locals())
+            if found is not PLAIN:
+                return found
         return _ops.adjoint(self)
 
     def all(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
@@ -255,6 +348,10 @@ class TensorMethods(TensorFacts):
           dim: dimensions to reduce; an empty list: all dimensions
           keepdim: whether the reduced dimensions are kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.all, locals())
+            if found is not PLAIN:
+                return found
         return _ops.all(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
     def amax(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
@@ -267,6 +364,10 @@ class TensorMethods(TensorFacts):
           dim: dimensions to reduce; an empty list: all dimensions
           keepdim: whether the reduced dimensions are kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.amax, locals())
+            if found is not PLAIN:
+                return found
         return _ops.amax(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
     def amin(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
@@ -279,6 +380,10 @@ class TensorMethods(TensorFacts):
           dim: dimensions to reduce; an empty list: all dimensions
           keepdim: whether the reduced dimensions are kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.amin, locals())
+            if found is not PLAIN:
+                return found
         return _ops.amin(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
     def aminmax(self, *, axis: int | None = None, keepdims: bool | None = None,
@@ -291,6 +396,10 @@ class TensorMethods(TensorFacts):
           dim: dimension to reduce; default: all
           keepdim: whether the reduced dimensions are kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.aminmax, locals())
+            if found is not PLAIN:
+                return found
         return _ops.aminmax(self, axis=axis, keepdims=keepdims, dim=dim, keepdim=keepdim, out=out)
 
     def angle(self, *, out: Tensor | None = None) -> Tensor:
@@ -299,6 +408,10 @@ class TensorMethods(TensorFacts):
         Computes the angle of each number in the complex plane, in radians: 0 or pi for real
         elements; nan stays nan. Integers give float32.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.angle, locals())
+            if found is not PLAIN:
+                return found
         return _ops.angle(self, out=out)
 
     def any(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
@@ -311,6 +424,10 @@ class TensorMethods(TensorFacts):
           dim: dimensions to reduce; an empty list: all dimensions
           keepdim: whether the reduced dimensions are kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.any, locals())
+            if found is not PLAIN:
+                return found
         return _ops.any(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
     def arccos(self, *, out: Tensor | None = None) -> Tensor:
@@ -318,6 +435,10 @@ class TensorMethods(TensorFacts):
 
         Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
         """
+        if switch.users:
+            found = intercepted(TensorMethods.arccos, locals())
+            if found is not PLAIN:
+                return found
         return _ops.acos(self, out=out)
 
     def arccos_(self) -> Tensor:
@@ -325,6 +446,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
         """
+        if switch.users:
+            found = intercepted(TensorMethods.arccos_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.acos_(self)
 
     def arccosh(self, *, out: Tensor | None = None) -> Tensor:
@@ -332,6 +457,10 @@ class TensorMethods(TensorFacts):
 
         Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.arccosh, locals())
+            if found is not PLAIN:
+                return found
         return _ops.acosh(self, out=out)
 
     def arccosh_(self) -> Tensor:
@@ -339,6 +468,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.arccosh_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.acosh_(self)
 
     def arcsin(self, *, out: Tensor | None = None) -> Tensor:
@@ -346,6 +479,10 @@ class TensorMethods(TensorFacts):
 
         Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
         """
+        if switch.users:
+            found = intercepted(TensorMethods.arcsin, locals())
+            if found is not PLAIN:
+                return found
         return _ops.asin(self, out=out)
 
     def arcsin_(self) -> Tensor:
@@ -353,6 +490,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
         """
+        if switch.users:
+            found = intercepted(TensorMethods.arcsin_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.asin_(self)
 
     def arcsinh(self, *, out: Tensor | None = None) -> Tensor:
@@ -360,6 +501,10 @@ class TensorMethods(TensorFacts):
 
         Computes the inverse hyperbolic sine, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.arcsinh, locals())
+            if found is not PLAIN:
+                return found
         return _ops.asinh(self, out=out)
 
     def arcsinh_(self) -> Tensor:
@@ -367,6 +512,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the inverse hyperbolic sine, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.arcsinh_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.asinh_(self)
 
     def arctan(self, *, out: Tensor | None = None) -> Tensor:
@@ -374,6 +523,10 @@ class TensorMethods(TensorFacts):
 
         Computes the arc tangent in [-pi/2, pi/2], elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.arctan, locals())
+            if found is not PLAIN:
+                return found
         return _ops.atan(self, out=out)
 
     def arctan2(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -382,6 +535,10 @@ class TensorMethods(TensorFacts):
         Computes the angle in radians between the positive x axis and the point (x = other, y =
         self), in [-pi, pi], elementwise with broadcasting.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.arctan2, locals())
+            if found is not PLAIN:
+                return found
         return _ops.atan2(self, other, out=out)
 
     def arctan2_(self, other: Tensor) -> Tensor:
@@ -390,6 +547,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the angle in radians between the positive x axis and the point (x =
         other, y = self), in [-pi, pi], elementwise with broadcasting.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.arctan2_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.atan2_(self, other)
 
     def arctan_(self) -> Tensor:
@@ -397,6 +558,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the arc tangent in [-pi/2, pi/2], elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.arctan_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.atan_(self)
 
     def arctanh(self, *, out: Tensor | None = None) -> Tensor:
@@ -404,6 +569,10 @@ class TensorMethods(TensorFacts):
 
         Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan outside.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.arctanh, locals())
+            if found is not PLAIN:
+                return found
         return _ops.atanh(self, out=out)
 
     def arctanh_(self) -> Tensor:
@@ -412,6 +581,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan
         outside.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.arctanh_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.atanh_(self)
 
     def argmax(self, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None,
@@ -423,6 +596,10 @@ class TensorMethods(TensorFacts):
           dim: dimension to reduce; default: self is flattened
           keepdim: whether the reduced dimension is kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.argmax, locals())
+            if found is not PLAIN:
+                return found
         return _ops.argmax(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
     def argmin(self, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None,
@@ -434,6 +611,10 @@ class TensorMethods(TensorFacts):
           dim: dimension to reduce; default: self is flattened
           keepdim: whether the reduced dimension is kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.argmin, locals())
+            if found is not PLAIN:
+                return found
         return _ops.argmin(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
     def argsort(self, dim: int = -1, descending: bool = False, *, axis: int | None = None,
@@ -446,6 +627,10 @@ class TensorMethods(TensorFacts):
           descending: whether the largest element is first
           stable: accepted for compatibility: sorting is always stable
         """
+        if switch.users:
+            found = intercepted(TensorMethods.argsort, locals())
+            if found is not PLAIN:
+                return found
         return _ops.argsort(self, dim, descending, axis=axis, stable=stable)
 
     def argwhere(self) -> Tensor:
@@ -453,6 +638,10 @@ class TensorMethods(TensorFacts):
 
         Returns the indices of the nonzero elements, as nonzero does; the name is NumPy's.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.argwhere, locals())
+            if found is not PLAIN:
+                return found
         return _ops.argwhere(self)
 
     def as_strided(self, size: int | Sequence[int], stride: int | Sequence[int],
@@ -465,11 +654,19 @@ class TensorMethods(TensorFacts):
           stride: strides of the view, in elements
           storage_offset: first element in the storage; default: that of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.as_strided, locals())
+            if found is not PLAIN:
+                return found
         return _ops.as_strided(self, size, stride, storage_offset)
 
     def as_strided_(self, size: int | Sequence[int], stride: int | Sequence[int],
                     storage_offset: int | None = None) -> Tensor:
         """In place: self becomes as_strided(self, …)."""
+        if switch.users:
+            found = intercepted(TensorMethods.as_strided_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.as_strided_(self, size, stride, storage_offset)
 
     def as_strided_scatter(self, src: Tensor, size: int | Sequence[int],
@@ -484,6 +681,10 @@ class TensorMethods(TensorFacts):
           stride: its strides, in elements
           storage_offset: its first element in the storage; default: that of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.as_strided_scatter, locals())
+            if found is not PLAIN:
+                return found
         return _ops.as_strided_scatter(self, src, size, stride, storage_offset)
 
     def asin(self, *, out: Tensor | None = None) -> Tensor:
@@ -491,6 +692,10 @@ class TensorMethods(TensorFacts):
 
         Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
         """
+        if switch.users:
+            found = intercepted(TensorMethods.asin, locals())
+            if found is not PLAIN:
+                return found
         return _ops.asin(self, out=out)
 
     def asin_(self) -> Tensor:
@@ -498,6 +703,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
         """
+        if switch.users:
+            found = intercepted(TensorMethods.asin_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.asin_(self)
 
     def asinh(self, *, out: Tensor | None = None) -> Tensor:
@@ -505,6 +714,10 @@ class TensorMethods(TensorFacts):
 
         Computes the inverse hyperbolic sine, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.asinh, locals())
+            if found is not PLAIN:
+                return found
         return _ops.asinh(self, out=out)
 
     def asinh_(self) -> Tensor:
@@ -512,6 +725,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the inverse hyperbolic sine, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.asinh_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.asinh_(self)
 
     def atan(self, *, out: Tensor | None = None) -> Tensor:
@@ -519,6 +736,10 @@ class TensorMethods(TensorFacts):
 
         Computes the arc tangent in [-pi/2, pi/2], elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.atan, locals())
+            if found is not PLAIN:
+                return found
         return _ops.atan(self, out=out)
 
     def atan2(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -527,6 +748,10 @@ class TensorMethods(TensorFacts):
         Computes the angle in radians between the positive x axis and the point (x = other, y =
         self), in [-pi, pi], elementwise with broadcasting.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.atan2, locals())
+            if found is not PLAIN:
+                return found
         return _ops.atan2(self, other, out=out)
 
     def atan2_(self, other: Tensor) -> Tensor:
@@ -535,6 +760,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the angle in radians between the positive x axis and the point (x =
         other, y = self), in [-pi, pi], elementwise with broadcasting.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.atan2_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.atan2_(self, other)
 
     def atan_(self) -> Tensor:
@@ -542,6 +771,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the arc tangent in [-pi/2, pi/2], elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.atan_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.atan_(self)
 
     def atanh(self, *, out: Tensor | None = None) -> Tensor:
@@ -549,6 +782,10 @@ class TensorMethods(TensorFacts):
 
         Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan outside.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.atanh, locals())
+            if found is not PLAIN:
+                return found
         return _ops.atanh(self, out=out)
 
     def atanh_(self) -> Tensor:
@@ -557,6 +794,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan
         outside.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.atanh_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.atanh_(self)
 
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, alpha: complex = 1,
@@ -570,6 +811,10 @@ class TensorMethods(TensorFacts):
           beta: factor of self
           alpha: factor of the product
         """
+        if switch.users:
+            found = intercepted(TensorMethods.baddbmm, locals())
+            if found is not PLAIN:
+                return found
         return _ops.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha, out=out)
 
     def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
@@ -583,6 +828,10 @@ class TensorMethods(TensorFacts):
           beta: factor of self
           alpha: factor of the product
         """
+        if switch.users:
+            found = intercepted(TensorMethods.baddbmm_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.baddbmm_(self, batch1, batch2, beta=beta, alpha=alpha)
 
     def bernoulli(self, p: float | None = None, *, generator: Generator | None = None,
@@ -597,6 +846,10 @@ class TensorMethods(TensorFacts):
           generator: random number generator; default: the one of the ctx
           p: probability in [0, 1]
         """
+        if switch.users:
+            found = intercepted(TensorMethods.bernoulli, locals())
+            if found is not PLAIN:
+                return found
         return _ops.bernoulli(self, p, generator=generator, out=out)
 
     def bernoulli_(self, p: float, *, generator: Generator | None = None) -> Tensor:
@@ -607,6 +860,10 @@ class TensorMethods(TensorFacts):
           p: probability in [0, 1]
           generator: random number generator; default: the one of the ctx
         """
+        if switch.users:
+            found = intercepted(TensorMethods.bernoulli_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.bernoulli_(self, p, generator=generator)
 
     def bincount(self, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
@@ -617,6 +874,10 @@ class TensorMethods(TensorFacts):
           weights: (n); default: 1 each
           minlength: smallest length of the result
         """
+        if switch.users:
+            found = intercepted(TensorMethods.bincount, locals())
+            if found is not PLAIN:
+                return found
         return _ops.bincount(self, weights, minlength)
 
     def bitwise_and(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -625,6 +886,10 @@ class TensorMethods(TensorFacts):
         Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No
         gradient.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.bitwise_and, locals())
+            if found is not PLAIN:
+                return found
         return _ops.bitwise_and(self, other, out=out)
 
     def bitwise_and_(self, other: Tensor | complex) -> Tensor:
@@ -633,6 +898,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the bitwise AND, elementwise with broadcasting. Integers and bool only.
         No gradient.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.bitwise_and_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.bitwise_and_(self, other)
 
     def bitwise_left_shift(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -641,6 +910,10 @@ class TensorMethods(TensorFacts):
         Shifts the bits of self left by other, elementwise with broadcasting; integers only. The
         result is 0 where other is negative or at least the number of bits.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.bitwise_left_shift, locals())
+            if found is not PLAIN:
+                return found
         return _ops.bitwise_left_shift(self, other, out=out)
 
     def bitwise_left_shift_(self, other: Tensor | complex) -> Tensor:
@@ -649,6 +922,10 @@ class TensorMethods(TensorFacts):
         In place: Shifts the bits of self left by other, elementwise with broadcasting; integers
         only. The result is 0 where other is negative or at least the number of bits.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.bitwise_left_shift_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.bitwise_left_shift_(self, other)
 
     def bitwise_not(self, *, out: Tensor | None = None) -> Tensor:
@@ -657,6 +934,10 @@ class TensorMethods(TensorFacts):
         Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool only. No
         gradient.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.bitwise_not, locals())
+            if found is not PLAIN:
+                return found
         return _ops.bitwise_not(self, out=out)
 
     def bitwise_not_(self) -> Tensor:
@@ -665,6 +946,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool
         only. No gradient.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.bitwise_not_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.bitwise_not_(self)
 
     def bitwise_or(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -672,6 +957,10 @@ class TensorMethods(TensorFacts):
 
         Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No gradient.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.bitwise_or, locals())
+            if found is not PLAIN:
+                return found
         return _ops.bitwise_or(self, other, out=out)
 
     def bitwise_or_(self, other: Tensor | complex) -> Tensor:
@@ -680,6 +969,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No
         gradient.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.bitwise_or_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.bitwise_or_(self, other)
 
     def bitwise_right_shift(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -689,6 +982,10 @@ class TensorMethods(TensorFacts):
         sign bit is copied, so the result is 0 or -1 where other is negative or at least the number
         of bits.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.bitwise_right_shift, locals())
+            if found is not PLAIN:
+                return found
         return _ops.bitwise_right_shift(self, other, out=out)
 
     def bitwise_right_shift_(self, other: Tensor | complex) -> Tensor:
@@ -698,6 +995,10 @@ class TensorMethods(TensorFacts):
         only. The sign bit is copied, so the result is 0 or -1 where other is negative or at least
         the number of bits.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.bitwise_right_shift_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.bitwise_right_shift_(self, other)
 
     def bitwise_xor(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -706,6 +1007,10 @@ class TensorMethods(TensorFacts):
         Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No
         gradient.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.bitwise_xor, locals())
+            if found is not PLAIN:
+                return found
         return _ops.bitwise_xor(self, other, out=out)
 
     def bitwise_xor_(self, other: Tensor | complex) -> Tensor:
@@ -714,6 +1019,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only.
         No gradient.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.bitwise_xor_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.bitwise_xor_(self, other)
 
     def bmm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -723,6 +1032,10 @@ class TensorMethods(TensorFacts):
           input: (b, n, m)
           mat2: (b, m, p)
         """
+        if switch.users:
+            found = intercepted(TensorMethods.bmm, locals())
+            if found is not PLAIN:
+                return found
         return _ops.bmm(self, mat2, out=out)
 
     def broadcast_to(self, *args: Any, size: int | Sequence[int] | None = None) -> Tensor:
@@ -731,6 +1044,10 @@ class TensorMethods(TensorFacts):
         Returns a view of self broadcast to a shape. It is expand as a function.
           size: sizes of the view; -1 keeps a size
         """
+        if switch.users:
+            found = intercepted(TensorMethods.broadcast_to, locals())
+            if found is not PLAIN:
+                return found
         return _ops.broadcast_to(self, *args, size=size)
 
     def cauchy_(self, median: float = 0.0, sigma: float = 1.0, *,
@@ -743,6 +1060,10 @@ class TensorMethods(TensorFacts):
           sigma: half width at half of the maximum, greater than 0
           generator: random number generator; default: the one of the ctx
         """
+        if switch.users:
+            found = intercepted(TensorMethods.cauchy_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.cauchy_(self, median, sigma, generator=generator)
 
     def ceil(self, *, out: Tensor | None = None) -> Tensor:
@@ -750,6 +1071,10 @@ class TensorMethods(TensorFacts):
 
         Rounds each element up to an integer. Integer tensors are unchanged.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.ceil, locals())
+            if found is not PLAIN:
+                return found
         return _ops.ceil(self, out=out)
 
     def ceil_(self) -> Tensor:
@@ -757,6 +1082,10 @@ class TensorMethods(TensorFacts):
 
         In place: Rounds each element up to an integer. Integer tensors are unchanged.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.ceil_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.ceil_(self)
 
     def cholesky(self, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
@@ -767,6 +1096,10 @@ class TensorMethods(TensorFacts):
           input: (…, n, n), Hermitian and positive definite
           upper: whether to return L^H, read from the upper triangle
         """
+        if switch.users:
+            found = intercepted(TensorMethods.cholesky, locals())
+            if found is not PLAIN:
+                return found
         return _ops.cholesky(self, upper, out=out)
 
     def cholesky_inverse(self, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
@@ -776,6 +1109,10 @@ class TensorMethods(TensorFacts):
           input: the factor, (…, n, n)
           upper: whether the factor is upper triangular
         """
+        if switch.users:
+            found = intercepted(TensorMethods.cholesky_inverse, locals())
+            if found is not PLAIN:
+                return found
         return _ops.cholesky_inverse(self, upper, out=out)
 
     def cholesky_solve(self, input2: Tensor, upper: bool = False, *,
@@ -787,6 +1124,10 @@ class TensorMethods(TensorFacts):
           input2: the factor, (…, n, n)
           upper: whether the factor is upper triangular
         """
+        if switch.users:
+            found = intercepted(TensorMethods.cholesky_solve, locals())
+            if found is not PLAIN:
+                return found
         return _ops.cholesky_solve(self, input2, upper, out=out)
 
     def chunk(self, chunks: int, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
@@ -797,6 +1138,10 @@ class TensorMethods(TensorFacts):
           chunks: number of views, at least 1
           dim: dimension to split
         """
+        if switch.users:
+            found = intercepted(TensorMethods.chunk, locals())
+            if found is not PLAIN:
+                return found
         return _ops.chunk(self, chunks, dim, axis=axis)
 
     def clamp(self, min: complex | Tensor | None = None, max: complex | Tensor | None = None, *,
@@ -810,6 +1155,10 @@ class TensorMethods(TensorFacts):
           min: lower bound; none: unbounded
           max: upper bound; none: unbounded
         """
+        if switch.users:
+            found = intercepted(TensorMethods.clamp, locals())
+            if found is not PLAIN:
+                return found
         return _ops.clamp(self, min, max, out=out)
 
     def clamp_(self, min: complex | Tensor | None = None,
@@ -823,6 +1172,10 @@ class TensorMethods(TensorFacts):
           min: lower bound; none: unbounded
           max: upper bound; none: unbounded
         """
+        if switch.users:
+            found = intercepted(TensorMethods.clamp_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.clamp_(self, min, max)
 
     def clamp_max(self, max: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -833,6 +1186,10 @@ class TensorMethods(TensorFacts):
         self receives all of it.
           max: upper bounds, or one number
         """
+        if switch.users:
+            found = intercepted(TensorMethods.clamp_max, locals())
+            if found is not PLAIN:
+                return found
         return _ops.clamp_max(self, max, out=out)
 
     def clamp_max_(self, max: Tensor | complex) -> Tensor:
@@ -843,6 +1200,10 @@ class TensorMethods(TensorFacts):
         a number, self receives all of it.
           max: upper bounds, or one number
         """
+        if switch.users:
+            found = intercepted(TensorMethods.clamp_max_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.clamp_max_(self, max)
 
     def clamp_min(self, min: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -853,6 +1214,10 @@ class TensorMethods(TensorFacts):
         number, self receives all of it.
           min: lower bounds, or one number
         """
+        if switch.users:
+            found = intercepted(TensorMethods.clamp_min, locals())
+            if found is not PLAIN:
+                return found
         return _ops.clamp_min(self, min, out=out)
 
     def clamp_min_(self, min: Tensor | complex) -> Tensor:
@@ -863,6 +1228,10 @@ class TensorMethods(TensorFacts):
         a number, self receives all of it.
           min: lower bounds, or one number
         """
+        if switch.users:
+            found = intercepted(TensorMethods.clamp_min_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.clamp_min_(self, min)
 
     def clip(self, min: complex | Tensor | None = None, max: complex | Tensor | None = None, *,
@@ -876,6 +1245,10 @@ class TensorMethods(TensorFacts):
           min: lower bound; none: unbounded
           max: upper bound; none: unbounded
         """
+        if switch.users:
+            found = intercepted(TensorMethods.clip, locals())
+            if found is not PLAIN:
+                return found
         return _ops.clamp(self, min, max, out=out)
 
     def clip_(self, min: complex | Tensor | None = None,
@@ -889,6 +1262,10 @@ class TensorMethods(TensorFacts):
           min: lower bound; none: unbounded
           max: upper bound; none: unbounded
         """
+        if switch.users:
+            found = intercepted(TensorMethods.clip_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.clamp_(self, min, max)
 
     def clone(self, *, memory_format: memory_format = preserve_format,
@@ -899,6 +1276,10 @@ class TensorMethods(TensorFacts):
           memory_format: preserve: the strides of self if it is dense, else row-major; contiguous:
             row-major; channels_last, channels_last_3d: dimension 1 is innermost
         """
+        if switch.users:
+            found = intercepted(TensorMethods.clone, locals())
+            if found is not PLAIN:
+                return found
         return _ops.clone(self, memory_format=memory_format, out=out)
 
     def combinations(self, r: int = 2, with_replacement: bool = False) -> Tensor:
@@ -910,6 +1291,10 @@ class TensorMethods(TensorFacts):
           r: number of elements of a combination
           with_replacement: whether an element may occur several times
         """
+        if switch.users:
+            found = intercepted(TensorMethods.combinations, locals())
+            if found is not PLAIN:
+                return found
         return _ops.combinations(self, r, with_replacement)
 
     def conj(self) -> Tensor:
@@ -918,6 +1303,10 @@ class TensorMethods(TensorFacts):
         Computes the complex conjugate; a real tensor is returned as it is. Unlike PyTorch's, the
         result for a complex tensor is a copy, not a view.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.conj, locals())
+            if found is not PLAIN:
+                return found
         return _ops.conj(self)
 
     def conj_physical(self, *, out: Tensor | None = None) -> Tensor:
@@ -926,6 +1315,10 @@ class TensorMethods(TensorFacts):
         Computes the complex conjugate in new memory, elementwise; a real tensor is returned as it
         is.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.conj_physical, locals())
+            if found is not PLAIN:
+                return found
         return _ops.conj_physical(self, out=out)
 
     def conj_physical_(self) -> Tensor:
@@ -934,6 +1327,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the complex conjugate in new memory, elementwise; a real tensor is
         returned as it is.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.conj_physical_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.conj_physical_(self)
 
     def copy_(self, src: Tensor) -> Tensor:
@@ -942,6 +1339,10 @@ class TensorMethods(TensorFacts):
         Copies the elements of src into self. src is broadcast to the shape of self and converted to
         its dtype and device.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.copy_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.copy_(self, src)
 
     def copysign(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -951,6 +1352,10 @@ class TensorMethods(TensorFacts):
         count as negative.
           other: tensor or number that gives the signs
         """
+        if switch.users:
+            found = intercepted(TensorMethods.copysign, locals())
+            if found is not PLAIN:
+                return found
         return _ops.copysign(self, other, out=out)
 
     def copysign_(self, other: Tensor | complex) -> Tensor:
@@ -960,6 +1365,10 @@ class TensorMethods(TensorFacts):
         and -nan count as negative.
           other: tensor or number that gives the signs
         """
+        if switch.users:
+            found = intercepted(TensorMethods.copysign_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.copysign_(self, other)
 
     def corrcoef(self) -> Tensor:
@@ -969,6 +1378,10 @@ class TensorMethods(TensorFacts):
         is an observation.
           input: (n, m), or (m) for one variable
         """
+        if switch.users:
+            found = intercepted(TensorMethods.corrcoef, locals())
+            if found is not PLAIN:
+                return found
         return _ops.corrcoef(self)
 
     def cos(self, *, out: Tensor | None = None) -> Tensor:
@@ -976,6 +1389,10 @@ class TensorMethods(TensorFacts):
 
         Computes the cosine, elementwise; angles are in radians.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.cos, locals())
+            if found is not PLAIN:
+                return found
         return _ops.cos(self, out=out)
 
     def cos_(self) -> Tensor:
@@ -983,6 +1400,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the cosine, elementwise; angles are in radians.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.cos_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.cos_(self)
 
     def cosh(self, *, out: Tensor | None = None) -> Tensor:
@@ -990,6 +1411,10 @@ class TensorMethods(TensorFacts):
 
         Computes the hyperbolic cosine, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.cosh, locals())
+            if found is not PLAIN:
+                return found
         return _ops.cosh(self, out=out)
 
     def cosh_(self) -> Tensor:
@@ -997,6 +1422,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the hyperbolic cosine, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.cosh_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.cosh_(self)
 
     def count_nonzero(self, dim: int | Sequence[int] | None = None, *,
@@ -1006,6 +1435,10 @@ class TensorMethods(TensorFacts):
         Counts the nonzero elements over dim.
           dim: dimensions to reduce; an empty list: all dimensions
         """
+        if switch.users:
+            found = intercepted(TensorMethods.count_nonzero, locals())
+            if found is not PLAIN:
+                return found
         return _ops.count_nonzero(self, dim, axis=axis)
 
     def cov(self, *, correction: int = 1, fweights: Tensor | None = None,
@@ -1018,6 +1451,10 @@ class TensorMethods(TensorFacts):
           fweights: (m), integers: how often each observation counts
           aweights: (m), floating: how much each observation weighs
         """
+        if switch.users:
+            found = intercepted(TensorMethods.cov, locals())
+            if found is not PLAIN:
+                return found
         return _ops.cov(self, correction=correction, fweights=fweights, aweights=aweights)
 
     def cross(self, other: Tensor, dim: int | None = None, *, axis: int | None = None,
@@ -1028,6 +1465,10 @@ class TensorMethods(TensorFacts):
           other: as many dimensions as self, with size 3 in dim
           dim: dimension of the vectors; default: the first of self with size 3
         """
+        if switch.users:
+            found = intercepted(TensorMethods.cross, locals())
+            if found is not PLAIN:
+                return found
         return _ops.cross(self, other, dim, axis=axis, out=out)
 
     def cummax(self, dim: int | None = None, *, axis: int | None = None,
@@ -1038,6 +1479,10 @@ class TensorMethods(TensorFacts):
         taken. nan counts as the maximum.
           dim: dimension to scan along
         """
+        if switch.users:
+            found = intercepted(TensorMethods.cummax, locals())
+            if found is not PLAIN:
+                return found
         return _ops.cummax(self, dim, axis=axis, out=out)
 
     def cummin(self, dim: int | None = None, *, axis: int | None = None,
@@ -1048,6 +1493,10 @@ class TensorMethods(TensorFacts):
         taken. nan counts as the minimum.
           dim: dimension to scan along
         """
+        if switch.users:
+            found = intercepted(TensorMethods.cummin, locals())
+            if found is not PLAIN:
+                return found
         return _ops.cummin(self, dim, axis=axis, out=out)
 
     def cumprod(self, dim: int | None = None, *, axis: int | None = None,
@@ -1059,6 +1508,10 @@ class TensorMethods(TensorFacts):
           dtype: dtype of the computation and of the result; default: int64 for integers and bool,
             else that of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.cumprod, locals())
+            if found is not PLAIN:
+                return found
         return _ops.cumprod(self, dim, axis=axis, dtype=dtype, out=out)
 
     def cumprod_(self, dim: int | None = None, *, axis: int | None = None,
@@ -1070,6 +1523,10 @@ class TensorMethods(TensorFacts):
           dtype: dtype of the computation and of the result; default: int64 for integers and bool,
             else that of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.cumprod_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.cumprod_(self, dim, axis=axis, dtype=dtype)
 
     def cumsum(self, dim: int | None = None, *, axis: int | None = None, dtype: dtype | None = None,
@@ -1081,6 +1538,10 @@ class TensorMethods(TensorFacts):
           dtype: dtype of the computation and of the result; default: int64 for integers and bool,
             else that of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.cumsum, locals())
+            if found is not PLAIN:
+                return found
         return _ops.cumsum(self, dim, axis=axis, dtype=dtype, out=out)
 
     def cumsum_(self, dim: int | None = None, *, axis: int | None = None,
@@ -1092,6 +1553,10 @@ class TensorMethods(TensorFacts):
           dtype: dtype of the computation and of the result; default: int64 for integers and bool,
             else that of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.cumsum_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.cumsum_(self, dim, axis=axis, dtype=dtype)
 
     def deg2rad(self, *, out: Tensor | None = None) -> Tensor:
@@ -1099,6 +1564,10 @@ class TensorMethods(TensorFacts):
 
         Converts angles from degrees to radians, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.deg2rad, locals())
+            if found is not PLAIN:
+                return found
         return _ops.deg2rad(self, out=out)
 
     def deg2rad_(self) -> Tensor:
@@ -1106,6 +1575,10 @@ class TensorMethods(TensorFacts):
 
         In place: Converts angles from degrees to radians, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.deg2rad_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.deg2rad_(self)
 
     def det(self) -> Tensor:
@@ -1114,6 +1587,10 @@ class TensorMethods(TensorFacts):
         Computes the determinants of matrices.
           input: (…, n, n)
         """
+        if switch.users:
+            found = intercepted(TensorMethods.det, locals())
+            if found is not PLAIN:
+                return found
         return _ops.det(self)
 
     def detach(self) -> Tensor:
@@ -1121,6 +1598,10 @@ class TensorMethods(TensorFacts):
 
         Returns a view of self that is detached from the autograd graph and requires no gradient.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.detach, locals())
+            if found is not PLAIN:
+                return found
         return _ops.detach(self)
 
     def diag(self, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
@@ -1130,6 +1611,10 @@ class TensorMethods(TensorFacts):
         zeros elsewhere.
           diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
         """
+        if switch.users:
+            found = intercepted(TensorMethods.diag, locals())
+            if found is not PLAIN:
+                return found
         return _ops.diag(self, diagonal, out=out)
 
     def diag_embed(self, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
@@ -1141,6 +1626,10 @@ class TensorMethods(TensorFacts):
           dim1: dimension of the rows in the result
           dim2: dimension of the columns in the result
         """
+        if switch.users:
+            found = intercepted(TensorMethods.diag_embed, locals())
+            if found is not PLAIN:
+                return found
         return _ops.diag_embed(self, offset, dim1, dim2)
 
     def diagflat(self, offset: int = 0) -> Tensor:
@@ -1149,6 +1638,10 @@ class TensorMethods(TensorFacts):
         Returns the matrix with the elements of self as its diagonal and zeros elsewhere.
           offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
         """
+        if switch.users:
+            found = intercepted(TensorMethods.diagflat, locals())
+            if found is not PLAIN:
+                return found
         return _ops.diagflat(self, offset)
 
     def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -1160,6 +1653,10 @@ class TensorMethods(TensorFacts):
           dim1: dimension of the rows
           dim2: dimension of the columns
         """
+        if switch.users:
+            found = intercepted(TensorMethods.diagonal, locals())
+            if found is not PLAIN:
+                return found
         return _ops.diagonal(self, offset, dim1, dim2)
 
     def diagonal_scatter(self, src: Tensor, offset: int = 0, dim1: int = 0,
@@ -1173,6 +1670,10 @@ class TensorMethods(TensorFacts):
           dim1: dimension of the rows
           dim2: dimension of the columns
         """
+        if switch.users:
+            found = intercepted(TensorMethods.diagonal_scatter, locals())
+            if found is not PLAIN:
+                return found
         return _ops.diagonal_scatter(self, src, offset, dim1, dim2)
 
     def diff(self, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
@@ -1186,6 +1687,10 @@ class TensorMethods(TensorFacts):
           prepend: values prepended to self along dim
           append: values appended to self along dim
         """
+        if switch.users:
+            found = intercepted(TensorMethods.diff, locals())
+            if found is not PLAIN:
+                return found
         return _ops.diff(self, n, dim, prepend, append, axis=axis, out=out)
 
     def digamma(self, *, out: Tensor | None = None) -> Tensor:
@@ -1193,6 +1698,10 @@ class TensorMethods(TensorFacts):
 
         Computes the derivative of log(Gamma(x)), elementwise; nan at the negative integers.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.digamma, locals())
+            if found is not PLAIN:
+                return found
         return _ops.digamma(self, out=out)
 
     def digamma_(self) -> Tensor:
@@ -1201,6 +1710,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the derivative of log(Gamma(x)), elementwise; nan at the negative
         integers.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.digamma_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.digamma_(self)
 
     def dist(self, other: Tensor, p: float = 2.0) -> Tensor:
@@ -1209,6 +1722,10 @@ class TensorMethods(TensorFacts):
         Computes the p-norm of self - other, over all elements.
           p: order of the norm, as of norm
         """
+        if switch.users:
+            found = intercepted(TensorMethods.dist, locals())
+            if found is not PLAIN:
+                return found
         return _ops.dist(self, other, p)
 
     def div(self, other: Tensor | complex, *, rounding_mode: Literal['floor', 'trunc']
@@ -1221,6 +1738,10 @@ class TensorMethods(TensorFacts):
           rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
             toward zero, like / in C
         """
+        if switch.users:
+            found = intercepted(TensorMethods.div, locals())
+            if found is not PLAIN:
+                return found
         return _ops.div(self, other, rounding_mode=rounding_mode, out=out)
 
     def div_(self, other: Tensor | complex, *, rounding_mode: Literal['floor', 'trunc']
@@ -1233,6 +1754,10 @@ class TensorMethods(TensorFacts):
           rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
             toward zero, like / in C
         """
+        if switch.users:
+            found = intercepted(TensorMethods.div_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.div_(self, other, rounding_mode=rounding_mode)
 
     def divide(self, other: Tensor | complex, *, rounding_mode: Literal['floor', 'trunc']
@@ -1245,6 +1770,10 @@ class TensorMethods(TensorFacts):
           rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
             toward zero, like / in C
         """
+        if switch.users:
+            found = intercepted(TensorMethods.divide, locals())
+            if found is not PLAIN:
+                return found
         return _ops.div(self, other, rounding_mode=rounding_mode, out=out)
 
     def divide_(self, other: Tensor | complex, *, rounding_mode: Literal['floor', 'trunc']
@@ -1257,6 +1786,10 @@ class TensorMethods(TensorFacts):
           rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
             toward zero, like / in C
         """
+        if switch.users:
+            found = intercepted(TensorMethods.divide_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.div_(self, other, rounding_mode=rounding_mode)
 
     def dot(self, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1266,6 +1799,10 @@ class TensorMethods(TensorFacts):
           input: (n)
           tensor: (n)
         """
+        if switch.users:
+            found = intercepted(TensorMethods.dot, locals())
+            if found is not PLAIN:
+                return found
         return _ops.dot(self, tensor, out=out)
 
     def dsplit(self, sections: int | Sequence[int], *,
@@ -1277,6 +1814,10 @@ class TensorMethods(TensorFacts):
           sections: number of views; must divide the size
           indices: positions at which the dimension is split
         """
+        if switch.users:
+            found = intercepted(TensorMethods.dsplit, locals())
+            if found is not PLAIN:
+                return found
         return _ops.dsplit(self, sections, indices=indices)
 
     def empty_like(self, *, dtype: dtype | None = None, device: device | str | None = None,
@@ -1290,6 +1831,10 @@ class TensorMethods(TensorFacts):
           dtype: dtype of the result; default: that of self
           device: device of the result; default: that of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.empty_like, locals())
+            if found is not PLAIN:
+                return found
         return _ops.empty_like(self, dtype=dtype, device=device, out=out,
                                memory_format=memory_format, layout=layout, pin_memory=pin_memory,
                                requires_grad=requires_grad)
@@ -1299,6 +1844,10 @@ class TensorMethods(TensorFacts):
 
         Tests self == other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.eq, locals())
+            if found is not PLAIN:
+                return found
         return _ops.eq(self, other, out=out)
 
     def eq_(self, other: Tensor | complex) -> Tensor:
@@ -1306,6 +1855,10 @@ class TensorMethods(TensorFacts):
 
         In place: Tests self == other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.eq_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.eq_(self, other)
 
     def erf(self, *, out: Tensor | None = None) -> Tensor:
@@ -1314,6 +1867,10 @@ class TensorMethods(TensorFacts):
         Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from
         0 to x.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.erf, locals())
+            if found is not PLAIN:
+                return found
         return _ops.erf(self, out=out)
 
     def erf_(self) -> Tensor:
@@ -1322,6 +1879,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the error function, elementwise: 2 / sqrt(pi) times the integral of
         exp(-t^2) from 0 to x.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.erf_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.erf_(self)
 
     def erfc(self, *, out: Tensor | None = None) -> Tensor:
@@ -1329,6 +1890,10 @@ class TensorMethods(TensorFacts):
 
         Computes 1 - erf(x), elementwise, accurately also for large x.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.erfc, locals())
+            if found is not PLAIN:
+                return found
         return _ops.erfc(self, out=out)
 
     def erfc_(self) -> Tensor:
@@ -1336,6 +1901,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes 1 - erf(x), elementwise, accurately also for large x.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.erfc_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.erfc_(self)
 
     def erfinv(self, *, out: Tensor | None = None) -> Tensor:
@@ -1343,6 +1912,10 @@ class TensorMethods(TensorFacts):
 
         Computes the inverse of erf, elementwise: infinite at -1 and 1, nan outside.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.erfinv, locals())
+            if found is not PLAIN:
+                return found
         return _ops.erfinv(self, out=out)
 
     def erfinv_(self) -> Tensor:
@@ -1350,6 +1923,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the inverse of erf, elementwise: infinite at -1 and 1, nan outside.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.erfinv_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.erfinv_(self)
 
     def exp(self, *, out: Tensor | None = None) -> Tensor:
@@ -1357,6 +1934,10 @@ class TensorMethods(TensorFacts):
 
         Computes e^x, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.exp, locals())
+            if found is not PLAIN:
+                return found
         return _ops.exp(self, out=out)
 
     def exp2(self, *, out: Tensor | None = None) -> Tensor:
@@ -1364,6 +1945,10 @@ class TensorMethods(TensorFacts):
 
         Computes 2^x, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.exp2, locals())
+            if found is not PLAIN:
+                return found
         return _ops.exp2(self, out=out)
 
     def exp2_(self) -> Tensor:
@@ -1371,6 +1956,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes 2^x, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.exp2_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.exp2_(self)
 
     def exp_(self) -> Tensor:
@@ -1378,6 +1967,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes e^x, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.exp_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.exp_(self)
 
     def expand(self, *args: Any, size: int | Sequence[int] | None = None) -> Tensor:
@@ -1387,10 +1980,18 @@ class TensorMethods(TensorFacts):
         New dimensions are added in front.
           size: sizes of the view; -1 keeps a size
         """
+        if switch.users:
+            found = intercepted(TensorMethods.expand, locals())
+            if found is not PLAIN:
+                return found
         return _ops.expand(self, *args, size=size)
 
     def expand_as(self, other: Tensor) -> Tensor:
         """expand with the shape of other."""
+        if switch.users:
+            found = intercepted(TensorMethods.expand_as, locals())
+            if found is not PLAIN:
+                return found
         return _ops.expand_as(self, other)
 
     def expm1(self, *, out: Tensor | None = None) -> Tensor:
@@ -1398,6 +1999,10 @@ class TensorMethods(TensorFacts):
 
         Computes exp(x) - 1, elementwise, accurately also near 0.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.expm1, locals())
+            if found is not PLAIN:
+                return found
         return _ops.expm1(self, out=out)
 
     def expm1_(self) -> Tensor:
@@ -1405,6 +2010,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes exp(x) - 1, elementwise, accurately also near 0.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.expm1_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.expm1_(self)
 
     def exponential_(self, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
@@ -1415,6 +2024,10 @@ class TensorMethods(TensorFacts):
           lambd: rate, greater than 0
           generator: random number generator; default: the one of the ctx
         """
+        if switch.users:
+            found = intercepted(TensorMethods.exponential_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.exponential_(self, lambd, generator=generator)
 
     def fill(self, value: complex | Tensor) -> Tensor:
@@ -1426,6 +2039,10 @@ class TensorMethods(TensorFacts):
         tensor. The strides of a dense self are kept.
           value: 0-dim
         """
+        if switch.users:
+            found = intercepted(TensorMethods.fill, locals())
+            if found is not PLAIN:
+                return found
         return _ops.fill(self, value)
 
     def fill_(self, value: complex) -> Tensor:
@@ -1433,6 +2050,10 @@ class TensorMethods(TensorFacts):
 
         Sets every element of self to value.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.fill_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.fill_(self, value)
 
     def fix(self, *, out: Tensor | None = None) -> Tensor:
@@ -1440,6 +2061,10 @@ class TensorMethods(TensorFacts):
 
         Rounds each element toward zero. Integer tensors are unchanged.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.fix, locals())
+            if found is not PLAIN:
+                return found
         return _ops.trunc(self, out=out)
 
     def fix_(self) -> Tensor:
@@ -1447,6 +2072,10 @@ class TensorMethods(TensorFacts):
 
         In place: Rounds each element toward zero. Integer tensors are unchanged.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.fix_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.trunc_(self)
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -1457,6 +2086,10 @@ class TensorMethods(TensorFacts):
           start_dim: first dimension to join
           end_dim: last dimension to join
         """
+        if switch.users:
+            found = intercepted(TensorMethods.flatten, locals())
+            if found is not PLAIN:
+                return found
         return _ops.flatten(self, start_dim, end_dim)
 
     def flip(self, *args: Any, dims: int | Sequence[int] | None = None) -> Tensor:
@@ -1465,6 +2098,10 @@ class TensorMethods(TensorFacts):
         Returns a copy with the order of the elements reversed along dims.
           dims: dimensions to reverse
         """
+        if switch.users:
+            found = intercepted(TensorMethods.flip, locals())
+            if found is not PLAIN:
+                return found
         return _ops.flip(self, *args, dims=dims)
 
     def fliplr(self) -> Tensor:
@@ -1472,6 +2109,10 @@ class TensorMethods(TensorFacts):
 
         Returns a copy with the order of the columns, dimension 1, reversed.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.fliplr, locals())
+            if found is not PLAIN:
+                return found
         return _ops.fliplr(self)
 
     def flipud(self) -> Tensor:
@@ -1479,6 +2120,10 @@ class TensorMethods(TensorFacts):
 
         Returns a copy with the order of the rows, dimension 0, reversed.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.flipud, locals())
+            if found is not PLAIN:
+                return found
         return _ops.flipud(self)
 
     def float_power(self, exponent: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -1488,6 +2133,10 @@ class TensorMethods(TensorFacts):
         result is float64, or complex128 if an operand is complex.
           exponent: tensor or number
         """
+        if switch.users:
+            found = intercepted(TensorMethods.float_power, locals())
+            if found is not PLAIN:
+                return found
         return _ops.float_power(self, exponent, out=out)
 
     def float_power_(self, exponent: Tensor | complex) -> Tensor:
@@ -1497,6 +2146,10 @@ class TensorMethods(TensorFacts):
         broadcasting: the result is float64, or complex128 if an operand is complex.
           exponent: tensor or number
         """
+        if switch.users:
+            found = intercepted(TensorMethods.float_power_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.float_power_(self, exponent)
 
     def floor(self, *, out: Tensor | None = None) -> Tensor:
@@ -1504,6 +2157,10 @@ class TensorMethods(TensorFacts):
 
         Rounds each element down to an integer. Integer tensors are unchanged.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.floor, locals())
+            if found is not PLAIN:
+                return found
         return _ops.floor(self, out=out)
 
     def floor_(self) -> Tensor:
@@ -1511,6 +2168,10 @@ class TensorMethods(TensorFacts):
 
         In place: Rounds each element down to an integer. Integer tensors are unchanged.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.floor_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.floor_(self)
 
     def floor_divide(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -1519,6 +2180,10 @@ class TensorMethods(TensorFacts):
         Divides and rounds down, like // in Python, elementwise with broadcasting and dtype
         promotion. No gradient.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.floor_divide, locals())
+            if found is not PLAIN:
+                return found
         return _ops.floor_divide(self, other, out=out)
 
     def floor_divide_(self, other: Tensor | complex) -> Tensor:
@@ -1527,6 +2192,10 @@ class TensorMethods(TensorFacts):
         In place: Divides and rounds down, like // in Python, elementwise with broadcasting and
         dtype promotion. No gradient.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.floor_divide_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.floor_divide_(self, other)
 
     def fmax(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1535,6 +2204,10 @@ class TensorMethods(TensorFacts):
         Computes the elementwise maximum with broadcasting; where one element is nan, the result is
         the other one. Equal elements share the gradient equally.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.fmax, locals())
+            if found is not PLAIN:
+                return found
         return _ops.fmax(self, other, out=out)
 
     def fmin(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1543,6 +2216,10 @@ class TensorMethods(TensorFacts):
         Computes the elementwise minimum with broadcasting; where one element is nan, the result is
         the other one. Equal elements share the gradient equally.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.fmin, locals())
+            if found is not PLAIN:
+                return found
         return _ops.fmin(self, other, out=out)
 
     def fmod(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -1551,6 +2228,10 @@ class TensorMethods(TensorFacts):
         Computes the remainder of the division rounded toward zero, elementwise with broadcasting.
         It has the sign of self.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.fmod, locals())
+            if found is not PLAIN:
+                return found
         return _ops.fmod(self, other, out=out)
 
     def fmod_(self, other: Tensor | complex) -> Tensor:
@@ -1559,6 +2240,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the remainder of the division rounded toward zero, elementwise with
         broadcasting. It has the sign of self.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.fmod_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.fmod_(self, other)
 
     def frac(self, *, out: Tensor | None = None) -> Tensor:
@@ -1567,6 +2252,10 @@ class TensorMethods(TensorFacts):
         Computes the fractional part x - trunc(x), elementwise, with the sign of x. Integer tensors
         are not supported.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.frac, locals())
+            if found is not PLAIN:
+                return found
         return _ops.frac(self, out=out)
 
     def frac_(self) -> Tensor:
@@ -1575,6 +2264,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the fractional part x - trunc(x), elementwise, with the sign of x.
         Integer tensors are not supported.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.frac_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.frac_(self)
 
     def frexp(self, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
@@ -1583,6 +2276,10 @@ class TensorMethods(TensorFacts):
         Splits each element into mantissa * 2^exponent with 0.5 <= |mantissa| < 1 and an int32
         exponent. The mantissa of 0, infinities and nan is the element itself.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.frexp, locals())
+            if found is not PLAIN:
+                return found
         return _ops.frexp(self, out=out)
 
     def full_like(self, fill_value: complex, *, dtype: dtype | None = None,
@@ -1597,6 +2294,10 @@ class TensorMethods(TensorFacts):
           dtype: dtype of the result; default: that of self
           device: device of the result; default: that of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.full_like, locals())
+            if found is not PLAIN:
+                return found
         return _ops.full_like(self, fill_value, dtype=dtype, device=device, out=out,
                               memory_format=memory_format, layout=layout, pin_memory=pin_memory,
                               requires_grad=requires_grad)
@@ -1612,6 +2313,10 @@ class TensorMethods(TensorFacts):
           index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as
             self; it may be smaller than self outside dim
         """
+        if switch.users:
+            found = intercepted(TensorMethods.gather, locals())
+            if found is not PLAIN:
+                return found
         return _ops.gather(self, dim, index, axis=axis, out=out, sparse_grad=sparse_grad)
 
     def gcd(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1620,6 +2325,10 @@ class TensorMethods(TensorFacts):
         Computes the greatest common divisor of integers, elementwise with broadcasting; it is never
         negative, and 0 if both are 0.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.gcd, locals())
+            if found is not PLAIN:
+                return found
         return _ops.gcd(self, other, out=out)
 
     def gcd_(self, other: Tensor) -> Tensor:
@@ -1628,6 +2337,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the greatest common divisor of integers, elementwise with broadcasting;
         it is never negative, and 0 if both are 0.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.gcd_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.gcd_(self, other)
 
     def ge(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -1635,6 +2348,10 @@ class TensorMethods(TensorFacts):
 
         Tests self >= other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.ge, locals())
+            if found is not PLAIN:
+                return found
         return _ops.ge(self, other, out=out)
 
     def ge_(self, other: Tensor | complex) -> Tensor:
@@ -1642,6 +2359,10 @@ class TensorMethods(TensorFacts):
 
         In place: Tests self >= other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.ge_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.ge_(self, other)
 
     def geometric_(self, p: float, *, generator: Generator | None = None) -> Tensor:
@@ -1652,6 +2373,10 @@ class TensorMethods(TensorFacts):
           p: probability of success, in (0, 1)
           generator: random number generator; default: the one of the ctx
         """
+        if switch.users:
+            found = intercepted(TensorMethods.geometric_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.geometric_(self, p, generator=generator)
 
     def geqrf(self, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
@@ -1661,6 +2386,10 @@ class TensorMethods(TensorFacts):
         linalg_householder_product: R in the upper triangle, the vectors below it.
           input: (…, m, n)
         """
+        if switch.users:
+            found = intercepted(TensorMethods.geqrf, locals())
+            if found is not PLAIN:
+                return found
         return _ops.geqrf(self, out=out)
 
     def ger(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1670,6 +2399,10 @@ class TensorMethods(TensorFacts):
           input: (n)
           vec2: (m)
         """
+        if switch.users:
+            found = intercepted(TensorMethods.ger, locals())
+            if found is not PLAIN:
+                return found
         return _ops.outer(self, vec2, out=out)
 
     def greater(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -1677,6 +2410,10 @@ class TensorMethods(TensorFacts):
 
         Tests self > other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.greater, locals())
+            if found is not PLAIN:
+                return found
         return _ops.gt(self, other, out=out)
 
     def greater_(self, other: Tensor | complex) -> Tensor:
@@ -1684,6 +2421,10 @@ class TensorMethods(TensorFacts):
 
         In place: Tests self > other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.greater_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.gt_(self, other)
 
     def greater_equal(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -1691,6 +2432,10 @@ class TensorMethods(TensorFacts):
 
         Tests self >= other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.greater_equal, locals())
+            if found is not PLAIN:
+                return found
         return _ops.ge(self, other, out=out)
 
     def greater_equal_(self, other: Tensor | complex) -> Tensor:
@@ -1698,6 +2443,10 @@ class TensorMethods(TensorFacts):
 
         In place: Tests self >= other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.greater_equal_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.ge_(self, other)
 
     def gt(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -1705,6 +2454,10 @@ class TensorMethods(TensorFacts):
 
         Tests self > other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.gt, locals())
+            if found is not PLAIN:
+                return found
         return _ops.gt(self, other, out=out)
 
     def gt_(self, other: Tensor | complex) -> Tensor:
@@ -1712,6 +2465,10 @@ class TensorMethods(TensorFacts):
 
         In place: Tests self > other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.gt_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.gt_(self, other)
 
     def hardshrink(self, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
@@ -1720,6 +2477,10 @@ class TensorMethods(TensorFacts):
         Replaces the elements in [-lambd, lambd] by 0.
           lambd: half the width of the interval
         """
+        if switch.users:
+            found = intercepted(TensorMethods.hardshrink, locals())
+            if found is not PLAIN:
+                return found
         return _ops.hardshrink(self, lambd, out=out)
 
     def hash_tensor(self, dim: int | Sequence[int] | None = None, keepdim: bool = False,
@@ -1733,6 +2494,10 @@ class TensorMethods(TensorFacts):
           keepdim: whether the reduced dimensions are kept with size 1
           mode: 0, the exclusive or
         """
+        if switch.users:
+            found = intercepted(TensorMethods.hash_tensor, locals())
+            if found is not PLAIN:
+                return found
         return _ops.hash_tensor(self, dim, keepdim, mode, axis=axis, keepdims=keepdims, out=out)
 
     def heaviside(self, values: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1742,6 +2507,10 @@ class TensorMethods(TensorFacts):
         broadcasting. nan gives 0.
           values: results where self is 0
         """
+        if switch.users:
+            found = intercepted(TensorMethods.heaviside, locals())
+            if found is not PLAIN:
+                return found
         return _ops.heaviside(self, values, out=out)
 
     def heaviside_(self, values: Tensor) -> Tensor:
@@ -1751,6 +2520,10 @@ class TensorMethods(TensorFacts):
         elementwise with broadcasting. nan gives 0.
           values: results where self is 0
         """
+        if switch.users:
+            found = intercepted(TensorMethods.heaviside_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.heaviside_(self, values)
 
     def histc(self, bins: int = 100, min: float = 0.0, max: float = 0.0, *,
@@ -1764,6 +2537,10 @@ class TensorMethods(TensorFacts):
           max: upper end of the range; if both ends are equal, they are the smallest and the largest
             element
         """
+        if switch.users:
+            found = intercepted(TensorMethods.histc, locals())
+            if found is not PLAIN:
+                return found
         return _ops.histc(self, bins, min, max, out=out)
 
     def hsplit(self, sections: int | Sequence[int], *,
@@ -1776,6 +2553,10 @@ class TensorMethods(TensorFacts):
           sections: number of views; must divide the size
           indices: positions at which the dimension is split
         """
+        if switch.users:
+            found = intercepted(TensorMethods.hsplit, locals())
+            if found is not PLAIN:
+                return found
         return _ops.hsplit(self, sections, indices=indices)
 
     def hypot(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1784,6 +2565,10 @@ class TensorMethods(TensorFacts):
         Computes sqrt(self^2 + other^2), elementwise with broadcasting, without intermediate
         overflow.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.hypot, locals())
+            if found is not PLAIN:
+                return found
         return _ops.hypot(self, other, out=out)
 
     def hypot_(self, other: Tensor) -> Tensor:
@@ -1792,6 +2577,10 @@ class TensorMethods(TensorFacts):
         In place: Computes sqrt(self^2 + other^2), elementwise with broadcasting, without
         intermediate overflow.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.hypot_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.hypot_(self, other)
 
     def i0(self, *, out: Tensor | None = None) -> Tensor:
@@ -1799,6 +2588,10 @@ class TensorMethods(TensorFacts):
 
         Computes the modified Bessel function of the first kind of order 0, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.i0, locals())
+            if found is not PLAIN:
+                return found
         return _ops.i0(self, out=out)
 
     def i0_(self) -> Tensor:
@@ -1806,6 +2599,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the modified Bessel function of the first kind of order 0, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.i0_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.i0_(self)
 
     def igamma(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1816,6 +2613,10 @@ class TensorMethods(TensorFacts):
           input: shape parameter a, not negative
           other: upper bound x of the integral, not negative
         """
+        if switch.users:
+            found = intercepted(TensorMethods.igamma, locals())
+            if found is not PLAIN:
+                return found
         return _ops.igamma(self, other, out=out)
 
     def igamma_(self, other: Tensor) -> Tensor:
@@ -1826,6 +2627,10 @@ class TensorMethods(TensorFacts):
           input: shape parameter a, not negative
           other: upper bound x of the integral, not negative
         """
+        if switch.users:
+            found = intercepted(TensorMethods.igamma_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.igamma_(self, other)
 
     def igammac(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1836,6 +2641,10 @@ class TensorMethods(TensorFacts):
           input: shape parameter a, not negative
           other: lower bound x of the integral, not negative
         """
+        if switch.users:
+            found = intercepted(TensorMethods.igammac, locals())
+            if found is not PLAIN:
+                return found
         return _ops.igammac(self, other, out=out)
 
     def igammac_(self, other: Tensor) -> Tensor:
@@ -1846,6 +2655,10 @@ class TensorMethods(TensorFacts):
           input: shape parameter a, not negative
           other: lower bound x of the integral, not negative
         """
+        if switch.users:
+            found = intercepted(TensorMethods.igammac_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.igammac_(self, other)
 
     def index_add(self, dim: int | None = None, index: Tensor | None = None,
@@ -1860,6 +2673,10 @@ class TensorMethods(TensorFacts):
           source: values to add: the shape of self, with size len(index) in dim
           alpha: factor of source
         """
+        if switch.users:
+            found = intercepted(TensorMethods.index_add, locals())
+            if found is not PLAIN:
+                return found
         return _ops.index_add(self, dim, index, source, axis=axis, alpha=alpha, out=out)
 
     def index_add_(self, dim: int | None = None, index: Tensor | None = None,
@@ -1874,6 +2691,10 @@ class TensorMethods(TensorFacts):
           source: values to add: the shape of self, with size len(index) in dim
           alpha: factor of source
         """
+        if switch.users:
+            found = intercepted(TensorMethods.index_add_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.index_add_(self, dim, index, source, axis=axis, alpha=alpha)
 
     def index_copy(self, dim: int | None = None, index: Tensor | None = None,
@@ -1886,6 +2707,10 @@ class TensorMethods(TensorFacts):
           index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
           source: values to write: the shape of self, with size len(index) in dim
         """
+        if switch.users:
+            found = intercepted(TensorMethods.index_copy, locals())
+            if found is not PLAIN:
+                return found
         return _ops.index_copy(self, dim, index, source, axis=axis, out=out)
 
     def index_copy_(self, dim: int | None = None, index: Tensor | None = None,
@@ -1897,6 +2722,10 @@ class TensorMethods(TensorFacts):
           index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
           source: values to write: the shape of self, with size len(index) in dim
         """
+        if switch.users:
+            found = intercepted(TensorMethods.index_copy_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.index_copy_(self, dim, index, source, axis=axis)
 
     def index_fill(self, dim: int | None = None, index: Tensor | None = None,
@@ -1910,6 +2739,10 @@ class TensorMethods(TensorFacts):
           index: 1-D or 0-D integer tensor; negative positions count from the end
           value: 0-dim tensor
         """
+        if switch.users:
+            found = intercepted(TensorMethods.index_fill, locals())
+            if found is not PLAIN:
+                return found
         return _ops.index_fill(self, dim, index, value, axis=axis)
 
     def index_fill_(self, dim: int | None = None, index: Tensor | None = None,
@@ -1923,6 +2756,10 @@ class TensorMethods(TensorFacts):
           index: 1-D or 0-D integer tensor; negative positions count from the end
           value: 0-dim tensor
         """
+        if switch.users:
+            found = intercepted(TensorMethods.index_fill_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.index_fill_(self, dim, index, value, axis=axis)
 
     def index_put(self, indices: Sequence[Tensor | None], values: Tensor,
@@ -1936,6 +2773,10 @@ class TensorMethods(TensorFacts):
           values: broadcast to the shape of self[indices]; must have the dtype of self
           accumulate: whether values are added instead of written; repeated positions accumulate
         """
+        if switch.users:
+            found = intercepted(TensorMethods.index_put, locals())
+            if found is not PLAIN:
+                return found
         return _ops.index_put(self, indices, values, accumulate)
 
     def index_put_(self, indices: Sequence[Tensor | None], values: Tensor,
@@ -1949,6 +2790,10 @@ class TensorMethods(TensorFacts):
           values: broadcast to the shape of self[indices]; must have the dtype of self
           accumulate: whether values are added instead of written; repeated positions accumulate
         """
+        if switch.users:
+            found = intercepted(TensorMethods.index_put_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.index_put_(self, indices, values, accumulate)
 
     def index_reduce(self, dim: int | None = None, index: Tensor | None = None,
@@ -1966,6 +2811,10 @@ class TensorMethods(TensorFacts):
           reduce: how values are combined
           include_self: whether the element of self takes part
         """
+        if switch.users:
+            found = intercepted(TensorMethods.index_reduce, locals())
+            if found is not PLAIN:
+                return found
         return _ops.index_reduce(self, dim, index, source, reduce, axis=axis,
                                  include_self=include_self, out=out)
 
@@ -1984,6 +2833,10 @@ class TensorMethods(TensorFacts):
           reduce: how values are combined
           include_self: whether the element of self takes part
         """
+        if switch.users:
+            found = intercepted(TensorMethods.index_reduce_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.index_reduce_(self, dim, index, source, reduce, axis=axis,
                                   include_self=include_self)
 
@@ -1995,6 +2848,10 @@ class TensorMethods(TensorFacts):
           dim: dimension to index
           index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
         """
+        if switch.users:
+            found = intercepted(TensorMethods.index_select, locals())
+            if found is not PLAIN:
+                return found
         return _ops.index_select(self, dim, index, axis=axis, out=out)
 
     def inner(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -2004,6 +2861,10 @@ class TensorMethods(TensorFacts):
         multiplied.
           other: last size equal to that of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.inner, locals())
+            if found is not PLAIN:
+                return found
         return _ops.inner(self, other, out=out)
 
     def inverse(self, *, out: Tensor | None = None) -> Tensor:
@@ -2012,6 +2873,10 @@ class TensorMethods(TensorFacts):
         Computes the inverses of matrices. Fails if a matrix is singular.
           input: (…, n, n)
         """
+        if switch.users:
+            found = intercepted(TensorMethods.inverse, locals())
+            if found is not PLAIN:
+                return found
         return _ops.inverse(self, out=out)
 
     def isclose(self, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8,
@@ -2025,6 +2890,10 @@ class TensorMethods(TensorFacts):
           atol: absolute tolerance
           equal_nan: whether nan is close to nan
         """
+        if switch.users:
+            found = intercepted(TensorMethods.isclose, locals())
+            if found is not PLAIN:
+                return found
         return _ops.isclose(self, other, rtol, atol, equal_nan)
 
     def isfinite(self) -> Tensor:
@@ -2033,6 +2902,10 @@ class TensorMethods(TensorFacts):
         Tests whether each element is neither infinite nor nan; for complex elements, whether both
         parts are finite.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.isfinite, locals())
+            if found is not PLAIN:
+                return found
         return _ops.isfinite(self)
 
     def isinf(self) -> Tensor:
@@ -2040,6 +2913,10 @@ class TensorMethods(TensorFacts):
 
         Tests whether each element is infinite; for complex elements, whether either part is.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.isinf, locals())
+            if found is not PLAIN:
+                return found
         return _ops.isinf(self)
 
     def isnan(self) -> Tensor:
@@ -2047,6 +2924,10 @@ class TensorMethods(TensorFacts):
 
         Tests whether each element is nan; for complex elements, whether either part is.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.isnan, locals())
+            if found is not PLAIN:
+                return found
         return _ops.isnan(self)
 
     def isneginf(self, *, out: Tensor | None = None) -> Tensor:
@@ -2054,6 +2935,10 @@ class TensorMethods(TensorFacts):
 
         Tests whether each element is negative infinity.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.isneginf, locals())
+            if found is not PLAIN:
+                return found
         return _ops.isneginf(self, out=out)
 
     def isposinf(self, *, out: Tensor | None = None) -> Tensor:
@@ -2061,6 +2946,10 @@ class TensorMethods(TensorFacts):
 
         Tests whether each element is positive infinity.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.isposinf, locals())
+            if found is not PLAIN:
+                return found
         return _ops.isposinf(self, out=out)
 
     def isreal(self) -> Tensor:
@@ -2069,6 +2958,10 @@ class TensorMethods(TensorFacts):
         Tests whether each element is real: every element of a real tensor, and those with an
         imaginary part of 0 of a complex one.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.isreal, locals())
+            if found is not PLAIN:
+                return found
         return _ops.isreal(self)
 
     def istft(self, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
@@ -2093,6 +2986,10 @@ class TensorMethods(TensorFacts):
           length: length of the signal; default: the length that the frames cover
           return_complex: whether the signal is complex
         """
+        if switch.users:
+            found = intercepted(TensorMethods.istft, locals())
+            if found is not PLAIN:
+                return found
         return _ops.istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided,
                           length, return_complex)
 
@@ -2101,6 +2998,10 @@ class TensorMethods(TensorFacts):
 
         Computes the Kronecker product: each element of self times other, as blocks.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.kron, locals())
+            if found is not PLAIN:
+                return found
         return _ops.kron(self, other, out=out)
 
     def kthvalue(self, k: int, dim: int = -1, keepdim: bool = False, *, axis: int | None = None,
@@ -2114,6 +3015,10 @@ class TensorMethods(TensorFacts):
           dim: dimension to reduce
           keepdim: whether the reduced dimension is kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.kthvalue, locals())
+            if found is not PLAIN:
+                return found
         return _ops.kthvalue(self, k, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
     def lcm(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -2122,6 +3027,10 @@ class TensorMethods(TensorFacts):
         Computes the least common multiple of integers, elementwise with broadcasting; it is never
         negative, and 0 if one is 0.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.lcm, locals())
+            if found is not PLAIN:
+                return found
         return _ops.lcm(self, other, out=out)
 
     def lcm_(self, other: Tensor) -> Tensor:
@@ -2130,6 +3039,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the least common multiple of integers, elementwise with broadcasting; it
         is never negative, and 0 if one is 0.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.lcm_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.lcm_(self, other)
 
     def ldexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -2138,6 +3051,10 @@ class TensorMethods(TensorFacts):
         Computes self * 2^other, elementwise with broadcasting and dtype promotion.
           other: exponents
         """
+        if switch.users:
+            found = intercepted(TensorMethods.ldexp, locals())
+            if found is not PLAIN:
+                return found
         return _ops.ldexp(self, other, out=out)
 
     def ldexp_(self, other: Tensor) -> Tensor:
@@ -2146,6 +3063,10 @@ class TensorMethods(TensorFacts):
         In place: Computes self * 2^other, elementwise with broadcasting and dtype promotion.
           other: exponents
         """
+        if switch.users:
+            found = intercepted(TensorMethods.ldexp_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.ldexp_(self, other)
 
     def le(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -2153,6 +3074,10 @@ class TensorMethods(TensorFacts):
 
         Tests self <= other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.le, locals())
+            if found is not PLAIN:
+                return found
         return _ops.le(self, other, out=out)
 
     def le_(self, other: Tensor | complex) -> Tensor:
@@ -2160,6 +3085,10 @@ class TensorMethods(TensorFacts):
 
         In place: Tests self <= other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.le_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.le_(self, other)
 
     def lerp(self, end: Tensor, weight: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -2169,6 +3098,10 @@ class TensorMethods(TensorFacts):
           end: result for a weight of 1
           weight: tensor or number
         """
+        if switch.users:
+            found = intercepted(TensorMethods.lerp, locals())
+            if found is not PLAIN:
+                return found
         return _ops.lerp(self, end, weight, out=out)
 
     def lerp_(self, end: Tensor, weight: Tensor | complex) -> Tensor:
@@ -2179,6 +3112,10 @@ class TensorMethods(TensorFacts):
           end: result for a weight of 1
           weight: tensor or number
         """
+        if switch.users:
+            found = intercepted(TensorMethods.lerp_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.lerp_(self, end, weight)
 
     def less(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -2186,6 +3123,10 @@ class TensorMethods(TensorFacts):
 
         Tests self < other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.less, locals())
+            if found is not PLAIN:
+                return found
         return _ops.lt(self, other, out=out)
 
     def less_(self, other: Tensor | complex) -> Tensor:
@@ -2193,6 +3134,10 @@ class TensorMethods(TensorFacts):
 
         In place: Tests self < other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.less_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.lt_(self, other)
 
     def less_equal(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -2200,6 +3145,10 @@ class TensorMethods(TensorFacts):
 
         Tests self <= other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.less_equal, locals())
+            if found is not PLAIN:
+                return found
         return _ops.le(self, other, out=out)
 
     def less_equal_(self, other: Tensor | complex) -> Tensor:
@@ -2207,6 +3156,10 @@ class TensorMethods(TensorFacts):
 
         In place: Tests self <= other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.less_equal_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.le_(self, other)
 
     def lgamma(self, *, out: Tensor | None = None) -> Tensor:
@@ -2214,6 +3167,10 @@ class TensorMethods(TensorFacts):
 
         Computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.lgamma, locals())
+            if found is not PLAIN:
+                return found
         return _ops.lgamma(self, out=out)
 
     def lgamma_(self) -> Tensor:
@@ -2221,6 +3178,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.lgamma_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.lgamma_(self)
 
     def log(self, *, out: Tensor | None = None) -> Tensor:
@@ -2228,6 +3189,10 @@ class TensorMethods(TensorFacts):
 
         Computes the natural logarithm, elementwise; -inf for 0 and nan for negative elements.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.log, locals())
+            if found is not PLAIN:
+                return found
         return _ops.log(self, out=out)
 
     def log10(self, *, out: Tensor | None = None) -> Tensor:
@@ -2235,6 +3200,10 @@ class TensorMethods(TensorFacts):
 
         Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative elements.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.log10, locals())
+            if found is not PLAIN:
+                return found
         return _ops.log10(self, out=out)
 
     def log10_(self) -> Tensor:
@@ -2243,6 +3212,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative
         elements.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.log10_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.log10_(self)
 
     def log1p(self, *, out: Tensor | None = None) -> Tensor:
@@ -2250,6 +3223,10 @@ class TensorMethods(TensorFacts):
 
         Computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan below.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.log1p, locals())
+            if found is not PLAIN:
+                return found
         return _ops.log1p(self, out=out)
 
     def log1p_(self) -> Tensor:
@@ -2258,6 +3235,10 @@ class TensorMethods(TensorFacts):
         In place: Computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan
         below.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.log1p_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.log1p_(self)
 
     def log2(self, *, out: Tensor | None = None) -> Tensor:
@@ -2265,6 +3246,10 @@ class TensorMethods(TensorFacts):
 
         Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative elements.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.log2, locals())
+            if found is not PLAIN:
+                return found
         return _ops.log2(self, out=out)
 
     def log2_(self) -> Tensor:
@@ -2273,6 +3258,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative
         elements.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.log2_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.log2_(self)
 
     def log_(self) -> Tensor:
@@ -2281,6 +3270,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the natural logarithm, elementwise; -inf for 0 and nan for negative
         elements.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.log_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.log_(self)
 
     def log_normal_(self, mean: float = 1.0, std: float = 2.0, *,
@@ -2292,6 +3285,10 @@ class TensorMethods(TensorFacts):
           std: standard deviation of the logarithms, greater than 0
           generator: random number generator; default: the one of the ctx
         """
+        if switch.users:
+            found = intercepted(TensorMethods.log_normal_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.log_normal_(self, mean, std, generator=generator)
 
     def log_softmax(self, dim: int | None = None, *, axis: int | None = None,
@@ -2302,6 +3299,10 @@ class TensorMethods(TensorFacts):
           dim: dimension along which exp of the result sums to 1
           dtype: dtype to which self is converted first; default: no conversion
         """
+        if switch.users:
+            found = intercepted(TensorMethods.log_softmax, locals())
+            if found is not PLAIN:
+                return found
         return _ops.log_softmax(self, dim, axis=axis, dtype=dtype, out=out)
 
     def logaddexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -2310,6 +3311,10 @@ class TensorMethods(TensorFacts):
         Computes log(exp(self) + exp(other)), elementwise with broadcasting, without intermediate
         overflow.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.logaddexp, locals())
+            if found is not PLAIN:
+                return found
         return _ops.logaddexp(self, other, out=out)
 
     def logaddexp2(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -2318,6 +3323,10 @@ class TensorMethods(TensorFacts):
         Computes log2(2^self + 2^other), elementwise with broadcasting, without intermediate
         overflow.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.logaddexp2, locals())
+            if found is not PLAIN:
+                return found
         return _ops.logaddexp2(self, other, out=out)
 
     def logcumsumexp(self, dim: int | None = None, *, axis: int | None = None,
@@ -2327,6 +3336,10 @@ class TensorMethods(TensorFacts):
         Computes the cumulative log(sum(exp(x))) along dim, without overflow.
           dim: dimension to scan along
         """
+        if switch.users:
+            found = intercepted(TensorMethods.logcumsumexp, locals())
+            if found is not PLAIN:
+                return found
         return _ops.logcumsumexp(self, dim, axis=axis, out=out)
 
     def logdet(self) -> Tensor:
@@ -2335,6 +3348,10 @@ class TensorMethods(TensorFacts):
         Computes the logarithms of the determinants of matrices; nan for a negative determinant.
           input: (…, n, n)
         """
+        if switch.users:
+            found = intercepted(TensorMethods.logdet, locals())
+            if found is not PLAIN:
+                return found
         return _ops.logdet(self)
 
     def logical_and(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -2343,6 +3360,10 @@ class TensorMethods(TensorFacts):
         Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool;
         nan is nonzero.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.logical_and, locals())
+            if found is not PLAIN:
+                return found
         return _ops.logical_and(self, other, out=out)
 
     def logical_and_(self, other: Tensor) -> Tensor:
@@ -2351,6 +3372,10 @@ class TensorMethods(TensorFacts):
         In place: Tests whether both elements are nonzero, elementwise with broadcasting. The result
         is bool; nan is nonzero.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.logical_and_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.logical_and_(self, other)
 
     def logical_not(self, *, out: Tensor | None = None) -> Tensor:
@@ -2358,6 +3383,10 @@ class TensorMethods(TensorFacts):
 
         Tests whether each element is 0. The result is bool; nan is not 0.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.logical_not, locals())
+            if found is not PLAIN:
+                return found
         return _ops.logical_not(self, out=out)
 
     def logical_not_(self) -> Tensor:
@@ -2365,6 +3394,10 @@ class TensorMethods(TensorFacts):
 
         In place: Tests whether each element is 0. The result is bool; nan is not 0.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.logical_not_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.logical_not_(self)
 
     def logical_or(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -2373,6 +3406,10 @@ class TensorMethods(TensorFacts):
         Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The
         result is bool; nan is nonzero.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.logical_or, locals())
+            if found is not PLAIN:
+                return found
         return _ops.logical_or(self, other, out=out)
 
     def logical_or_(self, other: Tensor) -> Tensor:
@@ -2381,6 +3418,10 @@ class TensorMethods(TensorFacts):
         In place: Tests whether at least one of two elements is nonzero, elementwise with
         broadcasting. The result is bool; nan is nonzero.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.logical_or_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.logical_or_(self, other)
 
     def logical_xor(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -2389,6 +3430,10 @@ class TensorMethods(TensorFacts):
         Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The
         result is bool; nan is nonzero.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.logical_xor, locals())
+            if found is not PLAIN:
+                return found
         return _ops.logical_xor(self, other, out=out)
 
     def logical_xor_(self, other: Tensor) -> Tensor:
@@ -2397,6 +3442,10 @@ class TensorMethods(TensorFacts):
         In place: Tests whether exactly one of two elements is nonzero, elementwise with
         broadcasting. The result is bool; nan is nonzero.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.logical_xor_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.logical_xor_(self, other)
 
     def logit(self, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
@@ -2406,6 +3455,10 @@ class TensorMethods(TensorFacts):
           eps: x is clamped to [eps, 1 - eps] first; default: x is not clamped, and the result is
             nan outside [0, 1]
         """
+        if switch.users:
+            found = intercepted(TensorMethods.logit, locals())
+            if found is not PLAIN:
+                return found
         return _ops.logit(self, eps, out=out)
 
     def logit_(self, eps: float | None = None) -> Tensor:
@@ -2415,6 +3468,10 @@ class TensorMethods(TensorFacts):
           eps: x is clamped to [eps, 1 - eps] first; default: x is not clamped, and the result is
             nan outside [0, 1]
         """
+        if switch.users:
+            found = intercepted(TensorMethods.logit_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.logit_(self, eps)
 
     def logsumexp(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
@@ -2426,6 +3483,10 @@ class TensorMethods(TensorFacts):
           dim: dimensions to reduce; an empty list: all dimensions
           keepdim: whether the reduced dimensions are kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.logsumexp, locals())
+            if found is not PLAIN:
+                return found
         return _ops.logsumexp(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
     def lt(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -2433,6 +3494,10 @@ class TensorMethods(TensorFacts):
 
         Tests self < other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.lt, locals())
+            if found is not PLAIN:
+                return found
         return _ops.lt(self, other, out=out)
 
     def lt_(self, other: Tensor | complex) -> Tensor:
@@ -2440,6 +3505,10 @@ class TensorMethods(TensorFacts):
 
         In place: Tests self < other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.lt_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.lt_(self, other)
 
     def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -2450,6 +3519,10 @@ class TensorMethods(TensorFacts):
           LU_data: (…, n, n)
           LU_pivots: int32 or int64, (…, n)
         """
+        if switch.users:
+            found = intercepted(TensorMethods.lu_solve, locals())
+            if found is not PLAIN:
+                return found
         return _ops.lu_solve(self, LU_data, LU_pivots, out=out)
 
     def masked_fill(self, mask: Tensor, value: complex | Tensor) -> Tensor:
@@ -2462,6 +3535,10 @@ class TensorMethods(TensorFacts):
           mask: bool tensor
           value: number; must fit the dtype of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.masked_fill, locals())
+            if found is not PLAIN:
+                return found
         return _ops.masked_fill(self, mask, value)
 
     def masked_fill_(self, mask: Tensor, value: complex | Tensor) -> Tensor:
@@ -2474,6 +3551,10 @@ class TensorMethods(TensorFacts):
           mask: bool tensor
           value: number; must fit the dtype of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.masked_fill_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.masked_fill_(self, mask, value)
 
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
@@ -2483,6 +3564,10 @@ class TensorMethods(TensorFacts):
           mask: bool tensor
           source: values to write, at least as many as mask has true elements
         """
+        if switch.users:
+            found = intercepted(TensorMethods.masked_scatter, locals())
+            if found is not PLAIN:
+                return found
         return _ops.masked_scatter(self, mask, source)
 
     def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
@@ -2493,6 +3578,10 @@ class TensorMethods(TensorFacts):
           mask: bool tensor
           source: values to write, at least as many as mask has true elements
         """
+        if switch.users:
+            found = intercepted(TensorMethods.masked_scatter_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.masked_scatter_(self, mask, source)
 
     def masked_select(self, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -2501,6 +3590,10 @@ class TensorMethods(TensorFacts):
         Returns the elements of self where mask is true, as a 1-D tensor. self and mask broadcast.
           mask: bool tensor
         """
+        if switch.users:
+            found = intercepted(TensorMethods.masked_select, locals())
+            if found is not PLAIN:
+                return found
         return _ops.masked_select(self, mask, out=out)
 
     def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -2511,6 +3604,10 @@ class TensorMethods(TensorFacts):
           input: (…, n, m) or (m)
           other: (…, m, p) or (m)
         """
+        if switch.users:
+            found = intercepted(TensorMethods.matmul, locals())
+            if found is not PLAIN:
+                return found
         return _ops.matmul(self, other, out=out)
 
     def matrix_exp(self) -> Tensor:
@@ -2519,6 +3616,10 @@ class TensorMethods(TensorFacts):
         Computes the exponentials of matrices.
           input: (…, n, n)
         """
+        if switch.users:
+            found = intercepted(TensorMethods.matrix_exp, locals())
+            if found is not PLAIN:
+                return found
         return _ops.matrix_exp(self)
 
     def matrix_power(self, n: int, *, out: Tensor | None = None) -> Tensor:
@@ -2528,6 +3629,10 @@ class TensorMethods(TensorFacts):
           input: (…, n, n)
           n: the exponent
         """
+        if switch.users:
+            found = intercepted(TensorMethods.matrix_power, locals())
+            if found is not PLAIN:
+                return found
         return _ops.matrix_power(self, n, out=out)
 
     def max(self, dim: int | Tensor | None = None, keepdim: bool = False, *,
@@ -2544,6 +3649,10 @@ class TensorMethods(TensorFacts):
           dim: dimension to reduce
           keepdim: whether the reduced dimension is kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.max, locals())
+            if found is not PLAIN:
+                return found
         return _ops.max(self, dim, keepdim, other=other, axis=axis, keepdims=keepdims, out=out)
 
     def maximum(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -2552,6 +3661,10 @@ class TensorMethods(TensorFacts):
         Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal
         elements share the gradient equally.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.maximum, locals())
+            if found is not PLAIN:
+                return found
         return _ops.maximum(self, other, out=out)
 
     def mean(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
@@ -2565,6 +3678,10 @@ class TensorMethods(TensorFacts):
           dim: dimensions to reduce; an empty list: all dimensions
           keepdim: whether the reduced dimensions are kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.mean, locals())
+            if found is not PLAIN:
+                return found
         return _ops.mean(self, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype, out=out)
 
     def median(self, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None,
@@ -2579,6 +3696,10 @@ class TensorMethods(TensorFacts):
           dim: dimension to reduce
           keepdim: whether the reduced dimension is kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.median, locals())
+            if found is not PLAIN:
+                return found
         return _ops.median(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
     def min(self, dim: int | Tensor | None = None, keepdim: bool = False, *,
@@ -2595,6 +3716,10 @@ class TensorMethods(TensorFacts):
           dim: dimension to reduce
           keepdim: whether the reduced dimension is kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.min, locals())
+            if found is not PLAIN:
+                return found
         return _ops.min(self, dim, keepdim, other=other, axis=axis, keepdims=keepdims, out=out)
 
     def minimum(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -2603,6 +3728,10 @@ class TensorMethods(TensorFacts):
         Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal
         elements share the gradient equally.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.minimum, locals())
+            if found is not PLAIN:
+                return found
         return _ops.minimum(self, other, out=out)
 
     def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -2612,6 +3741,10 @@ class TensorMethods(TensorFacts):
           input: (n, m)
           mat2: (m, p)
         """
+        if switch.users:
+            found = intercepted(TensorMethods.mm, locals())
+            if found is not PLAIN:
+                return found
         return _ops.mm(self, mat2, out=out)
 
     def mode(self, dim: int = -1, keepdim: bool = False, *, axis: int | None = None,
@@ -2624,6 +3757,10 @@ class TensorMethods(TensorFacts):
           dim: dimension to reduce
           keepdim: whether the reduced dimension is kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.mode, locals())
+            if found is not PLAIN:
+                return found
         return _ops.mode(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
     def moveaxis(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
@@ -2634,6 +3771,10 @@ class TensorMethods(TensorFacts):
           source: dimensions to move
           destination: their new positions, as many as in source
         """
+        if switch.users:
+            found = intercepted(TensorMethods.moveaxis, locals())
+            if found is not PLAIN:
+                return found
         return _ops.movedim(self, source, destination)
 
     def movedim(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
@@ -2644,6 +3785,10 @@ class TensorMethods(TensorFacts):
           source: dimensions to move
           destination: their new positions, as many as in source
         """
+        if switch.users:
+            found = intercepted(TensorMethods.movedim, locals())
+            if found is not PLAIN:
+                return found
         return _ops.movedim(self, source, destination)
 
     def msort(self, *, out: Tensor | None = None) -> Tensor:
@@ -2652,6 +3797,10 @@ class TensorMethods(TensorFacts):
         Sorts the elements along the first dimension in ascending order. nan is larger than all
         other values.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.msort, locals())
+            if found is not PLAIN:
+                return found
         return _ops.msort(self, out=out)
 
     def mul(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -2659,6 +3808,10 @@ class TensorMethods(TensorFacts):
 
         Computes self * other, elementwise with broadcasting and dtype promotion.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.mul, locals())
+            if found is not PLAIN:
+                return found
         return _ops.mul(self, other, out=out)
 
     def mul_(self, other: Tensor | complex) -> Tensor:
@@ -2666,6 +3819,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes self * other, elementwise with broadcasting and dtype promotion.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.mul_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.mul_(self, other)
 
     def multinomial(self, num_samples: int, replacement: bool = False, *,
@@ -2678,6 +3835,10 @@ class TensorMethods(TensorFacts):
           replacement: whether a position can be drawn more than once
           generator: random number generator; default: the one of the ctx
         """
+        if switch.users:
+            found = intercepted(TensorMethods.multinomial, locals())
+            if found is not PLAIN:
+                return found
         return _ops.multinomial(self, num_samples, replacement, generator=generator, out=out)
 
     def multiply(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -2685,6 +3846,10 @@ class TensorMethods(TensorFacts):
 
         Computes self * other, elementwise with broadcasting and dtype promotion.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.multiply, locals())
+            if found is not PLAIN:
+                return found
         return _ops.mul(self, other, out=out)
 
     def multiply_(self, other: Tensor | complex) -> Tensor:
@@ -2692,6 +3857,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes self * other, elementwise with broadcasting and dtype promotion.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.multiply_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.mul_(self, other)
 
     def mv(self, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -2701,6 +3870,10 @@ class TensorMethods(TensorFacts):
           input: (n, m)
           vec: (m)
         """
+        if switch.users:
+            found = intercepted(TensorMethods.mv, locals())
+            if found is not PLAIN:
+                return found
         return _ops.mv(self, vec, out=out)
 
     def mvlgamma(self, p: int, *, out: Tensor | None = None) -> Tensor:
@@ -2710,6 +3883,10 @@ class TensorMethods(TensorFacts):
         log(pi) plus the sum of lgamma(x - j / 2) over j < p.
           p: number of dimensions, at least 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.mvlgamma, locals())
+            if found is not PLAIN:
+                return found
         return _ops.mvlgamma(self, p, out=out)
 
     def mvlgamma_(self, p: int) -> Tensor:
@@ -2719,6 +3896,10 @@ class TensorMethods(TensorFacts):
         / 4 log(pi) plus the sum of lgamma(x - j / 2) over j < p.
           p: number of dimensions, at least 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.mvlgamma_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.mvlgamma_(self, p)
 
     def nan_to_num(self, nan: float | None = None, posinf: float | None = None,
@@ -2731,6 +3912,10 @@ class TensorMethods(TensorFacts):
           posinf: value for infinity; default: the largest finite number of the dtype
           neginf: value for -infinity; default: the smallest finite number of the dtype
         """
+        if switch.users:
+            found = intercepted(TensorMethods.nan_to_num, locals())
+            if found is not PLAIN:
+                return found
         return _ops.nan_to_num(self, nan, posinf, neginf, out=out)
 
     def nan_to_num_(self, nan: float | None = None, posinf: float | None = None,
@@ -2743,6 +3928,10 @@ class TensorMethods(TensorFacts):
           posinf: value for infinity; default: the largest finite number of the dtype
           neginf: value for -infinity; default: the smallest finite number of the dtype
         """
+        if switch.users:
+            found = intercepted(TensorMethods.nan_to_num_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.nan_to_num_(self, nan, posinf, neginf)
 
     def nanmean(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
@@ -2755,6 +3944,10 @@ class TensorMethods(TensorFacts):
           keepdim: whether the reduced dimensions are kept with size 1
           dtype: dtype of the computation and of the result; default: that of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.nanmean, locals())
+            if found is not PLAIN:
+                return found
         return _ops.nanmean(self, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype, out=out)
 
     def nanmedian(self, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None,
@@ -2767,6 +3960,10 @@ class TensorMethods(TensorFacts):
           dim: dimension to reduce
           keepdim: whether the reduced dimension is kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.nanmedian, locals())
+            if found is not PLAIN:
+                return found
         return _ops.nanmedian(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
     def nanquantile(self, q: Tensor | float, dim: int | None = None, keepdim: bool = False, *,
@@ -2784,6 +3981,10 @@ class TensorMethods(TensorFacts):
           keepdim: whether the reduced dimensions are kept with size 1
           interpolation: how a quantile between two elements is computed
         """
+        if switch.users:
+            found = intercepted(TensorMethods.nanquantile, locals())
+            if found is not PLAIN:
+                return found
         return _ops.nanquantile(self, q, dim, keepdim, axis=axis, keepdims=keepdims,
                                 interpolation=interpolation, out=out)
 
@@ -2798,6 +3999,10 @@ class TensorMethods(TensorFacts):
           dtype: dtype of the computation and of the result; default: int64 for integers and bool,
             else that of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.nansum, locals())
+            if found is not PLAIN:
+                return found
         return _ops.nansum(self, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype, out=out)
 
     def narrow(self, dim: int | None = None, start: int | None = None, length: int | None = None, *,
@@ -2809,6 +4014,10 @@ class TensorMethods(TensorFacts):
           start: first index; negative values count from the end
           length: number of indices
         """
+        if switch.users:
+            found = intercepted(TensorMethods.narrow, locals())
+            if found is not PLAIN:
+                return found
         return _ops.narrow(self, dim, start, length, axis=axis)
 
     def narrow_copy(self, dim: int | None = None, start: int | None = None,
@@ -2821,6 +4030,10 @@ class TensorMethods(TensorFacts):
           start: first index; negative values count from the end
           length: number of indices
         """
+        if switch.users:
+            found = intercepted(TensorMethods.narrow_copy, locals())
+            if found is not PLAIN:
+                return found
         return _ops.narrow_copy(self, dim, start, length, axis=axis, out=out)
 
     def ne(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -2828,6 +4041,10 @@ class TensorMethods(TensorFacts):
 
         Tests self != other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.ne, locals())
+            if found is not PLAIN:
+                return found
         return _ops.ne(self, other, out=out)
 
     def ne_(self, other: Tensor | complex) -> Tensor:
@@ -2835,6 +4052,10 @@ class TensorMethods(TensorFacts):
 
         In place: Tests self != other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.ne_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.ne_(self, other)
 
     def neg(self, *, out: Tensor | None = None) -> Tensor:
@@ -2842,6 +4063,10 @@ class TensorMethods(TensorFacts):
 
         Negates each element. Bool tensors are not supported.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.neg, locals())
+            if found is not PLAIN:
+                return found
         return _ops.neg(self, out=out)
 
     def neg_(self) -> Tensor:
@@ -2849,6 +4074,10 @@ class TensorMethods(TensorFacts):
 
         In place: Negates each element. Bool tensors are not supported.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.neg_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.neg_(self)
 
     def negative(self, *, out: Tensor | None = None) -> Tensor:
@@ -2856,6 +4085,10 @@ class TensorMethods(TensorFacts):
 
         Negates each element. Bool tensors are not supported.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.negative, locals())
+            if found is not PLAIN:
+                return found
         return _ops.neg(self, out=out)
 
     def negative_(self) -> Tensor:
@@ -2863,12 +4096,20 @@ class TensorMethods(TensorFacts):
 
         In place: Negates each element. Bool tensors are not supported.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.negative_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.neg_(self)
 
     def new_empty(self, *args: Any, dtype: dtype | None = None, device: device | str | None = None,
                   memory_format: Any = None, layout: Any = None, pin_memory: bool = False,
                   requires_grad: bool = False, size: int | Sequence[int] | None = None) -> Tensor:
         """As tt.empty; dtype and device are by default the tensor's."""
+        if switch.users:
+            found = intercepted(TensorMethods.new_empty, locals())
+            if found is not PLAIN:
+                return found
         return _ops.new_empty(self, *args, dtype=dtype, device=device, memory_format=memory_format,
                               layout=layout, pin_memory=pin_memory, requires_grad=requires_grad,
                               size=size)
@@ -2878,6 +4119,10 @@ class TensorMethods(TensorFacts):
                           layout: Any = None, pin_memory: bool = False,
                           requires_grad: bool = False) -> Tensor:
         """As tt.empty_strided; dtype and device are by default the tensor's."""
+        if switch.users:
+            found = intercepted(TensorMethods.new_empty_strided, locals())
+            if found is not PLAIN:
+                return found
         return _ops.new_empty_strided(self, size, stride, dtype=dtype, device=device, layout=layout,
                                       pin_memory=pin_memory, requires_grad=requires_grad)
 
@@ -2885,6 +4130,10 @@ class TensorMethods(TensorFacts):
                  dtype: dtype | None = None, device: device | str | None = None, layout: Any = None,
                  pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
         """As tt.full; dtype and device are by default the tensor's."""
+        if switch.users:
+            found = intercepted(TensorMethods.new_full, locals())
+            if found is not PLAIN:
+                return found
         return _ops.new_full(self, size, fill_value, dtype=dtype, device=device, layout=layout,
                              pin_memory=pin_memory, requires_grad=requires_grad)
 
@@ -2892,6 +4141,10 @@ class TensorMethods(TensorFacts):
                  layout: Any = None, pin_memory: bool = False, requires_grad: bool = False,
                  size: int | Sequence[int] | None = None) -> Tensor:
         """As tt.ones; dtype and device are by default the tensor's."""
+        if switch.users:
+            found = intercepted(TensorMethods.new_ones, locals())
+            if found is not PLAIN:
+                return found
         return _ops.new_ones(self, *args, dtype=dtype, device=device, layout=layout,
                              pin_memory=pin_memory, requires_grad=requires_grad, size=size)
 
@@ -2899,6 +4152,10 @@ class TensorMethods(TensorFacts):
                   layout: Any = None, pin_memory: bool = False, requires_grad: bool = False,
                   size: int | Sequence[int] | None = None) -> Tensor:
         """As tt.zeros; dtype and device are by default the tensor's."""
+        if switch.users:
+            found = intercepted(TensorMethods.new_zeros, locals())
+            if found is not PLAIN:
+                return found
         return _ops.new_zeros(self, *args, dtype=dtype, device=device, layout=layout,
                               pin_memory=pin_memory, requires_grad=requires_grad, size=size)
 
@@ -2908,6 +4165,10 @@ class TensorMethods(TensorFacts):
         Returns the next representable number after self in the direction of other, elementwise with
         broadcasting. The gradient passes to self, except where both are equal.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.nextafter, locals())
+            if found is not PLAIN:
+                return found
         return _ops.nextafter(self, other, out=out)
 
     def nextafter_(self, other: Tensor) -> Tensor:
@@ -2916,6 +4177,10 @@ class TensorMethods(TensorFacts):
         In place: Returns the next representable number after self in the direction of other,
         elementwise with broadcasting. The gradient passes to self, except where both are equal.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.nextafter_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.nextafter_(self, other)
 
     def nonzero(self, *, as_tuple: bool = False,
@@ -2926,6 +4191,10 @@ class TensorMethods(TensorFacts):
         self.ndim), in row-major order.
           as_tuple: a tuple of the columns instead
         """
+        if switch.users:
+            found = intercepted(TensorMethods.nonzero, locals())
+            if found is not PLAIN:
+                return found
         return _ops.nonzero(self, as_tuple=as_tuple, out=out)
 
     def nonzero_static(self, *, size: int | None = None, fill_value: int = -1) -> Tensor:
@@ -2935,6 +4204,10 @@ class TensorMethods(TensorFacts):
           size: number of rows of the result
           fill_value: value of the rows that are left when the nonzero elements run out
         """
+        if switch.users:
+            found = intercepted(TensorMethods.nonzero_static, locals())
+            if found is not PLAIN:
+                return found
         return _ops.nonzero_static(self, size=size, fill_value=fill_value)
 
     def norm(self, p: float | str = 'fro', dim: int | Sequence[int] | None = None,
@@ -2951,6 +4224,10 @@ class TensorMethods(TensorFacts):
           keepdim: whether the reduced dimensions are kept with size 1
           dtype: dtype to which self is converted first; default: that of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.norm, locals())
+            if found is not PLAIN:
+                return found
         return _ops.norm(self, p, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype, out=out)
 
     def normal_(self, mean: float = 0.0, std: float = 1.0, *,
@@ -2962,6 +4239,10 @@ class TensorMethods(TensorFacts):
           std: standard deviation, at least 0
           generator: random number generator; default: the one of the ctx
         """
+        if switch.users:
+            found = intercepted(TensorMethods.normal_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.normal_(self, mean, std, generator=generator)
 
     def not_equal(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -2969,6 +4250,10 @@ class TensorMethods(TensorFacts):
 
         Tests self != other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.not_equal, locals())
+            if found is not PLAIN:
+                return found
         return _ops.ne(self, other, out=out)
 
     def not_equal_(self, other: Tensor | complex) -> Tensor:
@@ -2976,6 +4261,10 @@ class TensorMethods(TensorFacts):
 
         In place: Tests self != other, elementwise with broadcasting. The result is bool.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.not_equal_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.ne_(self, other)
 
     def nuclear_norm(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
@@ -2988,6 +4277,10 @@ class TensorMethods(TensorFacts):
           dim: the dimensions of rows and columns; default: the two dimensions of self
           keepdim: whether the reduced dimensions are kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.nuclear_norm, locals())
+            if found is not PLAIN:
+                return found
         return _ops.nuclear_norm(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
     def ones_like(self, *, dtype: dtype | None = None, device: device | str | None = None,
@@ -3000,6 +4293,10 @@ class TensorMethods(TensorFacts):
           dtype: dtype of the result; default: that of self
           device: device of the result; default: that of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.ones_like, locals())
+            if found is not PLAIN:
+                return found
         return _ops.ones_like(self, dtype=dtype, device=device, out=out,
                               memory_format=memory_format, layout=layout, pin_memory=pin_memory,
                               requires_grad=requires_grad)
@@ -3011,6 +4308,10 @@ class TensorMethods(TensorFacts):
           input: (…, m, n), m >= n
           input2: tau, (…, k), k <= n
         """
+        if switch.users:
+            found = intercepted(TensorMethods.orgqr, locals())
+            if found is not PLAIN:
+                return found
         return _ops.orgqr(self, input2, out=out)
 
     def outer(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -3020,6 +4321,10 @@ class TensorMethods(TensorFacts):
           input: (n)
           vec2: (m)
         """
+        if switch.users:
+            found = intercepted(TensorMethods.outer, locals())
+            if found is not PLAIN:
+                return found
         return _ops.outer(self, vec2, out=out)
 
     def permute(self, *args: Any, dims: int | Sequence[int] | None = None) -> Tensor:
@@ -3029,6 +4334,10 @@ class TensorMethods(TensorFacts):
         self.
           dims: the new order of all dimensions
         """
+        if switch.users:
+            found = intercepted(TensorMethods.permute, locals())
+            if found is not PLAIN:
+                return found
         return _ops.permute(self, *args, dims=dims)
 
     def pinverse(self, rcond: float = 1e-15) -> Tensor:
@@ -3038,10 +4347,18 @@ class TensorMethods(TensorFacts):
           input: (…, m, n)
           rcond: singular values up to rcond times the largest count as 0
         """
+        if switch.users:
+            found = intercepted(TensorMethods.pinverse, locals())
+            if found is not PLAIN:
+                return found
         return _ops.pinverse(self, rcond)
 
     def polygamma(self, n: int) -> Tensor:
         """As tt.polygamma."""
+        if switch.users:
+            found = intercepted(TensorMethods.polygamma, locals())
+            if found is not PLAIN:
+                return found
         return _ops._m_polygamma(self, n)
 
     def positive(self) -> Tensor:
@@ -3049,6 +4366,10 @@ class TensorMethods(TensorFacts):
 
         Returns self itself. Bool tensors are not supported.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.positive, locals())
+            if found is not PLAIN:
+                return found
         return _ops.positive(self)
 
     def pow(self, exponent: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -3059,6 +4380,10 @@ class TensorMethods(TensorFacts):
         negative integer.
         Raises a number to the power of each element of exponent.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.pow, locals())
+            if found is not PLAIN:
+                return found
         return _ops.pow(self, exponent, out=out)
 
     def pow_(self, exponent: Tensor | complex) -> Tensor:
@@ -3069,6 +4394,10 @@ class TensorMethods(TensorFacts):
         Raises each element of self to the power of a number. Integers cannot be raised to a
         negative integer.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.pow_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.pow_(self, exponent)
 
     def prelu(self, weight: Tensor) -> Tensor:
@@ -3077,6 +4406,10 @@ class TensorMethods(TensorFacts):
         Computes x where x > 0 and weight * x elsewhere.
           weight: slope for x <= 0: one element, or one per channel (dimension 1 of self)
         """
+        if switch.users:
+            found = intercepted(TensorMethods.prelu, locals())
+            if found is not PLAIN:
+                return found
         return _ops.prelu(self, weight)
 
     def prod(self, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None,
@@ -3091,6 +4424,10 @@ class TensorMethods(TensorFacts):
           dim: dimension to reduce
           keepdim: whether the reduced dimension is kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.prod, locals())
+            if found is not PLAIN:
+                return found
         return _ops.prod(self, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype, out=out)
 
     def put(self, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
@@ -3102,6 +4439,10 @@ class TensorMethods(TensorFacts):
           source: values to write, as many as index has elements
           accumulate: whether values are added instead of written; repeated positions accumulate
         """
+        if switch.users:
+            found = intercepted(TensorMethods.put, locals())
+            if found is not PLAIN:
+                return found
         return _ops.put(self, index, source, accumulate)
 
     def put_(self, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
@@ -3113,6 +4454,10 @@ class TensorMethods(TensorFacts):
           source: values to write, as many as index has elements
           accumulate: whether values are added instead of written; repeated positions accumulate
         """
+        if switch.users:
+            found = intercepted(TensorMethods.put_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.put_(self, index, source, accumulate)
 
     def qr(self, some: bool = True, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
@@ -3122,6 +4467,10 @@ class TensorMethods(TensorFacts):
           input: (…, m, n)
           some: false: square Q
         """
+        if switch.users:
+            found = intercepted(TensorMethods.qr, locals())
+            if found is not PLAIN:
+                return found
         return _ops.qr(self, some, out=out)
 
     def quantile(self, q: Tensor | float, dim: int | None = None, keepdim: bool = False, *,
@@ -3138,6 +4487,10 @@ class TensorMethods(TensorFacts):
           keepdim: whether the reduced dimensions are kept with size 1
           interpolation: how a quantile between two elements is computed
         """
+        if switch.users:
+            found = intercepted(TensorMethods.quantile, locals())
+            if found is not PLAIN:
+                return found
         return _ops.quantile(self, q, dim, keepdim, axis=axis, keepdims=keepdims,
                              interpolation=interpolation, out=out)
 
@@ -3146,6 +4499,10 @@ class TensorMethods(TensorFacts):
 
         Converts angles from radians to degrees, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.rad2deg, locals())
+            if found is not PLAIN:
+                return found
         return _ops.rad2deg(self, out=out)
 
     def rad2deg_(self) -> Tensor:
@@ -3153,6 +4510,10 @@ class TensorMethods(TensorFacts):
 
         In place: Converts angles from radians to degrees, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.rad2deg_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.rad2deg_(self)
 
     def rand_like(self, *, dtype: dtype | None = None, device: device | str | None = None,
@@ -3168,6 +4529,10 @@ class TensorMethods(TensorFacts):
           device: device of the result; default: that of self
           generator: random number generator; default: the one of the ctx
         """
+        if switch.users:
+            found = intercepted(TensorMethods.rand_like, locals())
+            if found is not PLAIN:
+                return found
         return _ops.rand_like(self, dtype=dtype, device=device, generator=generator, out=out,
                               memory_format=memory_format, layout=layout, pin_memory=pin_memory,
                               requires_grad=requires_grad)
@@ -3185,6 +4550,10 @@ class TensorMethods(TensorFacts):
           device: device of the result; default: that of self
           generator: random number generator; default: the one of the ctx
         """
+        if switch.users:
+            found = intercepted(TensorMethods.randn_like, locals())
+            if found is not PLAIN:
+                return found
         return _ops.randn_like(self, dtype=dtype, device=device, generator=generator, out=out,
                                memory_format=memory_format, layout=layout, pin_memory=pin_memory,
                                requires_grad=requires_grad)
@@ -3199,6 +4568,10 @@ class TensorMethods(TensorFacts):
             the dtype of self represents exactly
           generator: random number generator; default: the one of the ctx
         """
+        if switch.users:
+            found = intercepted(TensorMethods.random_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.random_(self, from_, to, generator=generator, **kwargs)
 
     def ravel(self) -> Tensor:
@@ -3206,6 +4579,10 @@ class TensorMethods(TensorFacts):
 
         Returns the elements as a 1-D contiguous tensor: a view if self is contiguous, else a copy.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.ravel, locals())
+            if found is not PLAIN:
+                return found
         return _ops.ravel(self)
 
     def reciprocal(self, *, out: Tensor | None = None) -> Tensor:
@@ -3213,6 +4590,10 @@ class TensorMethods(TensorFacts):
 
         Computes 1 / x, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.reciprocal, locals())
+            if found is not PLAIN:
+                return found
         return _ops.reciprocal(self, out=out)
 
     def reciprocal_(self) -> Tensor:
@@ -3220,6 +4601,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes 1 / x, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.reciprocal_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.reciprocal_(self)
 
     def relu(self, inplace: bool = False) -> Tensor:
@@ -3227,6 +4612,10 @@ class TensorMethods(TensorFacts):
 
         Computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.relu, locals())
+            if found is not PLAIN:
+                return found
         return _ops.relu(self, inplace)
 
     def relu_(self) -> Tensor:
@@ -3234,6 +4623,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.relu_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.relu_(self)
 
     def remainder(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -3242,6 +4635,10 @@ class TensorMethods(TensorFacts):
         Computes the remainder of the division rounded down, like % in Python, elementwise with
         broadcasting. It has the sign of other.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.remainder, locals())
+            if found is not PLAIN:
+                return found
         return _ops.remainder(self, other, out=out)
 
     def remainder_(self, other: Tensor | complex) -> Tensor:
@@ -3250,6 +4647,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the remainder of the division rounded down, like % in Python, elementwise
         with broadcasting. It has the sign of other.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.remainder_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.remainder_(self, other)
 
     def renorm(self, p: float, dim: int | None = None, maxnorm: float | None = None, *,
@@ -3261,6 +4662,10 @@ class TensorMethods(TensorFacts):
           dim: dimension whose slices are scaled
           maxnorm: largest norm of a slice
         """
+        if switch.users:
+            found = intercepted(TensorMethods.renorm, locals())
+            if found is not PLAIN:
+                return found
         return _ops.renorm(self, p, dim, maxnorm, axis=axis, out=out)
 
     def renorm_(self, p: float, dim: int | None = None, maxnorm: float | None = None, *,
@@ -3272,6 +4677,10 @@ class TensorMethods(TensorFacts):
           dim: dimension whose slices are scaled
           maxnorm: largest norm of a slice
         """
+        if switch.users:
+            found = intercepted(TensorMethods.renorm_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.renorm_(self, p, dim, maxnorm, axis=axis)
 
     def repeat(self, *args: Any, repeats: int | Sequence[int] | None = None) -> Tensor:
@@ -3281,6 +4690,10 @@ class TensorMethods(TensorFacts):
         leading dimensions.
           repeats: numbers of copies, at least one entry per dimension of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.repeat, locals())
+            if found is not PLAIN:
+                return found
         return _ops.repeat(self, *args, repeats=repeats)
 
     def repeat_interleave(self, repeats: int | Tensor, dim: int | None = None, *,
@@ -3293,6 +4706,10 @@ class TensorMethods(TensorFacts):
           dim: dimension along which slices are repeated; default: self is flattened
           output_size: size of the result in dim, if it is known; it is checked
         """
+        if switch.users:
+            found = intercepted(TensorMethods.repeat_interleave, locals())
+            if found is not PLAIN:
+                return found
         return _ops.repeat_interleave(self, repeats, dim, axis=axis, output_size=output_size)
 
     def reshape(self, *args: Any, shape: int | Sequence[int] | None = None) -> Tensor:
@@ -3301,10 +4718,18 @@ class TensorMethods(TensorFacts):
         Returns self with another shape: a view if the strides allow it, else a copy.
           shape: sizes of the result; one of them may be -1 and is inferred
         """
+        if switch.users:
+            found = intercepted(TensorMethods.reshape, locals())
+            if found is not PLAIN:
+                return found
         return _ops.reshape(self, *args, shape=shape)
 
     def reshape_as(self, other: Tensor) -> Tensor:
         """reshape with the shape of other."""
+        if switch.users:
+            found = intercepted(TensorMethods.reshape_as, locals())
+            if found is not PLAIN:
+                return found
         return _ops.reshape_as(self, other)
 
     def resolve_conj(self) -> Tensor:
@@ -3312,6 +4737,10 @@ class TensorMethods(TensorFacts):
 
         Returns self: tt conjugates at once and never defers it.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.resolve_conj, locals())
+            if found is not PLAIN:
+                return found
         return _ops.resolve_conj(self)
 
     def resolve_neg(self) -> Tensor:
@@ -3319,6 +4748,10 @@ class TensorMethods(TensorFacts):
 
         Returns self: tt negates at once and never defers it.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.resolve_neg, locals())
+            if found is not PLAIN:
+                return found
         return _ops.resolve_neg(self)
 
     def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
@@ -3329,6 +4762,10 @@ class TensorMethods(TensorFacts):
           shifts: numbers of positions, one per dimension; may be negative
           dims: dimensions to shift along; an empty list: the flattened tensor
         """
+        if switch.users:
+            found = intercepted(TensorMethods.roll, locals())
+            if found is not PLAIN:
+                return found
         return _ops.roll(self, shifts, dims)
 
     def rot90(self, k: int = 1, dims: int | Sequence[int] | None = None) -> Tensor:
@@ -3339,6 +4776,10 @@ class TensorMethods(TensorFacts):
           k: number of quarter turns; may be negative
           dims: the two dimensions; an empty list: the first two
         """
+        if switch.users:
+            found = intercepted(TensorMethods.rot90, locals())
+            if found is not PLAIN:
+                return found
         return _ops.rot90(self, k, dims)
 
     def round(self, decimals: int = 0, *, out: Tensor | None = None) -> Tensor:
@@ -3348,6 +4789,10 @@ class TensorMethods(TensorFacts):
         rounded to even. Integer tensors are unchanged and take no decimals.
           decimals: number of decimal places; negative values round to tens, hundreds, …
         """
+        if switch.users:
+            found = intercepted(TensorMethods.round, locals())
+            if found is not PLAIN:
+                return found
         return _ops.round(self, decimals, out=out)
 
     def round_(self, decimals: int = 0) -> Tensor:
@@ -3357,6 +4802,10 @@ class TensorMethods(TensorFacts):
         ties are rounded to even. Integer tensors are unchanged and take no decimals.
           decimals: number of decimal places; negative values round to tens, hundreds, …
         """
+        if switch.users:
+            found = intercepted(TensorMethods.round_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.round_(self, decimals)
 
     def rrelu_(self, lower: float = 0.125, upper: float = 0.3333333333333333,
@@ -3370,6 +4819,10 @@ class TensorMethods(TensorFacts):
           training: whether slopes are drawn
           generator: random number generator; default: the one of the ctx
         """
+        if switch.users:
+            found = intercepted(TensorMethods.rrelu_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.rrelu_(self, lower, upper, training, generator=generator)
 
     def rsqrt(self, *, out: Tensor | None = None) -> Tensor:
@@ -3377,6 +4830,10 @@ class TensorMethods(TensorFacts):
 
         Computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.rsqrt, locals())
+            if found is not PLAIN:
+                return found
         return _ops.rsqrt(self, out=out)
 
     def rsqrt_(self) -> Tensor:
@@ -3384,6 +4841,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.rsqrt_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.rsqrt_(self)
 
     def rsub(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
@@ -3393,6 +4854,10 @@ class TensorMethods(TensorFacts):
         tensors are not supported.
           alpha: factor of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.rsub, locals())
+            if found is not PLAIN:
+                return found
         return _ops.rsub(self, other, alpha=alpha)
 
     def scatter(self, dim: int | None = None, index: Tensor | None = None,
@@ -3412,6 +4877,10 @@ class TensorMethods(TensorFacts):
           src: values to write; at least as large as index in every dimension
           reduce: none: replaces; add, multiply: combines each element with every src written to it
         """
+        if switch.users:
+            found = intercepted(TensorMethods.scatter, locals())
+            if found is not PLAIN:
+                return found
         return _ops.scatter(self, dim, index, src, axis=axis, value=value, reduce=reduce, out=out)
 
     def scatter_(self, dim: int | None = None, index: Tensor | None = None,
@@ -3430,6 +4899,10 @@ class TensorMethods(TensorFacts):
           src: values to write; at least as large as index in every dimension
           reduce: none: replaces; add, multiply: combines each element with every src written to it
         """
+        if switch.users:
+            found = intercepted(TensorMethods.scatter_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.scatter_(self, dim, index, src, axis=axis, value=value, reduce=reduce)
 
     def scatter_add(self, dim: int | None = None, index: Tensor | None = None,
@@ -3444,6 +4917,10 @@ class TensorMethods(TensorFacts):
             self
           src: values to add; at least as large as index in every dimension
         """
+        if switch.users:
+            found = intercepted(TensorMethods.scatter_add, locals())
+            if found is not PLAIN:
+                return found
         return _ops.scatter_add(self, dim, index, src, axis=axis, out=out)
 
     def scatter_add_(self, dim: int | None = None, index: Tensor | None = None,
@@ -3457,6 +4934,10 @@ class TensorMethods(TensorFacts):
             self
           src: values to add; at least as large as index in every dimension
         """
+        if switch.users:
+            found = intercepted(TensorMethods.scatter_add_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.scatter_add_(self, dim, index, src, axis=axis)
 
     def scatter_reduce(self, dim: int | None = None, index: Tensor | None = None,
@@ -3475,6 +4956,10 @@ class TensorMethods(TensorFacts):
           reduce: how values are combined
           include_self: whether the element of self takes part
         """
+        if switch.users:
+            found = intercepted(TensorMethods.scatter_reduce, locals())
+            if found is not PLAIN:
+                return found
         return _ops.scatter_reduce(self, dim, index, src, reduce, axis=axis,
                                    include_self=include_self, out=out)
 
@@ -3493,6 +4978,10 @@ class TensorMethods(TensorFacts):
           reduce: how values are combined
           include_self: whether the element of self takes part
         """
+        if switch.users:
+            found = intercepted(TensorMethods.scatter_reduce_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.scatter_reduce_(self, dim, index, src, reduce, axis=axis,
                                     include_self=include_self)
 
@@ -3504,6 +4993,10 @@ class TensorMethods(TensorFacts):
           dim: dimension to index
           index: position along dim; negative values count from the end
         """
+        if switch.users:
+            found = intercepted(TensorMethods.select, locals())
+            if found is not PLAIN:
+                return found
         return _ops.select(self, dim, index, axis=axis)
 
     def select_scatter(self, src: Tensor, dim: int | None = None, index: int | None = None, *,
@@ -3515,6 +5008,10 @@ class TensorMethods(TensorFacts):
           dim: dimension to index
           index: position along dim; negative values count from the end
         """
+        if switch.users:
+            found = intercepted(TensorMethods.select_scatter, locals())
+            if found is not PLAIN:
+                return found
         return _ops.select_scatter(self, src, dim, index, axis=axis)
 
     def sgn(self, *, out: Tensor | None = None) -> Tensor:
@@ -3523,6 +5020,10 @@ class TensorMethods(TensorFacts):
         Computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the direction of
         complex ones.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sgn, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sgn(self, out=out)
 
     def sgn_(self) -> Tensor:
@@ -3531,6 +5032,10 @@ class TensorMethods(TensorFacts):
         In place: Computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the
         direction of complex ones.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sgn_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sgn_(self)
 
     def sigmoid(self, inplace: bool = False, *, out: Tensor | None = None) -> Tensor:
@@ -3538,6 +5043,10 @@ class TensorMethods(TensorFacts):
 
         Computes 1 / (1 + exp(-x)), elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sigmoid, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sigmoid(self, inplace, out=out)
 
     def sigmoid_(self) -> Tensor:
@@ -3545,6 +5054,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes 1 / (1 + exp(-x)), elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sigmoid_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sigmoid_(self)
 
     def sign(self, *, out: Tensor | None = None) -> Tensor:
@@ -3553,6 +5066,10 @@ class TensorMethods(TensorFacts):
         Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not
         supported.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sign, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sign(self, out=out)
 
     def sign_(self) -> Tensor:
@@ -3561,6 +5078,10 @@ class TensorMethods(TensorFacts):
         In place: Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are
         not supported.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sign_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sign_(self)
 
     def signbit(self, *, out: Tensor | None = None) -> Tensor:
@@ -3568,6 +5089,10 @@ class TensorMethods(TensorFacts):
 
         Tests whether the sign bit of each element is set: for negative elements, and for -0.0.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.signbit, locals())
+            if found is not PLAIN:
+                return found
         return _ops.signbit(self, out=out)
 
     def sin(self, *, out: Tensor | None = None) -> Tensor:
@@ -3575,6 +5100,10 @@ class TensorMethods(TensorFacts):
 
         Computes the sine, elementwise; angles are in radians.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sin, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sin(self, out=out)
 
     def sin_(self) -> Tensor:
@@ -3582,6 +5111,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the sine, elementwise; angles are in radians.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sin_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sin_(self)
 
     def sinc(self, *, out: Tensor | None = None) -> Tensor:
@@ -3589,6 +5122,10 @@ class TensorMethods(TensorFacts):
 
         Computes sin(pi x) / (pi x), elementwise, and 1 at 0. Complex tensors are supported.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sinc, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sinc(self, out=out)
 
     def sinc_(self) -> Tensor:
@@ -3597,6 +5134,10 @@ class TensorMethods(TensorFacts):
         In place: Computes sin(pi x) / (pi x), elementwise, and 1 at 0. Complex tensors are
         supported.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sinc_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sinc_(self)
 
     def sinh(self, *, out: Tensor | None = None) -> Tensor:
@@ -3604,6 +5145,10 @@ class TensorMethods(TensorFacts):
 
         Computes the hyperbolic sine, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sinh, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sinh(self, out=out)
 
     def sinh_(self) -> Tensor:
@@ -3611,6 +5156,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the hyperbolic sine, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sinh_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sinh_(self)
 
     def slice_scatter(self, src: Tensor, dim: int = 0, start: int | None = None,
@@ -3626,6 +5175,10 @@ class TensorMethods(TensorFacts):
           end: end of the indices, which it excludes; default: the size of dim
           step: difference between indices, at least 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.slice_scatter, locals())
+            if found is not PLAIN:
+                return found
         return _ops.slice_scatter(self, src, dim, start, end, step, axis=axis, out=out)
 
     def slogdet(self, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
@@ -3634,6 +5187,10 @@ class TensorMethods(TensorFacts):
         Computes the sign and the logarithm of the absolute value of the determinants of matrices.
           input: (…, n, n)
         """
+        if switch.users:
+            found = intercepted(TensorMethods.slogdet, locals())
+            if found is not PLAIN:
+                return found
         return _ops.slogdet(self, out=out)
 
     def softmax(self, dim: int | None = None, *, axis: int | None = None,
@@ -3644,6 +5201,10 @@ class TensorMethods(TensorFacts):
           dim: dimension along which the result sums to 1
           dtype: dtype to which self is converted first; default: no conversion
         """
+        if switch.users:
+            found = intercepted(TensorMethods.softmax, locals())
+            if found is not PLAIN:
+                return found
         return _ops.softmax(self, dim, axis=axis, dtype=dtype, out=out)
 
     def sort(self, dim: int = -1, descending: bool = False, *, axis: int | None = None,
@@ -3656,6 +5217,10 @@ class TensorMethods(TensorFacts):
           descending: whether the largest element is first
           stable: accepted for compatibility: sorting is always stable
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sort, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sort(self, dim, descending, axis=axis, stable=stable, out=out)
 
     def split(self, split_size: int | Sequence[int], dim: int = 0, *,
@@ -3670,6 +5235,10 @@ class TensorMethods(TensorFacts):
           dim: dimension to split
           split_sizes: sizes of the views; their sum must be the size of dim
         """
+        if switch.users:
+            found = intercepted(TensorMethods.split, locals())
+            if found is not PLAIN:
+                return found
         return _ops.split(self, split_size, dim, split_sizes=split_sizes, axis=axis)
 
     def split_with_sizes(self, split_sizes: int | Sequence[int], dim: int = 0, *,
@@ -3680,6 +5249,10 @@ class TensorMethods(TensorFacts):
           split_sizes: sizes of the views; their sum must be the size of dim
           dim: dimension to split
         """
+        if switch.users:
+            found = intercepted(TensorMethods.split_with_sizes, locals())
+            if found is not PLAIN:
+                return found
         return _ops.split_with_sizes(self, split_sizes, dim, axis=axis)
 
     def sqrt(self, *, out: Tensor | None = None) -> Tensor:
@@ -3687,6 +5260,10 @@ class TensorMethods(TensorFacts):
 
         Computes the square root, elementwise; nan for negative elements.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sqrt, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sqrt(self, out=out)
 
     def sqrt_(self) -> Tensor:
@@ -3694,6 +5271,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the square root, elementwise; nan for negative elements.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sqrt_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sqrt_(self)
 
     def square(self, *, out: Tensor | None = None) -> Tensor:
@@ -3701,6 +5282,10 @@ class TensorMethods(TensorFacts):
 
         Computes the square, elementwise. The dtype is kept; bool gives int64.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.square, locals())
+            if found is not PLAIN:
+                return found
         return _ops.square(self, out=out)
 
     def square_(self) -> Tensor:
@@ -3708,6 +5293,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the square, elementwise. The dtype is kept; bool gives int64.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.square_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.square_(self)
 
     def squeeze(self, dim: int | Sequence[int] | None = None, *,
@@ -3718,11 +5307,19 @@ class TensorMethods(TensorFacts):
         Returns a view without the listed dimensions whose size is 1.
           dim: dimensions to remove; those of other sizes are kept
         """
+        if switch.users:
+            found = intercepted(TensorMethods.squeeze, locals())
+            if found is not PLAIN:
+                return found
         return _ops.squeeze(self, dim, axis=axis)
 
     def squeeze_(self, dim: int | Sequence[int] | None = None, *,
                  axis: int | Sequence[int] | None = None) -> Tensor:
         """In place: self becomes squeeze(self, …)."""
+        if switch.users:
+            found = intercepted(TensorMethods.squeeze_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.squeeze_(self, dim, axis=axis)
 
     def std(self, dim: int | Sequence[int] | None = None, unbiased: float | bool = 1.0,
@@ -3739,6 +5336,10 @@ class TensorMethods(TensorFacts):
             population; 1: unbiased estimate from a sample
           keepdim: whether the reduced dimensions are kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.std, locals())
+            if found is not PLAIN:
+                return found
         return _ops.std(self, dim, unbiased, keepdim, axis=axis, correction=correction,
                         keepdims=keepdims, out=out)
 
@@ -3770,6 +5371,10 @@ class TensorMethods(TensorFacts):
           align_to_window: without center: whether frame t begins its window, not its transform, at
             element t * hop_length; default: false
         """
+        if switch.users:
+            found = intercepted(TensorMethods.stft, locals())
+            if found is not PLAIN:
+                return found
         return _ops.stft(self, n_fft, hop_length, win_length, window, center, pad_mode, normalized,
                          onesided, return_complex, align_to_window)
 
@@ -3782,6 +5387,10 @@ class TensorMethods(TensorFacts):
           other: tensor or number to subtract
           alpha: factor of other
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sub, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sub(self, other, alpha=alpha, out=out)
 
     def sub_(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
@@ -3792,6 +5401,10 @@ class TensorMethods(TensorFacts):
           other: tensor or number to subtract
           alpha: factor of other
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sub_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sub_(self, other, alpha=alpha)
 
     def subtract(self, other: Tensor | complex, *, alpha: complex = 1,
@@ -3803,6 +5416,10 @@ class TensorMethods(TensorFacts):
           other: tensor or number to subtract
           alpha: factor of other
         """
+        if switch.users:
+            found = intercepted(TensorMethods.subtract, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sub(self, other, alpha=alpha, out=out)
 
     def subtract_(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
@@ -3813,6 +5430,10 @@ class TensorMethods(TensorFacts):
           other: tensor or number to subtract
           alpha: factor of other
         """
+        if switch.users:
+            found = intercepted(TensorMethods.subtract_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sub_(self, other, alpha=alpha)
 
     def sum(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
@@ -3827,6 +5448,10 @@ class TensorMethods(TensorFacts):
           dim: dimensions to reduce; an empty list: all dimensions
           keepdim: whether the reduced dimensions are kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sum, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sum(self, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype, out=out)
 
     def sum_to_size(self, *args: Any, size: int | Sequence[int] | None = None) -> Tensor:
@@ -3835,6 +5460,10 @@ class TensorMethods(TensorFacts):
         Sums the dimensions along which size broadcasts to the shape of self; the adjoint of expand.
           size: sizes of the result; must broadcast to the shape of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.sum_to_size, locals())
+            if found is not PLAIN:
+                return found
         return _ops.sum_to_size(self, *args, size=size)
 
     def svd(self, some: bool = True, compute_uv: bool = True, *,
@@ -3846,6 +5475,10 @@ class TensorMethods(TensorFacts):
           some: false: square U and V
           compute_uv: false: zeros as U and V
         """
+        if switch.users:
+            found = intercepted(TensorMethods.svd, locals())
+            if found is not PLAIN:
+                return found
         return _ops.svd(self, some, compute_uv, out=out)
 
     def swapaxes(self, dim0: int, dim1: int) -> Tensor:
@@ -3855,10 +5488,18 @@ class TensorMethods(TensorFacts):
           dim0: first dimension
           dim1: second dimension
         """
+        if switch.users:
+            found = intercepted(TensorMethods.swapaxes, locals())
+            if found is not PLAIN:
+                return found
         return _ops.transpose(self, dim0, dim1)
 
     def swapaxes_(self, dim0: int, dim1: int) -> Tensor:
         """In place: self becomes transpose(self, …)."""
+        if switch.users:
+            found = intercepted(TensorMethods.swapaxes_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.transpose_(self, dim0, dim1)
 
     def swapdims(self, dim0: int, dim1: int) -> Tensor:
@@ -3868,10 +5509,18 @@ class TensorMethods(TensorFacts):
           dim0: first dimension
           dim1: second dimension
         """
+        if switch.users:
+            found = intercepted(TensorMethods.swapdims, locals())
+            if found is not PLAIN:
+                return found
         return _ops.transpose(self, dim0, dim1)
 
     def swapdims_(self, dim0: int, dim1: int) -> Tensor:
         """In place: self becomes transpose(self, …)."""
+        if switch.users:
+            found = intercepted(TensorMethods.swapdims_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.transpose_(self, dim0, dim1)
 
     def t(self) -> Tensor:
@@ -3880,10 +5529,18 @@ class TensorMethods(TensorFacts):
         Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are
         returned as they are.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.t, locals())
+            if found is not PLAIN:
+                return found
         return _ops.t(self)
 
     def t_(self) -> Tensor:
         """In place: self becomes t(self, …)."""
+        if switch.users:
+            found = intercepted(TensorMethods.t_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.t_(self)
 
     def take(self, index: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -3892,6 +5549,10 @@ class TensorMethods(TensorFacts):
         Selects elements of the flattened tensor.
           index: integer tensor of positions; negative ones count from the end
         """
+        if switch.users:
+            found = intercepted(TensorMethods.take, locals())
+            if found is not PLAIN:
+                return found
         return _ops.take(self, index, out=out)
 
     def take_along_dim(self, indices: Tensor, dim: int | None = None, *, axis: int | None = None,
@@ -3902,6 +5563,10 @@ class TensorMethods(TensorFacts):
           indices: integer tensor; negative positions count from the end
           dim: dimension to index; default: self is flattened first
         """
+        if switch.users:
+            found = intercepted(TensorMethods.take_along_dim, locals())
+            if found is not PLAIN:
+                return found
         return _ops.take_along_dim(self, indices, dim, axis=axis, out=out)
 
     def tan(self, *, out: Tensor | None = None) -> Tensor:
@@ -3909,6 +5574,10 @@ class TensorMethods(TensorFacts):
 
         Computes the tangent, elementwise; angles are in radians.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.tan, locals())
+            if found is not PLAIN:
+                return found
         return _ops.tan(self, out=out)
 
     def tan_(self) -> Tensor:
@@ -3916,6 +5585,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the tangent, elementwise; angles are in radians.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.tan_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.tan_(self)
 
     def tanh(self, inplace: bool = False, *, out: Tensor | None = None) -> Tensor:
@@ -3923,6 +5596,10 @@ class TensorMethods(TensorFacts):
 
         Computes the hyperbolic tangent, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.tanh, locals())
+            if found is not PLAIN:
+                return found
         return _ops.tanh(self, inplace, out=out)
 
     def tanh_(self) -> Tensor:
@@ -3930,6 +5607,10 @@ class TensorMethods(TensorFacts):
 
         In place: Computes the hyperbolic tangent, elementwise.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.tanh_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.tanh_(self)
 
     def tensor_split(self, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0, *,
@@ -3949,6 +5630,10 @@ class TensorMethods(TensorFacts):
           indices: positions at which dim is split
           tensor_indices_or_sections: 0-dim or 1-D int64 tensor
         """
+        if switch.users:
+            found = intercepted(TensorMethods.tensor_split, locals())
+            if found is not PLAIN:
+                return found
         return _ops.tensor_split(self, indices_or_sections, dim, indices=indices,
                                  tensor_indices_or_sections=tensor_indices_or_sections, axis=axis)
 
@@ -3959,6 +5644,10 @@ class TensorMethods(TensorFacts):
           threshold: bound: greater elements are kept
           value: number for the other elements
         """
+        if switch.users:
+            found = intercepted(TensorMethods.threshold_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.threshold_(self, threshold, value)
 
     def tile(self, *args: Any, dims: int | Sequence[int] | None = None) -> Tensor:
@@ -3968,6 +5657,10 @@ class TensorMethods(TensorFacts):
         has dimensions.
           dims: numbers of copies along the last dimensions
         """
+        if switch.users:
+            found = intercepted(TensorMethods.tile, locals())
+            if found is not PLAIN:
+                return found
         return _ops.tile(self, *args, dims=dims)
 
     def topk(self, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *,
@@ -3981,6 +5674,10 @@ class TensorMethods(TensorFacts):
           largest: false: the smallest elements
           sorted: accepted for compatibility: the result is always sorted
         """
+        if switch.users:
+            found = intercepted(TensorMethods.topk, locals())
+            if found is not PLAIN:
+                return found
         return _ops.topk(self, k, dim, largest, sorted, axis=axis, out=out)
 
     def trace(self) -> Tensor:
@@ -3988,6 +5685,10 @@ class TensorMethods(TensorFacts):
 
         Computes the sum of the main diagonal of a matrix.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.trace, locals())
+            if found is not PLAIN:
+                return found
         return _ops.trace(self)
 
     def transpose(self, dim0: int, dim1: int) -> Tensor:
@@ -3997,10 +5698,18 @@ class TensorMethods(TensorFacts):
           dim0: first dimension
           dim1: second dimension
         """
+        if switch.users:
+            found = intercepted(TensorMethods.transpose, locals())
+            if found is not PLAIN:
+                return found
         return _ops.transpose(self, dim0, dim1)
 
     def transpose_(self, dim0: int, dim1: int) -> Tensor:
         """In place: self becomes transpose(self, …)."""
+        if switch.users:
+            found = intercepted(TensorMethods.transpose_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.transpose_(self, dim0, dim1)
 
     def triangular_solve(self, A: Tensor, upper: bool = True, transpose: bool = False,
@@ -4014,6 +5723,10 @@ class TensorMethods(TensorFacts):
           transpose: whether A is replaced by its transpose
           unitriangular: whether the diagonal of A is taken as 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.triangular_solve, locals())
+            if found is not PLAIN:
+                return found
         return _ops.triangular_solve(self, A, upper, transpose, unitriangular)
 
     def tril(self, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
@@ -4023,6 +5736,10 @@ class TensorMethods(TensorFacts):
         diagonal are 0.
           diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
         """
+        if switch.users:
+            found = intercepted(TensorMethods.tril, locals())
+            if found is not PLAIN:
+                return found
         return _ops.tril(self, diagonal, out=out)
 
     def tril_(self, diagonal: int = 0) -> Tensor:
@@ -4032,6 +5749,10 @@ class TensorMethods(TensorFacts):
         above the diagonal are 0.
           diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
         """
+        if switch.users:
+            found = intercepted(TensorMethods.tril_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.tril_(self, diagonal)
 
     def triu(self, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
@@ -4041,6 +5762,10 @@ class TensorMethods(TensorFacts):
         diagonal are 0.
           diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
         """
+        if switch.users:
+            found = intercepted(TensorMethods.triu, locals())
+            if found is not PLAIN:
+                return found
         return _ops.triu(self, diagonal, out=out)
 
     def triu_(self, diagonal: int = 0) -> Tensor:
@@ -4050,6 +5775,10 @@ class TensorMethods(TensorFacts):
         below the diagonal are 0.
           diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
         """
+        if switch.users:
+            found = intercepted(TensorMethods.triu_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.triu_(self, diagonal)
 
     def true_divide(self, other: Tensor | complex, *, rounding_mode: Literal['floor', 'trunc']
@@ -4062,6 +5791,10 @@ class TensorMethods(TensorFacts):
           rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
             toward zero, like / in C
         """
+        if switch.users:
+            found = intercepted(TensorMethods.true_divide, locals())
+            if found is not PLAIN:
+                return found
         return _ops.div(self, other, rounding_mode=rounding_mode, out=out)
 
     def true_divide_(self, other: Tensor | complex, *, rounding_mode: Literal['floor', 'trunc']
@@ -4074,6 +5807,10 @@ class TensorMethods(TensorFacts):
           rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
             toward zero, like / in C
         """
+        if switch.users:
+            found = intercepted(TensorMethods.true_divide_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.div_(self, other, rounding_mode=rounding_mode)
 
     def trunc(self, *, out: Tensor | None = None) -> Tensor:
@@ -4081,6 +5818,10 @@ class TensorMethods(TensorFacts):
 
         Rounds each element toward zero. Integer tensors are unchanged.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.trunc, locals())
+            if found is not PLAIN:
+                return found
         return _ops.trunc(self, out=out)
 
     def trunc_(self) -> Tensor:
@@ -4088,6 +5829,10 @@ class TensorMethods(TensorFacts):
 
         In place: Rounds each element toward zero. Integer tensors are unchanged.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.trunc_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.trunc_(self)
 
     def unbind(self, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
@@ -4096,6 +5841,10 @@ class TensorMethods(TensorFacts):
         Returns a view of each index of dim, without that dimension.
           dim: dimension to remove
         """
+        if switch.users:
+            found = intercepted(TensorMethods.unbind, locals())
+            if found is not PLAIN:
+                return found
         return _ops.unbind(self, dim, axis=axis)
 
     def unflatten(self, dim: int | None = None, sizes: int | Sequence[int] | None = None, *,
@@ -4107,6 +5856,10 @@ class TensorMethods(TensorFacts):
           sizes: sizes of the new dimensions, whose product is the size of dim; one of them may be
             -1 and is inferred
         """
+        if switch.users:
+            found = intercepted(TensorMethods.unflatten, locals())
+            if found is not PLAIN:
+                return found
         return _ops.unflatten(self, dim, sizes, axis=axis)
 
     def unfold(self, dimension: int, size: int, step: int) -> Tensor:
@@ -4118,6 +5871,10 @@ class TensorMethods(TensorFacts):
           size: length of a window
           step: distance between windows, at least 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.unfold, locals())
+            if found is not PLAIN:
+                return found
         return _ops.unfold(self, dimension, size, step)
 
     def uniform_(self, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None,
@@ -4129,6 +5886,10 @@ class TensorMethods(TensorFacts):
           to: upper bound of the values, which it excludes
           generator: random number generator; default: the one of the ctx
         """
+        if switch.users:
+            found = intercepted(TensorMethods.uniform_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.uniform_(self, from_, to, generator=generator, **kwargs)
 
     def unique(self, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
@@ -4143,6 +5904,10 @@ class TensorMethods(TensorFacts):
           return_counts: whether to return the number of occurrences of each value
           dim: dimension whose slices are compared; default: elements of the flattened tensor
         """
+        if switch.users:
+            found = intercepted(TensorMethods.unique, locals())
+            if found is not PLAIN:
+                return found
         return _ops.unique(self, sorted, return_inverse, return_counts, dim, axis=axis)
 
     def unique_consecutive(self, return_inverse: bool = False, return_counts: bool = False,
@@ -4156,6 +5921,10 @@ class TensorMethods(TensorFacts):
           return_counts: whether to return the length of each run
           dim: dimension whose slices are compared; default: elements of the flattened tensor
         """
+        if switch.users:
+            found = intercepted(TensorMethods.unique_consecutive, locals())
+            if found is not PLAIN:
+                return found
         return _ops.unique_consecutive(self, return_inverse, return_counts, dim, axis=axis)
 
     def unsafe_chunk(self, chunks: int, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor,
@@ -4167,6 +5936,10 @@ class TensorMethods(TensorFacts):
           chunks: number of views, at least 1
           dim: dimension to split
         """
+        if switch.users:
+            found = intercepted(TensorMethods.unsafe_chunk, locals())
+            if found is not PLAIN:
+                return found
         return _ops.chunk(self, chunks, dim, axis=axis)
 
     def unsafe_split(self, split_size: int | Sequence[int], dim: int = 0, *,
@@ -4181,6 +5954,10 @@ class TensorMethods(TensorFacts):
           dim: dimension to split
           split_sizes: sizes of the views; their sum must be the size of dim
         """
+        if switch.users:
+            found = intercepted(TensorMethods.unsafe_split, locals())
+            if found is not PLAIN:
+                return found
         return _ops.split(self, split_size, dim, split_sizes=split_sizes, axis=axis)
 
     def unsqueeze(self, dim: int | None = None, *, axis: int | None = None) -> Tensor:
@@ -4189,10 +5966,18 @@ class TensorMethods(TensorFacts):
         Returns a view with a new dimension of size 1.
           dim: position of the new dimension, in [-ndim - 1, ndim]
         """
+        if switch.users:
+            found = intercepted(TensorMethods.unsqueeze, locals())
+            if found is not PLAIN:
+                return found
         return _ops.unsqueeze(self, dim, axis=axis)
 
     def unsqueeze_(self, dim: int | None = None, *, axis: int | None = None) -> Tensor:
         """In place: self becomes unsqueeze(self, …)."""
+        if switch.users:
+            found = intercepted(TensorMethods.unsqueeze_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.unsqueeze_(self, dim, axis=axis)
 
     def var(self, dim: int | Sequence[int] | None = None, unbiased: float | bool = 1.0,
@@ -4209,6 +5994,10 @@ class TensorMethods(TensorFacts):
             population; 1: unbiased estimate from a sample
           keepdim: whether the reduced dimensions are kept with size 1
         """
+        if switch.users:
+            found = intercepted(TensorMethods.var, locals())
+            if found is not PLAIN:
+                return found
         return _ops.var(self, dim, unbiased, keepdim, axis=axis, correction=correction,
                         keepdims=keepdims, out=out)
 
@@ -4219,6 +6008,10 @@ class TensorMethods(TensorFacts):
           input: (n)
           other: (n)
         """
+        if switch.users:
+            found = intercepted(TensorMethods.vdot, locals())
+            if found is not PLAIN:
+                return found
         return _ops.vdot(self, other, out=out)
 
     def view(self, *args: Any, size: int | Sequence[int] | None = None) -> Tensor:
@@ -4228,10 +6021,18 @@ class TensorMethods(TensorFacts):
         copies in that case.
           size: sizes of the view; one of them may be -1 and is inferred
         """
+        if switch.users:
+            found = intercepted(TensorMethods.view, locals())
+            if found is not PLAIN:
+                return found
         return _ops.view(self, *args, size=size)
 
     def view_as(self, other: Tensor) -> Tensor:
         """view with the shape of other."""
+        if switch.users:
+            found = intercepted(TensorMethods.view_as, locals())
+            if found is not PLAIN:
+                return found
         return _ops.view_as(self, other)
 
     def vsplit(self, sections: int | Sequence[int], *,
@@ -4244,10 +6045,18 @@ class TensorMethods(TensorFacts):
           sections: number of views; must divide the size
           indices: positions at which the dimension is split
         """
+        if switch.users:
+            found = intercepted(TensorMethods.vsplit, locals())
+            if found is not PLAIN:
+                return found
         return _ops.vsplit(self, sections, indices=indices)
 
     def where(self, condition: Tensor, other: Tensor | complex) -> Tensor:
         """As tt.where."""
+        if switch.users:
+            found = intercepted(TensorMethods.where, locals())
+            if found is not PLAIN:
+                return found
         return _ops._m_where(self, condition, other)
 
     def xlogy(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -4256,6 +6065,10 @@ class TensorMethods(TensorFacts):
         Computes self * log(other), elementwise with broadcasting; 0 where self is 0 and other is
         not nan.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.xlogy, locals())
+            if found is not PLAIN:
+                return found
         return _ops.xlogy(self, other, out=out)
 
     def xlogy_(self, other: Tensor | complex) -> Tensor:
@@ -4264,6 +6077,10 @@ class TensorMethods(TensorFacts):
         In place: Computes self * log(other), elementwise with broadcasting; 0 where self is 0 and
         other is not nan.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.xlogy_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.xlogy_(self, other)
 
     def zero_(self) -> Tensor:
@@ -4271,6 +6088,10 @@ class TensorMethods(TensorFacts):
 
         Sets every element of self to 0.
         """
+        if switch.users:
+            found = intercepted(TensorMethods.zero_, locals())
+            if found is not PLAIN:
+                return found
         return _ops.zero_(self)
 
     def zeros_like(self, *, dtype: dtype | None = None, device: device | str | None = None,
@@ -4283,6 +6104,10 @@ class TensorMethods(TensorFacts):
           dtype: dtype of the result; default: that of self
           device: device of the result; default: that of self
         """
+        if switch.users:
+            found = intercepted(TensorMethods.zeros_like, locals())
+            if found is not PLAIN:
+                return found
         return _ops.zeros_like(self, dtype=dtype, device=device, out=out,
                                memory_format=memory_format, layout=layout, pin_memory=pin_memory,
                                requires_grad=requires_grad)

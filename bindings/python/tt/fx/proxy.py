@@ -137,8 +137,6 @@ class Proxy:
     point is.
     """
 
-    _transient = True  # see _interception.served
-
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         self.node = node
         self.tracer = tracer or GraphAppendingTracer(node.graph)

@@ -6,7 +6,7 @@ import re
 from inspect import Parameter, signature
 
 from .. import _ops
-from .._interception import DisableTorchFunctionSubclass
+from .._interception import DisableTorchFunction
 from .._tensor import Tensor
 
 TYPE_CHECKING = False
@@ -54,7 +54,7 @@ def forward(layer: Any, inputs: tuple[Any, ...]) -> Any:
         return own(layer, *inputs)
     function = function_of(layer)
     if function is None:
-        with DisableTorchFunctionSubclass():
+        with DisableTorchFunction():
             return layer._forward(*inputs)
     if getattr(layer, "padding_mode", "zeros") != "zeros":
         inputs = (padded(layer, *inputs),)

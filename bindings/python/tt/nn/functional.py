@@ -4,6 +4,7 @@ from __future__ import annotations
 import warnings
 
 from .. import _ops
+from .._interception import overridable
 from .multi_head import multi_head_attention_forward as multi_head_attention_forward
 
 TYPE_CHECKING = False
@@ -44,12 +45,15 @@ if not TYPE_CHECKING:
     def __dir__() -> list[str]:
         return __all__
 
+    @overridable
     def softmax(input, dim=None, _stacklevel=3, dtype=None):
         return _ops.softmax(input, usual_dim("softmax", input, dim), dtype=dtype)
 
+    @overridable
     def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
         return _ops.log_softmax(input, usual_dim("log_softmax", input, dim), dtype=dtype)
 
+    @overridable
     def softmin(input, dim=None, _stacklevel=3, dtype=None):
         return _ops.softmin(input, usual_dim("softmin", input, dim), dtype=dtype)
 
@@ -80,6 +84,7 @@ def _form(name: str) -> Callable[..., Any]:
     return form
 
 
+@overridable
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
@@ -100,6 +105,7 @@ def gumbel_softmax(
     return one_hot - soft.detach() + soft
 
 
+@overridable
 def upsample(
     input: Tensor,
     size: int | Sequence[int] | None = None,
@@ -112,6 +118,7 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
+@overridable
 def upsample_nearest(
     input: Tensor,
     size: int | Sequence[int] | None = None,
@@ -121,6 +128,7 @@ def upsample_nearest(
     return _ops.find("nn.functional", "interpolate")(input, size, scale_factor, "nearest")
 
 
+@overridable
 def upsample_bilinear(
     input: Tensor,
     size: int | Sequence[int] | None = None,
@@ -131,6 +139,7 @@ def upsample_bilinear(
     return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
 
 
+@overridable
 def unfold(
     input: Tensor,
     kernel_size: int | Sequence[int],
@@ -149,6 +158,7 @@ def unfold(
     return _ops.im2col(input, kernel_size, dilation, padding, stride)
 
 
+@overridable
 def fold(
     input: Tensor,
     output_size: int | Sequence[int],
@@ -169,6 +179,7 @@ def fold(
     return _ops.col2im(input, output_size, kernel_size, dilation, padding, stride)
 
 
+@overridable
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,

@@ -10,6 +10,7 @@ import warnings
 from functools import wraps
 
 from .. import _ops
+from .._interception import overridable
 from .._tensor import Tensor
 from ..autograd import no_grad
 
@@ -97,6 +98,7 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     return fans(tensor)[mode.lower() == "fan_out"]
 
 
+@overridable
 def uniform_(
     tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
@@ -105,6 +107,7 @@ def uniform_(
         return tensor.uniform_(a, b, generator=generator)
 
 
+@overridable
 def normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
@@ -113,6 +116,7 @@ def normal_(
         return tensor.normal_(mean, std, generator=generator)
 
 
+@overridable
 def trunc_normal_(
     tensor: Tensor,
     mean: float = 0.0,
@@ -138,22 +142,26 @@ def trunc_normal_(
             tensor.copy_(_ops.where(outside, again, tensor))
 
 
+@overridable
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fills with one value."""
     with no_grad():
         return tensor.fill_(val)
 
 
+@overridable
 def ones_(tensor: Tensor) -> Tensor:
     """Fills with 1."""
     return constant_(tensor, 1.0)
 
 
+@overridable
 def zeros_(tensor: Tensor) -> Tensor:
     """Fills with 0."""
     return constant_(tensor, 0.0)
 
 
+@overridable
 def eye_(tensor: Tensor) -> Tensor:
     """Fills a 2-D tensor with the identity: 1 on the diagonal, 0 elsewhere."""
     if tensor.ndim != 2:
@@ -163,6 +171,7 @@ def eye_(tensor: Tensor) -> Tensor:
         return tensor.copy_(_ops.eye(rows, columns, dtype=tensor.dtype, device=tensor.device))
 
 
+@overridable
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fills the weight of a convolution (3 to 5 dimensions) so that it returns its input."""
     if tensor.ndim not in (3, 4, 5):
@@ -179,6 +188,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return tensor
 
 
+@overridable
 def xavier_uniform_(
     tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
@@ -188,6 +198,7 @@ def xavier_uniform_(
     return uniform_(tensor, -bound, bound, generator)
 
 
+@overridable
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fills with normal values of std gain * sqrt(2 / (fan_in + fan_out)): Glorot and Bengio,
     2010."""
@@ -203,6 +214,7 @@ def kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
+@overridable
 def kaiming_uniform_(
     tensor: Tensor,
     a: float = 0,
@@ -220,6 +232,7 @@ def kaiming_uniform_(
     return uniform_(tensor, -bound, bound, generator)
 
 
+@overridable
 def kaiming_normal_(
     tensor: Tensor,
     a: float = 0,
@@ -236,6 +249,7 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, kaiming_std(tensor, a, mode, nonlinearity), generator)
 
 
+@overridable
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """Fills with orthogonal rows, or columns if there are fewer, of norm gain: Saxe et al., 2013.
 
@@ -260,6 +274,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
         return tensor.copy_(q.reshape(tensor.shape).to(tensor.dtype) * gain)
 
 
+@overridable
 def sparse_(
     tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None
 ) -> Tensor:

@@ -9,7 +9,7 @@ from .._construct import construct
 from .._convert import pointers, wrong_kind
 from .._facts import TensorHandle
 from .._handles import StateDictHandle
-from .._interception import overrides
+from .._interception import is_intercepted, switch
 from .._lib import Handle, call, fail, finalizer, lib, local, quick, result
 from .._tensor import Tensor, from_address, leaves, tensor_result, wrap
 from ..autograd import no_grad
@@ -229,6 +229,8 @@ class Layer(Module):
 
     def _forward(self, *inputs: Tensor | None) -> Any:
         """Calls the C module. Returns its result, or a tuple of several results."""
+        if switch.users and is_intercepted(inputs):
+            return self._formula(inputs)
         if self._computed:
             self._lend_computed()
         if self._single and len(inputs) == 1 and type(inputs[0]) is Tensor:
@@ -239,10 +241,8 @@ class Layer(Module):
             return wrap(handle)
         for x in inputs:
             if not (isinstance(x, Tensor) or x is None):
-                if overrides(type(x)):
-                    from ._formulas import forward
-
-                    return forward(self, inputs)
+                if is_intercepted((x,)):
+                    return self._formula(inputs)
                 i = next(i for i, y in enumerate(inputs) if y is x)
                 raise wrong_kind(self._class, self._inputs[i], "Tensor", x)
         n = c_int64()
@@ -262,6 +262,12 @@ class Layer(Module):
             return results
         self.__dict__["_single"] = True
         return results[0]
+
+    def _formula(self, inputs: tuple[Any, ...]) -> Any:
+        """Calls the layer's functions, which something intercepts, instead of C."""
+        from ._formulas import forward
+
+        return forward(self, inputs)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         clone = memo[id(self)] = self.__new__(type(self))

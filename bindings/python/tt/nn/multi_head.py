@@ -5,6 +5,7 @@ import math
 
 from .. import _ops as ops
 from .._dtypes import bool as bool_dtype
+from .._interception import overridable
 from .._tensor import Tensor
 
 TYPE_CHECKING = False
@@ -41,6 +42,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return ops.find("nn.functional", "linear")(x, weight, bias)
 
 
+@overridable
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,

@@ -6,6 +6,7 @@ input.
 from __future__ import annotations
 
 from .. import _ops
+from .._interception import overridable
 from .._tensor import Tensor
 from .._types import overload
 
@@ -52,6 +53,7 @@ def max_pool1d(
     ...
 
 
+@overridable
 def max_pool1d(
     input: Tensor,
     kernel_size: Ints,
@@ -103,6 +105,7 @@ def max_pool2d(
     ...
 
 
+@overridable
 def max_pool2d(
     input: Tensor,
     kernel_size: Ints,
@@ -154,6 +157,7 @@ def max_pool3d(
     ...
 
 
+@overridable
 def max_pool3d(
     input: Tensor,
     kernel_size: Ints,
@@ -202,6 +206,7 @@ def adaptive_max_pool1d(
     ...
 
 
+@overridable
 def adaptive_max_pool1d(
     input: Tensor, output_size: Sizes, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
@@ -230,6 +235,7 @@ def adaptive_max_pool2d(
     ...
 
 
+@overridable
 def adaptive_max_pool2d(
     input: Tensor, output_size: Sizes, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
@@ -257,6 +263,7 @@ def adaptive_max_pool3d(
     ...
 
 
+@overridable
 def adaptive_max_pool3d(
     input: Tensor, output_size: Sizes, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
@@ -271,6 +278,7 @@ def adaptive_max_pool3d(
     return (out, indices) if return_indices else out
 
 
+@overridable
 def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
     """Returns the mean of each of output_size windows that cover the image evenly.
 
@@ -280,6 +288,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
     return _ops.adaptive_avg_pool2d(input, _sizes(input, output_size))
 
 
+@overridable
 def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
     """Returns the mean of each of output_size windows that cover the volume evenly.
 
@@ -329,6 +338,7 @@ def fractional_max_pool2d(
     ...
 
 
+@overridable
 def fractional_max_pool2d(
     input: Tensor,
     kernel_size: Ints,
@@ -379,6 +389,7 @@ def fractional_max_pool3d(
     ...
 
 
+@overridable
 def fractional_max_pool3d(
     input: Tensor,
     kernel_size: Ints,
@@ -404,6 +415,7 @@ def fractional_max_pool3d(
     return (out, indices) if return_indices else out
 
 
+@overridable
 def interpolate(
     input: Tensor,
     size: Ints | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 from .. import _ops
 from .._create import tensor
 from .._dtypes import int64
+from .._interception import overridable
 from .._tensor import Tensor
 
 TYPE_CHECKING = False
@@ -20,6 +21,7 @@ def _lengths(lengths: Lengths, like: Tensor) -> Tensor:
     return tensor(lengths, dtype=int64, device=like.device)
 
 
+@overridable
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

@@ -4,6 +4,7 @@ from __future__ import annotations
 import warnings
 
 from .. import _ops
+from .._interception import overridable
 from ..autograd import is_grad_enabled, no_grad
 from ..errors import InvalidArgumentError
 
@@ -35,6 +36,7 @@ def _has_sparse_grad(name: str, weight: Tensor, scale_grad_by_freq: bool) -> boo
     return True
 
 
+@overridable
 def embedding(
     input: Tensor,
     weight: Tensor,
@@ -63,6 +65,7 @@ def embedding(
     return _ops.embedding(input, weight, padding_idx, scale_grad_by_freq)
 
 
+@overridable
 def embedding_bag(
     input: Tensor,
     weight: Tensor,

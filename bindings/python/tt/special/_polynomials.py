@@ -9,6 +9,7 @@ from math import inf, nan
 from .. import _ops as ops
 from .._convert import written
 from .._create import tensor
+from .._interception import overridable
 from .._tensor import Tensor
 from .._types import float32, float64
 from ._functions import float_dtype
@@ -79,6 +80,7 @@ def legendre(k: int, x: Tensor, q: Tensor, p: Tensor) -> Tensor:
     return ((2 * k - 1) * x * q - (k - 1) * p) / k
 
 
+@overridable
 def chebyshev_polynomial_t(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
@@ -86,6 +88,7 @@ def chebyshev_polynomial_t(
     return evaluated("chebyshev_polynomial_t", input, n, out, lambda x: x, chebyshev)
 
 
+@overridable
 def chebyshev_polynomial_u(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
@@ -93,6 +96,7 @@ def chebyshev_polynomial_u(
     return evaluated("chebyshev_polynomial_u", input, n, out, lambda x: 2 * x, chebyshev)
 
 
+@overridable
 def chebyshev_polynomial_v(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
@@ -100,6 +104,7 @@ def chebyshev_polynomial_v(
     return evaluated("chebyshev_polynomial_v", input, n, out, lambda x: 2 * x - 1, chebyshev)
 
 
+@overridable
 def chebyshev_polynomial_w(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
@@ -107,6 +112,7 @@ def chebyshev_polynomial_w(
     return evaluated("chebyshev_polynomial_w", input, n, out, lambda x: 2 * x + 1, chebyshev)
 
 
+@overridable
 def shifted_chebyshev_polynomial_t(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
@@ -116,6 +122,7 @@ def shifted_chebyshev_polynomial_t(
     )
 
 
+@overridable
 def shifted_chebyshev_polynomial_u(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
@@ -125,6 +132,7 @@ def shifted_chebyshev_polynomial_u(
     )
 
 
+@overridable
 def shifted_chebyshev_polynomial_v(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
@@ -140,6 +148,7 @@ def shifted_chebyshev_polynomial_v(
     )
 
 
+@overridable
 def shifted_chebyshev_polynomial_w(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
@@ -155,6 +164,7 @@ def shifted_chebyshev_polynomial_w(
     )
 
 
+@overridable
 def hermite_polynomial_h(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
@@ -162,6 +172,7 @@ def hermite_polynomial_h(
     return evaluated("hermite_polynomial_h", input, n, out, lambda x: 2 * x, hermite, limited=True)
 
 
+@overridable
 def hermite_polynomial_he(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
@@ -171,6 +182,7 @@ def hermite_polynomial_he(
     )
 
 
+@overridable
 def laguerre_polynomial_l(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
@@ -178,6 +190,7 @@ def laguerre_polynomial_l(
     return evaluated("laguerre_polynomial_l", input, n, out, lambda x: 1 - x, laguerre)
 
 
+@overridable
 def legendre_polynomial_p(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
