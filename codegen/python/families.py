@@ -106,7 +106,12 @@ def method(name, function, lines, declared):
     else:
         documentation = [f'    """{ast.get_docstring(tree)}"""']
     asking = body.asking(f"intercepted(TensorMethods.{name}, locals())")
-    return [head, *documentation, *body.indented(asking), f"    return _ops.{function}({passed_on(tree.args)})"]
+    return [
+        head,
+        *documentation,
+        *body.indented(asking),
+        f"    return _ops.{function}({passed_on(tree.args)})",
+    ]
 
 
 def passed_on(signature):
