@@ -650,6 +650,11 @@ def ask_first(x):
     return tt.distributed.rpc.rpc_sync("worker0", add, (x, 1))
 
 
+def ask_first_later(x):
+    time.sleep(1)
+    return ask_first(x)
+
+
 class Counter:
     def __init__(self, n):
         self.n = n
@@ -738,12 +743,13 @@ def remote_calls(rank, size):
     assert rpc.rpc_sync(1, ask_first, (5,)) == 6
     raises(lambda: rpc.rpc_sync("worker1", refuse) if rank != 1 else rpc.rpc_sync(0, refuse),
            "refuse on worker", "ValueError: no such thing")  # fmt: skip
-    if rank == 0:
-        late = rpc.rpc_async("worker1", time.sleep, (1,), timeout=0.1)
-        raises(late.wait, "sleep on worker1 has not ended within 0.1 s")
+    raises(lambda: rpc.rpc_sync((rank + 1) % size, sys.exit), "SystemExit")
+    late = rpc.rpc_async((rank + 1) % size, ask_first_later, (rank,), timeout=0.1)
+    raises(late.wait, f"ask_first_later on worker{(rank + 1) % size} has not ended within 0.1 s")
     if backend == "gloo":  # MPI's threads wait actively: more messages would only take longer
         remote_values(rank, size)
-    rpc.shutdown()
+    rpc.shutdown()  # the late calls end before, though nobody waits for them
+    assert late.done() and late.wait() == rank + 1
 
 
 def survivors(rank, size):
@@ -1016,6 +1022,15 @@ def test_parameters_are_divided_and_loaded_by_other_numbers_of_ranks(tmp_path, m
 )
 def test_remote_calls(backend):
     succeeds(launch("remote_calls", 3, backend), "remote_calls", range(3))
+
+
+def test_a_reference_may_go_before_its_value_comes():
+    """The threads of a worker may answer the two calls in either order."""
+    references, key = tt.distributed.rpc._rref, (0, -1)
+    references.drop_reference(key)
+    expected = references.entry(key).future
+    references.create(key, add, (1, 2), {})
+    assert expected.value() == 3 and key not in references.owned
 
 
 @needs("gloo")

@@ -12,9 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from datetime import timedelta
 from itertools import count
+from queue import SimpleQueue
 
 from ... import _ops as ops
 from ..._create import tensor as tensor_of
+from ..._layouts import CONSTANTS
 from ..._types import BY_NAME
 from ...errors import DistributedError
 from ...futures import Future
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT = 60.0  # seconds of a call
 FOR_EVER = timedelta(days=365)  # a listener waits for calls as long as its peer lives
 REQUEST, RESULT, ERROR, STOP = range(4)
+SUM = CONSTANTS["TT_REDUCE_SUM"]
 BYTES, NUMBERS = BY_NAME["uint8"], BY_NAME["int64"]
 THREADS = 16  # calls of others that run at the same time
 
@@ -80,7 +83,7 @@ def completed(function: Any, args: Any, kwargs: Any) -> Any:
     return result.wait() if getattr(function, "_returns_future", False) else result
 
 
-def failure(function: Any, error: Exception) -> DistributedError:
+def failure(function: Any, error: BaseException) -> DistributedError:
     """Returns the error of a function that has failed here, for its callers."""
     name = getattr(function, "__qualname__", repr(function))
     where = current().info.name
@@ -97,7 +100,6 @@ class Peer:
         self.calls: dict[int, RpcFuture] = {}
         self.lost: Exception | None = None
         self.thread = threading.Thread(target=self.listen, daemon=True)
-        self.thread.start()
 
     def send(self, kind: int, number: int, message: bytes) -> None:
         head = tensor_of([kind, number, len(message)])
@@ -124,18 +126,20 @@ class Peer:
                 else:
                     self.resolve(number, kind, body)
         except Exception as e:  # whoever waits must hear of it
-            self.lost = e
-            for future in list(self.calls.values()):
-                if not future.done():
-                    future.set_exception(
-                        DistributedError(f"{future.what}: {self.info.name} has failed: {e}")
-                    )
+            with self.agent.changed:
+                self.lost = e
+                left, self.calls = self.calls, {}
+            for future in left.values():
+                future.set_exception(
+                    DistributedError(f"{future.what}: {self.info.name} has failed: {e}")
+                )
+                self.agent.end_call()
 
     def answer(self, number: int, body: bytes) -> None:
         try:
             function, args, kwargs = pickle.loads(body)
             kind, message = RESULT, pickle.dumps(completed(function, args, kwargs))
-        except Exception as e:
+        except BaseException as e:  # SystemExit, too: the caller waits
             kind, message = ERROR, pickle.dumps(f"{type(e).__name__}: {e}")
         try:
             self.send(kind, number, message)
@@ -143,41 +147,66 @@ class Peer:
             pass  # the caller has gone
 
     def resolve(self, number: int, kind: int, body: bytes) -> None:
-        future = self.calls.pop(number, None)
-        if future is None or future.done():
+        future = self.take(number)
+        if future is None:
             return
-        value = pickle.loads(body)
+        try:
+            value = pickle.loads(body)
+        except Exception as e:
+            kind, value = ERROR, f"its result cannot be read: {type(e).__name__}: {e}"
         if kind == RESULT:
             future.set_result(value)
         else:
             future.set_exception(DistributedError(f"{future.what} has failed: {value}"))
+        self.agent.end_call()
+
+    def take(self, number: int) -> RpcFuture | None:
+        """Returns the future of a call, to the first that asks, which completes it and ends the
+        call; None to others."""
+        with self.agent.changed:
+            return self.calls.pop(number, None)
 
     def call(self, function: Any, args: Any, kwargs: Any, timeout: float) -> RpcFuture:
         name = getattr(function, "__qualname__", repr(function))
         future = RpcFuture(f"rpc: {name} on {self.info.name}", timeout)
         message = pickle.dumps((function, args or (), kwargs or {}))
-        if self.lost is not None:
+        number = next(self.numbers)
+        with self.agent.changed:
+            lost = self.lost
+            if lost is None:
+                self.calls[number] = future
+                self.agent.begun += 1
+                self.agent.pending += 1
+        if lost is not None:
             future.set_exception(
-                DistributedError(f"{future.what}: {self.info.name} has failed: {self.lost}")
+                DistributedError(f"{future.what}: {self.info.name} has failed: {lost}")
             )
             return future
-        number = next(self.numbers)
-        self.calls[number] = future
         try:
             self.send(REQUEST, number, message)
         except RuntimeError as e:
-            self.calls.pop(number, None)
-            if not future.done():
+            if self.take(number) is not None:
                 future.set_exception(DistributedError(f"{future.what}: {e}"))
+                self.agent.end_call()
         return future
 
 
 class Agent:
-    """This worker: its peers by rank and by name."""
+    """This worker: its peers by rank and by name.
+
+    begun, pending: how many calls this worker has begun on others, and how many of them have not
+    ended, those too that were given up after their timeout. The condition `changed` guards them.
+    errands: calls that finalizers want, as (worker, function, args). A finalizer may run amid a
+    message of its thread, so that another thread, `runner`, sends them. None ends it.
+    """
 
     def __init__(self, name: str, world: ProcessGroup, timeout: float) -> None:
         self.world, self.timeout = world, timeout
         self.pool = ThreadPoolExecutor(THREADS)
+        self.changed = threading.Condition()
+        self.begun = self.pending = 0
+        self.errands: SimpleQueue[Any] = SimpleQueue()
+        self.runner = threading.Thread(target=self.run_errands, daemon=True)
         rank, size = world.rank(), world.size()
         names = self.exchange_names(name)
         self.info = WorkerInfo(name, rank)
@@ -193,6 +222,47 @@ class Agent:
                     pairs[a + b - rank] = ProcessGroup(handle, world.backend)
         for other, pair in pairs.items():
             self.peers[other] = Peer(self, self.infos[names[other]], pair)
+
+    def start(self) -> None:
+        """Starts the threads. What others call finds the agent in its place."""
+        self.runner.start()
+        for peer in self.peers.values():
+            peer.thread.start()
+
+    def run_errands(self) -> None:
+        """Makes the calls of `errands`, one after the other."""
+        while True:
+            errand = self.errands.get()
+            if errand is None:
+                return
+            to, function, args = errand
+            if to == self.info.id:
+                function(*args)
+            else:
+                self.peers[to].call(function, args, None, self.timeout)
+
+    def end_call(self) -> None:
+        """Notes that a call has ended and that the callbacks of its future have run."""
+        with self.changed:
+            self.pending -= 1
+            self.changed.notify_all()
+
+    def await_all_calls(self) -> None:
+        """Waits until no worker has a pending call. All workers must call this.
+
+        In each round, a worker tells how many calls it has begun, once none of them is pending. If
+        the sum does not change, no worker has begun a call between its two answers. So none was
+        pending anywhere at the end of the first round, and only a call could begin another.
+        """
+        before = -1
+        while True:
+            with self.changed:
+                self.changed.wait_for(lambda: not self.pending)
+                begun = tensor_of([self.begun])
+            self.world.start("tt_group_all_reduce", (begun,), SUM, wait=True)
+            if begun.item() == before:
+                return
+            before = begun.item()
 
     def exchange_names(self, name: str) -> list[str]:
         """Returns the names of all workers. Raises an error if two are equal."""
@@ -247,6 +317,7 @@ def init_rpc(
     size, place, rendezvous = place_of(used, init_method, world_size, rank)
     handle = connect(used, place, size, rendezvous, FOR_EVER)
     agent = Agent(name, ProcessGroup(handle, used), rpc_timeout)
+    agent.start()
 
 
 def get_worker_info(worker_name: str | None = None) -> WorkerInfo:
@@ -288,11 +359,16 @@ def rpc_sync(
 
 
 def shutdown(graceful: bool = True, timeout: float = 0) -> None:
-    """Disconnects this worker. graceful: first waits until all workers have called shutdown."""
+    """Disconnects this worker. graceful: first waits until all workers have called shutdown and
+    all calls have ended, those too for which nobody waits."""
     global agent
     a = current()
     if graceful:
         a.world.start("tt_group_barrier", (), wait=True)
+        a.errands.put(None)
+        a.runner.join()
+        # A worker that has stopped listening would leave those that still send to it waiting.
+        a.await_all_calls()
         for peer in a.peers.values():
             try:
                 peer.send(STOP, 0, b"")
@@ -300,5 +376,7 @@ def shutdown(graceful: bool = True, timeout: float = 0) -> None:
                 pass  # it has gone
         for peer in a.peers.values():
             peer.thread.join()
+    else:
+        a.errands.put(None)
     a.pool.shutdown(wait=graceful)
     agent = None

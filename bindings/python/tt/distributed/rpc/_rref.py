@@ -20,10 +20,11 @@ lock = threading.Lock()
 
 
 class Owned:
-    """A value on this worker. references: how many references others have to it."""
+    """A value on this worker. references: how many there are to it. created: whether the first one
+    has been counted, before which others may come and go."""
 
     def __init__(self) -> None:
-        self.future, self.references = Future(), 0
+        self.future, self.references, self.created = Future(), 0, False
 
 
 owned: dict[Key, Owned] = {}
@@ -34,16 +35,27 @@ def entry(key: Key) -> Owned:
         return owned.setdefault(key, Owned())
 
 
+def counted(key: Key, change: int, creates: bool = False) -> Owned:
+    """Returns the entry of a value after a change of its number of references. Forgets the value
+    after the last one."""
+    with lock:
+        found = owned.setdefault(key, Owned())
+        found.references += change
+        found.created = found.created or creates
+        if found.created and not found.references:
+            del owned[key]
+        return found
+
+
 # ---- what others call on the owner ----
 
 
 def create(key: Key, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
     """Computes a value for the worker that has called remote()."""
-    made = entry(key)
-    made.references += 1
+    made = counted(key, 1, creates=True)
     try:
         made.future.set_result(rpc.completed(function, args, kwargs))
-    except Exception as e:
+    except BaseException as e:  # SystemExit, too: others wait
         made.future.set_exception(rpc.failure(function, e))
 
 
@@ -60,29 +72,11 @@ def call_remote_method(ref: RRef, name: str, args: Any, kwargs: Any) -> Any:
 
 
 def add_reference(key: Key) -> None:
-    with lock:
-        owned.setdefault(key, Owned()).references += 1
+    counted(key, 1)
 
 
 def drop_reference(key: Key) -> None:
-    with lock:
-        found = owned.get(key)
-        if found is not None:
-            found.references -= 1
-            if not found.references:
-                del owned[key]
-
-
-def release(owner: int, key: Key) -> None:
-    """Tells the owner that a reference has gone. A finalizer calls it, perhaps amid a message of
-    this thread, so that another one sends."""
-    agent = rpc.agent
-    if agent is None:
-        return
-    try:
-        agent.pool.submit(rpc.rpc_async, owner, drop_reference, (key,))
-    except RuntimeError:
-        pass  # this worker is disconnecting
+    counted(key, -1)
 
 
 # ---- references ----
@@ -98,16 +92,15 @@ class RRef:
     def __init__(self, value: Any, type_hint: Any = None) -> None:
         me = rpc.current().info.id
         key = (me, next(numbers))
-        made = entry(key)
-        made.references += 1
-        made.future.set_result(value)
+        counted(key, 1, creates=True).future.set_result(value)
         self._refer(me, key)
 
     def _refer(self, owner: int, key: Key) -> RRef:
         """Takes over a reference that has been counted."""
         self._owner, self._key = owner, key
         self._created: Future | None = None
-        weakref.finalize(self, release, owner, key).atexit = False
+        errand = owner, drop_reference, (key,)
+        weakref.finalize(self, rpc.current().errands.put, errand).atexit = False
         return self
 
     def owner(self) -> rpc.WorkerInfo:
