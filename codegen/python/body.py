@@ -211,11 +211,12 @@ class Body:
     def take_reserved(self):
         lines = []
         for name in self.function.reserved:
-            got = f"{self.name}() got an unexpected keyword argument {{next(iter(kwargs))!r}}"
+            wrong = f"{self.name}() got an unexpected keyword argument {{got!r}}"
             lines += [
                 f'{name} = kwargs.pop("{name[:-1]}", {name})',
                 "if kwargs:",
-                f'    raise TypeError(f"{got}")',
+                "    got = next(iter(kwargs))",
+                f'    raise TypeError(f"{wrong}")',
             ]
         return lines
 

@@ -78,9 +78,8 @@ def nothing(*args: Any) -> None:
     """Does nothing: tt has no such setting."""
 
 
-_log_api_usage_once = (
-    _cuda_clearCublasWorkspaces
-) = _set_math_sdp_allow_fp16_bf16_reduction = nothing
+_log_api_usage_once = _cuda_clearCublasWorkspaces = nothing
+_set_math_sdp_allow_fp16_bf16_reduction = nothing
 _jit_set_profiling_executor = _jit_set_profiling_mode = _jit_set_texpr_fuser_enabled = nothing
 _jit_override_can_fuse_on_cpu = _jit_override_can_fuse_on_gpu = _jit_set_nvfuser_enabled = nothing
 

@@ -188,8 +188,8 @@ __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
     "accelerator amp ao array_api autograd backends compiler cpu cuda distributed distributions "
     "errors export fft files func futures fx hub jit library linalg masked mps multiprocessing nn "
-    "onnx ops optim overrides profiler random runtime safetensors serialization signal sparse special "
-    "storage testing types utils version xpu"
+    "onnx ops optim overrides profiler random runtime safetensors serialization signal sparse "
+    "special storage testing types utils version xpu"
 )
 # modules and functions that programs touch
 PRIVATE = (

@@ -10,7 +10,7 @@ namespace TT_NS::formula {
 // Over each row: xhat = (x - mean) * rstd, h = grad * weight and
 // P(v) = v - mean(v) - xhat * mean(v * xhat), which is symmetric. The first derivatives are
 //   dinput = rstd * P(h), dweight = sum(grad * xhat) and dbias = sum(grad), both over the rows.
-// rms_norm does not centre its rows: mean and the first two means of P's sum are 0.
+// rms_norm does not centre its rows: the means of x and, in P, of v are left out.
 
 namespace {
 struct NormalizedRows {

@@ -138,12 +138,20 @@ void CExporter::emit_linear() {
 // mm, bmm, addmm, baddbmm, matmul_stack: stacks of matrices, one loop for each outer dim of y.
 void CExporter::emit_matmul() {
   use("matmul");
+  static constexpr struct {
+    const char *op, *left, *right;
+  } kOperands[] = {{"mm", "self", "mat2"},
+                   {"bmm", "self", "mat2"},
+                   {"addmm", "mat1", "mat2"},
+                   {"baddbmm", "batch1", "batch2"},
+                   {"matmul_stack", "self", "other"}};
   const bool adds = is("addmm") || is("baddbmm");
-  const char* left = is("addmm") ? "mat1" : is("baddbmm") ? "batch1" : "self";
-  const char* right = is("addmm") || is("mm") ? "mat2"
-                      : is("baddbmm")         ? "batch2"
-                      : is("bmm")             ? "mat2"
-                                              : "other";
+  const char *left = nullptr, *right = nullptr;
+  for (const auto& operands : kOperands) {
+    if (!is(operands.op)) continue;
+    left = operands.left;
+    right = operands.right;
+  }
   const int32_t out = node().outs[0];
   const IrValue& y = value(out);
   const IrValue& x = value(tensor(left));

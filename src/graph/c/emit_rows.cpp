@@ -199,7 +199,9 @@ void CExporter::emit_reduce() {
   int64_t open = 0;
   for (int64_t i = 0; i < x.ndim(); i++)
     if (!reduced[i]) loop(i), open++;
-  body_.add("    float sum = ").add(largest ? "-INFINITY" : smallest ? "INFINITY" : "0.0f");
+  const char* first = largest ? "-INFINITY" : "0.0f";
+  if (smallest) first = "INFINITY";
+  body_.add("    float sum = ").add(first);
   body_.add(";\n");
   for (int64_t i = 0; i < x.ndim(); i++)
     if (reduced[i]) loop(i);

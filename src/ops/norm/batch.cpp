@@ -1,4 +1,4 @@
-// Batch and instance normalisation; checks of group and root mean square normalisation.
+// Batch and instance normalisation, and the checks of group normalisation, which are alike.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
@@ -313,42 +313,6 @@ TensorRef instance_norm(Call, const Tensor& input, Tensor* running_mean, Tensor*
     op::copy_(*running_var, *new_v);
   }
   return y;
-}
-
-TensorRef rms_norm(Call, const Tensor& input, Ints normalized_shape, const Tensor* weight,
-                   Opt<double> eps) {
-  if (normalized_shape.n == 0)
-    fail_arg(TT_SHAPE, "normalized_shape",
-             "normalized_shape is empty: at least one dimension is needed");
-  const int64_t extra = input.ndim - normalized_shape.n;
-  if (extra < 0 || !same(input.sizes().slice(extra, input.ndim), normalized_shape))
-    fail_arg(TT_SHAPE, "normalized_shape",
-             "normalized_shape is {}, input is {}: must be the last sizes of input",
-             normalized_shape, input.sizes());
-  if (!is_differentiable(input.dtype))
-    fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}: must be floating or complex",
-             fmt(input.dtype));
-  if (weight) {
-    check_same_device(input, "input", *weight, "weight");
-    if (!same(weight->sizes(), normalized_shape))
-      fail_arg(TT_SHAPE, "weight", "weight is {}: must have normalized_shape {}", weight->sizes(),
-               normalized_shape);
-  }
-  const bool wide = input.dtype == Dtype::kF64 || input.dtype == Dtype::kC128;
-  const double machine_eps = wide ? 0x1p-52 : 0x1p-23;
-  const double floor = eps.has ? *eps : machine_eps;
-  const bool mixed = weight && weight->dtype == Dtype::kF32 && input.item_size() == 2;
-  if (is_float(input.dtype) && (!weight || weight->dtype == input.dtype || mixed))
-    return op::native_rms_norm(input, normalized_shape, weight, floor).first;
-  // Complex numbers, and weights of another dtype.
-  Shape dims;
-  for (int64_t d = extra; d < input.ndim; d++) dims.push_back(d);
-  TensorRef x =
-      input.item_size() == 2 ? op::to_dtype(input, Dtype::kF32) : TensorRef::share(&input);
-  TensorRef rms = op::rsqrt(*op::add(*op::mean_dim(*op::mul(*x, *x), dims, true), Scalar(floor)));
-  TensorRef y = op::mul(*x, *rms);
-  if (weight) y = op::mul(*y, *weight);
-  return y->dtype == input.dtype ? std::move(y) : op::to_dtype(*y, input.dtype);
 }
 
 }  // namespace TT_NS::impl

@@ -23,7 +23,7 @@ static void check_parameter(const Tensor* p, const char* arg, const Tensor& inpu
              arg, fmt(p->dtype), fmt(input.dtype));
 }
 
-// Returns the number of normalised elements in a row.
+// Returns the number of normalised elements in a row. Fails unless the shape is that of rows.
 static int64_t row_length(const Tensor& input, Ints normalized_shape) {
   if (normalized_shape.n == 0)
     fail_arg(TT_SHAPE, "normalized_shape",
@@ -87,6 +87,35 @@ TensorPair native_rms_norm(Call, const Tensor& input, Ints normalized_shape, con
                            double eps) {
   TensorTriple r = normalised_rows(input, normalized_shape, weight, nullptr, eps, false);
   return {std::move(r.first), std::move(r.third)};
+}
+
+TensorRef rms_norm(Call, const Tensor& input, Ints normalized_shape, const Tensor* weight,
+                   Opt<double> eps) {
+  row_length(input, normalized_shape);
+  if (!is_differentiable(input.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}: must be floating or complex",
+             fmt(input.dtype));
+  if (weight) {
+    check_same_device(input, "input", *weight, "weight");
+    if (!same(weight->sizes(), normalized_shape))
+      fail_arg(TT_SHAPE, "weight", "weight is {}: must have normalized_shape {}", weight->sizes(),
+               normalized_shape);
+  }
+  const bool wide = input.dtype == Dtype::kF64 || input.dtype == Dtype::kC128;
+  const double machine_eps = wide ? 0x1p-52 : 0x1p-23;
+  const double floor = eps.has ? *eps : machine_eps;
+  const bool mixed = weight && weight->dtype == Dtype::kF32 && input.item_size() == 2;
+  if (is_float(input.dtype) && (!weight || weight->dtype == input.dtype || mixed))
+    return op::native_rms_norm(input, normalized_shape, weight, floor).first;
+  // Complex numbers, and weights of another dtype.
+  Shape dims;
+  for (int64_t d = input.ndim - normalized_shape.n; d < input.ndim; d++) dims.push_back(d);
+  TensorRef x =
+      input.item_size() == 2 ? op::to_dtype(input, Dtype::kF32) : TensorRef::share(&input);
+  TensorRef rms = op::rsqrt(*op::add(*op::mean_dim(*op::mul(*x, *x), dims, true), Scalar(floor)));
+  TensorRef y = op::mul(*x, *rms);
+  if (weight) y = op::mul(*y, *weight);
+  return y->dtype == input.dtype ? std::move(y) : op::to_dtype(*y, input.dtype);
 }
 
 static TensorRef sums_of(bool wanted, Ints shape, Dtype dtype, const Tensor& input) {

@@ -1343,8 +1343,8 @@ def linalg_vector_norm(input: Tensor, ord: float = 2.0, dim: int | Sequence[int]
     try:
         ord = kwargs.pop("or", ord)
         if kwargs:
-            raise TypeError(
-                f"linalg_vector_norm() got an unexpected keyword argument {next(iter(kwargs))!r}")
+            got = next(iter(kwargs))
+            raise TypeError(f"linalg_vector_norm() got an unexpected keyword argument {got!r}")
         if axis is not None:
             dim = axis
         if keepdims is not None:
@@ -1398,8 +1398,8 @@ def linalg_norm(input: Tensor, ord: float | None = None, dim: int | Sequence[int
     try:
         ord = kwargs.pop("or", ord)
         if kwargs:
-            raise TypeError(
-                f"linalg_norm() got an unexpected keyword argument {next(iter(kwargs))!r}")
+            got = next(iter(kwargs))
+            raise TypeError(f"linalg_norm() got an unexpected keyword argument {got!r}")
         if axis is not None:
             dim = axis
         if keepdims is not None:
@@ -1454,8 +1454,8 @@ def linalg_matrix_norm(input: Tensor, ord: float, dim: int | Sequence[int] | Non
     try:
         ord = kwargs.pop("or", ord)
         if kwargs:
-            raise TypeError(
-                f"linalg_matrix_norm() got an unexpected keyword argument {next(iter(kwargs))!r}")
+            got = next(iter(kwargs))
+            raise TypeError(f"linalg_matrix_norm() got an unexpected keyword argument {got!r}")
         if axis is not None:
             dim = axis
         if keepdims is not None:
@@ -1511,8 +1511,8 @@ def linalg_matrix_norm_str(input: Tensor, ord: Literal['fro', 'nuc'] = "fro",
     try:
         ord = kwargs.pop("or", ord)
         if kwargs:
-            raise TypeError(
-                f"linalg_matrix_norm_str() got an unexpected keyword argument {next(iter(kwargs))!r}")
+            got = next(iter(kwargs))
+            raise TypeError(f"linalg_matrix_norm_str() got an unexpected keyword argument {got!r}")
         if axis is not None:
             dim = axis
         if keepdims is not None:
@@ -1965,8 +1965,8 @@ def linalg_tensorinv(input: Tensor, ind: int = 2, *, out: Tensor | None = None,
     try:
         ind = kwargs.pop("in", ind)
         if kwargs:
-            raise TypeError(
-                f"linalg_tensorinv() got an unexpected keyword argument {next(iter(kwargs))!r}")
+            got = next(iter(kwargs))
+            raise TypeError(f"linalg_tensorinv() got an unexpected keyword argument {got!r}")
         if type(input) is not Tensor:
             if keeps(input) and out is None:
                 return classed(linalg_tensorinv(input.as_subclass(Tensor), ind), type(input))

@@ -468,7 +468,8 @@ def random_(input: Tensor, from_: int | None = None, to: int | None = None, *,
         from_, to = left_out(0, from_, to)
         from_ = kwargs.pop("from", from_)
         if kwargs:
-            raise TypeError(f"random_() got an unexpected keyword argument {next(iter(kwargs))!r}")
+            got = next(iter(kwargs))
+            raise TypeError(f"random_() got an unexpected keyword argument {got!r}")
         if not isinstance(input, Tensor):
             raise wrong_kind("random_", "input", "Tensor", input)
         opts = None
@@ -637,7 +638,8 @@ def uniform_(input: Tensor, from_: float = 0.0, to: float = 1.0, *,
     try:
         from_ = kwargs.pop("from", from_)
         if kwargs:
-            raise TypeError(f"uniform_() got an unexpected keyword argument {next(iter(kwargs))!r}")
+            got = next(iter(kwargs))
+            raise TypeError(f"uniform_() got an unexpected keyword argument {got!r}")
         if not isinstance(input, Tensor):
             raise wrong_kind("uniform_", "input", "Tensor", input)
         opts = None
