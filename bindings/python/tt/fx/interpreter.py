@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from .. import _interception
 from ..nn.module import Module
-from .graph import Graph, last_uses
+from ._code import last_uses
+from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node, map_arg
 from .proxy import Proxy
