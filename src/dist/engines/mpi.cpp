@@ -173,14 +173,16 @@ bool test(Request* r, int* code) {
 
 int32_t wait(void*, void* request, int64_t timeout_ns, DistFailure* why) {
   auto* r = static_cast<Request*>(request);
-  constexpr int kSpins = 200;
-  constexpr int kYields = 2000;
+  // Limits of time, not of turns: between busy processes one sched_yield takes milliseconds.
+  constexpr int64_t kSpinNs = 20000;
+  constexpr int64_t kYieldNs = 1000000;
   const int64_t begin = now_ns();
   int code = MPI_SUCCESS;
-  for (int turn = 0; !test(r, &code); turn++) {
-    if (now_ns() - begin > timeout_ns) return kDistTimeout;
-    if (turn < kSpins) continue;
-    if (turn < kYields) {
+  while (!test(r, &code)) {
+    const int64_t waited = now_ns() - begin;
+    if (waited > timeout_ns) return kDistTimeout;
+    if (waited < kSpinNs) continue;
+    if (waited < kYieldNs) {
       sched_yield();
     } else {
       const timespec pause = {0, 50000};
