@@ -211,7 +211,7 @@ bool Reader::channel_affine(const ChannelAffinePlan& p) {
 
 // Sums of the trailing dimensions of a dense array.
 bool Reader::reduce(const ReducePlan& p) {
-  if (p.path != kReduceRows || p.splits != 1 || p.centred || p.index || !p.out || p.n_kept != 1 ||
+  if (p.path != kReduceRows || p.splits != 1 || p.term || p.index || !p.out || p.n_kept != 1 ||
       p.n_red != 1)
     return false;
   const int64_t item = kItemSize[p.dtype & 15];

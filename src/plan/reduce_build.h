@@ -111,13 +111,15 @@ inline void split_columns(ReducePlan* p) {
 
 }  // namespace reduce_detail
 
-// Sets all fields but in, out, index, divisor and workspace. centred and root are false.
+// Sets all fields but in, out, index, divisor and workspace. term is kReduceElements.
 inline void build_reduce(ReducePlan* p, const ReduceArgs& a) {
   using namespace reduce_detail;
   p->dtype = a.dtype;
   p->out_dtype = a.out_dtype;
   p->divisor = 1;
-  p->centred = p->root = false;
+  p->term = kReduceElements;
+  p->root = false;
+  p->order = 1;
   p->n_kept = p->n_red = 0;
   p->n_out = p->length = 1;
   const int64_t item = kItemSize[a.dtype];

@@ -12,6 +12,20 @@ enum ReducePath : int32_t {
   kReduceColumns = 1,  // a tile of kept dimension 0 at a time, lanes across it
 };
 
+// What reduce_sum adds in place of the elements x. All but kReduceElements: of float16 to float64.
+enum ReduceTerm : int32_t {
+  kReduceElements = 0,
+  kReduceCentred,       // squared distances from the mean; index: the mean, of out_dtype
+  kReduceNumbers,       // x, 0 for nan
+  kReduceNonzero,       // 1, 0 where x is 0
+  kReduceMagnitudes,    // |x|
+  kReduceSquares,       // x^2
+  kReducePowers,        // |x|^order; the result is the sum to the power of 1 / order
+  kReduceLargest,       // nothing: the result is the largest |x|
+  kReduceSmallest,      // the smallest one
+  kReduceExponentials,  // e^x; the result is the logarithm of the sum
+};
+
 // The reduced elements of an output form a sequence in the order of the reduced nest (dimension 0
 // fastest), which is split into `splits` pieces of split_len. If splits > 1, stage 0 writes one
 // partial result per piece to `workspace` ([splits][n_out]) and stage 1 combines them by a fixed
@@ -28,8 +42,9 @@ struct ReducePlan {
   char* out;       // NULL: only index is needed
   char* index;     // int64; NULL unless the kernel yields positions in the sequence
   double divisor;  // the sum is divided by it (mean); 1 otherwise
-  // A sum of squared distances from the mean, its root if `root`; index: the mean, of out_dtype.
-  bool centred, root;
+  int32_t term;    // ReduceTerm
+  bool root;       // the result is a square root: of kReduceCentred, kReduceSquares
+  double order;    // of kReducePowers
   int64_t n_out;   // product of kept_size
   int64_t length;  // product of red_size
   int64_t splits, split_len;

@@ -163,7 +163,7 @@ void test_moments(const Shape& s, uint64_t order) {
   p.out = reinterpret_cast<char*>(variances.data());
   p.index = reinterpret_cast<char*>(means.data());
   p.workspace = nullptr;
-  p.centred = true;
+  p.term = kReduceCentred;
   p.divisor = double(p.length - 1);
   run(cuda::reduce_sum, cuda::reduce_sum_workspace, p);
   int64_t kept[3], red[3];
@@ -192,6 +192,124 @@ void test_moments(const Shape& s, uint64_t order) {
            double(variances[size_t(o)]), double(means[size_t(o)]), double(variance), mean);
     g_failed = 1;
     return;
+  }
+}
+
+// The terms of reduce_sum, of nan and of small whole numbers, which floats add exactly.
+void test_terms(const Shape& s, uint64_t order) {
+  struct Case {
+    const char* name;
+    ReduceTerm term;
+    double order;
+  };
+  constexpr Case kCases[] = {
+      {"sum without nan", kReduceNumbers, 1}, {"norm of 0", kReduceNonzero, 1},
+      {"norm of 1", kReduceMagnitudes, 1},    {"norm of 2", kReduceSquares, 1},
+      {"norm of 3", kReducePowers, 3},        {"norm of inf", kReduceLargest, 1},
+      {"norm of -inf", kReduceSmallest, 1},   {"logsumexp", kReduceExponentials, 1},
+  };
+  emu::set_order(order);
+  if (s.size[0] * s.size[1] * s.size[2] == 0) return;
+  int64_t n = s.offset + 1;
+  int64_t bytes[3];
+  for (int d = 0; d < 3; d++) {
+    n += (s.size[d] - 1) * s.stride[d];
+    bytes[d] = s.stride[d] * 4;
+  }
+  std::vector<float> data(size_t(n), 0);
+  uint32_t seed = 1;
+  for (float& v : data) {
+    seed = seed * 1664525u + 1013904223u;
+    v = float(int(seed >> 24) % 8 - 3);
+  }
+  ReduceArgs args = {3, s.size, bytes, s.reduced, TT_F32, TT_F32, nullptr, nullptr, false};
+  ReducePlan p;
+  build_reduce(&p, args);
+  std::vector<float> out(size_t(p.n_out));
+  p.in = reinterpret_cast<const char*>(data.data() + s.offset);
+  p.out = reinterpret_cast<char*>(out.data());
+  p.index = nullptr;
+  p.workspace = nullptr;
+  int64_t kept[3], red[3];
+  for (int d = 0; d < 3; d++) {
+    red[d] = s.reduced >> d & 1 ? s.size[d] : 1;
+    kept[d] = s.reduced >> d & 1 ? 1 : s.size[d];
+  }
+  for (const Case& c : kCases) {
+    // the second output of three begins with nan, the others do not have any
+    const bool with_nan = p.n_out == 3 && c.term != kReduceNonzero;
+    float* const first = data.data() + s.offset + (with_nan ? s.stride[1] : 0);
+    const float kept_first = *first;
+    if (with_nan) *first = NAN;
+    p.term = c.term;
+    p.order = c.order;
+    p.root = c.term == kReduceSquares;
+    run(cuda::reduce_sum, cuda::reduce_sum_workspace, p);
+    for (int64_t o = 0; o < p.n_out; o++) {
+      const int64_t k[3] = {o / (kept[1] * kept[2]), o / kept[2] % kept[1], o % kept[2]};
+      double sum = 0;
+      double high = 0;
+      double low = INFINITY;
+      for (int64_t i = 0; i < p.length; i++) {
+        const int64_t r[3] = {i / (red[1] * red[2]), i / red[2] % red[1], i % red[2]};
+        int64_t at = s.offset;
+        for (int d = 0; d < 3; d++) at += (k[d] + r[d]) * s.stride[d];
+        const double x = data[size_t(at)];
+        high = high < fabs(x) ? fabs(x) : high;
+        low = low > fabs(x) ? fabs(x) : low;
+        switch (c.term) {
+          case kReduceNumbers: sum += isnan(x) ? 0 : x; break;
+          case kReduceNonzero: sum += x != 0; break;
+          case kReduceSquares: sum += x * x; break;
+          case kReducePowers: sum += fabs(x * x * x); break;
+          case kReduceExponentials: sum += exp(x); break;
+          default: sum += fabs(x);
+        }
+      }
+      double want = sum;
+      if (c.term == kReduceSquares) want = sqrt(sum);
+      if (c.term == kReducePowers) want = cbrt(sum);
+      if (c.term == kReduceExponentials) want = log(sum);
+      const bool is_extreme = c.term == kReduceLargest || c.term == kReduceSmallest;
+      if (is_extreme) want = isnan(sum) ? sum : (c.term == kReduceLargest ? high : low);
+      const double got = out[size_t(o)];
+      if (isnan(want) ? isnan(got) : fabs(got - want) <= 3e-7 * fabs(want)) continue;
+      printf("%s, %s, order %d: %g, not %g\n", s.name, c.name, int(order), got, want);
+      g_failed = 1;
+      return;
+    }
+    *first = kept_first;
+  }
+}
+// logsumexp of what a device has no plain sum for: infinities, and tops that are far apart.
+void test_exponentials(uint64_t order) {
+  emu::set_order(order);
+  const float inf = INFINITY;
+  const float kRows[][4] = {{inf, 200, -inf, 0},
+                            {-inf, -inf, -inf, -inf},
+                            {3e38f, -3e38f, 0, 1},
+                            {NAN, inf, -inf, 0},
+                            {-1000, -1000, -1000, -1000}};
+  const float kWant[] = {inf, -inf, 3e38f, NAN, float(-1000 + log(4 * 300.0))};
+  constexpr int64_t kRow = 1200;
+  for (int k = 0; k < 5; k++) {
+    std::vector<float> data(kRow);
+    for (int64_t i = 0; i < kRow; i++) data[size_t(i)] = kRows[k][i * 4 / kRow];
+    constexpr int64_t kSize[] = {kRow}, kStride[] = {4};
+    ReduceArgs args = {1, kSize, kStride, 1, TT_F32, TT_F32, nullptr, nullptr, false};
+    ReducePlan p;
+    build_reduce(&p, args);
+    float out = 0;
+    p.in = reinterpret_cast<const char*>(data.data());
+    p.out = reinterpret_cast<char*>(&out);
+    p.index = nullptr;
+    p.workspace = nullptr;
+    p.term = kReduceExponentials;
+    run(cuda::reduce_sum, cuda::reduce_sum_workspace, p);
+    if (isnan(kWant[k]) ? isnan(out) : out == kWant[k]) continue;
+    printf("logsumexp of row %d, order %d: %g, not %g\n", k, int(order), double(out),
+           double(kWant[k]));
+    g_failed = 1;
   }
 }
 
@@ -228,8 +346,12 @@ int main() {
     for (uint64_t order : {0, 1, 7}) {
       test_shape(s, order);
       test_moments(s, order);
+      test_terms(s, order);
     }
-  for (uint64_t order : {0, 1, 7}) test_unaligned_numbers(order);
+  for (uint64_t order : {0, 1, 7}) {
+    test_unaligned_numbers(order);
+    test_exponentials(order);
+  }
   printf(g_failed ? "FAILED\n" : "ok\n");
   return g_failed;
 }

@@ -6,7 +6,7 @@
 TT_ENTRY_BEGIN
 
 // Sum divided by plan.divisor. f16, bf16 and f32 are summed in f32, f64 and complex in themselves,
-// bool and integers in int64, which out is then, too. plan.centred: f16 to f64, in f64.
+// bool and integers in int64, which out is then, too. Terms (plan.term) are summed in f64.
 TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept;
 // Product, in the same compute types.
 TT_KERNEL(reduce_prod)(const void* plan, int64_t begin, int64_t end) noexcept;

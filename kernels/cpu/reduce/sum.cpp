@@ -108,9 +108,9 @@ TT_NOINLINE void sum_short(const ReducePlan& p, int64_t begin, int64_t end) {
   }
 }
 
-// Squared distances from the mean; units are outputs. For devices without kernels of their own: on
-// the CPU, operators compute variances from others.
-struct Centred {
+// Sums of terms (ReduceTerm); units are outputs. For devices without kernels of their own: on the
+// CPU, operators compute them from others.
+struct Terms {
   static constexpr ReduceOps kOps = {.load = Loads<double>::run,
                                      .native = Loads<double>::native,
                                      .item = 8,
@@ -123,32 +123,66 @@ struct Centred {
                                      .get = nullptr,
                                      .combine = nullptr,
                                      .finish = nullptr};
-  // The sum of x - from over a sequence, or of their squares.
-  static TT_NOINLINE double total(const ReducePlan& p, const char* base, double from,
-                                  bool squares) {
+  static double term_of(const ReducePlan& p, int32_t term, double x, double from) {
+    const double d = x - from;
+    switch (term) {
+      case kReduceElements: return x;
+      case kReduceCentred:
+      case kReduceSquares: return d * d;
+      case kReduceNumbers: return x == x ? x : 0;
+      case kReduceNonzero: return x != 0;
+      case kReducePowers: return libm::pow(libm::fabs(x), p.order);
+      case kReduceExponentials: return libm::exp(d);
+      default: return libm::fabs(x);
+    }
+  }
+  // The sum of the terms of a sequence, whose elements are seen from `from`; or their extreme.
+  static TT_NOINLINE double total(const ReducePlan& p, const char* base, int32_t term,
+                                  double from) {
     Stream stream(p, kOps, base, 0, p.length);
-    double sum = 0;
+    double sum = term == kReduceSmallest ? kInf : 0;
     const double* x = nullptr;
     while (const int64_t n = stream.next(&x)) {
       for (int64_t i = 0; i < n; i++) {
-        const double d = x[i] - from;
-        sum += squares ? d * d : d;
+        const double t = term_of(p, term, x[i], from);
+        if (term == kReduceLargest) sum = t > sum || t != t ? t : sum;
+        else if (term == kReduceSmallest) sum = t < sum || t != t ? t : sum;
+        else sum += t;
         TT_SCALAR_LOOP;
       }
     }
     return sum;
   }
+  // The largest element, or the finite number that is nearest to it.
+  static constexpr double kMost = 0x1.fffffffffffffp1023;
+  static TT_NOINLINE double top(const ReducePlan& p, const char* base) {
+    Stream stream(p, kOps, base, 0, p.length);
+    double top = -kMost;
+    const double* x = nullptr;
+    while (const int64_t n = stream.next(&x)) {
+      for (int64_t i = 0; i < n; i++) {
+        if (x[i] > top) top = x[i];
+        TT_SCALAR_LOOP;
+      }
+    }
+    return top < kMost ? top : kMost;
+  }
 };
-TT_NOINLINE int32_t sum_centred(const ReducePlan& p, int64_t begin, int64_t end) {
+TT_NOINLINE int32_t sum_terms(const ReducePlan& p, int64_t begin, int64_t end) {
   if (!is_built(TT_F64)) return TT_NOT_IMPLEMENTED;
   Odometer at;
   at.start(p.kept_size, 0, p.n_kept, begin);
   for (int64_t o = begin; o < end; o++) {
     const char* in = p.in + at.offset(p.kept_stride);
-    const double mean = Centred::total(p, in, 0, false) / double(p.length);
-    const double spread = Centred::total(p, in, mean, true) / p.divisor;
-    store_one(p.out + at.offset(p.out_stride), p.root ? libm::sqrt(spread) : spread, p.out_dtype);
-    if (p.index) store_one(p.index + at.offset(p.index_stride), mean, p.out_dtype);
+    double from = 0;
+    if (p.term == kReduceCentred) from = Terms::total(p, in, kReduceElements, 0) / double(p.length);
+    if (p.term == kReduceExponentials) from = Terms::top(p, in);
+    double result = Terms::total(p, in, p.term, from) / p.divisor;
+    if (p.root) result = libm::sqrt(result);
+    if (p.term == kReducePowers) result = libm::pow(result, 1 / p.order);
+    if (p.term == kReduceExponentials) result = libm::log(result) + from;
+    store_one(p.out + at.offset(p.out_stride), result, p.out_dtype);
+    if (p.index) store_one(p.index + at.offset(p.index_stride), from, p.out_dtype);
     int64_t unused = 0;
     at.step(p.kept_stride, &unused);
   }
@@ -161,7 +195,7 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ReducePlan& p = *static_cast<const ReducePlan*>(plan);
-  if (p.centred) return sum_centred(p, begin, end);
+  if (p.term != kReduceElements) return sum_terms(p, begin, end);
   if (is_short(p)) {
     sum_short(p, begin, end);
     return TT_OK;

@@ -17,7 +17,7 @@ constexpr int kThreads = 256;
 __device__ __forceinline__ double never() { return -__builtin_inf(); }
 
 // log(exp(a) + exp(b)).
-__device__ __forceinline__ double log_add(double a, double b) {
+TT_NOINLINE __device__ double log_add(double a, double b) {
   const double high = b > a ? b : a;
   if (high == never()) return high;
   return high + math::log(math::exp(a - high) + math::exp(b - high));

@@ -32,8 +32,10 @@
 namespace TT_NS {
 
 namespace cuda {
-int32_t reduce_centred(const ReducePlan& plan, void* stream, void* workspace);  // reduce_sum
-}
+// reduce_sum of kReduceCentred, and of other terms
+int32_t reduce_centred(const ReducePlan& plan, void* stream, void* workspace);
+int32_t reduce_terms(const ReducePlan& plan, void* stream, void* workspace);
+}  // namespace cuda
 
 namespace {
 
@@ -68,7 +70,9 @@ struct ReduceArguments {
   const char* in;
   char* out;
   char* index;
+  int32_t term;  // ReduceTerm
   bool root;
+  double order;
   char* partials;  // [n_out][splits]; written if splits > 1, and read by join
   double divisor;
   int64_t n_out, length;
@@ -645,7 +649,9 @@ int32_t launch_reduce(const ReducePlan& p, ReduceKind kind, void* stream, void* 
   a.out = p.out;
   a.index = p.index;
   a.partials = static_cast<char*>(workspace);
+  a.term = p.term;
   a.root = p.root;
+  a.order = p.order;
   a.divisor = p.divisor;
   a.n_out = p.n_out;
   a.length = p.length;

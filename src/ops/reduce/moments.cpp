@@ -24,21 +24,12 @@ TensorPair std_mean(Call, const Tensor& self, Ints dim, double correction, bool 
   return {op::std(self, dim, correction, keepdim), op::mean_dim(self, dim, keepdim)};
 }
 
-static void check_not_complex(const Tensor& self) {
-  if (is_complex(self.dtype))
-    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be real", fmt(self.dtype));
-}
-
-TensorRef nansum(Call, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) {
-  check_not_complex(self);
-  if (!is_differentiable(self.dtype)) return op::sum_dim(self, dim, keepdim, dtype);
-  return op::sum_dim(op::masked_fill(self, *op::isnan(self), 0), dim, keepdim, dtype);
-}
-
 TensorRef nanmean(Call, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) {
   check_dtype_float(self, "self");
   TensorRef numbers = op::logical_not(*op::isnan(self));
-  TensorRef sum = op::sum_dim(op::masked_fill(self, *op::isnan(self), 0), dim, keepdim, dtype);
+  TensorRef sum = is_complex(self.dtype)
+                      ? op::sum_dim(op::masked_fill(self, *op::isnan(self), 0), dim, keepdim, dtype)
+                      : op::nansum(self, dim, keepdim, dtype);
   return op::div_true(*sum, *op::sum_dim(numbers, dim, keepdim, Dtype::kI64));
 }
 

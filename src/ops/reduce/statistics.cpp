@@ -1,4 +1,4 @@
-// logsumexp, var, std, var_mean, norm. 16-bit numbers are computed in float32.
+// var, std, var_mean, logsumexp, nansum, norm. 16-bit numbers are computed in float32.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
@@ -10,24 +10,6 @@ namespace TT_NS::impl {
 static TensorRef widened(const Tensor& t) {
   return t.dtype == Dtype::kF16 || t.dtype == Dtype::kBF16 ? op::to_dtype(t, Dtype::kF32)
                                                            : TensorRef::share(&t);
-}
-
-TensorRef logsumexp(Call, const Tensor& self, Ints dim, bool keepdim) {
-  MaskGuard no_grad(bit(kKeyAutograd));
-  const Dtype d = is_differentiable(self.dtype) ? self.dtype : default_float();
-  TensorRef x = d == self.dtype ? widened(self) : op::to_dtype(self, d);
-  dim_mask(dim, self.ndim, true);
-  if (self.numel == 0) return as_dtype(op::log(*op::sum_dim(op::exp(*x), dim, keepdim)), d);
-  TensorRef top = op::amax(is_complex(d) ? op::real(*x) : TensorRef::share(x.get()), dim, true);
-  for (double end : {kInf, -kInf}) top = op::masked_fill(top, *op::eq(top, end), 0);
-  TensorRef sum = op::sum_dim(op::exp(*op::sub(x, top)), dim, true);
-  TensorRef out = op::add(*op::log(*sum), *top);
-  if (!keepdim && self.ndim) {
-    Shape all;
-    for (int64_t k = 0; dim.empty() && k < self.ndim; k++) all.push_back(k);
-    out = op::squeeze_dims(out, dim.empty() ? Ints(all) : dim);
-  }
-  return as_dtype(op::contiguous(out), d);
 }
 
 // Returns variance and mean, with kept dimensions, in the dtype of x, or in float64 for float32: as
@@ -57,9 +39,18 @@ static TensorRef shaped(TensorRef t, Ints dims, bool keepdim, Dtype d) {
   return as_dtype(std::move(t), d);
 }
 
-// The same by one kernel: what moments returns, shaped, or its root; without the mean if not asked.
-static TensorPair moments_on_device(const Tensor& x, Ints dims, double correction, bool keepdim,
-                                    bool root, bool with_mean) {
+// ---- sums of terms by one kernel of a device ----
+
+struct TermSum {
+  ReduceTerm term;
+  bool root = false;
+  double order = 1;
+  double correction = 0;  // of kReduceCentred: subtracted from the divisor
+  bool with_mean = false;
+};
+
+// The results, of the dtype of x, and the means if they are asked for.
+static TensorPair term_sum(const Tensor& x, Ints dims, bool keepdim, const TermSum& sum) {
   uint64_t mask = 0;
   for (int64_t d : dims) mask |= uint64_t(1) << d;
   Shape shape;
@@ -70,7 +61,7 @@ static TensorPair moments_on_device(const Tensor& x, Ints dims, double correctio
     if (!reduced || keepdim) shape.push_back(reduced ? 1 : x.size(d));
   }
   TensorRef out = new_tensor(shape, x.dtype, x.device);
-  TensorRef mean = with_mean ? new_tensor(shape, x.dtype, x.device) : TensorRef();
+  TensorRef mean = sum.with_mean ? new_tensor(shape, x.dtype, x.device) : TensorRef();
   if (out->numel == 0) return {std::move(out), std::move(mean)};
   Shape out_strides = kept;
   int64_t step = x.item_size();
@@ -86,22 +77,26 @@ static TensorPair moments_on_device(const Tensor& x, Ints dims, double correctio
   plan.in = x.data;
   plan.out = out->data;
   plan.index = mean ? mean->data : nullptr;
-  plan.centred = true;
-  plan.root = root;
-  plan.divisor = TT_NS::max(double(plan.length) - correction, 0.0);
+  plan.term = sum.term;
+  plan.root = sum.root;
+  plan.order = sum.order;
+  if (sum.term == kReduceCentred)
+    plan.divisor = TT_NS::max(double(plan.length) - sum.correction, 0.0);
   plan.workspace = nullptr;
   launch_stages(kernel_reduce_sum, x.device, &plan.run);
   return {std::move(out), std::move(mean)};
 }
-static bool has_moments_kernel(const Tensor& x) {
+// Whether it takes x, whose elements are numbers of a floating dtype.
+static bool has_term_sum(const Tensor& x) {
   return x.ndim > 0 && x.numel > 0 && !is_complex(x.dtype) && is_alone_on_device(x);
 }
 
 TensorPair var_mean(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
   check_dtype_float(self, "self");
   const Shape dims = listed(dim, self.ndim);
-  if (has_moments_kernel(self))
-    return moments_on_device(self, dims, correction, keepdim, false, true);
+  if (has_term_sum(self))
+    return term_sum(self, dims, keepdim,
+                    {.term = kReduceCentred, .correction = correction, .with_mean = true});
   const Dtype real = is_complex(self.dtype) ? real_of(self.dtype) : self.dtype;
   if (self.ndim == 0) {  // a single element, like a vector
     const int64_t one[1] = {1};
@@ -122,9 +117,35 @@ TensorPair var_mean(Call, const Tensor& self, Ints dim, double correction, bool 
 
 TensorRef var(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
   check_dtype_float(self, "self");
-  if (has_moments_kernel(self))
-    return moments_on_device(self, listed(dim, self.ndim), correction, keepdim, false, false).first;
+  if (has_term_sum(self))
+    return term_sum(self, listed(dim, self.ndim), keepdim,
+                    {.term = kReduceCentred, .correction = correction})
+        .first;
   return op::var_mean(self, dim, correction, keepdim).first;
+}
+
+TensorRef logsumexp(Call, const Tensor& self, Ints dim, bool keepdim) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  const Dtype d = is_differentiable(self.dtype) ? self.dtype : default_float();
+  TensorRef x = d == self.dtype ? widened(self) : op::to_dtype(self, d);
+  const Shape dims = listed(dim, self.ndim);
+  if (x->dtype != Dtype::kF64 && has_term_sum(*x))
+    return as_dtype(term_sum(*x, dims, keepdim, {.term = kReduceExponentials}).first, d);
+  if (self.numel == 0) return as_dtype(op::log(*op::sum_dim(op::exp(*x), dim, keepdim)), d);
+  TensorRef top = op::amax(is_complex(d) ? op::real(*x) : TensorRef::share(x.get()), dim, true);
+  for (double end : {kInf, -kInf}) top = op::masked_fill(top, *op::eq(top, end), 0);
+  TensorRef sum = op::sum_dim(op::exp(*op::sub(x, top)), dim, true);
+  TensorRef out = op::add(*op::log(*sum), *top);
+  return as_dtype(op::contiguous(*shaped(std::move(out), dims, keepdim, d)), d);
+}
+
+TensorRef nansum(Call, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) {
+  if (is_complex(self.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be real", fmt(self.dtype));
+  if (!is_differentiable(self.dtype)) return op::sum_dim(self, dim, keepdim, dtype);
+  if ((dtype == Dtype::kNone || dtype == self.dtype) && has_term_sum(self))
+    return term_sum(self, listed(dim, self.ndim), keepdim, {.term = kReduceNumbers}).first;
+  return op::sum_dim(op::masked_fill(self, *op::isnan(self), 0), dim, keepdim, dtype);
 }
 
 // ---- norm ----
@@ -141,6 +162,15 @@ static Dtype norm_dtype(const Tensor& self, Dtype asked) {
              "they are",
              fmt(asked), fmt(self.dtype));
   return asked;
+}
+
+static TermSum norm_terms(double p) {
+  if (p == 0) return {.term = kReduceNonzero};
+  if (p == 1) return {.term = kReduceMagnitudes};
+  if (p == 2) return {.term = kReduceSquares, .root = true};
+  if (p == kInf) return {.term = kReduceLargest};
+  if (p == -kInf) return {.term = kReduceSmallest};
+  return {.term = kReducePowers, .order = p};
 }
 
 // In the compute dtype, with kept dimensions.
@@ -164,7 +194,10 @@ TensorRef norm(Call, const Tensor& self, double p, Ints dim, bool keepdim, Dtype
   if (empty && (p < 0 || p == kInf))
     fail_arg(TT_INVALID_ARG, "p", "p is {}, self is {}: this norm needs at least one element", p,
              self.sizes());
-  TensorRef x = widened(*as_dtype(TensorRef::share(&self), d));
+  TensorRef x = as_dtype(TensorRef::share(&self), d);
+  if (is_complex(d) && is_alone_on_device(*x)) x = op::abs(*x);
+  if (has_term_sum(*x)) return term_sum(*x, dims, keepdim, norm_terms(p)).first;
+  x = widened(*x);
   if (self.ndim == 0) {
     const int64_t one[1] = {1};
     const int64_t first[1] = {0};
@@ -178,8 +211,10 @@ TensorRef norm(Call, const Tensor& self, double p, Ints dim, bool keepdim, Dtype
 TensorRef std(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
   check_dtype_float(self, "self");
   const Shape dims = listed(dim, self.ndim);
-  if (has_moments_kernel(self))
-    return moments_on_device(self, dims, correction, keepdim, true, false).first;
+  if (has_term_sum(self))
+    return term_sum(self, dims, keepdim,
+                    {.term = kReduceCentred, .root = true, .correction = correction})
+        .first;
   const bool wide = self.dtype == Dtype::kF32 && self.ndim;  // the root is rounded, nothing before
   TensorRef variance =
       wide ? shaped(moments(self, dims, correction).first, dims, keepdim, Dtype::kF64)
