@@ -581,6 +581,11 @@ std::vector<Layout> layouts() {
     l.op_size[1] = {3};
     l.op_size[2] = {70, 1};
   });
+  add({22, 49}, [](Layout& l) {  // blocks of whole rows
+    l.op_size[1] = {22, 1};
+    l.op_size[2] = {49};
+    l.op_size[3] = {1, 1};
+  });
   add({6, 7, 30}, [](Layout& l) {
     l.order[1] = {2, 0, 1};
     l.op_size[2] = {7, 1};

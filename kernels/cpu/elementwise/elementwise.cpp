@@ -7,13 +7,14 @@
 #include "kernels/cpu/elementwise/elementwise.h"
 
 #include "kernels/cpu/simd/stream.h"
+#include "kernels/cpu/elementwise/rows.h"
 #include "kernels/cpu/elementwise/walk.h"
 
 TT_ISA_BEGIN
 
 constexpr int kMaxInputs = kMaxOperands - 1;
 // Several rows shorter than this are gathered into one block.
-constexpr int64_t kShortRow = 64;
+constexpr int64_t kShortRow = 128;
 
 TT_INLINE int32_t native_of(uint32_t native, int k) { return int32_t(native >> (8 * k) & 0xff); }
 
@@ -78,56 +79,66 @@ int32_t run_dense(const ElementPlan& plan, int64_t begin, int64_t end, Block blo
 
 // ---- all other plans ----
 
-// Copies m elements from position w on between operand k and a block (kGather: to the block). Meant
-// for short rows: whole rows are copied by a loop over dimension 1.
-template <class T, bool kGather> void move_rows(const Walk& w, int k, char* block, int64_t m) {
+// Calls move(address, n) for the runs of m elements of operand k from position w on, at most a row
+// each. Meant for short rows: whole rows are moved by a loop over dimension 1.
+template <class Move> TT_INLINE void for_rows(const Walk& w, int k, int64_t m, const Move& move) {
   const ElementPlan& p = *w.plan;
   const int64_t* stride = p.stride[k];
   int64_t index[kMaxPlanDims];
   for (int d = 0; d < p.ndim; d++) index[d] = w.index[d];
-  auto* b = reinterpret_cast<T*>(block);
   char* at = w.at[k];
-  // The next n elements of a row, without moving `at`.
-  auto move = [&](int64_t n) TT_INLINE_BODY {
-    for (int64_t i = 0; i < n; i++) {
-      if constexpr (kGather) b[i] = *reinterpret_cast<const T*>(at + i * stride[0]);
-      else *reinterpret_cast<T*>(at + i * stride[0]) = b[i];
-    }
-    b += n;
-  };
-  const int64_t first = min(m, p.size[0] - index[0]);
-  move(first);
-  at -= index[0] * stride[0];
-  m -= first;
-  while (m > 0) {  // at the end of a row that is not the last: some dimension has a next index
-    for (int d = 1;; d++) {
-      at += stride[d];
-      if (++index[d] < p.size[d]) break;
-      at -= index[d] * stride[d];
-      index[d] = 0;
-    }
-    const int64_t rows = min(m / p.size[0], p.size[1] - index[1]);
-    for (int64_t r = 0; r < rows; r++, at += stride[1]) move(p.size[0]);
+  for (;;) {
+    const int64_t n = min(m, p.size[0] - index[0]);
+    const int64_t rows = n == p.size[0] ? min(m / n, p.size[1] - index[1]) : 1;
+    for (int64_t r = 0; r < rows; r++, at += stride[1]) move(at, n);
+    m -= rows * n;
+    if (m == 0) return;
+    at -= index[0] * stride[0];
+    index[0] = 0;
     index[1] += rows;
-    m -= rows * p.size[0];
-    if (rows == 0) {  // the last, incomplete row
-      move(m);
-      return;
+    for (int d = 1; d + 1 < p.ndim && index[d] == p.size[d]; d++) {
+      at += stride[d + 1] - index[d] * stride[d];
+      index[d] = 0;
+      index[d + 1]++;
     }
-    at -= stride[1];  // back to the last row copied
-    index[1]--;
   }
 }
 
+template <class T, bool kGather> void move_strided(const Walk& w, int k, char* block, int64_t m) {
+  const int64_t stride = w.plan->stride[k][0];
+  auto* b = reinterpret_cast<T*>(block);
+  for_rows(w, k, m, [&](char* at, int64_t n) TT_INLINE_BODY {
+    for (int64_t i = 0; i < n; i++) {
+      if constexpr (kGather) b[i] = *reinterpret_cast<const T*>(at + i * stride);
+      else *reinterpret_cast<T*>(at + i * stride) = b[i];
+    }
+    b += n;
+  });
+}
+template <bool kGather> void move_runs(const Walk& w, int k, char* block, int64_t m, int64_t item) {
+  for_rows(w, k, m, [&](char* at, int64_t n) TT_INLINE_BODY {
+    if constexpr (kGather) copy_bytes(block, at, n * item);
+    else copy_bytes(at, block, n * item);
+    block += n * item;
+  });
+}
+template <class T> void repeat_elements(const Walk& w, int k, char* block, int64_t m) {
+  for_rows(w, k, m, [&](const char* at, int64_t n) TT_INLINE_BODY {
+    fill_row<T>(block, at, n);
+    block += n * int64_t(sizeof(T));
+  });
+}
+
+// Copies m elements from position w on between operand k and a block (kGather: to the block).
 template <bool kGather>
 void move_rows(const Walk& w, int k, char* block, int64_t m, int64_t itemsize) {
-  switch (itemsize) {
-    case 1: return move_rows<uint8_t, kGather>(w, k, block, m);
-    case 2: return move_rows<uint16_t, kGather>(w, k, block, m);
-    case 4: return move_rows<uint32_t, kGather>(w, k, block, m);
-    case 8: return move_rows<uint64_t, kGather>(w, k, block, m);
-    default: return move_rows<Bytes16, kGather>(w, k, block, m);
-  }
+  const int64_t stride = w.plan->stride[k][0];
+  if (stride == itemsize) return move_runs<kGather>(w, k, block, m, itemsize);
+  with_item(itemsize, [&]<class T>(T) TT_INLINE_BODY {
+    if constexpr (kGather)
+      if (stride == 0) return repeat_elements<T>(w, k, block, m);
+    move_strided<T, kGather>(w, k, block, m);
+  });
 }
 
 // The operands of a strided plan at one position, and their blocks.
@@ -136,7 +147,9 @@ struct Strided {
   uint32_t native;
   bool short_rows;          // blocks span rows
   bool unit[kMaxOperands];  // the operand has unit stride within a block
-  // If the operand is broadcast: the element that its block repeats, filled_n times.
+  // The block of the operand depends on its address alone: an element or a short row is repeated.
+  bool repeats[kMaxOperands];
+  // If so: the address that its block was made from, and its number of elements.
   const char* filled[kMaxOperands] = {};
   int64_t filled_n[kMaxOperands] = {};
   int64_t block_n;  // elements of a block
@@ -146,7 +159,7 @@ struct Strided {
 
   TT_INLINE Strided(const ElementPlan& p, uint32_t native_dtypes) : plan(p), native(native_dtypes) {
     int64_t widest = 1;
-    bool all_direct = true;
+    bool all_direct = true, all_native = true;
     short_rows = p.ndim > 1 && p.size[0] < kShortRow;
     for (int k = 0; k < p.n_operands; k++) {
       const int64_t stored = kItemSize[p.dtype[k]];
@@ -154,9 +167,13 @@ struct Strided {
       widest = max(stored, widest);
       widest = max(item, widest);
       unit[k] = short_rows ? is_linear(p, k) : p.stride[k][0] == stored;
+      repeats[k] = short_rows ? is_one_row(p, k) : p.stride[k][0] == 0;
       all_direct &= direct(k);
+      all_native &= p.dtype[k] == native_of(native, k);
     }
-    block_n = all_direct ? INT64_MAX : block_elements(widest);
+    block_n = all_native ? kBlockBytes / widest : block_elements(widest);
+    if (all_direct) block_n = INT64_MAX;
+    if (short_rows && !all_direct) block_n -= block_n % p.size[0];  // so that rows repeat in phase
   }
 
   TT_INLINE bool direct(int k) const { return unit[k] && plan.dtype[k] == native_of(native, k); }
@@ -167,13 +184,15 @@ struct Strided {
     const int32_t dtype = plan.dtype[k];
     const int32_t as = native_of(native, k);
     const int64_t stored = kItemSize[dtype];
-    if (plan.stride[k][0] == 0 && !short_rows) {
+    if (repeats[k]) {
       if (filled[k] == w.at[k] && filled_n[k] >= m) return block[k];
+      filled[k] = w.at[k];
+      filled_n[k] = m;
+    }
+    if (plan.stride[k][0] == 0 && !short_rows) {
       alignas(16) char one[16];
       convert_block(one, as, w.at[k], dtype, 1);
       fill_block(block[k], one, m, kItemSize[as]);
-      filled[k] = w.at[k];
-      filled_n[k] = m;
       return block[k];
     }
     const char* from = w.at[k];

@@ -2,12 +2,15 @@
 //   dense                         memcpy, streamed if large; or one element repeated
 //   rows of one dtype, both       copy_plain_rows
 //     contiguous in dimension 0
+//   the same, but an element of   fill_plain_rows
+//     the source is repeated
 //   output contiguous in          copy_crossed_rows (d is 1), copy_crossed_block: transpositions
 //     dimension 0, source in d
 //   otherwise                     copy_row, through blocks
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/simd/stream.h"
 #include "kernels/cpu/simd/transpose.h"
+#include "kernels/cpu/elementwise/rows.h"
 #include "kernels/cpu/elementwise/walk.h"
 
 TT_ISA_BEGIN
@@ -48,23 +51,6 @@ void copy_row(const ElementPlan& p, char* dst, const char* src, int64_t m) {
   }
 }
 
-// Copies the bytes of one row; short rows without a call of memcpy.
-TT_INLINE void copy_bytes(char* dst, const char* src, int64_t bytes) {
-  using Word = Vector<int64_t, 2>;
-  if (bytes > 256 || bytes < 16) {
-    memcpy(dst, src, size_t(bytes));
-    return;
-  }
-  int64_t i = 0;
-  const auto copy_word = [&](int64_t at) TT_INLINE_BODY {
-    Word word;
-    memcpy(&word, src + at, sizeof word);
-    memcpy(dst + at, &word, sizeof word);
-  };
-  for (; i + 16 <= bytes; i += 16) copy_word(i);
-  if (i < bytes) copy_word(bytes - 16);  // the last 16 bytes, which overlap those copied before
-}
-
 // Copies rows from w on that have one dtype and unit stride in both operands. Returns the number of
 // elements copied, 0 if less than a row is left.
 int64_t copy_plain_rows(const ElementPlan& p, const Walk& w, int64_t left) {
@@ -73,6 +59,14 @@ int64_t copy_plain_rows(const ElementPlan& p, const Walk& w, int64_t left) {
   const int64_t bytes = p.size[0] * kItemSize[p.dtype[0]];
   for (int64_t r = 0; r < rows; r++)
     copy_bytes(w.at[0] + r * p.stride[0][1], w.at[1] + r * p.stride[1][1], bytes);
+  return rows * p.size[0];
+}
+// The same where each row of the output repeats an element.
+template <class T> int64_t fill_plain_rows(const ElementPlan& p, const Walk& w, int64_t left) {
+  if (w.index[0] != 0) return 0;
+  const int64_t rows = min(left / p.size[0], p.size[1] - w.index[1]);
+  for (int64_t r = 0; r < rows; r++)
+    fill_row<T>(w.at[0] + r * p.stride[0][1], w.at[1] + r * p.stride[1][1], p.size[0]);
   return rows * p.size[0];
 }
 
@@ -146,14 +140,16 @@ int32_t run_copy(const ElementPlan& plan, int64_t begin, int64_t end) noexcept {
     return TT_OK;
   }
   const int crossed = crossed_dim(plan);
-  const bool plain = plan.ndim > 1 && plan.dtype[0] == plan.dtype[1] && plan.stride[0][0] == item &&
-                     plan.stride[1][0] == item;
+  const bool rows = plan.ndim > 1 && plan.dtype[0] == plan.dtype[1] && plan.stride[0][0] == item;
+  const bool plain = rows && plan.stride[1][0] == item;
+  const bool filled = rows && plan.stride[1][0] == 0;
   Walk w;
   w.start(plan, begin);
   for (int64_t i = begin, m; i < end; i += m) {
     const int64_t left = end - i;
     m = 0;
     if (plain) m = copy_plain_rows(plan, w, left);
+    else if (filled) with_item(item, [&]<class T>(T) { m = fill_plain_rows<T>(plan, w, left); });
     else if (crossed == 1) m = copy_crossed_rows(plan, w, left);
     else if (crossed) m = copy_crossed_block(plan, w, left, crossed);
     if (m == 0) {

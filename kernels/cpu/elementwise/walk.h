@@ -60,4 +60,11 @@ TT_INLINE bool is_linear(const ElementPlan& p, int k) {
   return true;
 }
 
+// Returns whether operand k is one row that the outer dimensions repeat.
+TT_INLINE bool is_one_row(const ElementPlan& p, int k) {
+  for (int d = 1; d < p.ndim; d++)
+    if (p.stride[k][d] != 0) return false;
+  return true;
+}
+
 TT_ISA_END
