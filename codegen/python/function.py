@@ -4,6 +4,7 @@ One function per host name. Its forms (overloads) are told apart by the kinds of
 `self` is called `input`. What Python does in its own way: bindings/python/overrides.toml. body.py
 writes what a function does; the Julia binding and the stubs are made from the same parameters.
 """
+import re
 import textwrap
 from keyword import iskeyword
 
@@ -25,6 +26,13 @@ def python_default(arg):
     if arg.type == "MemoryFormat":
         return f"{default}_format"
     return {"true": "True", "false": "False"}.get(default.lower(), default)
+
+
+def wrapped(text, width, indent=""):
+    """The lines of a paragraph."""
+    return textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
 
 
 def places(forms):
@@ -73,6 +81,12 @@ class Slot:
     def default(self):
         return python_default(self.arg)
 
+    def shown(self, hinted=False):
+        """The argument in a call, as users read it."""
+        part = hinted_part if hinted else plain_part
+        kind = kind_of(self.arg, self.number)
+        return part(self.name, kind, None if self.required else self.default)
+
 
 # types of arguments that None is not; of an empty list, the operators say what is wrong with it
 NEVER_NONE = {"Tensor", "Int", "Index", "Float", "Scalar", "Shape", "Size"}
@@ -96,6 +110,18 @@ class Form:
 
     def override(self, key, default=None):
         return self.op.python.get(key, default)
+
+    def in_python(self, text):
+        """A text of the declaration, with Python's name of its first argument."""
+        own = self.of.get("self")
+        return re.sub(r"\bself\b", own.name, text) if own else text
+
+    def shown_call(self, name, hinted=()):
+        """A call of this form, as users read it; hinted: the parameters with a type hint."""
+        parts = [slot.shown(slot.name in hinted) for slot in self.positional]
+        if self.keywords:
+            parts += ["*", *(slot.shown() for slot in self.keywords)]
+        return f"{name}({', '.join(parts)})"
 
 
 class Parameter:
@@ -371,24 +397,40 @@ class Function:
 
     def doc(self, width=DOC_WIDTH):
         """The lines of the docstring."""
-        texts = list(dict.fromkeys(" ".join(f.op.get("doc").split()) for f in self.forms))
-        if self.variant == "_":
-            texts[0] = "In place: " + texts[0]
+        texts = {}  # of each form that has one of its own
+        for form in self.forms:
+            texts.setdefault(form.in_python(" ".join(form.op.get("doc").split())), form)
         rows = [self.shown_signature(), ""]
-        for text in texts:
-            rows += textwrap.wrap(text, width, break_on_hyphens=False)
+        for text, form in texts.items():
+            if self.variant == "_" and form is self.forms[0]:
+                text = f"In place: {text[0].lower()}{text[1:]}"
+            if len(texts) > 1:
+                rows += [*wrapped(self.call_of(form), width), *wrapped(text, width, "  ")]
+            else:
+                rows += wrapped(text, width)
         if self.alone:
             rows.append(f"Of {self.positional[0].name} alone: {self.alone}.")
         if self.columns:
             rows.append(f"  {self.columns}: a tuple of the columns instead")
         return rows + self.argument_docs(width)
 
+    def call_of(self, form):
+        """A call of one of several forms, with the types that tell it from the others where names
+        do not."""
+        names = [tuple(slot.name for slot in f.slots) for f in self.forms]
+        if names.count(names[self.forms.index(form)]) == 1:
+            return form.shown_call(self.name)
+        kinds = {}
+        for slot in (slot for f in self.forms for slot in f.slots):
+            kinds.setdefault(slot.name, set()).add(kind_of(slot.arg, slot.number))
+        return form.shown_call(self.name, [name for name in kinds if len(kinds[name]) > 1])
+
     def argument_docs(self, width):
         docs = {}
         for form in self.forms:
             for slot in form.slots:
                 if slot.arg.doc:
-                    docs.setdefault(slot.name, slot.arg.doc)
+                    docs.setdefault(slot.name, form.in_python(slot.arg.doc))
         rows = []
         for name, text in docs.items():
             rows += textwrap.wrap(

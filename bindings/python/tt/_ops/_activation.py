@@ -106,7 +106,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0,
 def hardtanh_(self: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """hardtanh_(self, min_val=-1.0, max_val=1.0)
 
-    In place: Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside
+    In place: clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside
     the interval and at its bounds.
       min_val: lower bound
       max_val: upper bound, at least min_val
@@ -160,7 +160,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 def relu6_(self: Tensor) -> Tensor:
     """relu6_(self)
 
-    In place: Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval
+    In place: clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval
     and at its bounds.
     """
     if switch.users:
@@ -210,7 +210,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 def leaky_relu_(self: Tensor, negative_slope: float = 0.01) -> Tensor:
     """leaky_relu_(self, negative_slope=0.01)
 
-    In place: Computes x where x > 0 and negative_slope * x elsewhere, elementwise.
+    In place: computes x where x > 0 and negative_slope * x elsewhere, elementwise.
       negative_slope: slope for x <= 0
     """
     if switch.users:
@@ -263,7 +263,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def elu_(self: Tensor, alpha: float = 1.0) -> Tensor:
     """elu_(self, alpha=1.0)
 
-    In place: Computes x where x > 0 and alpha * (exp(x) - 1) elsewhere, elementwise.
+    In place: computes x where x > 0 and alpha * (exp(x) - 1) elsewhere, elementwise.
       alpha: scale of the negative part; the limit for x -> -inf is -alpha
     """
     if switch.users:
@@ -347,7 +347,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 def silu_(self: Tensor) -> Tensor:
     """silu_(self)
 
-    In place: Computes x * sigmoid(x), elementwise.
+    In place: computes x * sigmoid(x), elementwise.
     """
     if switch.users:
         found = intercepted(silu_, locals())
@@ -392,7 +392,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 def mish_(self: Tensor) -> Tensor:
     """mish_(self)
 
-    In place: Computes x * tanh(softplus(x)), elementwise.
+    In place: computes x * tanh(softplus(x)), elementwise.
     """
     if switch.users:
         found = intercepted(mish_, locals())
@@ -501,7 +501,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 def hardswish_(self: Tensor) -> Tensor:
     """hardswish_(self)
 
-    In place: Computes x * relu6(x + 3) / 6, elementwise.
+    In place: computes x * relu6(x + 3) / 6, elementwise.
     """
     if switch.users:
         found = intercepted(hardswish_, locals())
@@ -546,7 +546,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 def hardsigmoid_(self: Tensor) -> Tensor:
     """hardsigmoid_(self)
 
-    In place: Computes relu6(x + 3) / 6, elementwise.
+    In place: computes relu6(x + 3) / 6, elementwise.
     """
     if switch.users:
         found = intercepted(hardsigmoid_, locals())
@@ -644,7 +644,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 def relu_(self: Tensor) -> Tensor:
     """relu_(self)
 
-    In place: Computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0.
+    In place: computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0.
     """
     if switch.users:
         found = intercepted(relu_, locals())
@@ -699,7 +699,7 @@ def threshold(input: Tensor, threshold: complex, value: complex, inplace: bool =
 def threshold_(self: Tensor, threshold: complex, value: complex) -> Tensor:
     """threshold_(self, threshold, value)
 
-    In place: Replaces the elements that are at most threshold by value. Their gradient is 0.
+    In place: replaces the elements that are at most threshold by value. Their gradient is 0.
       threshold: bound: greater elements are kept
       value: number for the other elements
     """
@@ -810,7 +810,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """prelu(input, weight)
 
     Computes x where x > 0 and weight * x elsewhere.
-      weight: slope for x <= 0: one element, or one per channel (dimension 1 of self)
+      weight: slope for x <= 0: one element, or one per channel (dimension 1 of input)
     """
     if switch.users:
         found = intercepted(prelu, locals())
@@ -861,7 +861,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 def selu_(self: Tensor) -> Tensor:
     """selu_(self)
 
-    In place: Computes scale * (x where x > 0, alpha * (exp(x) - 1) elsewhere), elementwise, with
+    In place: computes scale * (x where x > 0, alpha * (exp(x) - 1) elsewhere), elementwise, with
     alpha = 1.6732632423543772 and scale = 1.0507009873554805 (Klambauer et al., 2017).
     """
     if switch.users:
@@ -911,7 +911,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def celu_(self: Tensor, alpha: float = 1.0) -> Tensor:
     """celu_(self, alpha=1.0)
 
-    In place: Computes x where x > 0 and alpha * (exp(x / alpha) - 1) elsewhere, elementwise.
+    In place: computes x where x > 0 and alpha * (exp(x / alpha) - 1) elsewhere, elementwise.
       alpha: scale of the negative part, not 0
     """
     if switch.users:
@@ -977,7 +977,7 @@ def rrelu_(self: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333
            training: bool = False, *, generator: Generator | None = None) -> Tensor:
     """rrelu_(self, lower=0.125, upper=0.3333333333333333, training=False, *, generator=None)
 
-    In place: Multiplies negative elements by a slope: in training by one drawn from [lower, upper)
+    In place: multiplies negative elements by a slope: in training by one drawn from [lower, upper)
     for each element, otherwise by (lower + upper) / 2.
       lower: smallest slope
       upper: upper bound of the slopes, which it excludes

@@ -263,7 +263,7 @@ def add(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
         out: Tensor | None = None) -> Tensor:
     """add(input, other, *, alpha=1, out=None)
 
-    Computes self + alpha * other, elementwise with broadcasting and dtype promotion.
+    Computes input + alpha * other, elementwise with broadcasting and dtype promotion.
       other: tensor or number to add
       alpha: factor of other
     """
@@ -331,7 +331,7 @@ def add(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
 def add_(self: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
     """add_(self, other, *, alpha=1)
 
-    In place: Computes self + alpha * other, elementwise with broadcasting and dtype promotion.
+    In place: computes input + alpha * other, elementwise with broadcasting and dtype promotion.
       other: tensor or number to add
       alpha: factor of other
     """
@@ -372,7 +372,7 @@ def sub(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
         out: Tensor | None = None) -> Tensor:
     """sub(input, other, *, alpha=1, out=None)
 
-    Computes self - alpha * other, elementwise with broadcasting and dtype promotion. Bool tensors
+    Computes input - alpha * other, elementwise with broadcasting and dtype promotion. Bool tensors
     are not supported.
       other: tensor or number to subtract
       alpha: factor of other
@@ -441,8 +441,8 @@ def sub(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
 def sub_(self: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
     """sub_(self, other, *, alpha=1)
 
-    In place: Computes self - alpha * other, elementwise with broadcasting and dtype promotion. Bool
-    tensors are not supported.
+    In place: computes input - alpha * other, elementwise with broadcasting and dtype promotion.
+    Bool tensors are not supported.
       other: tensor or number to subtract
       alpha: factor of other
     """
@@ -482,9 +482,9 @@ def sub_(self: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor
 def rsub(input: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
     """rsub(input, other, *, alpha=1)
 
-    Computes other - alpha * self, elementwise with broadcasting and dtype promotion. Bool tensors
+    Computes other - alpha * input, elementwise with broadcasting and dtype promotion. Bool tensors
     are not supported.
-      alpha: factor of self
+      alpha: factor of input
     """
     if switch.users:
         found = intercepted(rsub, locals())
@@ -527,7 +527,7 @@ def rsub(input: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tenso
 def mul(input: Tensor | complex, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
     """mul(input, other, *, out=None)
 
-    Computes self * other, elementwise with broadcasting and dtype promotion.
+    Computes input * other, elementwise with broadcasting and dtype promotion.
     """
     if switch.users:
         found = intercepted(mul, locals())
@@ -571,7 +571,7 @@ def mul(input: Tensor | complex, other: Tensor | complex, *, out: Tensor | None 
 def mul_(self: Tensor, other: Tensor | complex) -> Tensor:
     """mul_(self, other)
 
-    In place: Computes self * other, elementwise with broadcasting and dtype promotion.
+    In place: computes input * other, elementwise with broadcasting and dtype promotion.
     """
     if switch.users:
         found = intercepted(mul_, locals())
@@ -601,7 +601,7 @@ def div(input: Tensor | complex, other: Tensor | complex, *,
         out: Tensor | None = None) -> Tensor:
     """div(input, other, *, rounding_mode=None, out=None)
 
-    Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode
+    Computes input / other, elementwise with broadcasting and dtype promotion. Without rounding_mode
     integers are divided as float32; with it, integer division by zero is an error.
       rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
         toward zero, like / in C
@@ -656,7 +656,7 @@ def div_(self: Tensor, other: Tensor | complex, *, rounding_mode: Literal['floor
          | None = None) -> Tensor:
     """div_(self, other, *, rounding_mode=None)
 
-    In place: Computes self / other, elementwise with broadcasting and dtype promotion. Without
+    In place: computes input / other, elementwise with broadcasting and dtype promotion. Without
     rounding_mode integers are divided as float32; with it, integer division by zero is an error.
       rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
         toward zero, like / in C
@@ -740,7 +740,7 @@ def floor_divide(input: Tensor | complex, other: Tensor | complex, *,
 def floor_divide_(self: Tensor, other: Tensor | complex) -> Tensor:
     """floor_divide_(self, other)
 
-    In place: Divides and rounds down, like // in Python, elementwise with broadcasting and dtype
+    In place: divides and rounds down, like // in Python, elementwise with broadcasting and dtype
     promotion. No gradient.
     """
     if switch.users:
@@ -771,7 +771,7 @@ def fmod(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -
     """fmod(input, other, *, out=None)
 
     Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It
-    has the sign of self.
+    has the sign of input.
     """
     if switch.users:
         found = intercepted(fmod, locals())
@@ -815,8 +815,8 @@ def fmod(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -
 def fmod_(self: Tensor, other: Tensor | complex) -> Tensor:
     """fmod_(self, other)
 
-    In place: Computes the remainder of the division rounded toward zero, elementwise with
-    broadcasting. It has the sign of self.
+    In place: computes the remainder of the division rounded toward zero, elementwise with
+    broadcasting. It has the sign of input.
     """
     if switch.users:
         found = intercepted(fmod_, locals())
@@ -891,7 +891,7 @@ def remainder(input: Tensor | complex, other: Tensor | complex, *,
 def remainder_(self: Tensor, other: Tensor | complex) -> Tensor:
     """remainder_(self, other)
 
-    In place: Computes the remainder of the division rounded down, like % in Python, elementwise
+    In place: computes the remainder of the division rounded down, like % in Python, elementwise
     with broadcasting. It has the sign of other.
     """
     if switch.users:
@@ -920,7 +920,7 @@ def remainder_(self: Tensor, other: Tensor | complex) -> Tensor:
 def atan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """atan2(input, other, *, out=None)
 
-    Computes the angle in radians between the positive x axis and the point (x = other, y = self),
+    Computes the angle in radians between the positive x axis and the point (x = other, y = input),
     in [-pi, pi], elementwise with broadcasting.
     """
     if switch.users:
@@ -951,8 +951,8 @@ def atan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 def atan2_(self: Tensor, other: Tensor) -> Tensor:
     """atan2_(self, other)
 
-    In place: Computes the angle in radians between the positive x axis and the point (x = other, y
-    = self), in [-pi, pi], elementwise with broadcasting.
+    In place: computes the angle in radians between the positive x axis and the point (x = other, y
+    = input), in [-pi, pi], elementwise with broadcasting.
     """
     if switch.users:
         found = intercepted(atan2_, locals())
@@ -1002,7 +1002,7 @@ def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def neg_(self: Tensor) -> Tensor:
     """neg_(self)
 
-    In place: Negates each element. Bool tensors are not supported.
+    In place: negates each element. Bool tensors are not supported.
     """
     if switch.users:
         found = intercepted(neg_, locals())
@@ -1023,10 +1023,13 @@ def pow(input: Tensor | complex, exponent: Tensor | complex, *,
         out: Tensor | None = None) -> Tensor:
     """pow(input, exponent, *, out=None)
 
-    Raises self to the power exponent, elementwise with broadcasting and dtype promotion.
-    Raises each element of self to the power of a number. Integers cannot be raised to a negative
-    integer.
-    Raises a number to the power of each element of exponent.
+    pow(input: Tensor, exponent: Tensor)
+      Raises input to the power exponent, elementwise with broadcasting and dtype promotion.
+    pow(input: Tensor, exponent: complex)
+      Raises each element of input to the power of a number. Integers cannot be raised to a negative
+      integer.
+    pow(input: complex, exponent: Tensor)
+      Raises a number to the power of each element of exponent.
     """
     if switch.users:
         found = intercepted(pow, locals())
@@ -1079,9 +1082,12 @@ def pow(input: Tensor | complex, exponent: Tensor | complex, *,
 def pow_(self: Tensor, exponent: Tensor | complex) -> Tensor:
     """pow_(self, exponent)
 
-    In place: Raises self to the power exponent, elementwise with broadcasting and dtype promotion.
-    Raises each element of self to the power of a number. Integers cannot be raised to a negative
-    integer.
+    pow_(input, exponent: Tensor)
+      In place: raises input to the power exponent, elementwise with broadcasting and dtype
+      promotion.
+    pow_(input, exponent: complex)
+      Raises each element of input to the power of a number. Integers cannot be raised to a negative
+      integer.
     """
     if switch.users:
         found = intercepted(pow_, locals())
@@ -1110,10 +1116,12 @@ def clamp(input: Tensor, min: complex | Tensor | None = None, max: complex | Ten
           *, out: Tensor | None = None) -> Tensor:
     """clamp(input, min=None, max=None, *, out=None)
 
-    Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The gradient
-    is 0 outside the interval and at its bounds.
-    Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At
-    least one bound must be given.
+    clamp(input, min: complex | None = None, max: complex | None = None)
+      Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The
+      gradient is 0 outside the interval and at its bounds.
+    clamp(input, min: Tensor | None = None, max: Tensor | None = None)
+      Clamps each element to [min, max], where the bounds are tensors that broadcast with input. At
+      least one bound must be given.
       min: lower bound; none: unbounded
       max: upper bound; none: unbounded
     """
@@ -1160,10 +1168,12 @@ def clamp_(self: Tensor, min: complex | Tensor | None = None,
            max: complex | Tensor | None = None) -> Tensor:
     """clamp_(self, min=None, max=None)
 
-    In place: Clamps each element to [min, max]; nan stays nan. At least one bound must be given.
-    The gradient is 0 outside the interval and at its bounds.
-    Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At
-    least one bound must be given.
+    clamp_(input, min: complex | None = None, max: complex | None = None)
+      In place: clamps each element to [min, max]; nan stays nan. At least one bound must be given.
+      The gradient is 0 outside the interval and at its bounds.
+    clamp_(input, min: Tensor | None = None, max: Tensor | None = None)
+      Clamps each element to [min, max], where the bounds are tensors that broadcast with input. At
+      least one bound must be given.
       min: lower bound; none: unbounded
       max: upper bound; none: unbounded
     """
@@ -1193,9 +1203,9 @@ def clamp_(self: Tensor, min: complex | Tensor | None = None,
 def clamp_min(input: Tensor, min: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
     """clamp_min(input, min, *, out=None)
 
-    Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where self
-    equals a bound that is a tensor, both share the gradient equally; where it equals a number, self
-    receives all of it.
+    Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where input
+    equals a bound that is a tensor, both share the gradient equally; where it equals a number,
+    input receives all of it.
       min: lower bounds, or one number
     """
     if switch.users:
@@ -1240,9 +1250,9 @@ def clamp_min(input: Tensor, min: Tensor | complex, *, out: Tensor | None = None
 def clamp_min_(self: Tensor, min: Tensor | complex) -> Tensor:
     """clamp_min_(self, min)
 
-    In place: Raises each element to at least min, elementwise with broadcasting; nan stays nan.
-    Where self equals a bound that is a tensor, both share the gradient equally; where it equals a
-    number, self receives all of it.
+    In place: raises each element to at least min, elementwise with broadcasting; nan stays nan.
+    Where input equals a bound that is a tensor, both share the gradient equally; where it equals a
+    number, input receives all of it.
       min: lower bounds, or one number
     """
     if switch.users:
@@ -1271,9 +1281,9 @@ def clamp_min_(self: Tensor, min: Tensor | complex) -> Tensor:
 def clamp_max(input: Tensor, max: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
     """clamp_max(input, max, *, out=None)
 
-    Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where self
-    equals a bound that is a tensor, both share the gradient equally; where it equals a number, self
-    receives all of it.
+    Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where input
+    equals a bound that is a tensor, both share the gradient equally; where it equals a number,
+    input receives all of it.
       max: upper bounds, or one number
     """
     if switch.users:
@@ -1318,9 +1328,9 @@ def clamp_max(input: Tensor, max: Tensor | complex, *, out: Tensor | None = None
 def clamp_max_(self: Tensor, max: Tensor | complex) -> Tensor:
     """clamp_max_(self, max)
 
-    In place: Lowers each element to at most max, elementwise with broadcasting; nan stays nan.
-    Where self equals a bound that is a tensor, both share the gradient equally; where it equals a
-    number, self receives all of it.
+    In place: lowers each element to at most max, elementwise with broadcasting; nan stays nan.
+    Where input equals a bound that is a tensor, both share the gradient equally; where it equals a
+    number, input receives all of it.
       max: upper bounds, or one number
     """
     if switch.users:
@@ -1411,8 +1421,8 @@ def fmin(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 def copysign(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
     """copysign(input, other, *, out=None)
 
-    Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and -nan count
-    as negative.
+    Gives each element of input the sign of other, elementwise with broadcasting; -0.0 and -nan
+    count as negative.
       other: tensor or number that gives the signs
     """
     if switch.users:
@@ -1458,7 +1468,7 @@ def copysign(input: Tensor, other: Tensor | complex, *, out: Tensor | None = Non
 def copysign_(self: Tensor, other: Tensor | complex) -> Tensor:
     """copysign_(self, other)
 
-    In place: Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and
+    In place: gives each element of input the sign of other, elementwise with broadcasting; -0.0 and
     -nan count as negative.
       other: tensor or number that gives the signs
     """
@@ -1488,7 +1498,7 @@ def copysign_(self: Tensor, other: Tensor | complex) -> Tensor:
 def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """hypot(input, other, *, out=None)
 
-    Computes sqrt(self^2 + other^2), elementwise with broadcasting, without intermediate overflow.
+    Computes sqrt(input^2 + other^2), elementwise with broadcasting, without intermediate overflow.
     """
     if switch.users:
         found = intercepted(hypot, locals())
@@ -1518,7 +1528,7 @@ def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 def hypot_(self: Tensor, other: Tensor) -> Tensor:
     """hypot_(self, other)
 
-    In place: Computes sqrt(self^2 + other^2), elementwise with broadcasting, without intermediate
+    In place: computes sqrt(input^2 + other^2), elementwise with broadcasting, without intermediate
     overflow.
     """
     if switch.users:
@@ -1541,7 +1551,7 @@ def hypot_(self: Tensor, other: Tensor) -> Tensor:
 def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """logaddexp(input, other, *, out=None)
 
-    Computes log(exp(self) + exp(other)), elementwise with broadcasting, without intermediate
+    Computes log(exp(input) + exp(other)), elementwise with broadcasting, without intermediate
     overflow.
     """
     if switch.users:
@@ -1572,7 +1582,7 @@ def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
 def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """logaddexp2(input, other, *, out=None)
 
-    Computes log2(2^self + 2^other), elementwise with broadcasting, without intermediate overflow.
+    Computes log2(2^input + 2^other), elementwise with broadcasting, without intermediate overflow.
     """
     if switch.users:
         found = intercepted(logaddexp2, locals())
@@ -1602,9 +1612,9 @@ def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Te
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
     """heaviside(input, values, *, out=None)
 
-    Computes 0 where self < 0, values where self is 0 and 1 where self > 0, elementwise with
+    Computes 0 where input < 0, values where input is 0 and 1 where input > 0, elementwise with
     broadcasting. nan gives 0.
-      values: results where self is 0
+      values: results where input is 0
     """
     if switch.users:
         found = intercepted(heaviside, locals())
@@ -1634,9 +1644,9 @@ def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Te
 def heaviside_(self: Tensor, values: Tensor) -> Tensor:
     """heaviside_(self, values)
 
-    In place: Computes 0 where self < 0, values where self is 0 and 1 where self > 0, elementwise
+    In place: computes 0 where input < 0, values where input is 0 and 1 where input > 0, elementwise
     with broadcasting. nan gives 0.
-      values: results where self is 0
+      values: results where input is 0
     """
     if switch.users:
         found = intercepted(heaviside_, locals())
@@ -1658,8 +1668,8 @@ def heaviside_(self: Tensor, values: Tensor) -> Tensor:
 def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """nextafter(input, other, *, out=None)
 
-    Returns the next representable number after self in the direction of other, elementwise with
-    broadcasting. The gradient passes to self, except where both are equal.
+    Returns the next representable number after input in the direction of other, elementwise with
+    broadcasting. The gradient passes to input, except where both are equal.
     """
     if switch.users:
         found = intercepted(nextafter, locals())
@@ -1689,8 +1699,8 @@ def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
 def nextafter_(self: Tensor, other: Tensor) -> Tensor:
     """nextafter_(self, other)
 
-    In place: Returns the next representable number after self in the direction of other,
-    elementwise with broadcasting. The gradient passes to self, except where both are equal.
+    In place: returns the next representable number after input in the direction of other,
+    elementwise with broadcasting. The gradient passes to input, except where both are equal.
     """
     if switch.users:
         found = intercepted(nextafter_, locals())
@@ -1743,7 +1753,7 @@ def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 def gcd_(self: Tensor, other: Tensor) -> Tensor:
     """gcd_(self, other)
 
-    In place: Computes the greatest common divisor of integers, elementwise with broadcasting; it is
+    In place: computes the greatest common divisor of integers, elementwise with broadcasting; it is
     never negative, and 0 if both are 0.
     """
     if switch.users:
@@ -1797,7 +1807,7 @@ def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 def lcm_(self: Tensor, other: Tensor) -> Tensor:
     """lcm_(self, other)
 
-    In place: Computes the least common multiple of integers, elementwise with broadcasting; it is
+    In place: computes the least common multiple of integers, elementwise with broadcasting; it is
     never negative, and 0 if one is 0.
     """
     if switch.users:
@@ -1820,7 +1830,7 @@ def lcm_(self: Tensor, other: Tensor) -> Tensor:
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """ldexp(input, other, *, out=None)
 
-    Computes self * 2^other, elementwise with broadcasting and dtype promotion.
+    Computes input * 2^other, elementwise with broadcasting and dtype promotion.
       other: exponents
     """
     if switch.users:
@@ -1851,7 +1861,7 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 def ldexp_(self: Tensor, other: Tensor) -> Tensor:
     """ldexp_(self, other)
 
-    In place: Computes self * 2^other, elementwise with broadcasting and dtype promotion.
+    In place: computes input * 2^other, elementwise with broadcasting and dtype promotion.
       other: exponents
     """
     if switch.users:
@@ -1903,8 +1913,8 @@ def frexp(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tens
 def float_power(input: Tensor, exponent: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
     """float_power(input, exponent, *, out=None)
 
-    Raises self to the power exponent in double precision, elementwise with broadcasting: the result
-    is float64, or complex128 if an operand is complex.
+    Raises input to the power exponent in double precision, elementwise with broadcasting: the
+    result is float64, or complex128 if an operand is complex.
       exponent: tensor or number
     """
     if switch.users:
@@ -1950,7 +1960,7 @@ def float_power(input: Tensor, exponent: Tensor | complex, *, out: Tensor | None
 def float_power_(self: Tensor, exponent: Tensor | complex) -> Tensor:
     """float_power_(self, exponent)
 
-    In place: Raises self to the power exponent in double precision, elementwise with broadcasting:
+    In place: raises input to the power exponent in double precision, elementwise with broadcasting:
     the result is float64, or complex128 if an operand is complex.
       exponent: tensor or number
     """
@@ -1982,7 +1992,7 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | complex, *,
          out: Tensor | None = None) -> Tensor:
     """lerp(input, end, weight, *, out=None)
 
-    Interpolates linearly: self + weight * (end - self), elementwise with broadcasting.
+    Interpolates linearly: input + weight * (end - input), elementwise with broadcasting.
       end: result for a weight of 1
       weight: tensor or number
     """
@@ -2030,7 +2040,7 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | complex, *,
 def lerp_(self: Tensor, end: Tensor, weight: Tensor | complex) -> Tensor:
     """lerp_(self, end, weight)
 
-    In place: Interpolates linearly: self + weight * (end - self), elementwise with broadcasting.
+    In place: interpolates linearly: input + weight * (end - input), elementwise with broadcasting.
       end: result for a weight of 1
       weight: tensor or number
     """
@@ -2063,7 +2073,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex =
             out: Tensor | None = None) -> Tensor:
     """addcmul(input, tensor1, tensor2, *, value=1, out=None)
 
-    Computes self + value * tensor1 * tensor2, elementwise with broadcasting.
+    Computes input + value * tensor1 * tensor2, elementwise with broadcasting.
       value: factor of the product
     """
     if switch.users:
@@ -2100,7 +2110,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex =
 def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
     """addcmul_(self, tensor1, tensor2, *, value=1)
 
-    In place: Computes self + value * tensor1 * tensor2, elementwise with broadcasting.
+    In place: computes input + value * tensor1 * tensor2, elementwise with broadcasting.
       value: factor of the product
     """
     if switch.users:
@@ -2129,7 +2139,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex =
             out: Tensor | None = None) -> Tensor:
     """addcdiv(input, tensor1, tensor2, *, value=1, out=None)
 
-    Computes self + value * tensor1 / tensor2, elementwise with broadcasting. Integer tensors are
+    Computes input + value * tensor1 / tensor2, elementwise with broadcasting. Integer tensors are
     not supported.
       value: factor of the quotient
     """
@@ -2167,7 +2177,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex =
 def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
     """addcdiv_(self, tensor1, tensor2, *, value=1)
 
-    In place: Computes self + value * tensor1 / tensor2, elementwise with broadcasting. Integer
+    In place: computes input + value * tensor1 / tensor2, elementwise with broadcasting. Integer
     tensors are not supported.
       value: factor of the quotient
     """

@@ -150,9 +150,11 @@ def split(input: Tensor, split_size: int | Sequence[int], dim: int = 0, *,
         ...]:
     """split(input, split_size, dim=0, *, split_sizes=None, axis=None)
 
-    Splits self along dim into views of size split_size. The last view is smaller if the size of dim
-    is not a multiple.
-    Splits self along dim into views of the given sizes.
+    split(input, split_size, dim=0)
+      Splits input along dim into views of size split_size. The last view is smaller if the size of
+      dim is not a multiple.
+    split(input, split_sizes, dim=0)
+      Splits input along dim into views of the given sizes.
       split_size: size of each view along dim
       dim: dimension to split
       split_sizes: sizes of the views; their sum must be the size of dim
@@ -192,7 +194,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0, *, axis: int | None = None) 
         ...]:
     """chunk(input, chunks, dim=0, *, axis=None)
 
-    Splits self along dim into at most `chunks` views of equal size. The last view may be smaller.
+    Splits input along dim into at most `chunks` views of equal size. The last view may be smaller.
       chunks: number of views, at least 1
       dim: dimension to split
     """
@@ -248,7 +250,7 @@ def roll(input: Tensor, shifts: int | Sequence[int],
     """roll(input, shifts, dims=None)
 
     Returns a copy whose elements are shifted along dims; elements shifted past the end continue at
-    the start. Without dims, self is flattened first and then restored to its shape.
+    the start. Without dims, input is flattened first and then restored to its shape.
       shifts: numbers of positions, one per dimension; may be negative
       dims: dimensions to shift along; an empty list: the flattened tensor
     """
@@ -275,9 +277,9 @@ def roll(input: Tensor, shifts: int | Sequence[int],
 def repeat(input: Tensor, *args: Any, repeats: int | Sequence[int] | None = None) -> Tensor:
     """repeat(input, *repeats)
 
-    Repeats self repeats[i] times along dimension i. Additional entries of repeats become leading
+    Repeats input repeats[i] times along dimension i. Additional entries of repeats become leading
     dimensions.
-      repeats: numbers of copies, at least one entry per dimension of self
+      repeats: numbers of copies, at least one entry per dimension of input
     """
     if switch.users:
         found = intercepted(repeat, locals())
@@ -303,7 +305,7 @@ def repeat(input: Tensor, *args: Any, repeats: int | Sequence[int] | None = None
 def tile(input: Tensor, *args: Any, dims: int | Sequence[int] | None = None) -> Tensor:
     """tile(input, *dims)
 
-    Repeats self along its last dimensions, like repeat. dims may have fewer entries than self has
+    Repeats input along its last dimensions, like repeat. dims may have fewer entries than input has
     dimensions.
       dims: numbers of copies along the last dimensions
     """
@@ -364,7 +366,7 @@ def pad(input: Tensor, pad: int | Sequence[int], mode: Literal['constant', 'refl
 def constant_pad_nd(input: Tensor, pad: int | Sequence[int], value: complex = 0) -> Tensor:
     """constant_pad_nd(input, pad, value=0)
 
-    Pads the last dimensions of self with a constant; negative amounts crop.
+    Pads the last dimensions of input with a constant; negative amounts crop.
       pad: amounts before and after the last dimension, then before and after the one before it, …
       value: padding value
     """
@@ -522,9 +524,13 @@ def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tenso
     """tensor_split(input, indices_or_sections, dim=0, *, indices=None,
         tensor_indices_or_sections=None, axis=None)
 
-    Splits self along dim into `sections` views of almost equal size.
-    Splits self along dim before each of the given indices, which are clipped as those of a slice.
-    Splits self along dim: a 0-dim tensor is the number of views, a 1-D tensor holds the indices.
+    tensor_split(input, indices_or_sections, dim=0)
+      Splits input along dim into `sections` views of almost equal size.
+    tensor_split(input, indices, dim=0)
+      Splits input along dim before each of the given indices, which are clipped as those of a
+      slice.
+    tensor_split(input, tensor_indices_or_sections, dim=0)
+      Splits input along dim: a 0-dim tensor is the number of views, a 1-D tensor holds the indices.
       indices_or_sections: number of views, at least 1
       dim: dimension to split
       indices: positions at which dim is split
@@ -576,9 +582,11 @@ def hsplit(input: Tensor, sections: int | Sequence[int], *,
            indices: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
     """hsplit(input, sections, *, indices=None)
 
-    Splits self horizontally, along dimension 1, into views of equal size; a 1-D tensor along its
-    only dimension.
-    Splits self horizontally before each of the given indices.
+    hsplit(input, sections)
+      Splits input horizontally, along dimension 1, into views of equal size; a 1-D tensor along its
+      only dimension.
+    hsplit(input, indices)
+      Splits input horizontally before each of the given indices.
       sections: number of views; must divide the size
       indices: positions at which the dimension is split
     """
@@ -608,9 +616,11 @@ def vsplit(input: Tensor, sections: int | Sequence[int], *,
            indices: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
     """vsplit(input, sections, *, indices=None)
 
-    Splits self vertically, along dimension 0, into views of equal size. self has at least 2
-    dimensions.
-    Splits self vertically before each of the given indices.
+    vsplit(input, sections)
+      Splits input vertically, along dimension 0, into views of equal size. input has at least 2
+      dimensions.
+    vsplit(input, indices)
+      Splits input vertically before each of the given indices.
       sections: number of views; must divide the size
       indices: positions at which the dimension is split
     """
@@ -640,8 +650,10 @@ def dsplit(input: Tensor, sections: int | Sequence[int], *,
            indices: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
     """dsplit(input, sections, *, indices=None)
 
-    Splits self along dimension 2 into views of equal size. self has at least 3 dimensions.
-    Splits self along dimension 2 before each of the given indices.
+    dsplit(input, sections)
+      Splits input along dimension 2 into views of equal size. input has at least 3 dimensions.
+    dsplit(input, indices)
+      Splits input along dimension 2 before each of the given indices.
       sections: number of views; must divide the size
       indices: positions at which the dimension is split
     """
@@ -773,7 +785,7 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """diagflat(input, offset=0)
 
-    Returns the matrix with the elements of self as its diagonal and zeros elsewhere.
+    Returns the matrix with the elements of input as its diagonal and zeros elsewhere.
       offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
     if switch.users:
@@ -800,7 +812,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """diag_embed(input, offset=0, dim1=-2, dim2=-1)
 
-    Returns matrices, in dimensions dim1 and dim2, whose diagonals are the last dimension of self;
+    Returns matrices, in dimensions dim1 and dim2, whose diagonals are the last dimension of input;
     they are zero elsewhere.
       offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
       dim1: dimension of the rows in the result
@@ -913,10 +925,12 @@ def repeat_interleave(input: Tensor, repeats: int | Tensor, dim: int | None = No
                       axis: int | None = None, output_size: int | None = None) -> Tensor:
     """repeat_interleave(input, repeats, dim=None, *, axis=None, output_size=None)
 
-    Repeats each element, or each slice of dim, `repeats` times.
-    Repeats each element, or each slice of dim, as often as repeats says.
+    repeat_interleave(input, repeats: int, dim=None, *, output_size=None)
+      Repeats each element, or each slice of dim, `repeats` times.
+    repeat_interleave(input, repeats: Tensor, dim=None, *, output_size=None)
+      Repeats each element, or each slice of dim, as often as repeats says.
       repeats: number of copies
-      dim: dimension along which slices are repeated; default: self is flattened
+      dim: dimension along which slices are repeated; default: input is flattened
       output_size: size of the result in dim, if it is known; it is checked
     """
     if switch.users:
@@ -1049,7 +1063,7 @@ def split_with_sizes(input: Tensor, split_sizes: int | Sequence[int], dim: int =
                      axis: int | None = None) -> tuple[Tensor, ...]:
     """split_with_sizes(input, split_sizes, dim=0, *, axis=None)
 
-    Splits self along dim into views of the given sizes.
+    Splits input along dim into views of the given sizes.
       split_sizes: sizes of the views; their sum must be the size of dim
       dim: dimension to split
     """

@@ -123,7 +123,7 @@ def bitwise_and(input: Tensor | complex, other: Tensor | complex, *,
 def bitwise_and_(self: Tensor, other: Tensor | complex) -> Tensor:
     """bitwise_and_(self, other)
 
-    In place: Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No
+    In place: computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No
     gradient.
     """
     if switch.users:
@@ -198,7 +198,7 @@ def bitwise_or(input: Tensor | complex, other: Tensor | complex, *,
 def bitwise_or_(self: Tensor, other: Tensor | complex) -> Tensor:
     """bitwise_or_(self, other)
 
-    In place: Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No
+    In place: computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No
     gradient.
     """
     if switch.users:
@@ -273,7 +273,7 @@ def bitwise_xor(input: Tensor | complex, other: Tensor | complex, *,
 def bitwise_xor_(self: Tensor, other: Tensor | complex) -> Tensor:
     """bitwise_xor_(self, other)
 
-    In place: Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No
+    In place: computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No
     gradient.
     """
     if switch.users:
@@ -331,7 +331,7 @@ def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def bitwise_not_(self: Tensor) -> Tensor:
     """bitwise_not_(self)
 
-    In place: Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool
+    In place: computes the bitwise NOT of each element; logical NOT for bool. Integers and bool
     only. No gradient.
     """
     if switch.users:
@@ -353,7 +353,7 @@ def bitwise_left_shift(input: Tensor | complex, other: Tensor | complex, *,
                        out: Tensor | None = None) -> Tensor:
     """bitwise_left_shift(input, other, *, out=None)
 
-    Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result
+    Shifts the bits of input left by other, elementwise with broadcasting; integers only. The result
     is 0 where other is negative or at least the number of bits.
     """
     if switch.users:
@@ -403,7 +403,7 @@ def bitwise_left_shift(input: Tensor | complex, other: Tensor | complex, *,
 def bitwise_left_shift_(self: Tensor, other: Tensor | complex) -> Tensor:
     """bitwise_left_shift_(self, other)
 
-    In place: Shifts the bits of self left by other, elementwise with broadcasting; integers only.
+    In place: shifts the bits of input left by other, elementwise with broadcasting; integers only.
     The result is 0 where other is negative or at least the number of bits.
     """
     if switch.users:
@@ -434,7 +434,7 @@ def bitwise_right_shift(input: Tensor | complex, other: Tensor | complex, *,
                         out: Tensor | None = None) -> Tensor:
     """bitwise_right_shift(input, other, *, out=None)
 
-    Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign
+    Shifts the bits of input right by other, elementwise with broadcasting; integers only. The sign
     bit is copied, so the result is 0 or -1 where other is negative or at least the number of bits.
     """
     if switch.users:
@@ -484,7 +484,7 @@ def bitwise_right_shift(input: Tensor | complex, other: Tensor | complex, *,
 def bitwise_right_shift_(self: Tensor, other: Tensor | complex) -> Tensor:
     """bitwise_right_shift_(self, other)
 
-    In place: Shifts the bits of self right by other, elementwise with broadcasting; integers only.
+    In place: shifts the bits of input right by other, elementwise with broadcasting; integers only.
     The sign bit is copied, so the result is 0 or -1 where other is negative or at least the number
     of bits.
     """

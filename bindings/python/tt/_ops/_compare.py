@@ -104,7 +104,7 @@ _o_isin = Struct("Qii0q").pack
 def eq(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
     """eq(input, other, *, out=None)
 
-    Tests self == other, elementwise with broadcasting. The result is bool.
+    Tests input == other, elementwise with broadcasting. The result is bool.
     """
     if switch.users:
         found = intercepted(eq, locals())
@@ -148,7 +148,7 @@ def eq(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
 def eq_(self: Tensor, other: Tensor | complex) -> Tensor:
     """eq_(self, other)
 
-    In place: Tests self == other, elementwise with broadcasting. The result is bool.
+    In place: tests input == other, elementwise with broadcasting. The result is bool.
     """
     if switch.users:
         found = intercepted(eq_, locals())
@@ -176,7 +176,7 @@ def eq_(self: Tensor, other: Tensor | complex) -> Tensor:
 def ne(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
     """ne(input, other, *, out=None)
 
-    Tests self != other, elementwise with broadcasting. The result is bool.
+    Tests input != other, elementwise with broadcasting. The result is bool.
     """
     if switch.users:
         found = intercepted(ne, locals())
@@ -220,7 +220,7 @@ def ne(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
 def ne_(self: Tensor, other: Tensor | complex) -> Tensor:
     """ne_(self, other)
 
-    In place: Tests self != other, elementwise with broadcasting. The result is bool.
+    In place: tests input != other, elementwise with broadcasting. The result is bool.
     """
     if switch.users:
         found = intercepted(ne_, locals())
@@ -248,7 +248,7 @@ def ne_(self: Tensor, other: Tensor | complex) -> Tensor:
 def lt(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
     """lt(input, other, *, out=None)
 
-    Tests self < other, elementwise with broadcasting. The result is bool.
+    Tests input < other, elementwise with broadcasting. The result is bool.
     """
     if switch.users:
         found = intercepted(lt, locals())
@@ -292,7 +292,7 @@ def lt(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
 def lt_(self: Tensor, other: Tensor | complex) -> Tensor:
     """lt_(self, other)
 
-    In place: Tests self < other, elementwise with broadcasting. The result is bool.
+    In place: tests input < other, elementwise with broadcasting. The result is bool.
     """
     if switch.users:
         found = intercepted(lt_, locals())
@@ -320,7 +320,7 @@ def lt_(self: Tensor, other: Tensor | complex) -> Tensor:
 def le(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
     """le(input, other, *, out=None)
 
-    Tests self <= other, elementwise with broadcasting. The result is bool.
+    Tests input <= other, elementwise with broadcasting. The result is bool.
     """
     if switch.users:
         found = intercepted(le, locals())
@@ -364,7 +364,7 @@ def le(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
 def le_(self: Tensor, other: Tensor | complex) -> Tensor:
     """le_(self, other)
 
-    In place: Tests self <= other, elementwise with broadcasting. The result is bool.
+    In place: tests input <= other, elementwise with broadcasting. The result is bool.
     """
     if switch.users:
         found = intercepted(le_, locals())
@@ -392,7 +392,7 @@ def le_(self: Tensor, other: Tensor | complex) -> Tensor:
 def gt(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
     """gt(input, other, *, out=None)
 
-    Tests self > other, elementwise with broadcasting. The result is bool.
+    Tests input > other, elementwise with broadcasting. The result is bool.
     """
     if switch.users:
         found = intercepted(gt, locals())
@@ -436,7 +436,7 @@ def gt(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
 def gt_(self: Tensor, other: Tensor | complex) -> Tensor:
     """gt_(self, other)
 
-    In place: Tests self > other, elementwise with broadcasting. The result is bool.
+    In place: tests input > other, elementwise with broadcasting. The result is bool.
     """
     if switch.users:
         found = intercepted(gt_, locals())
@@ -464,7 +464,7 @@ def gt_(self: Tensor, other: Tensor | complex) -> Tensor:
 def ge(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
     """ge(input, other, *, out=None)
 
-    Tests self >= other, elementwise with broadcasting. The result is bool.
+    Tests input >= other, elementwise with broadcasting. The result is bool.
     """
     if switch.users:
         found = intercepted(ge, locals())
@@ -508,7 +508,7 @@ def ge(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
 def ge_(self: Tensor, other: Tensor | complex) -> Tensor:
     """ge_(self, other)
 
-    In place: Tests self >= other, elementwise with broadcasting. The result is bool.
+    In place: tests input >= other, elementwise with broadcasting. The result is bool.
     """
     if switch.users:
         found = intercepted(ge_, locals())
@@ -564,7 +564,7 @@ def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def logical_not_(self: Tensor) -> Tensor:
     """logical_not_(self)
 
-    In place: Tests whether each element is 0. The result is bool; nan is not 0.
+    In place: tests whether each element is 0. The result is bool; nan is not 0.
     """
     if switch.users:
         found = intercepted(logical_not_, locals())
@@ -615,7 +615,7 @@ def logical_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> T
 def logical_and_(self: Tensor, other: Tensor) -> Tensor:
     """logical_and_(self, other)
 
-    In place: Tests whether both elements are nonzero, elementwise with broadcasting. The result is
+    In place: tests whether both elements are nonzero, elementwise with broadcasting. The result is
     bool; nan is nonzero.
     """
     if switch.users:
@@ -669,7 +669,7 @@ def logical_or(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Te
 def logical_or_(self: Tensor, other: Tensor) -> Tensor:
     """logical_or_(self, other)
 
-    In place: Tests whether at least one of two elements is nonzero, elementwise with broadcasting.
+    In place: tests whether at least one of two elements is nonzero, elementwise with broadcasting.
     The result is bool; nan is nonzero.
     """
     if switch.users:
@@ -723,7 +723,7 @@ def logical_xor(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> T
 def logical_xor_(self: Tensor, other: Tensor) -> Tensor:
     """logical_xor_(self, other)
 
-    In place: Tests whether exactly one of two elements is nonzero, elementwise with broadcasting.
+    In place: tests whether exactly one of two elements is nonzero, elementwise with broadcasting.
     The result is bool; nan is nonzero.
     """
     if switch.users:
@@ -747,9 +747,9 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8
             equal_nan: bool = False) -> Tensor:
     """isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False)
 
-    Tests |self - other| <= atol + rtol |other|, elementwise. Infinities are close if they are
+    Tests |input - other| <= atol + rtol |other|, elementwise. Infinities are close if they are
     equal.
-      other: tensor of the dtype of self
+      other: tensor of the dtype of input
       rtol: tolerance relative to other
       atol: absolute tolerance
       equal_nan: whether nan is close to nan

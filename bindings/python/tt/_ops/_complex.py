@@ -220,7 +220,7 @@ def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def conj_physical_(self: Tensor) -> Tensor:
     """conj_physical_(self)
 
-    In place: Computes the complex conjugate in new memory, elementwise; a real tensor is returned
+    In place: computes the complex conjugate in new memory, elementwise; a real tensor is returned
     as it is.
     """
     if switch.users:
@@ -241,7 +241,7 @@ def conj_physical_(self: Tensor) -> Tensor:
 def resolve_conj(input: Tensor) -> Tensor:
     """resolve_conj(input)
 
-    Returns self: tt conjugates at once and never defers it.
+    Returns input: tt conjugates at once and never defers it.
     """
     if switch.users:
         found = intercepted(resolve_conj, locals())
@@ -264,7 +264,7 @@ def resolve_conj(input: Tensor) -> Tensor:
 def resolve_neg(input: Tensor) -> Tensor:
     """resolve_neg(input)
 
-    Returns self: tt negates at once and never defers it.
+    Returns input: tt negates at once and never defers it.
     """
     if switch.users:
         found = intercepted(resolve_neg, locals())

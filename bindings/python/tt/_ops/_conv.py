@@ -39,8 +39,11 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
            dilation: int | Sequence[int] = 1, groups: int = 1) -> Tensor:
     """conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
 
-    Computes a 1-D convolution (cross-correlation) of signals.
-    Computes a 1-D convolution, like conv1d, with the padding given by name.
+    conv1d(input, weight, bias=None, stride=1, padding: int | Sequence[int] = 0, dilation=1,
+    groups=1)
+      Computes a 1-D convolution (cross-correlation) of signals.
+    conv1d(input, weight, bias=None, stride=1, padding: str, dilation=1, groups=1)
+      Computes a 1-D convolution, like conv1d, with the padding given by name.
       input: (N, C, L) or (C, L)
       weight: (out, C / groups, k)
       bias: (out); none: no bias
@@ -100,9 +103,12 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
            dilation: int | Sequence[int] = 1, groups: int = 1) -> Tensor:
     """conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
 
-    Computes a 2-D convolution (cross-correlation) of images. The result is channels_last if input
-    or weight is.
-    Computes a 2-D convolution, like conv2d, with the padding given by name.
+    conv2d(input, weight, bias=None, stride=1, padding: int | Sequence[int] = 0, dilation=1,
+    groups=1)
+      Computes a 2-D convolution (cross-correlation) of images. The result is channels_last if input
+      or weight is.
+    conv2d(input, weight, bias=None, stride=1, padding: str, dilation=1, groups=1)
+      Computes a 2-D convolution, like conv2d, with the padding given by name.
       input: (N, C, H, W) or (C, H, W)
       weight: (out, C / groups, kh, kw)
       bias: (out); none: no bias
@@ -162,8 +168,11 @@ def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
            dilation: int | Sequence[int] = 1, groups: int = 1) -> Tensor:
     """conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
 
-    Computes a 3-D convolution (cross-correlation) of volumes.
-    Computes a 3-D convolution, like conv3d, with the padding given by name.
+    conv3d(input, weight, bias=None, stride=1, padding: int | Sequence[int] = 0, dilation=1,
+    groups=1)
+      Computes a 3-D convolution (cross-correlation) of volumes.
+    conv3d(input, weight, bias=None, stride=1, padding: str, dilation=1, groups=1)
+      Computes a 3-D convolution, like conv3d, with the padding given by name.
       input: (N, C, D, H, W) or (C, D, H, W)
       weight: (out, C / groups, kd, kh, kw)
       bias: (out); none: no bias

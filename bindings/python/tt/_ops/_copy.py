@@ -35,8 +35,8 @@ _o_to = Struct("Qiiiii0q").pack
 def copy_(input: Tensor, src: Tensor) -> Tensor:
     """copy_(input, src)
 
-    Copies the elements of src into self. src is broadcast to the shape of self and converted to its
-    dtype and device.
+    Copies the elements of src into input. src is broadcast to the shape of input and converted to
+    its dtype and device.
     """
     if switch.users:
         found = intercepted(copy_, locals())
@@ -58,8 +58,8 @@ def clone(input: Tensor, *, memory_format: memory_format = preserve_format,
           out: Tensor | None = None) -> Tensor:
     """clone(input, *, memory_format=preserve_format, out=None)
 
-    Returns a copy of self with its own storage.
-      memory_format: preserve: the strides of self if it is dense, else row-major; contiguous:
+    Returns a copy of input with its own storage.
+      memory_format: preserve: the strides of input if it is dense, else row-major; contiguous:
         row-major; channels_last, channels_last_3d: dimension 1 is innermost
     """
     if switch.users:
@@ -95,10 +95,10 @@ def to(input: Tensor, copy: bool = False, *, dtype: dtype | None = None,
        memory_format: memory_format = preserve_format) -> Tensor:
     """to(input, copy=False, *, dtype=None, device=None, memory_format=preserve_format)
 
-    Converts self to a dtype, a device and a memory format. Returns self itself if nothing changes
+    Converts input to a dtype, a device and a memory format. Returns input itself if nothing changes
     and copy is false.
-      dtype: dtype of the result; default: that of self
-      device: device of the result; default: that of self
+      dtype: dtype of the result; default: that of input
+      device: device of the result; default: that of input
       copy: whether to copy even if nothing changes
       memory_format: as for clone
     """
@@ -131,7 +131,7 @@ def to(input: Tensor, copy: bool = False, *, dtype: dtype | None = None,
 def contiguous(input: Tensor) -> Tensor:
     """contiguous(input)
 
-    Returns self itself if it is contiguous in row-major order, else a row-major copy.
+    Returns input itself if it is contiguous in row-major order, else a row-major copy.
     """
     if switch.users:
         found = intercepted(contiguous, locals())
@@ -154,7 +154,7 @@ def contiguous(input: Tensor) -> Tensor:
 def zero_(input: Tensor) -> Tensor:
     """zero_(input)
 
-    Sets every element of self to 0.
+    Sets every element of input to 0.
     """
     if switch.users:
         found = intercepted(zero_, locals())
@@ -173,7 +173,7 @@ def zero_(input: Tensor) -> Tensor:
 def fill_(input: Tensor, value: complex) -> Tensor:
     """fill_(input, value)
 
-    Sets every element of self to value.
+    Sets every element of input to value.
     """
     if switch.users:
         found = intercepted(fill_, locals())
@@ -194,10 +194,12 @@ def fill_(input: Tensor, value: complex) -> Tensor:
 def fill(input: Tensor, value: complex | Tensor) -> Tensor:
     """fill(input, value)
 
-    Returns a tensor with the shape and dtype of self, filled with value. The strides of a dense
-    self are kept.
-    Returns a tensor with the shape and dtype of self, filled with the element of a 0-dim tensor.
-    The strides of a dense self are kept.
+    fill(input, value: complex)
+      Returns a tensor with the shape and dtype of input, filled with value. The strides of a dense
+      input are kept.
+    fill(input, value: Tensor)
+      Returns a tensor with the shape and dtype of input, filled with the element of a 0-dim tensor.
+      The strides of a dense input are kept.
       value: 0-dim
     """
     if switch.users:

@@ -333,9 +333,9 @@ def empty_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
     """empty_like(input, *, dtype=None, device=None, out=None, memory_format=None, layout=None,
         pin_memory=False, requires_grad=False)
 
-    Returns an uninitialized tensor with the shape of self. The strides of a dense self are kept.
-      dtype: dtype of the result; default: that of self
-      device: device of the result; default: that of self
+    Returns an uninitialized tensor with the shape of input. The strides of a dense input are kept.
+      dtype: dtype of the result; default: that of input
+      device: device of the result; default: that of input
     """
     if switch.users:
         found = intercepted(empty_like, locals())
@@ -376,9 +376,9 @@ def zeros_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
     """zeros_like(input, *, dtype=None, device=None, out=None, memory_format=None, layout=None,
         pin_memory=False, requires_grad=False)
 
-    Returns a tensor of zeros with the shape of self. The strides of a dense self are kept.
-      dtype: dtype of the result; default: that of self
-      device: device of the result; default: that of self
+    Returns a tensor of zeros with the shape of input. The strides of a dense input are kept.
+      dtype: dtype of the result; default: that of input
+      device: device of the result; default: that of input
     """
     if switch.users:
         found = intercepted(zeros_like, locals())
@@ -419,9 +419,9 @@ def ones_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
     """ones_like(input, *, dtype=None, device=None, out=None, memory_format=None, layout=None,
         pin_memory=False, requires_grad=False)
 
-    Returns a tensor of ones with the shape of self. The strides of a dense self are kept.
-      dtype: dtype of the result; default: that of self
-      device: device of the result; default: that of self
+    Returns a tensor of ones with the shape of input. The strides of a dense input are kept.
+      dtype: dtype of the result; default: that of input
+      device: device of the result; default: that of input
     """
     if switch.users:
         found = intercepted(ones_like, locals())
@@ -463,10 +463,10 @@ def full_like(input: Tensor, fill_value: complex, *, dtype: dtype | None = None,
     """full_like(input, fill_value, *, dtype=None, device=None, out=None, memory_format=None,
         layout=None, pin_memory=False, requires_grad=False)
 
-    Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self are
-    kept.
-      dtype: dtype of the result; default: that of self
-      device: device of the result; default: that of self
+    Returns a tensor with the shape of input, filled with fill_value. The strides of a dense input
+    are kept.
+      dtype: dtype of the result; default: that of input
+      device: device of the result; default: that of input
     """
     if switch.users:
         found = intercepted(full_like, locals())

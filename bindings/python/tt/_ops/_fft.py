@@ -94,7 +94,7 @@ def fft_fft(input: Tensor, n: int | None = None, dim: int = -1,
 
     Computes the discrete Fourier transform y[k] = sum_j x[j] exp(-2 pi i j k / n) along a
     dimension. The result is complex.
-      n: length of the transform: self is cut or filled with zeros to it; default: the size of dim
+      n: length of the transform: input is cut or filled with zeros to it; default: the size of dim
       dim: dimension to transform
       norm: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n
     """
@@ -135,7 +135,7 @@ def fft_ifft(input: Tensor, n: int | None = None, dim: int = -1,
 
     Computes the inverse discrete Fourier transform y[k] = 1/n sum_j x[j] exp(2 pi i j k / n) along
     a dimension. The result is complex.
-      n: length of the transform: self is cut or filled with zeros to it; default: the size of dim
+      n: length of the transform: input is cut or filled with zeros to it; default: the size of dim
       dim: dimension to transform
       norm: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1
     """
@@ -176,7 +176,7 @@ def fft_rfft(input: Tensor, n: int | None = None, dim: int = -1,
 
     Computes the first n / 2 + 1 elements of the discrete Fourier transform of real numbers along a
     dimension; the others are their conjugates.
-      n: length of the transform: self is cut or filled with zeros to it; default: the size of dim
+      n: length of the transform: input is cut or filled with zeros to it; default: the size of dim
       dim: dimension to transform
       norm: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n
     """
@@ -298,7 +298,7 @@ def fft_ihfft(input: Tensor, n: int | None = None, dim: int = -1,
 
     Computes the inverse of fft_hfft: the first n / 2 + 1 elements of the inverse transform of real
     numbers along a dimension.
-      n: length of the transform: self is cut or filled with zeros to it; default: the size of dim
+      n: length of the transform: input is cut or filled with zeros to it; default: the size of dim
       dim: dimension to transform
       norm: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1
     """
@@ -338,8 +338,8 @@ def fft_fft2(input: Tensor, s: int | Sequence[int] | None = None,
     """fft_fft2(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the discrete Fourier transform along two dimensions. The result is complex.
-      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
-        where one is -1; default: the sizes of self
+      s: sizes of the transform, one per dimension: input is cut or filled with zeros to them,
+        except where one is -1; default: the sizes of input
       dim: dimensions to transform; default: the last two
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
@@ -383,8 +383,8 @@ def fft_ifft2(input: Tensor, s: int | Sequence[int] | None = None,
     """fft_ifft2(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the inverse discrete Fourier transform along two dimensions. The result is complex.
-      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
-        where one is -1; default: the sizes of self
+      s: sizes of the transform, one per dimension: input is cut or filled with zeros to them,
+        except where one is -1; default: the sizes of input
       dim: dimensions to transform; default: the last two
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
@@ -429,8 +429,8 @@ def fft_rfft2(input: Tensor, s: int | Sequence[int] | None = None,
 
     Computes the discrete Fourier transform of real numbers along two dimensions. The last dimension
     of the result holds only the first n / 2 + 1 elements.
-      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
-        where one is -1; default: the sizes of self
+      s: sizes of the transform, one per dimension: input is cut or filled with zeros to them,
+        except where one is -1; default: the sizes of input
       dim: dimensions to transform; default: the last two
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
@@ -475,8 +475,8 @@ def fft_irfft2(input: Tensor, s: int | Sequence[int] | None = None,
 
     Computes the inverse of fft_rfft2: real numbers from their spectrum along two dimensions, given
     by the first n / 2 + 1 elements of the last one.
-      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
-        where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
+      s: sizes of the transform, one per dimension: input is cut or filled with zeros to them,
+        except where one is -1; default: the sizes of input, for the last one 2 (m - 1) for size m
       dim: dimensions to transform; default: the last two
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
@@ -521,8 +521,8 @@ def fft_hfft2(input: Tensor, s: int | Sequence[int] | None = None,
 
     Computes the discrete Fourier transform of a signal with Hermitian symmetry along two
     dimensions, given by the first n / 2 + 1 elements of the last one. The result is real.
-      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
-        where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
+      s: sizes of the transform, one per dimension: input is cut or filled with zeros to them,
+        except where one is -1; default: the sizes of input, for the last one 2 (m - 1) for size m
       dim: dimensions to transform; default: the last two
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
@@ -567,8 +567,8 @@ def fft_ihfft2(input: Tensor, s: int | Sequence[int] | None = None,
 
     Computes the inverse of fft_hfft2: the inverse transform of real numbers along two dimensions.
     The last dimension of the result holds only the first n / 2 + 1 elements.
-      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
-        where one is -1; default: the sizes of self
+      s: sizes of the transform, one per dimension: input is cut or filled with zeros to them,
+        except where one is -1; default: the sizes of input
       dim: dimensions to transform; default: the last two
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
@@ -612,8 +612,8 @@ def fft_fftn(input: Tensor, s: int | Sequence[int] | None = None,
     """fft_fftn(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the discrete Fourier transform along several dimensions. The result is complex.
-      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
-        where one is -1; default: the sizes of self
+      s: sizes of the transform, one per dimension: input is cut or filled with zeros to them,
+        except where one is -1; default: the sizes of input
       dim: dimensions to transform; default: the last ones, one for each entry of s; all without s
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
@@ -657,8 +657,8 @@ def fft_ifftn(input: Tensor, s: int | Sequence[int] | None = None,
     """fft_ifftn(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the inverse discrete Fourier transform along several dimensions. The result is complex.
-      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
-        where one is -1; default: the sizes of self
+      s: sizes of the transform, one per dimension: input is cut or filled with zeros to them,
+        except where one is -1; default: the sizes of input
       dim: dimensions to transform; default: the last ones, one for each entry of s; all without s
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
@@ -703,8 +703,8 @@ def fft_rfftn(input: Tensor, s: int | Sequence[int] | None = None,
 
     Computes the discrete Fourier transform of real numbers along several dimensions. The last
     dimension of the result holds only the first n / 2 + 1 elements.
-      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
-        where one is -1; default: the sizes of self
+      s: sizes of the transform, one per dimension: input is cut or filled with zeros to them,
+        except where one is -1; default: the sizes of input
       dim: dimensions to transform; default: the last ones, one for each entry of s; all without s
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
@@ -749,8 +749,8 @@ def fft_irfftn(input: Tensor, s: int | Sequence[int] | None = None,
 
     Computes the inverse of fft_rfftn: real numbers from their spectrum along several dimensions,
     given by the first n / 2 + 1 elements of the last one.
-      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
-        where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
+      s: sizes of the transform, one per dimension: input is cut or filled with zeros to them,
+        except where one is -1; default: the sizes of input, for the last one 2 (m - 1) for size m
       dim: dimensions to transform; default: the last ones, one for each entry of s; all without s
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
@@ -795,8 +795,8 @@ def fft_hfftn(input: Tensor, s: int | Sequence[int] | None = None,
 
     Computes the discrete Fourier transform of a signal with Hermitian symmetry along several
     dimensions, given by the first n / 2 + 1 elements of the last one. The result is real.
-      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
-        where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
+      s: sizes of the transform, one per dimension: input is cut or filled with zeros to them,
+        except where one is -1; default: the sizes of input, for the last one 2 (m - 1) for size m
       dim: dimensions to transform; default: the last ones, one for each entry of s; all without s
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
@@ -841,8 +841,8 @@ def fft_ihfftn(input: Tensor, s: int | Sequence[int] | None = None,
 
     Computes the inverse of fft_hfftn: the inverse transform of real numbers along several
     dimensions. The last dimension of the result holds only the first n / 2 + 1 elements.
-      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
-        where one is -1; default: the sizes of self
+      s: sizes of the transform, one per dimension: input is cut or filled with zeros to them,
+        except where one is -1; default: the sizes of input
       dim: dimensions to transform; default: the last ones, one for each entry of s; all without s
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1

@@ -115,11 +115,11 @@ def gather(input: Tensor, dim: int | None = None, index: Tensor | None = None, *
            axis: int | None = None, out: Tensor | None = None, sparse_grad: bool = False) -> Tensor:
     """gather(input, dim=None, index=None, *, axis=None, out=None, sparse_grad=False)
 
-    Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for other
+    Gathers elements along dim: out[i][j] = input[index[i][j]][j] for dim 0, and likewise for other
     dimensions. The result has the shape of index.
       dim: dimension to index
-      index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self;
-        it may be smaller than self outside dim
+      index: positions in [0, input.shape[dim]), an integer tensor with as many dimensions as input;
+        it may be smaller than input outside dim
     """
     if switch.users:
         found = intercepted(gather, locals())
@@ -153,10 +153,10 @@ def scatter_add(input: Tensor, dim: int | None = None, index: Tensor | None = No
                 out: Tensor | None = None) -> Tensor:
     """scatter_add(input, dim=None, index=None, src=None, *, axis=None, out=None)
 
-    Returns a copy of self to which src is added along dim: out[index[i][j]][j] += src[i][j] for dim
-    0, and likewise for other dimensions. Repeated indices accumulate.
+    Returns a copy of input to which src is added along dim: out[index[i][j]][j] += src[i][j] for
+    dim 0, and likewise for other dimensions. Repeated indices accumulate.
       dim: dimension to index
-      index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+      index: positions in [0, input.shape[dim]), an integer tensor with as many dimensions as input
       src: values to add; at least as large as index in every dimension
     """
     if switch.users:
@@ -190,10 +190,10 @@ def scatter_add_(self: Tensor, dim: int | None = None, index: Tensor | None = No
                  src: Tensor | None = None, *, axis: int | None = None) -> Tensor:
     """scatter_add_(self, dim=None, index=None, src=None, *, axis=None)
 
-    In place: Returns a copy of self to which src is added along dim: out[index[i][j]][j] +=
+    In place: returns a copy of input to which src is added along dim: out[index[i][j]][j] +=
     src[i][j] for dim 0, and likewise for other dimensions. Repeated indices accumulate.
       dim: dimension to index
-      index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+      index: positions in [0, input.shape[dim]), an integer tensor with as many dimensions as input
       src: values to add; at least as large as index in every dimension
     """
     if switch.users:
@@ -224,7 +224,7 @@ def index_select(input: Tensor, dim: int | None = None, index: Tensor | None = N
 
     Selects the entries index[0], index[1], … of dimension dim.
       dim: dimension to index
-      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+      index: 1-D or 0-D integer tensor of positions in [0, input.shape[dim])
     """
     if switch.users:
         found = intercepted(index_select, locals())
@@ -260,11 +260,11 @@ def index_add(input: Tensor, dim: int | None = None, index: Tensor | None = None
               out: Tensor | None = None) -> Tensor:
     """index_add(input, dim=None, index=None, source=None, *, axis=None, alpha=1, out=None)
 
-    Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim. Repeated
+    Returns a copy of input in which alpha * source[i] is added to entry index[i] of dim. Repeated
     indices accumulate.
       dim: dimension to index
-      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-      source: values to add: the shape of self, with size len(index) in dim
+      index: 1-D or 0-D integer tensor of positions in [0, input.shape[dim])
+      source: values to add: the shape of input, with size len(index) in dim
       alpha: factor of source
     """
     if switch.users:
@@ -319,11 +319,11 @@ def index_add_(self: Tensor, dim: int | None = None, index: Tensor | None = None
                alpha: complex = 1) -> Tensor:
     """index_add_(self, dim=None, index=None, source=None, *, axis=None, alpha=1)
 
-    In place: Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim.
+    In place: returns a copy of input in which alpha * source[i] is added to entry index[i] of dim.
     Repeated indices accumulate.
       dim: dimension to index
-      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-      source: values to add: the shape of self, with size len(index) in dim
+      index: 1-D or 0-D integer tensor of positions in [0, input.shape[dim])
+      source: values to add: the shape of input, with size len(index) in dim
       alpha: factor of source
     """
     if switch.users:
@@ -358,11 +358,11 @@ def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor,
               accumulate: bool = False) -> Tensor:
     """index_put(input, indices, values, accumulate=False)
 
-    Returns a copy of self with values written at the positions self[indices]. Negative positions
+    Returns a copy of input with values written at the positions input[indices]. Negative positions
     count from the end.
       indices: for each dimension an integer tensor, a bool tensor, which covers as many dimensions
         as it has, or none
-      values: broadcast to the shape of self[indices]; must have the dtype of self
+      values: broadcast to the shape of input[indices]; must have the dtype of input
       accumulate: whether values are added instead of written; repeated positions accumulate
     """
     if switch.users:
@@ -392,11 +392,11 @@ def index_put_(self: Tensor, indices: Sequence[Tensor | None], values: Tensor,
                accumulate: bool = False) -> Tensor:
     """index_put_(self, indices, values, accumulate=False)
 
-    In place: Returns a copy of self with values written at the positions self[indices]. Negative
+    In place: returns a copy of input with values written at the positions input[indices]. Negative
     positions count from the end.
       indices: for each dimension an integer tensor, a bool tensor, which covers as many dimensions
         as it has, or none
-      values: broadcast to the shape of self[indices]; must have the dtype of self
+      values: broadcast to the shape of input[indices]; must have the dtype of input
       accumulate: whether values are added instead of written; repeated positions accumulate
     """
     if switch.users:
@@ -459,7 +459,7 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float,
                       norm_type: float = 2.0) -> Tensor:
     """embedding_renorm_(input, indices, max_norm, norm_type=2.0)
 
-    Scales the rows of self at indices whose norm is greater than max_norm to that norm.
+    Scales the rows of input at indices whose norm is greater than max_norm to that norm.
       input: (rows, features)
       indices: integer tensor of any shape with values in [0, rows)
       max_norm: largest norm, at least 0
@@ -544,11 +544,14 @@ def scatter(input: Tensor, dim: int | None = None, index: Tensor | None = None,
     """scatter(input, dim=None, index=None, src=None, *, axis=None, value=None, reduce=None,
         out=None)
 
-    Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for dim 0,
-    and likewise for other dimensions. If positions repeat, it is undefined which value is written.
-    Returns a copy of self with value written at all positions of index along dim, like scatter.
+    scatter(input, dim, index, src, *, reduce=None)
+      Returns a copy of input with src written along dim: out[index[i][j]][j] = src[i][j] for dim 0,
+      and likewise for other dimensions. If positions repeat, it is undefined which value is
+      written.
+    scatter(input, dim, index, value, *, reduce=None)
+      Returns a copy of input with value written at all positions of index along dim, like scatter.
       dim: dimension to index
-      index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+      index: positions in [0, input.shape[dim]), an integer tensor with as many dimensions as input
       src: values to write; at least as large as index in every dimension
       reduce: none: replaces; add, multiply: combines each element with every src written to it
     """
@@ -616,12 +619,14 @@ def scatter_(self: Tensor, dim: int | None = None, index: Tensor | None = None,
              | None = None) -> Tensor:
     """scatter_(self, dim=None, index=None, src=None, *, axis=None, value=None, reduce=None)
 
-    In place: Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for
-    dim 0, and likewise for other dimensions. If positions repeat, it is undefined which value is
-    written.
-    Returns a copy of self with value written at all positions of index along dim, like scatter.
+    scatter_(input, dim, index, src, *, reduce=None)
+      In place: returns a copy of input with src written along dim: out[index[i][j]][j] = src[i][j]
+      for dim 0, and likewise for other dimensions. If positions repeat, it is undefined which value
+      is written.
+    scatter_(input, dim, index, value, *, reduce=None)
+      Returns a copy of input with value written at all positions of index along dim, like scatter.
       dim: dimension to index
-      index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+      index: positions in [0, input.shape[dim]), an integer tensor with as many dimensions as input
       src: values to write; at least as large as index in every dimension
       reduce: none: replaces; add, multiply: combines each element with every src written to it
     """
@@ -666,10 +671,10 @@ def index_copy(input: Tensor, dim: int | None = None, index: Tensor | None = Non
                out: Tensor | None = None) -> Tensor:
     """index_copy(input, dim=None, index=None, source=None, *, axis=None, out=None)
 
-    Returns a copy of self in which entry index[i] of dim is replaced by source[i].
+    Returns a copy of input in which entry index[i] of dim is replaced by source[i].
       dim: dimension to index
-      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-      source: values to write: the shape of self, with size len(index) in dim
+      index: 1-D or 0-D integer tensor of positions in [0, input.shape[dim])
+      source: values to write: the shape of input, with size len(index) in dim
     """
     if switch.users:
         found = intercepted(index_copy, locals())
@@ -707,10 +712,10 @@ def index_copy_(self: Tensor, dim: int | None = None, index: Tensor | None = Non
                 source: Tensor | None = None, *, axis: int | None = None) -> Tensor:
     """index_copy_(self, dim=None, index=None, source=None, *, axis=None)
 
-    In place: Returns a copy of self in which entry index[i] of dim is replaced by source[i].
+    In place: returns a copy of input in which entry index[i] of dim is replaced by source[i].
       dim: dimension to index
-      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-      source: values to write: the shape of self, with size len(index) in dim
+      index: 1-D or 0-D integer tensor of positions in [0, input.shape[dim])
+      source: values to write: the shape of input, with size len(index) in dim
     """
     if switch.users:
         found = intercepted(index_copy_, locals())
@@ -738,9 +743,11 @@ def index_fill(input: Tensor, dim: int | None = None, index: Tensor | None = Non
                value: complex | Tensor | None = None, *, axis: int | None = None) -> Tensor:
     """index_fill(input, dim=None, index=None, value=None, *, axis=None)
 
-    Returns a copy of self in which the entries index of dim are filled with value.
-    Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which
-    also receives a gradient.
+    index_fill(input, dim, index, value: complex)
+      Returns a copy of input in which the entries index of dim are filled with value.
+    index_fill(input, dim, index, value: Tensor)
+      Returns a copy of input in which the entries index of dim are filled with a 0-dim tensor,
+      which also receives a gradient.
       dim: dimension to index
       index: 1-D or 0-D integer tensor; negative positions count from the end
       value: 0-dim tensor
@@ -783,9 +790,11 @@ def index_fill_(self: Tensor, dim: int | None = None, index: Tensor | None = Non
                 value: complex | Tensor | None = None, *, axis: int | None = None) -> Tensor:
     """index_fill_(self, dim=None, index=None, value=None, *, axis=None)
 
-    In place: Returns a copy of self in which the entries index of dim are filled with value.
-    Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which
-    also receives a gradient.
+    index_fill_(input, dim, index, value: complex)
+      In place: returns a copy of input in which the entries index of dim are filled with value.
+    index_fill_(input, dim, index, value: Tensor)
+      Returns a copy of input in which the entries index of dim are filled with a 0-dim tensor,
+      which also receives a gradient.
       dim: dimension to index
       index: 1-D or 0-D integer tensor; negative positions count from the end
       value: 0-dim tensor
@@ -822,9 +831,9 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *,
                    axis: int | None = None, out: Tensor | None = None) -> Tensor:
     """take_along_dim(input, indices, dim=None, *, axis=None, out=None)
 
-    Selects elements along dim by indices. indices and self broadcast in the other dimensions.
+    Selects elements along dim by indices. indices and input broadcast in the other dimensions.
       indices: integer tensor; negative positions count from the end
-      dim: dimension to index; default: self is flattened first
+      dim: dimension to index; default: input is flattened first
     """
     if switch.users:
         found = intercepted(take_along_dim, locals())
@@ -861,7 +870,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *,
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
     """masked_select(input, mask, *, out=None)
 
-    Returns the elements of self where mask is true, as a 1-D tensor. self and mask broadcast.
+    Returns the elements of input where mask is true, as a 1-D tensor. input and mask broadcast.
       mask: bool tensor
     """
     if switch.users:
@@ -894,7 +903,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False,
     """nonzero(input, *, as_tuple=False, out=None)
 
     Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements,
-    self.ndim), in row-major order.
+    input.ndim), in row-major order.
       as_tuple: a tuple of the columns instead
     """
     if switch.users:
@@ -926,7 +935,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """one_hot(tensor, num_classes=-1)
 
     Encodes each class as num_classes values: 1 at the position of the class and 0 elsewhere. The
-    result has the shape of self followed by num_classes.
+    result has the shape of tensor followed by num_classes.
       tensor: int64 tensor of classes
       num_classes: number of classes; -1: the largest class + 1
     """
@@ -987,7 +996,7 @@ def tril(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
 def tril_(self: Tensor, diagonal: int = 0) -> Tensor:
     """tril_(self, diagonal=0)
 
-    In place: Returns the lower triangles of the matrices in the last two dimensions; elements above
+    In place: returns the lower triangles of the matrices in the last two dimensions; elements above
     the diagonal are 0.
       diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
@@ -1045,7 +1054,7 @@ def triu(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
 def triu_(self: Tensor, diagonal: int = 0) -> Tensor:
     """triu_(self, diagonal=0)
 
-    In place: Returns the upper triangles of the matrices in the last two dimensions; elements below
+    In place: returns the upper triangles of the matrices in the last two dimensions; elements below
     the diagonal are 0.
       diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
@@ -1071,8 +1080,8 @@ def where(condition: Tensor, input: Tensor | complex | None = None,
           other: Tensor | complex | None = None, *, out: Tensor | None = None) -> Tensor:
     """where(condition, input=None, other=None, *, out=None)
 
-    Selects self where condition is true and other elsewhere. All three broadcast; the dtypes of
-    self and other are promoted.
+    Selects input where condition is true and other elsewhere. All three broadcast; the dtypes of
+    input and other are promoted.
     Of condition alone: nonzero(condition, as_tuple=True).
       condition: bool tensor
     """
@@ -1114,12 +1123,14 @@ def _m_where(self: Tensor, condition: Tensor, other: Tensor | complex) -> Tensor
 def masked_fill(input: Tensor, mask: Tensor, value: complex | Tensor) -> Tensor:
     """masked_fill(input, mask, value)
 
-    Replaces the elements of self by value where mask is true. self and mask broadcast; the result
-    has the dtype of self.
-    Replaces the elements of self where mask is true by a 0-dim tensor, which also receives a
-    gradient.
+    masked_fill(input, mask, value: complex)
+      Replaces the elements of input by value where mask is true. input and mask broadcast; the
+      result has the dtype of input.
+    masked_fill(input, mask, value: Tensor)
+      Replaces the elements of input where mask is true by a 0-dim tensor, which also receives a
+      gradient.
       mask: bool tensor
-      value: number; must fit the dtype of self
+      value: number; must fit the dtype of input
     """
     if switch.users:
         found = intercepted(masked_fill, locals())
@@ -1153,12 +1164,14 @@ def masked_fill(input: Tensor, mask: Tensor, value: complex | Tensor) -> Tensor:
 def masked_fill_(self: Tensor, mask: Tensor, value: complex | Tensor) -> Tensor:
     """masked_fill_(self, mask, value)
 
-    In place: Replaces the elements of self by value where mask is true. self and mask broadcast;
-    the result has the dtype of self.
-    Replaces the elements of self where mask is true by a 0-dim tensor, which also receives a
-    gradient.
+    masked_fill_(input, mask, value: complex)
+      In place: replaces the elements of input by value where mask is true. input and mask
+      broadcast; the result has the dtype of input.
+    masked_fill_(input, mask, value: Tensor)
+      Replaces the elements of input where mask is true by a 0-dim tensor, which also receives a
+      gradient.
       mask: bool tensor
-      value: number; must fit the dtype of self
+      value: number; must fit the dtype of input
     """
     if switch.users:
         found = intercepted(masked_fill_, locals())
@@ -1219,7 +1232,8 @@ def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """put(input, index, source, accumulate=False)
 
-    Returns a copy of self with the elements of source written at positions of the flattened tensor.
+    Returns a copy of input with the elements of source written at positions of the flattened
+    tensor.
       index: integer tensor of positions; negative ones count from the end
       source: values to write, as many as index has elements
       accumulate: whether values are added instead of written; repeated positions accumulate
@@ -1251,7 +1265,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
 def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """put_(self, index, source, accumulate=False)
 
-    In place: Returns a copy of self with the elements of source written at positions of the
+    In place: returns a copy of input with the elements of source written at positions of the
     flattened tensor.
       index: integer tensor of positions; negative ones count from the end
       source: values to write, as many as index has elements
@@ -1279,7 +1293,7 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """masked_scatter(input, mask, source)
 
-    Replaces the elements of self where mask is true by the elements of source, in order.
+    Replaces the elements of input where mask is true by the elements of source, in order.
       mask: bool tensor
       source: values to write, at least as many as mask has true elements
     """
@@ -1308,7 +1322,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """masked_scatter_(self, mask, source)
 
-    In place: Replaces the elements of self where mask is true by the elements of source, in order.
+    In place: replaces the elements of input where mask is true by the elements of source, in order.
       mask: bool tensor
       source: values to write, at least as many as mask has true elements
     """
@@ -1414,13 +1428,13 @@ def scatter_reduce(input: Tensor, dim: int | None = None, index: Tensor | None =
     """scatter_reduce(input, dim=None, index=None, src=None, reduce=None, *, axis=None,
         include_self=True, out=None)
 
-    Returns a copy of self in which each element is combined with every src that index sends to it
+    Returns a copy of input in which each element is combined with every src that index sends to it
     along dim, as by scatter.
       dim: dimension to index
-      index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+      index: positions in [0, input.shape[dim]), an integer tensor with as many dimensions as input
       src: values to combine; at least as large as index in every dimension
       reduce: how values are combined
-      include_self: whether the element of self takes part
+      include_self: whether the element of input takes part
     """
     if switch.users:
         found = intercepted(scatter_reduce, locals())
@@ -1467,13 +1481,13 @@ def scatter_reduce_(self: Tensor, dim: int | None = None, index: Tensor | None =
     """scatter_reduce_(self, dim=None, index=None, src=None, reduce=None, *, axis=None,
         include_self=True)
 
-    In place: Returns a copy of self in which each element is combined with every src that index
+    In place: returns a copy of input in which each element is combined with every src that index
     sends to it along dim, as by scatter.
       dim: dimension to index
-      index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+      index: positions in [0, input.shape[dim]), an integer tensor with as many dimensions as input
       src: values to combine; at least as large as index in every dimension
       reduce: how values are combined
-      include_self: whether the element of self takes part
+      include_self: whether the element of input takes part
     """
     if switch.users:
         found = intercepted(scatter_reduce_, locals())
@@ -1508,13 +1522,13 @@ def index_reduce(input: Tensor, dim: int | None = None, index: Tensor | None = N
     """index_reduce(input, dim=None, index=None, source=None, reduce=None, *, axis=None,
         include_self=True, out=None)
 
-    Returns a copy of self in which entry index[i] of dim is combined with source[i]. Repeated
+    Returns a copy of input in which entry index[i] of dim is combined with source[i]. Repeated
     indices accumulate.
       dim: dimension to index
-      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-      source: values to combine: the shape of self, with size len(index) in dim
+      index: 1-D or 0-D integer tensor of positions in [0, input.shape[dim])
+      source: values to combine: the shape of input, with size len(index) in dim
       reduce: how values are combined
-      include_self: whether the element of self takes part
+      include_self: whether the element of input takes part
     """
     if switch.users:
         found = intercepted(index_reduce, locals())
@@ -1561,13 +1575,13 @@ def index_reduce_(self: Tensor, dim: int | None = None, index: Tensor | None = N
     """index_reduce_(self, dim=None, index=None, source=None, reduce=None, *, axis=None,
         include_self=True)
 
-    In place: Returns a copy of self in which entry index[i] of dim is combined with source[i].
+    In place: returns a copy of input in which entry index[i] of dim is combined with source[i].
     Repeated indices accumulate.
       dim: dimension to index
-      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-      source: values to combine: the shape of self, with size len(index) in dim
+      index: 1-D or 0-D integer tensor of positions in [0, input.shape[dim])
+      source: values to combine: the shape of input, with size len(index) in dim
       reduce: how values are combined
-      include_self: whether the element of self takes part
+      include_self: whether the element of input takes part
     """
     if switch.users:
         found = intercepted(index_reduce_, locals())

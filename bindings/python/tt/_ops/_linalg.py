@@ -195,7 +195,7 @@ def nuclear_norm(input: Tensor, dim: int | Sequence[int] | None = None, keepdim:
 
     Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions. It
     is nan for matrices with nan or inf.
-      dim: the dimensions of rows and columns; default: the two dimensions of self
+      dim: the dimensions of rows and columns; default: the two dimensions of input
       keepdim: whether the reduced dimensions are kept with size 1
     """
     if switch.users:
@@ -740,7 +740,7 @@ def linalg_cholesky_ex(input: Tensor, upper: bool = False, check_errors: bool = 
                        out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
     """linalg_cholesky_ex(input, upper=False, check_errors=False, *, out=None)
 
-    Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of self. info is 0, or the
+    Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of input. info is 0, or the
     size of the smallest leading block that is not positive definite; the factor is then undefined.
       input: (…, n, n), Hermitian and positive definite
       upper: whether to return L^H, read from the upper triangle
@@ -779,7 +779,7 @@ def linalg_cholesky_ex(input: Tensor, upper: bool = False, check_errors: bool = 
 def linalg_cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
     """linalg_cholesky(input, upper=False, *, out=None)
 
-    Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of self. Fails if a matrix is
+    Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of input. Fails if a matrix is
     not positive definite.
       input: (…, n, n), Hermitian and positive definite
       upper: whether to return L^H, read from the upper triangle
@@ -813,7 +813,7 @@ def linalg_cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = 
 def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
     """cholesky(input, upper=False, *, out=None)
 
-    Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of self. Fails if a matrix is
+    Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of input. Fails if a matrix is
     not positive definite.
       input: (…, n, n), Hermitian and positive definite
       upper: whether to return L^H, read from the upper triangle
@@ -848,7 +848,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *,
                    out: Tensor | None = None) -> Tensor:
     """cholesky_solve(input, input2, upper=False, *, out=None)
 
-    Solves A @ X = self with the Cholesky factor of A.
+    Solves A @ X = input with the Cholesky factor of A.
       input: (…, n, k)
       input2: the factor, (…, n, n)
       upper: whether the factor is upper triangular
@@ -919,7 +919,7 @@ def linalg_solve_triangular(input: Tensor, other: Tensor, upper: bool, left: boo
                             unitriangular: bool = False, *, out: Tensor | None = None) -> Tensor:
     """linalg_solve_triangular(input, other, upper, left=True, unitriangular=False, *, out=None)
 
-    Solves A @ X = other with a triangular A. Reads one triangle of self; divides by zeros on its
+    Solves A @ X = other with a triangular A. Reads one triangle of input; divides by zeros on its
     diagonal.
       input: A, (…, n, n)
       other: (…, n, k), or (…, k, n) if left is false
@@ -1065,7 +1065,7 @@ def linalg_householder_product(input: Tensor, tau: Tensor, *, out: Tensor | None
     """linalg_householder_product(input, tau, *, out=None)
 
     Computes the first n columns of the product of k Householder matrices I - tau * v v^H. v has
-    zeros above its diagonal element, which is 1, and the elements of a column of self below.
+    zeros above its diagonal element, which is 1, and the elements of a column of input below.
       input: (…, m, n), m >= n
       tau: (…, k), k <= n
     """
@@ -1101,7 +1101,7 @@ def linalg_eigh(input: Tensor, UPLO: Literal['L', 'U'] = "L", *,
     """linalg_eigh(input, UPLO="L", *, out=None)
 
     Computes the eigenvalues, in ascending order, and the eigenvectors of Hermitian matrices. Reads
-    one triangle of self. The eigenvectors are unique up to a factor of absolute value 1 at best.
+    one triangle of input. The eigenvectors are unique up to a factor of absolute value 1 at best.
       input: (…, n, n), Hermitian
       UPLO: the triangle that is read
     """
@@ -1135,7 +1135,8 @@ def linalg_eigvalsh(input: Tensor, UPLO: Literal['L', 'U'] = "L", *,
                     out: Tensor | None = None) -> Tensor:
     """linalg_eigvalsh(input, UPLO="L", *, out=None)
 
-    Computes the eigenvalues, in ascending order, of Hermitian matrices. Reads one triangle of self.
+    Computes the eigenvalues, in ascending order, of Hermitian matrices. Reads one triangle of
+    input.
       input: (…, n, n), Hermitian
       UPLO: the triangle that is read
     """
@@ -1334,7 +1335,7 @@ def linalg_vector_norm(input: Tensor, ord: float = 2.0, dim: int | Sequence[int]
         -inf their minimum
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether they are kept with size 1
-      dtype: dtype that self is converted to; default: that of self
+      dtype: dtype that input is converted to; default: that of input
     """
     if switch.users:
         found = intercepted(linalg_vector_norm, locals())
@@ -1389,7 +1390,7 @@ def linalg_norm(input: Tensor, ord: float | None = None, dim: int | Sequence[int
       ord: order; default: the 2-norm of all elements of dim
       dim: one dimension or the two of matrices; an empty list: all dimensions
       keepdim: whether they are kept with size 1
-      dtype: dtype that self is converted to; default: that of self
+      dtype: dtype that input is converted to; default: that of input
     """
     if switch.users:
         found = intercepted(linalg_norm, locals())
@@ -1445,7 +1446,7 @@ def linalg_matrix_norm(input: Tensor, ord: float, dim: int | Sequence[int] | Non
         sum of the absolute values of a column; inf, -inf: of a row
       dim: the dimensions of rows and columns; an empty list: the last two
       keepdim: whether they are kept with size 1
-      dtype: dtype that self is converted to; default: that of self
+      dtype: dtype that input is converted to; default: that of input
     """
     if switch.users:
         found = intercepted(linalg_matrix_norm, locals())
@@ -1502,7 +1503,7 @@ def linalg_matrix_norm_str(input: Tensor, ord: Literal['fro', 'nuc'] = "fro",
       ord: fro: the 2-norm of the elements; nuc: the sum of the singular values
       dim: the dimensions of rows and columns; an empty list: the last two
       keepdim: whether they are kept with size 1
-      dtype: dtype that self is converted to; default: that of self
+      dtype: dtype that input is converted to; default: that of input
     """
     if switch.users:
         found = intercepted(linalg_matrix_norm_str, locals())
@@ -1622,7 +1623,7 @@ def linalg_matrix_rank(input: Tensor, atol: Tensor | None = None, rtol: Tensor |
       atol: absolute tolerance, (…); default: 0
       rtol: tolerance relative to the largest singular value, (…); default: max(m, n) times the
         epsilon of the dtype, or 0 where atol is positive
-      hermitian: whether self is Hermitian; its lower triangle is read
+      hermitian: whether input is Hermitian; its lower triangle is read
     """
     if switch.users:
         found = intercepted(linalg_matrix_rank, locals())
@@ -1665,7 +1666,7 @@ def linalg_pinv(input: Tensor, atol: Tensor | None = None, rtol: Tensor | None =
       atol: absolute tolerance, (…); default: 0
       rtol: tolerance relative to the largest singular value, (…); default: max(m, n) times the
         epsilon of the dtype, or 0 where atol is positive
-      hermitian: whether self is Hermitian; its lower triangle is read
+      hermitian: whether input is Hermitian; its lower triangle is read
     """
     if switch.users:
         found = intercepted(linalg_pinv, locals())
@@ -1888,7 +1889,7 @@ def linalg_vecdot(input: Tensor, other: Tensor, dim: int = -1, *, axis: int | No
                   out: Tensor | None = None) -> Tensor:
     """linalg_vecdot(input, other, dim=-1, *, axis=None, out=None)
 
-    Computes the dot products of vectors along dim; complex elements of self are conjugated.
+    Computes the dot products of vectors along dim; complex elements of input are conjugated.
       dim: dimension of the vectors
     """
     if switch.users:
@@ -1954,7 +1955,7 @@ def linalg_tensorinv(input: Tensor, ind: int = 2, *, out: Tensor | None = None,
                      **kwargs: Any) -> Tensor:
     """linalg_tensorinv(input, ind=2, *, out=None)
 
-    Computes the inverse of self with respect to tensordot over its first ind dimensions.
+    Computes the inverse of input with respect to tensordot over its first ind dimensions.
       input: the product of the first ind sizes is that of the others
       ind: number of dimensions of a row; positive
     """
@@ -1992,10 +1993,10 @@ def linalg_tensorsolve(input: Tensor, other: Tensor, dims: int | Sequence[int] |
                        out: Tensor | None = None) -> Tensor:
     """linalg_tensorsolve(input, other, dims=None, *, out=None)
 
-    Solves tensordot(self, X, X.ndim) = other.
+    Solves tensordot(input, X, X.ndim) = other.
       input: the product of its sizes is other.numel squared
       other: the right side
-      dims: dimensions of self that are moved to its end first
+      dims: dimensions of input that are moved to its end first
     """
     if switch.users:
         found = intercepted(linalg_tensorsolve, locals())
@@ -2034,10 +2035,10 @@ def linalg_ldl_factor_ex(input: Tensor, hermitian: bool = False, check_errors: b
     """linalg_ldl_factor_ex(input, hermitian=False, check_errors=False, *, out=None)
 
     Computes L and D of A = L @ D @ L^T with Bunch-Kaufman pivoting, for symmetric matrices. Reads
-    the lower triangle of self. D has blocks of size 1 and 2. info is 0, or the first position, from
-    1, of a zero on the diagonal of D.
+    the lower triangle of input. D has blocks of size 1 and 2. info is 0, or the first position,
+    from 1, of a zero on the diagonal of D.
       input: (…, n, n), symmetric or Hermitian
-      hermitian: whether self is Hermitian
+      hermitian: whether input is Hermitian
       check_errors: whether to fail if info is not 0
     """
     if switch.users:
@@ -2076,9 +2077,9 @@ def linalg_ldl_factor(input: Tensor, hermitian: bool = False, *,
     """linalg_ldl_factor(input, hermitian=False, *, out=None)
 
     Computes L and D of A = L @ D @ L^T with Bunch-Kaufman pivoting, for symmetric matrices. Reads
-    the lower triangle of self.
+    the lower triangle of input.
       input: (…, n, n), symmetric or Hermitian
-      hermitian: whether self is Hermitian
+      hermitian: whether input is Hermitian
     """
     if switch.users:
         found = intercepted(linalg_ldl_factor, locals())
@@ -2184,7 +2185,7 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *,
              out: Tensor | None = None) -> Tensor:
     """lu_solve(input, LU_data, LU_pivots, *, out=None)
 
-    Solves A @ X = self with the factors of A from linalg_lu_factor.
+    Solves A @ X = input with the factors of A from linalg_lu_factor.
       input: (…, n, k)
       LU_data: (…, n, n)
       LU_pivots: int32 or int64, (…, n)
@@ -2220,7 +2221,7 @@ def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bo
                      unitriangular: bool = False) -> tuple[Tensor, ...]:
     """triangular_solve(input, A, upper=True, transpose=False, unitriangular=False)
 
-    Solves A @ X = self with a triangular A, and returns a copy of A, too.
+    Solves A @ X = input with a triangular A, and returns a copy of A, too.
       input: (…, n, k)
       A: (…, n, n)
       upper: whether A is upper triangular

@@ -66,7 +66,7 @@ _o_cross = Struct("Qq0q").pack
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """matmul(input, other, *, out=None)
 
-    Matrix product. A 1-D operand is a row (self) or a column (other), and its dimension is dropped
+    Matrix product. A 1-D operand is a row (input) or a column (other), and its dimension is dropped
     from the result; leading dimensions are a batch and broadcast.
       input: (…, n, m) or (m)
       other: (…, m, p) or (m)
@@ -131,11 +131,11 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1, alpha
           out: Tensor | None = None) -> Tensor:
     """addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None)
 
-    Computes beta * self + alpha * (mat1 @ mat2). self broadcasts; it is ignored, including nan, if
-    beta is 0.
+    Computes beta * input + alpha * (mat1 @ mat2). input broadcasts; it is ignored, including nan,
+    if beta is 0.
       mat1: (n, m)
       mat2: (m, p)
-      beta: factor of self
+      beta: factor of input
       alpha: factor of the product
     """
     if switch.users:
@@ -175,11 +175,11 @@ def addmm_(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1,
            alpha: complex = 1) -> Tensor:
     """addmm_(self, mat1, mat2, *, beta=1, alpha=1)
 
-    In place: Computes beta * self + alpha * (mat1 @ mat2). self broadcasts; it is ignored,
+    In place: computes beta * input + alpha * (mat1 @ mat2). input broadcasts; it is ignored,
     including nan, if beta is 0.
       mat1: (n, m)
       mat2: (m, p)
-      beta: factor of self
+      beta: factor of input
       alpha: factor of the product
     """
     if switch.users:
@@ -209,11 +209,11 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
             out: Tensor | None = None) -> Tensor:
     """baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None)
 
-    Computes beta * self + alpha * (batch1 @ batch2) for batches of matrices. self broadcasts; it is
-    ignored, including nan, if beta is 0.
+    Computes beta * input + alpha * (batch1 @ batch2) for batches of matrices. input broadcasts; it
+    is ignored, including nan, if beta is 0.
       batch1: (b, n, m)
       batch2: (b, m, p)
-      beta: factor of self
+      beta: factor of input
       alpha: factor of the product
     """
     if switch.users:
@@ -253,11 +253,11 @@ def baddbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
              alpha: complex = 1) -> Tensor:
     """baddbmm_(self, batch1, batch2, *, beta=1, alpha=1)
 
-    In place: Computes beta * self + alpha * (batch1 @ batch2) for batches of matrices. self
+    In place: computes beta * input + alpha * (batch1 @ batch2) for batches of matrices. input
     broadcasts; it is ignored, including nan, if beta is 0.
       batch1: (b, n, m)
       batch2: (b, m, p)
-      beta: factor of self
+      beta: factor of input
       alpha: factor of the product
     """
     if switch.users:
@@ -414,7 +414,7 @@ def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """outer(input, vec2, *, out=None)
 
-    Computes the outer product of two vectors: out[i][j] = self[i] * vec2[j].
+    Computes the outer product of two vectors: out[i][j] = input[i] * vec2[j].
       input: (n)
       vec2: (m)
     """
@@ -474,11 +474,11 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: complex = 1, alpha: 
           out: Tensor | None = None) -> Tensor:
     """addmv(input, mat, vec, *, beta=1, alpha=1, out=None)
 
-    Computes beta * self + alpha * (mat @ vec). self broadcasts; it is ignored, including nan, if
+    Computes beta * input + alpha * (mat @ vec). input broadcasts; it is ignored, including nan, if
     beta is 0.
       mat: (n, m)
       vec: (m)
-      beta: factor of self
+      beta: factor of input
       alpha: factor of the product
     """
     if switch.users:
@@ -518,11 +518,11 @@ def addmv_(self: Tensor, mat: Tensor, vec: Tensor, *, beta: complex = 1,
            alpha: complex = 1) -> Tensor:
     """addmv_(self, mat, vec, *, beta=1, alpha=1)
 
-    In place: Computes beta * self + alpha * (mat @ vec). self broadcasts; it is ignored, including
-    nan, if beta is 0.
+    In place: computes beta * input + alpha * (mat @ vec). input broadcasts; it is ignored,
+    including nan, if beta is 0.
       mat: (n, m)
       vec: (m)
-      beta: factor of self
+      beta: factor of input
       alpha: factor of the product
     """
     if switch.users:
@@ -552,11 +552,11 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: complex = 1, alpha:
          out: Tensor | None = None) -> Tensor:
     """addr(input, vec1, vec2, *, beta=1, alpha=1, out=None)
 
-    Computes beta * self + alpha * outer(vec1, vec2). self broadcasts; it is ignored, including nan,
-    if beta is 0.
+    Computes beta * input + alpha * outer(vec1, vec2). input broadcasts; it is ignored, including
+    nan, if beta is 0.
       vec1: (n)
       vec2: (m)
-      beta: factor of self
+      beta: factor of input
       alpha: factor of the product
     """
     if switch.users:
@@ -595,11 +595,11 @@ def addr_(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: complex = 1,
           alpha: complex = 1) -> Tensor:
     """addr_(self, vec1, vec2, *, beta=1, alpha=1)
 
-    In place: Computes beta * self + alpha * outer(vec1, vec2). self broadcasts; it is ignored,
+    In place: computes beta * input + alpha * outer(vec1, vec2). input broadcasts; it is ignored,
     including nan, if beta is 0.
       vec1: (n)
       vec2: (m)
-      beta: factor of self
+      beta: factor of input
       alpha: factor of the product
     """
     if switch.users:
@@ -629,11 +629,11 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, 
            out: Tensor | None = None) -> Tensor:
     """addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None)
 
-    Computes beta * self + alpha * the sum of the products batch1[i] @ batch2[i]. self broadcasts;
+    Computes beta * input + alpha * the sum of the products batch1[i] @ batch2[i]. input broadcasts;
     it is ignored, including nan, if beta is 0.
       batch1: (b, n, m)
       batch2: (b, m, p)
-      beta: factor of self
+      beta: factor of input
       alpha: factor of the products
     """
     if switch.users:
@@ -673,11 +673,11 @@ def addbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
             alpha: complex = 1) -> Tensor:
     """addbmm_(self, batch1, batch2, *, beta=1, alpha=1)
 
-    In place: Computes beta * self + alpha * the sum of the products batch1[i] @ batch2[i]. self
+    In place: computes beta * input + alpha * the sum of the products batch1[i] @ batch2[i]. input
     broadcasts; it is ignored, including nan, if beta is 0.
       batch1: (b, n, m)
       batch2: (b, m, p)
-      beta: factor of self
+      beta: factor of input
       alpha: factor of the products
     """
     if switch.users:
@@ -740,7 +740,7 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Computes the dot products of the last dimensions. If an operand is 0-dim, the operands are
     multiplied.
-      other: last size equal to that of self
+      other: last size equal to that of input
     """
     if switch.users:
         found = intercepted(inner, locals())
@@ -772,7 +772,7 @@ def tensordot(input: Tensor, other: Tensor, dims_self: int | Sequence[int],
     """tensordot(input, other, dims_self, dims_other, *, out=None)
 
     Sums the products of the elements over dimensions of both operands, paired in order.
-      dims_self: dimensions of self
+      dims_self: dimensions of input
       dims_other: dimensions of other, as many; of equal sizes or 1
     """
     if switch.users:
@@ -809,7 +809,7 @@ def tensordot(input: Tensor, other: Tensor, dims_self: int | Sequence[int],
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """kron(input, other, *, out=None)
 
-    Computes the Kronecker product: each element of self times other, as blocks.
+    Computes the Kronecker product: each element of input times other, as blocks.
     """
     if switch.users:
         found = intercepted(kron, locals())
@@ -841,8 +841,8 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, axis: int | N
     """cross(input, other, dim=None, *, axis=None, out=None)
 
     Computes the cross products of vectors of 3 elements along dim.
-      other: as many dimensions as self, with size 3 in dim
-      dim: dimension of the vectors; default: the first of self with size 3
+      other: as many dimensions as input, with size 3 in dim
+      dim: dimension of the vectors; default: the first of input with size 3
     """
     if switch.users:
         found = intercepted(cross, locals())

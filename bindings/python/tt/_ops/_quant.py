@@ -38,11 +38,13 @@ def fake_quantize_per_tensor_affine(input: Tensor, scale: float | Tensor, zero_p
                                     quant_min: int, quant_max: int) -> Tensor:
     """fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max)
 
-    Rounds input to the numbers that integers with this scale and zero point represent:
-    (clamp(round(input / scale) + zero_point, quant_min, quant_max) - zero_point) * scale. The
-    gradient passes where the integer is not clamped.
-    Like fake_quantize_per_tensor_affine, with scale and zero point as tensors of one element. They
-    get no gradient.
+    fake_quantize_per_tensor_affine(input, scale: float, zero_point: int, quant_min, quant_max)
+      Rounds input to the numbers that integers with this scale and zero point represent:
+      (clamp(round(input / scale) + zero_point, quant_min, quant_max) - zero_point) * scale. The
+      gradient passes where the integer is not clamped.
+    fake_quantize_per_tensor_affine(input, scale: Tensor, zero_point: Tensor, quant_min, quant_max)
+      Like fake_quantize_per_tensor_affine, with scale and zero point as tensors of one element.
+      They get no gradient.
       scale: difference between neighbouring numbers, positive
       zero_point: integer that represents 0, in [quant_min, quant_max]
       quant_min: smallest integer

@@ -175,10 +175,10 @@ def rand_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
     """rand_like(input, *, dtype=None, device=None, generator=None, out=None, memory_format=None,
         layout=None, pin_memory=False, requires_grad=False)
 
-    Returns random numbers, uniformly distributed in [0, 1), in the shape of self. The strides of a
-    dense self are kept.
-      dtype: floating or complex dtype; default: that of self
-      device: device of the result; default: that of self
+    Returns random numbers, uniformly distributed in [0, 1), in the shape of input. The strides of a
+    dense input are kept.
+      dtype: floating or complex dtype; default: that of input
+      device: device of the result; default: that of input
       generator: random number generator; default: the one of the ctx
     """
     if switch.users:
@@ -224,10 +224,10 @@ def randn_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
     """randn_like(input, *, dtype=None, device=None, generator=None, out=None, memory_format=None,
         layout=None, pin_memory=False, requires_grad=False)
 
-    Returns random numbers from the standard normal distribution in the shape of self. The strides
-    of a dense self are kept.
-      dtype: floating or complex dtype; default: that of self
-      device: device of the result; default: that of self
+    Returns random numbers from the standard normal distribution in the shape of input. The strides
+    of a dense input are kept.
+      dtype: floating or complex dtype; default: that of input
+      device: device of the result; default: that of input
       generator: random number generator; default: the one of the ctx
     """
     if switch.users:
@@ -270,10 +270,12 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
               out: Tensor | None = None) -> Tensor:
     """bernoulli(input, p=None, *, generator=None, out=None)
 
-    Draws 1 with the probability given by each element of self, else 0. The result has the dtype of
-    self.
-    Draws 1 with probability p, else 0, in the shape and dtype of self. The values of self are
-    ignored.
+    bernoulli(input, *, generator=None)
+      Draws 1 with the probability given by each element of input, else 0. The result has the dtype
+      of input.
+    bernoulli(input, p, *, generator=None)
+      Draws 1 with probability p, else 0, in the shape and dtype of input. The values of input are
+      ignored.
       input: probabilities in [0, 1]
       generator: random number generator; default: the one of the ctx
       p: probability in [0, 1]
@@ -325,8 +327,8 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
 def bernoulli_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """bernoulli_(self, p, *, generator=None)
 
-    In place: Draws 1 with probability p, else 0, in the shape and dtype of self. The values of self
-    are ignored.
+    In place: draws 1 with probability p, else 0, in the shape and dtype of input. The values of
+    input are ignored.
       p: probability in [0, 1]
       generator: random number generator; default: the one of the ctx
     """
@@ -402,12 +404,12 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
     """randint_like(input, low=None, high=None, *, dtype=None, device=None, generator=None,
         out=None, memory_format=None, layout=None, pin_memory=False, requires_grad=False)
 
-    Returns random integers, uniformly distributed in [low, high), in the shape of self. The strides
-    of a dense self are kept.
+    Returns random integers, uniformly distributed in [low, high), in the shape of input. The
+    strides of a dense input are kept.
       low: smallest value
       high: upper bound of the values, which it excludes
-      dtype: real dtype that can hold the values; default: that of self
-      device: device of the result; default: that of self
+      dtype: real dtype that can hold the values; default: that of input
+      device: device of the result; default: that of input
       generator: random number generator; default: the one of the ctx
     """
     if switch.users:
@@ -454,10 +456,10 @@ def random_(input: Tensor, from_: int | None = None, to: int | None = None, *,
             generator: Generator | None = None, **kwargs: Any) -> Tensor:
     """random_(input, from_=None, to=None, *, generator=None)
 
-    Fills self with random integers, uniformly distributed in [low, high).
+    Fills input with random integers, uniformly distributed in [low, high).
       from_: smallest value
       to: upper bound of the values, which it excludes; default: all integers from low on that the
-        dtype of self represents exactly
+        dtype of input represents exactly
       generator: random number generator; default: the one of the ctx
     """
     if switch.users:
@@ -492,11 +494,15 @@ def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence
     """normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, out=None,
         layout=None, pin_memory=False, requires_grad=False)
 
-    Draws from normal distributions with the given means and standard deviations, which broadcast.
-    The result has the dtype of mean.
-    Draws from normal distributions with the given means and one standard deviation.
-    Draws from normal distributions with one mean and the given standard deviations.
-    Draws from a normal distribution.
+    normal(mean: Tensor, std: Tensor, *, generator=None)
+      Draws from normal distributions with the given means and standard deviations, which broadcast.
+      The result has the dtype of mean.
+    normal(mean: Tensor, std: float = 1.0, *, generator=None)
+      Draws from normal distributions with the given means and one standard deviation.
+    normal(mean: float, std: Tensor, *, generator=None)
+      Draws from normal distributions with one mean and the given standard deviations.
+    normal(mean, std, size, *, dtype=None, device=None, generator=None)
+      Draws from a normal distribution.
       mean: means
       std: standard deviations, at least 0
       generator: random number generator; default: the one of the ctx
@@ -597,7 +603,7 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *,
             generator: Generator | None = None) -> Tensor:
     """normal_(input, mean=0.0, std=1.0, *, generator=None)
 
-    Fills self with random numbers from a normal distribution.
+    Fills input with random numbers from a normal distribution.
       mean: mean
       std: standard deviation, at least 0
       generator: random number generator; default: the one of the ctx
@@ -626,7 +632,7 @@ def uniform_(input: Tensor, from_: float = 0.0, to: float = 1.0, *,
              generator: Generator | None = None, **kwargs: Any) -> Tensor:
     """uniform_(input, from_=0.0, to=1.0, *, generator=None)
 
-    Fills self with random numbers, uniformly distributed in [low, high).
+    Fills input with random numbers, uniformly distributed in [low, high).
       from_: smallest value
       to: upper bound of the values, which it excludes
       generator: random number generator; default: the one of the ctx
@@ -659,7 +665,7 @@ def exponential_(input: Tensor, lambd: float = 1.0, *,
                  generator: Generator | None = None) -> Tensor:
     """exponential_(input, lambd=1.0, *, generator=None)
 
-    Fills self with random numbers from the exponential distribution, whose density is lambd *
+    Fills input with random numbers from the exponential distribution, whose density is lambd *
     exp(-lambd * x).
       lambd: rate, greater than 0
       generator: random number generator; default: the one of the ctx
@@ -687,8 +693,8 @@ def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *,
             generator: Generator | None = None) -> Tensor:
     """cauchy_(input, median=0.0, sigma=1.0, *, generator=None)
 
-    Fills self with random numbers from the Cauchy distribution, whose density is 1 / (pi sigma (1 +
-    ((x - median) / sigma)^2)).
+    Fills input with random numbers from the Cauchy distribution, whose density is 1 / (pi sigma (1
+    + ((x - median) / sigma)^2)).
       median: median
       sigma: half width at half of the maximum, greater than 0
       generator: random number generator; default: the one of the ctx
@@ -717,7 +723,7 @@ def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *,
                 generator: Generator | None = None) -> Tensor:
     """log_normal_(input, mean=1.0, std=2.0, *, generator=None)
 
-    Fills self with random numbers whose logarithms have a normal distribution.
+    Fills input with random numbers whose logarithms have a normal distribution.
       mean: mean of the logarithms
       std: standard deviation of the logarithms, greater than 0
       generator: random number generator; default: the one of the ctx
@@ -745,7 +751,7 @@ def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *,
 def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """geometric_(input, p, *, generator=None)
 
-    Fills self with the number of trials up to the first success: k = 1, 2, … with probability (1 -
+    Fills input with the number of trials up to the first success: k = 1, 2, … with probability (1 -
     p)^(k - 1) p.
       p: probability of success, in (0, 1)
       generator: random number generator; default: the one of the ctx
@@ -810,7 +816,7 @@ def dropout_(self: Tensor, p: float = 0.5, training: bool = True, *,
              generator: Generator | None = None) -> Tensor:
     """dropout_(self, p=0.5, training=True, *, generator=None)
 
-    In place: Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns
+    In place: zeroes each element with probability p and scales the others by 1 / (1 - p). Returns
     input itself if p is 0 or train is false.
       p: probability of zeroing an element, in [0, 1]
       training: whether to apply dropout
@@ -878,7 +884,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
                 generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
     """multinomial(input, num_samples, replacement=False, *, generator=None, out=None)
 
-    Draws positions from each row of self with probabilities proportional to its weights.
+    Draws positions from each row of input with probabilities proportional to its weights.
       input: weights of shape (n) or (rows, n); finite, not negative, and not all 0 in a row
       num_samples: number of positions per row; at most n without replacement
       replacement: whether a position can be drawn more than once
@@ -960,7 +966,7 @@ def dropout1d_(self: Tensor, p: float = 0.5, training: bool = True, *,
                generator: Generator | None = None) -> Tensor:
     """dropout1d_(self, p=0.5, training=True, *, generator=None)
 
-    In place: Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns
+    In place: zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns
     input itself if p is 0 or train is false.
       input: (N, C, L) or (C, L)
       p: probability of dropping a channel, in [0, 1]
@@ -1030,7 +1036,7 @@ def dropout2d_(self: Tensor, p: float = 0.5, training: bool = True, *,
                generator: Generator | None = None) -> Tensor:
     """dropout2d_(self, p=0.5, training=True, *, generator=None)
 
-    In place: Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns
+    In place: zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns
     input itself if p is 0 or train is false.
       input: (N, C, H, W) or (N, C, L)
       p: probability of dropping a channel, in [0, 1]
@@ -1100,7 +1106,7 @@ def dropout3d_(self: Tensor, p: float = 0.5, training: bool = True, *,
                generator: Generator | None = None) -> Tensor:
     """dropout3d_(self, p=0.5, training=True, *, generator=None)
 
-    In place: Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns
+    In place: zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns
     input itself if p is 0 or train is false.
       input: (N, C, D, H, W) or (C, D, H, W)
       p: probability of dropping a channel, in [0, 1]
@@ -1169,7 +1175,7 @@ def alpha_dropout_(self: Tensor, p: float = 0.5, training: bool = False, *,
                    generator: Generator | None = None) -> Tensor:
     """alpha_dropout_(self, p=0.5, training=False, *, generator=None)
 
-    In place: Sets each element to the negative saturation of selu with probability p, then scales
+    In place: sets each element to the negative saturation of selu with probability p, then scales
     and shifts all so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train
     is false.
       p: probability of dropping an element, in [0, 1]
@@ -1241,7 +1247,7 @@ def feature_alpha_dropout_(self: Tensor, p: float = 0.5, training: bool = False,
                            generator: Generator | None = None) -> Tensor:
     """feature_alpha_dropout_(self, p=0.5, training=False, *, generator=None)
 
-    In place: Sets each channel to the negative saturation of selu with probability p, then scales
+    In place: sets each channel to the negative saturation of selu with probability p, then scales
     and shifts all so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train
     is false.
       input: (N, C, …)

@@ -125,12 +125,15 @@ def max(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
         keepdims: bool | None = None, out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
     """max(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None)
 
-    Returns the maximum of all elements; nan if any element is nan. Equal maxima share the gradient
-    equally.
-    Returns the maxima along dim and their indices. nan counts as the maximum; among equal elements
-    the first is taken.
-    Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements
-    share the gradient equally.
+    max(input)
+      Returns the maximum of all elements; nan if any element is nan. Equal maxima share the
+      gradient equally.
+    max(input, dim, keepdim=False)
+      Returns the maxima along dim and their indices. nan counts as the maximum; among equal
+      elements the first is taken.
+    max(input, other)
+      Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal
+      elements share the gradient equally.
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
@@ -192,12 +195,15 @@ def min(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
         keepdims: bool | None = None, out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
     """min(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None)
 
-    Returns the minimum of all elements; nan if any element is nan. Equal minima share the gradient
-    equally.
-    Returns the minima along dim and their indices. nan counts as the minimum; among equal elements
-    the first is taken.
-    Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements
-    share the gradient equally.
+    min(input)
+      Returns the minimum of all elements; nan if any element is nan. Equal minima share the
+      gradient equally.
+    min(input, dim, keepdim=False)
+      Returns the minima along dim and their indices. nan counts as the minimum; among equal
+      elements the first is taken.
+    min(input, other)
+      Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal
+      elements share the gradient equally.
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
@@ -259,10 +265,12 @@ def sum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
         dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
     """sum(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
-    Computes the sum of all elements.
-    Computes sums over dim.
+    sum(input, *, dtype=None)
+      Computes the sum of all elements.
+    sum(input, dim, keepdim=False, *, dtype=None)
+      Computes sums over dim.
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
-        that of self
+        that of input
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
@@ -315,8 +323,8 @@ def sum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
 def sum_to_size(input: Tensor, *args: Any, size: int | Sequence[int] | None = None) -> Tensor:
     """sum_to_size(input, *size)
 
-    Sums the dimensions along which size broadcasts to the shape of self; the adjoint of expand.
-      size: sizes of the result; must broadcast to the shape of self
+    Sums the dimensions along which size broadcasts to the shape of input; the adjoint of expand.
+      size: sizes of the result; must broadcast to the shape of input
     """
     if switch.users:
         found = intercepted(sum_to_size, locals())
@@ -344,8 +352,10 @@ def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
          dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
     """mean(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
-    Computes the mean of all elements.
-    Computes means over dim.
+    mean(input, *, dtype=None)
+      Computes the mean of all elements.
+    mean(input, dim, keepdim=False, *, dtype=None)
+      Computes means over dim.
       dtype: dtype of the computation and of the result; must be given for integers
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
@@ -403,7 +413,7 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
 
     Returns the indices of the maxima. nan counts as the maximum; among equal elements the first is
     taken.
-      dim: dimension to reduce; default: self is flattened
+      dim: dimension to reduce; default: input is flattened
       keepdim: whether the reduced dimension is kept with size 1
     """
     if switch.users:
@@ -442,8 +452,10 @@ def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
         out: Tensor | None = None) -> Tensor:
     """any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
-    Tests whether any element is nonzero. The result is bool, or uint8 for uint8.
-    Tests over dim whether any element is nonzero. The result is bool, or uint8 for uint8.
+    any(input)
+      Tests whether any element is nonzero. The result is bool, or uint8 for uint8.
+    any(input, dim, keepdim=False)
+      Tests over dim whether any element is nonzero. The result is bool, or uint8 for uint8.
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
@@ -494,8 +506,10 @@ def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
         out: Tensor | None = None) -> Tensor:
     """all(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
-    Tests whether all elements are nonzero. The result is bool, or uint8 for uint8.
-    Tests over dim whether all elements are nonzero. The result is bool, or uint8 for uint8.
+    all(input)
+      Tests whether all elements are nonzero. The result is bool, or uint8 for uint8.
+    all(input, dim, keepdim=False)
+      Tests over dim whether all elements are nonzero. The result is bool, or uint8 for uint8.
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
@@ -809,10 +823,12 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: 
          out: Tensor | None = None) -> Tensor:
     """prod(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
-    Computes the product of all elements.
-    Computes products over one dimension.
+    prod(input, *, dtype=None)
+      Computes the product of all elements.
+    prod(input, dim, keepdim=False, *, dtype=None)
+      Computes products over one dimension.
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
-        that of self
+        that of input
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
@@ -869,7 +885,7 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
 
     Returns the indices of the minima. nan counts as the minimum; among equal elements the first is
     taken.
-      dim: dimension to reduce; default: self is flattened
+      dim: dimension to reduce; default: input is flattened
       keepdim: whether the reduced dimension is kept with size 1
     """
     if switch.users:
@@ -915,7 +931,7 @@ def norm(input: Tensor, p: float | str = 'fro', dim: int | Sequence[int] | None 
       p: order of the norm
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
-      dtype: dtype to which self is converted first; default: that of self
+      dtype: dtype to which input is converted first; default: that of input
     """
     if switch.users:
         found = intercepted(norm, locals())
@@ -1121,7 +1137,7 @@ def nansum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool 
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
-        that of self
+        that of input
     """
     if switch.users:
         found = intercepted(nansum, locals())
@@ -1165,7 +1181,7 @@ def nanmean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool
     Computes means over dim of the elements that are not nan.
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
-      dtype: dtype of the computation and of the result; default: that of self
+      dtype: dtype of the computation and of the result; default: that of input
     """
     if switch.users:
         found = intercepted(nanmean, locals())
@@ -1265,7 +1281,7 @@ def corrcoef(input: Tensor) -> Tensor:
 def dist(input: Tensor, other: Tensor, p: float = 2.0) -> Tensor:
     """dist(input, other, p=2.0)
 
-    Computes the p-norm of self - other, over all elements.
+    Computes the p-norm of input - other, over all elements.
       p: order of the norm, as of norm
     """
     if switch.users:
@@ -1442,7 +1458,7 @@ def renorm_(self: Tensor, p: float, dim: int | None = None, maxnorm: float | Non
             axis: int | None = None) -> Tensor:
     """renorm_(self, p, dim=None, maxnorm=None, *, axis=None)
 
-    In place: Scales every slice of dim whose p-norm exceeds maxnorm to that norm.
+    In place: scales every slice of dim whose p-norm exceeds maxnorm to that norm.
       p: order of the norm, positive
       dim: dimension whose slices are scaled
       maxnorm: largest norm of a slice

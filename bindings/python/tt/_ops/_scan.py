@@ -55,7 +55,7 @@ def cumsum(input: Tensor, dim: int | None = None, *, axis: int | None = None,
     Computes cumulative sums along dim.
       dim: dimension to sum along
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
-        that of self
+        that of input
     """
     if switch.users:
         found = intercepted(cumsum, locals())
@@ -89,10 +89,10 @@ def cumsum_(self: Tensor, dim: int | None = None, *, axis: int | None = None,
             dtype: dtype | None = None) -> Tensor:
     """cumsum_(self, dim=None, *, axis=None, dtype=None)
 
-    In place: Computes cumulative sums along dim.
+    In place: computes cumulative sums along dim.
       dim: dimension to sum along
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
-        that of self
+        that of input
     """
     if switch.users:
         found = intercepted(cumsum_, locals())
@@ -121,7 +121,7 @@ def cumprod(input: Tensor, dim: int | None = None, *, axis: int | None = None,
     Computes cumulative products along dim.
       dim: dimension to multiply along
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
-        that of self
+        that of input
     """
     if switch.users:
         found = intercepted(cumprod, locals())
@@ -156,10 +156,10 @@ def cumprod_(self: Tensor, dim: int | None = None, *, axis: int | None = None,
              dtype: dtype | None = None) -> Tensor:
     """cumprod_(self, dim=None, *, axis=None, dtype=None)
 
-    In place: Computes cumulative products along dim.
+    In place: computes cumulative products along dim.
       dim: dimension to multiply along
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
-        that of self
+        that of input
     """
     if switch.users:
         found = intercepted(cumprod_, locals())
@@ -189,8 +189,8 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
     Computes the n-th differences of neighbours along dim. Bool elements are compared.
       n: how often differences are taken
       dim: dimension of the neighbours
-      prepend: values prepended to self along dim
-      append: values appended to self along dim
+      prepend: values prepended to input along dim
+      append: values appended to input along dim
     """
     if switch.users:
         found = intercepted(diff, locals())

@@ -29,7 +29,7 @@ def softmax(input: Tensor, dim: int | None = None, *, axis: int | None = None,
 
     Computes exp(x) / sum(exp(x)) along dim, without overflow.
       dim: dimension along which the result sums to 1
-      dtype: dtype to which self is converted first; default: no conversion
+      dtype: dtype to which input is converted first; default: no conversion
     """
     if switch.users:
         found = intercepted(softmax, locals())
@@ -97,7 +97,7 @@ def log_softmax(input: Tensor, dim: int | None = None, *, axis: int | None = Non
 
     Computes log(softmax(x)) along dim, more accurately than the two functions in turn.
       dim: dimension along which exp of the result sums to 1
-      dtype: dtype to which self is converted first; default: no conversion
+      dtype: dtype to which input is converted first; default: no conversion
     """
     if switch.users:
         found = intercepted(log_softmax, locals())

@@ -209,9 +209,9 @@ def searchsorted(sorted_sequence: Tensor, input: Tensor | complex, *, out_int32:
     """searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None,
         out=None)
 
-    Finds the positions in sorted_sequence at which inserting the elements of self keeps the order:
+    Finds the positions in sorted_sequence at which inserting the elements of input keeps the order:
     the number of elements less than each.
-      sorted_sequence: ascending along the last dimension: 1-D, or with the leading sizes of self
+      sorted_sequence: ascending along the last dimension: 1-D, or with the leading sizes of input
       out_int32: whether the result is int32 instead of int64
       right: whether elements equal to the value are counted, too
       side: left or right; alternative to right
@@ -411,10 +411,12 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
            keepdims: bool | None = None, out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
     """median(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
-    Returns the median of all elements, the lower one of an even number; nan if any element is nan.
-    Equal elements share the gradient.
-    Returns the medians along dim, the lower ones of even numbers, with their indices. A row with
-    nan has the median nan.
+    median(input)
+      Returns the median of all elements, the lower one of an even number; nan if any element is
+      nan. Equal elements share the gradient.
+    median(input, dim, keepdim=False)
+      Returns the medians along dim, the lower ones of even numbers, with their indices. A row with
+      nan has the median nan.
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
@@ -464,8 +466,10 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *,
               out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
     """nanmedian(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
-    Returns the median of all elements that are not nan. Equal elements share the gradient.
-    Returns the medians along dim of the elements that are not nan, with their indices.
+    nanmedian(input)
+      Returns the median of all elements that are not nan. Equal elements share the gradient.
+    nanmedian(input, dim, keepdim=False)
+      Returns the medians along dim of the elements that are not nan, with their indices.
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
@@ -556,9 +560,11 @@ def quantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: 
     """quantile(input, q, dim=None, keepdim=False, *, axis=None, keepdims=None,
         interpolation="linear", out=None)
 
-    Computes quantiles over dim; nan for rows with nan.
-    Computes a quantile over dim; nan for rows with nan.
-      q: numbers in [0, 1]: 0-dim or 1-D, of the dtype of self
+    quantile(input, q: Tensor, dim=None, keepdim=False, *, interpolation="linear")
+      Computes quantiles over dim; nan for rows with nan.
+    quantile(input, q: float, dim=None, keepdim=False, *, interpolation="linear")
+      Computes a quantile over dim; nan for rows with nan.
+      q: numbers in [0, 1]: 0-dim or 1-D, of the dtype of input
       dim: dimension to reduce; default: all
       keepdim: whether the reduced dimensions are kept with size 1
       interpolation: how a quantile between two elements is computed
@@ -629,9 +635,11 @@ def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdi
     """nanquantile(input, q, dim=None, keepdim=False, *, axis=None, keepdims=None,
         interpolation="linear", out=None)
 
-    Computes quantiles over dim of the elements that are not nan.
-    Computes a quantile over dim of the elements that are not nan.
-      q: numbers in [0, 1]: 0-dim or 1-D, of the dtype of self
+    nanquantile(input, q: Tensor, dim=None, keepdim=False, *, interpolation="linear")
+      Computes quantiles over dim of the elements that are not nan.
+    nanquantile(input, q: float, dim=None, keepdim=False, *, interpolation="linear")
+      Computes a quantile over dim of the elements that are not nan.
+      q: numbers in [0, 1]: 0-dim or 1-D, of the dtype of input
       dim: dimension to reduce; default: all
       keepdim: whether the reduced dimensions are kept with size 1
       interpolation: how a quantile between two elements is computed
@@ -816,7 +824,7 @@ def histogram(input: Tensor, bins: int = 100, lower: float | None = None,
       bins: number of bins, at least 1
       lower: lower end of the range; default: the smallest element
       upper: upper end of the range, given with lower; default: the largest element
-      weight: weights of the elements, of the shape and dtype of self; default: 1 each
+      weight: weights of the elements, of the shape and dtype of input; default: 1 each
       density: whether the result is divided so that its integral over the range is 1
     """
     if switch.users:
@@ -861,8 +869,8 @@ def histogram_edges(input: Tensor, bins: Tensor, weight: Tensor | None = None,
 
     Counts the elements in bins with the given edges, or adds up their weights. A bin includes its
     left edge; the last bin includes both. Elements outside the edges are not counted.
-      bins: ascending edges, 1-D, of the dtype of self
-      weight: weights of the elements, of the shape and dtype of self; default: 1 each
+      bins: ascending edges, 1-D, of the dtype of input
+      weight: weights of the elements, of the shape and dtype of input; default: 1 each
       density: whether the result is divided so that its integral over the range is 1
     """
     if switch.users:

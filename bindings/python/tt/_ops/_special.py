@@ -106,7 +106,7 @@ def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def lgamma_(self: Tensor) -> Tensor:
     """lgamma_(self)
 
-    In place: Computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers.
+    In place: computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers.
     """
     if switch.users:
         found = intercepted(lgamma_, locals())
@@ -154,7 +154,7 @@ def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def digamma_(self: Tensor) -> Tensor:
     """digamma_(self)
 
-    In place: Computes the derivative of log(Gamma(x)), elementwise; nan at the negative integers.
+    In place: computes the derivative of log(Gamma(x)), elementwise; nan at the negative integers.
     """
     if switch.users:
         found = intercepted(digamma_, locals())
@@ -238,7 +238,7 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
 def mvlgamma_(self: Tensor, p: int) -> Tensor:
     """mvlgamma_(self, p)
 
-    In place: Computes the logarithm of the multivariate Gamma function, elementwise: p (p - 1) / 4
+    In place: computes the logarithm of the multivariate Gamma function, elementwise: p (p - 1) / 4
     log(pi) plus the sum of lgamma(x - j / 2) over j < p.
       p: number of dimensions, at least 1
     """
@@ -288,7 +288,7 @@ def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def erfinv_(self: Tensor) -> Tensor:
     """erfinv_(self)
 
-    In place: Computes the inverse of erf, elementwise: infinite at -1 and 1, nan outside.
+    In place: computes the inverse of erf, elementwise: infinite at -1 and 1, nan outside.
     """
     if switch.users:
         found = intercepted(erfinv_, locals())
@@ -450,7 +450,7 @@ def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def i0_(self: Tensor) -> Tensor:
     """i0_(self)
 
-    In place: Computes the modified Bessel function of the first kind of order 0, elementwise.
+    In place: computes the modified Bessel function of the first kind of order 0, elementwise.
     """
     if switch.users:
         found = intercepted(i0_, locals())
@@ -582,7 +582,7 @@ def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def sinc_(self: Tensor) -> Tensor:
     """sinc_(self)
 
-    In place: Computes sin(pi x) / (pi x), elementwise, and 1 at 0. Complex tensors are supported.
+    In place: computes sin(pi x) / (pi x), elementwise, and 1 at 0. Complex tensors are supported.
     """
     if switch.users:
         found = intercepted(sinc_, locals())
@@ -630,7 +630,7 @@ def entr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def xlogy(input: Tensor | complex, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
     """xlogy(input, other, *, out=None)
 
-    Computes self * log(other), elementwise with broadcasting; 0 where self is 0 and other is not
+    Computes input * log(other), elementwise with broadcasting; 0 where input is 0 and other is not
     nan.
     """
     if switch.users:
@@ -675,8 +675,8 @@ def xlogy(input: Tensor | complex, other: Tensor | complex, *, out: Tensor | Non
 def xlogy_(self: Tensor, other: Tensor | complex) -> Tensor:
     """xlogy_(self, other)
 
-    In place: Computes self * log(other), elementwise with broadcasting; 0 where self is 0 and other
-    is not nan.
+    In place: computes input * log(other), elementwise with broadcasting; 0 where input is 0 and
+    other is not nan.
     """
     if switch.users:
         found = intercepted(xlogy_, locals())
@@ -705,7 +705,7 @@ def xlog1py(input: Tensor | complex, other: Tensor | complex, *,
             out: Tensor | None = None) -> Tensor:
     """xlog1py(input, other, *, out=None)
 
-    Computes self * log(1 + other), elementwise with broadcasting; 0 where self is 0 and other is
+    Computes input * log(1 + other), elementwise with broadcasting; 0 where input is 0 and other is
     not nan.
     """
     if switch.users:
@@ -750,8 +750,8 @@ def xlog1py(input: Tensor | complex, other: Tensor | complex, *,
 def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """igamma(input, other, *, out=None)
 
-    Computes the regularized lower incomplete Gamma function P(self, other), elementwise with
-    broadcasting. self has no gradient.
+    Computes the regularized lower incomplete Gamma function P(input, other), elementwise with
+    broadcasting. input has no gradient.
       input: shape parameter a, not negative
       other: upper bound x of the integral, not negative
     """
@@ -783,8 +783,8 @@ def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
 def igamma_(self: Tensor, other: Tensor) -> Tensor:
     """igamma_(self, other)
 
-    In place: Computes the regularized lower incomplete Gamma function P(self, other), elementwise
-    with broadcasting. self has no gradient.
+    In place: computes the regularized lower incomplete Gamma function P(input, other), elementwise
+    with broadcasting. input has no gradient.
       input: shape parameter a, not negative
       other: upper bound x of the integral, not negative
     """
@@ -808,8 +808,8 @@ def igamma_(self: Tensor, other: Tensor) -> Tensor:
 def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """igammac(input, other, *, out=None)
 
-    Computes the regularized upper incomplete Gamma function Q(self, other) = 1 - igamma(self,
-    other), elementwise with broadcasting. self has no gradient.
+    Computes the regularized upper incomplete Gamma function Q(input, other) = 1 - igamma(input,
+    other), elementwise with broadcasting. input has no gradient.
       input: shape parameter a, not negative
       other: lower bound x of the integral, not negative
     """
@@ -841,8 +841,8 @@ def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tenso
 def igammac_(self: Tensor, other: Tensor) -> Tensor:
     """igammac_(self, other)
 
-    In place: Computes the regularized upper incomplete Gamma function Q(self, other) = 1 -
-    igamma(self, other), elementwise with broadcasting. self has no gradient.
+    In place: computes the regularized upper incomplete Gamma function Q(input, other) = 1 -
+    igamma(input, other), elementwise with broadcasting. input has no gradient.
       input: shape parameter a, not negative
       other: lower bound x of the integral, not negative
     """
@@ -866,7 +866,7 @@ def igammac_(self: Tensor, other: Tensor) -> Tensor:
 def zeta(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """zeta(input, other, *, out=None)
 
-    Computes Hurwitz' zeta function, elementwise with broadcasting: the sum of (other + k)^-self
+    Computes Hurwitz' zeta function, elementwise with broadcasting: the sum of (other + k)^-input
     over k = 0, 1, …
       input: exponent, greater than 1
       other: first base

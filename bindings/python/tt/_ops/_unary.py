@@ -170,7 +170,7 @@ def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def exp_(self: Tensor) -> Tensor:
     """exp_(self)
 
-    In place: Computes e^x, elementwise.
+    In place: computes e^x, elementwise.
     """
     if switch.users:
         found = intercepted(exp_, locals())
@@ -218,7 +218,7 @@ def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def log_(self: Tensor) -> Tensor:
     """log_(self)
 
-    In place: Computes the natural logarithm, elementwise; -inf for 0 and nan for negative elements.
+    In place: computes the natural logarithm, elementwise; -inf for 0 and nan for negative elements.
     """
     if switch.users:
         found = intercepted(log_, locals())
@@ -268,7 +268,7 @@ def tanh(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) -> 
 def tanh_(self: Tensor) -> Tensor:
     """tanh_(self)
 
-    In place: Computes the hyperbolic tangent, elementwise.
+    In place: computes the hyperbolic tangent, elementwise.
     """
     if switch.users:
         found = intercepted(tanh_, locals())
@@ -318,7 +318,7 @@ def sigmoid(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) 
 def sigmoid_(self: Tensor) -> Tensor:
     """sigmoid_(self)
 
-    In place: Computes 1 / (1 + exp(-x)), elementwise.
+    In place: computes 1 / (1 + exp(-x)), elementwise.
     """
     if switch.users:
         found = intercepted(sigmoid_, locals())
@@ -367,7 +367,7 @@ def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def abs_(self: Tensor) -> Tensor:
     """abs_(self)
 
-    In place: Computes the absolute value, elementwise. For complex elements it is the modulus,
+    In place: computes the absolute value, elementwise. For complex elements it is the modulus,
     which is real. The gradient at 0 is 0.
     """
     if switch.users:
@@ -417,7 +417,7 @@ def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def sgn_(self: Tensor) -> Tensor:
     """sgn_(self)
 
-    In place: Computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the direction
+    In place: computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the direction
     of complex ones.
     """
     if switch.users:
@@ -466,7 +466,7 @@ def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def sign_(self: Tensor) -> Tensor:
     """sign_(self)
 
-    In place: Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not
+    In place: computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not
     supported.
     """
     if switch.users:
@@ -515,7 +515,7 @@ def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def sqrt_(self: Tensor) -> Tensor:
     """sqrt_(self)
 
-    In place: Computes the square root, elementwise; nan for negative elements.
+    In place: computes the square root, elementwise; nan for negative elements.
     """
     if switch.users:
         found = intercepted(sqrt_, locals())
@@ -563,7 +563,7 @@ def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def rsqrt_(self: Tensor) -> Tensor:
     """rsqrt_(self)
 
-    In place: Computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements.
+    In place: computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements.
     """
     if switch.users:
         found = intercepted(rsqrt_, locals())
@@ -611,7 +611,7 @@ def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def square_(self: Tensor) -> Tensor:
     """square_(self)
 
-    In place: Computes the square, elementwise. The dtype is kept; bool gives int64.
+    In place: computes the square, elementwise. The dtype is kept; bool gives int64.
     """
     if switch.users:
         found = intercepted(square_, locals())
@@ -659,7 +659,7 @@ def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def reciprocal_(self: Tensor) -> Tensor:
     """reciprocal_(self)
 
-    In place: Computes 1 / x, elementwise.
+    In place: computes 1 / x, elementwise.
     """
     if switch.users:
         found = intercepted(reciprocal_, locals())
@@ -707,7 +707,7 @@ def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def exp2_(self: Tensor) -> Tensor:
     """exp2_(self)
 
-    In place: Computes 2^x, elementwise.
+    In place: computes 2^x, elementwise.
     """
     if switch.users:
         found = intercepted(exp2_, locals())
@@ -755,7 +755,7 @@ def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def expm1_(self: Tensor) -> Tensor:
     """expm1_(self)
 
-    In place: Computes exp(x) - 1, elementwise, accurately also near 0.
+    In place: computes exp(x) - 1, elementwise, accurately also near 0.
     """
     if switch.users:
         found = intercepted(expm1_, locals())
@@ -803,7 +803,7 @@ def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def log2_(self: Tensor) -> Tensor:
     """log2_(self)
 
-    In place: Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative
+    In place: computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative
     elements.
     """
     if switch.users:
@@ -852,7 +852,7 @@ def log10(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def log10_(self: Tensor) -> Tensor:
     """log10_(self)
 
-    In place: Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative
+    In place: computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative
     elements.
     """
     if switch.users:
@@ -901,7 +901,7 @@ def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def log1p_(self: Tensor) -> Tensor:
     """log1p_(self)
 
-    In place: Computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan below.
+    In place: computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan below.
     """
     if switch.users:
         found = intercepted(log1p_, locals())
@@ -949,7 +949,7 @@ def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def sin_(self: Tensor) -> Tensor:
     """sin_(self)
 
-    In place: Computes the sine, elementwise; angles are in radians.
+    In place: computes the sine, elementwise; angles are in radians.
     """
     if switch.users:
         found = intercepted(sin_, locals())
@@ -997,7 +997,7 @@ def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def cos_(self: Tensor) -> Tensor:
     """cos_(self)
 
-    In place: Computes the cosine, elementwise; angles are in radians.
+    In place: computes the cosine, elementwise; angles are in radians.
     """
     if switch.users:
         found = intercepted(cos_, locals())
@@ -1045,7 +1045,7 @@ def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def tan_(self: Tensor) -> Tensor:
     """tan_(self)
 
-    In place: Computes the tangent, elementwise; angles are in radians.
+    In place: computes the tangent, elementwise; angles are in radians.
     """
     if switch.users:
         found = intercepted(tan_, locals())
@@ -1093,7 +1093,7 @@ def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def asin_(self: Tensor) -> Tensor:
     """asin_(self)
 
-    In place: Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
+    In place: computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
     """
     if switch.users:
         found = intercepted(asin_, locals())
@@ -1141,7 +1141,7 @@ def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def acos_(self: Tensor) -> Tensor:
     """acos_(self)
 
-    In place: Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
+    In place: computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
     """
     if switch.users:
         found = intercepted(acos_, locals())
@@ -1189,7 +1189,7 @@ def atan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def atan_(self: Tensor) -> Tensor:
     """atan_(self)
 
-    In place: Computes the arc tangent in [-pi/2, pi/2], elementwise.
+    In place: computes the arc tangent in [-pi/2, pi/2], elementwise.
     """
     if switch.users:
         found = intercepted(atan_, locals())
@@ -1237,7 +1237,7 @@ def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def sinh_(self: Tensor) -> Tensor:
     """sinh_(self)
 
-    In place: Computes the hyperbolic sine, elementwise.
+    In place: computes the hyperbolic sine, elementwise.
     """
     if switch.users:
         found = intercepted(sinh_, locals())
@@ -1285,7 +1285,7 @@ def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def cosh_(self: Tensor) -> Tensor:
     """cosh_(self)
 
-    In place: Computes the hyperbolic cosine, elementwise.
+    In place: computes the hyperbolic cosine, elementwise.
     """
     if switch.users:
         found = intercepted(cosh_, locals())
@@ -1333,7 +1333,7 @@ def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def asinh_(self: Tensor) -> Tensor:
     """asinh_(self)
 
-    In place: Computes the inverse hyperbolic sine, elementwise.
+    In place: computes the inverse hyperbolic sine, elementwise.
     """
     if switch.users:
         found = intercepted(asinh_, locals())
@@ -1381,7 +1381,7 @@ def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def acosh_(self: Tensor) -> Tensor:
     """acosh_(self)
 
-    In place: Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
+    In place: computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
     """
     if switch.users:
         found = intercepted(acosh_, locals())
@@ -1429,7 +1429,7 @@ def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def atanh_(self: Tensor) -> Tensor:
     """atanh_(self)
 
-    In place: Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan
+    In place: computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan
     outside.
     """
     if switch.users:
@@ -1483,7 +1483,7 @@ def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None)
 def logit_(self: Tensor, eps: float | None = None) -> Tensor:
     """logit_(self, eps=None)
 
-    In place: Computes log(x / (1 - x)), elementwise: the inverse of sigmoid.
+    In place: computes log(x / (1 - x)), elementwise: the inverse of sigmoid.
       eps: x is clamped to [eps, 1 - eps] first; default: x is not clamped, and the result is nan
         outside [0, 1]
     """
@@ -1536,7 +1536,7 @@ def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def deg2rad_(self: Tensor) -> Tensor:
     """deg2rad_(self)
 
-    In place: Converts angles from degrees to radians, elementwise.
+    In place: converts angles from degrees to radians, elementwise.
     """
     if switch.users:
         found = intercepted(deg2rad_, locals())
@@ -1584,7 +1584,7 @@ def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def rad2deg_(self: Tensor) -> Tensor:
     """rad2deg_(self)
 
-    In place: Converts angles from radians to degrees, elementwise.
+    In place: converts angles from radians to degrees, elementwise.
     """
     if switch.users:
         found = intercepted(rad2deg_, locals())
@@ -1633,7 +1633,7 @@ def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def erf_(self: Tensor) -> Tensor:
     """erf_(self)
 
-    In place: Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2)
+    In place: computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2)
     from 0 to x.
     """
     if switch.users:
@@ -1682,7 +1682,7 @@ def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def erfc_(self: Tensor) -> Tensor:
     """erfc_(self)
 
-    In place: Computes 1 - erf(x), elementwise, accurately also for large x.
+    In place: computes 1 - erf(x), elementwise, accurately also for large x.
     """
     if switch.users:
         found = intercepted(erfc_, locals())
@@ -1730,7 +1730,7 @@ def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def floor_(self: Tensor) -> Tensor:
     """floor_(self)
 
-    In place: Rounds each element down to an integer. Integer tensors are unchanged.
+    In place: rounds each element down to an integer. Integer tensors are unchanged.
     """
     if switch.users:
         found = intercepted(floor_, locals())
@@ -1778,7 +1778,7 @@ def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def ceil_(self: Tensor) -> Tensor:
     """ceil_(self)
 
-    In place: Rounds each element up to an integer. Integer tensors are unchanged.
+    In place: rounds each element up to an integer. Integer tensors are unchanged.
     """
     if switch.users:
         found = intercepted(ceil_, locals())
@@ -1826,7 +1826,7 @@ def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def trunc_(self: Tensor) -> Tensor:
     """trunc_(self)
 
-    In place: Rounds each element toward zero. Integer tensors are unchanged.
+    In place: rounds each element toward zero. Integer tensors are unchanged.
     """
     if switch.users:
         found = intercepted(trunc_, locals())
@@ -1875,7 +1875,7 @@ def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def frac_(self: Tensor) -> Tensor:
     """frac_(self)
 
-    In place: Computes the fractional part x - trunc(x), elementwise, with the sign of x. Integer
+    In place: computes the fractional part x - trunc(x), elementwise, with the sign of x. Integer
     tensors are not supported.
     """
     if switch.users:
@@ -1896,7 +1896,7 @@ def frac_(self: Tensor) -> Tensor:
 def positive(input: Tensor) -> Tensor:
     """positive(input)
 
-    Returns self itself. Bool tensors are not supported.
+    Returns input itself. Bool tensors are not supported.
     """
     if switch.users:
         found = intercepted(positive, locals())
@@ -1952,7 +1952,7 @@ def round(input: Tensor, decimals: int = 0, *, out: Tensor | None = None) -> Ten
 def round_(self: Tensor, decimals: int = 0) -> Tensor:
     """round_(self, decimals=0)
 
-    In place: Rounds each element to the nearest integer, or to the given number of decimals; ties
+    In place: rounds each element to the nearest integer, or to the given number of decimals; ties
     are rounded to even. Integer tensors are unchanged and take no decimals.
       decimals: number of decimal places; negative values round to tens, hundreds, …
     """
@@ -2198,7 +2198,7 @@ def nan_to_num_(self: Tensor, nan: float | None = None, posinf: float | None = N
                 neginf: float | None = None) -> Tensor:
     """nan_to_num_(self, nan=None, posinf=None, neginf=None)
 
-    In place: Replaces nan and infinities by numbers, elementwise, in each part of complex elements.
+    In place: replaces nan and infinities by numbers, elementwise, in each part of complex elements.
     The gradient is 0 where an element is replaced. Integer tensors are unchanged.
       nan: value for nan; default: 0
       posinf: value for infinity; default: the largest finite number of the dtype

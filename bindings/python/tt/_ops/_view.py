@@ -64,7 +64,7 @@ _o_diagonal_scatter = Struct("Qqqq0q").pack
 def view(input: Tensor, *args: Any, size: int | Sequence[int] | None = None) -> Tensor:
     """view(input, *size)
 
-    Returns a view of self with another shape. Fails if the strides do not allow it; reshape copies
+    Returns a view of input with another shape. Fails if the strides do not allow it; reshape copies
     in that case.
       size: sizes of the view; one of them may be -1 and is inferred
     """
@@ -97,7 +97,7 @@ def view_as(self: Tensor, other: Tensor) -> Tensor:
 def reshape(input: Tensor, *args: Any, shape: int | Sequence[int] | None = None) -> Tensor:
     """reshape(input, *shape)
 
-    Returns self with another shape: a view if the strides allow it, else a copy.
+    Returns input with another shape: a view if the strides allow it, else a copy.
       shape: sizes of the result; one of them may be -1 and is inferred
     """
     if switch.users:
@@ -189,7 +189,7 @@ def t_(self: Tensor) -> Tensor:
 def permute(input: Tensor, *args: Any, dims: int | Sequence[int] | None = None) -> Tensor:
     """permute(input, *dims)
 
-    Returns a view with reordered dimensions: dimension i of the view is dimension dims[i] of self.
+    Returns a view with reordered dimensions: dimension i of the view is dimension dims[i] of input.
       dims: the new order of all dimensions
     """
     if switch.users:
@@ -250,8 +250,10 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None, *,
             axis: int | Sequence[int] | None = None) -> Tensor:
     """squeeze(input, dim=None, *, axis=None)
 
-    Returns a view without the dimensions of size 1.
-    Returns a view without the listed dimensions whose size is 1.
+    squeeze(input)
+      Returns a view without the dimensions of size 1.
+    squeeze(input, dim)
+      Returns a view without the listed dimensions whose size is 1.
       dim: dimensions to remove; those of other sizes are kept
     """
     if switch.users:
@@ -351,7 +353,7 @@ def select(input: Tensor, dim: int | None = None, index: int | None = None, *,
 def detach(input: Tensor) -> Tensor:
     """detach(input)
 
-    Returns a view of self that is detached from the autograd graph and requires no gradient.
+    Returns a view of input that is detached from the autograd graph and requires no gradient.
     """
     if switch.users:
         found = intercepted(detach, locals())
@@ -412,11 +414,11 @@ def as_strided(input: Tensor, size: int | Sequence[int], stride: int | Sequence[
                storage_offset: int | None = None) -> Tensor:
     """as_strided(input, size, stride, storage_offset=None)
 
-    Returns a view of the storage of self with the given sizes and strides. Every element must be
+    Returns a view of the storage of input with the given sizes and strides. Every element must be
     inside the storage.
       size: sizes of the view
       stride: strides of the view, in elements
-      storage_offset: first element in the storage; default: that of self
+      storage_offset: first element in the storage; default: that of input
     """
     if switch.users:
         found = intercepted(as_strided, locals())
@@ -604,7 +606,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 def ravel(input: Tensor) -> Tensor:
     """ravel(input)
 
-    Returns the elements as a 1-D contiguous tensor: a view if self is contiguous, else a copy.
+    Returns the elements as a 1-D contiguous tensor: a view if input is contiguous, else a copy.
     """
     if switch.users:
         found = intercepted(ravel, locals())
@@ -627,7 +629,7 @@ def ravel(input: Tensor) -> Tensor:
 def broadcast_to(input: Tensor, *args: Any, size: int | Sequence[int] | None = None) -> Tensor:
     """broadcast_to(input, *size)
 
-    Returns a view of self broadcast to a shape. It is expand as a function.
+    Returns a view of input broadcast to a shape. It is expand as a function.
       size: sizes of the view; -1 keeps a size
     """
     if switch.users:
@@ -702,8 +704,10 @@ def atleast_1d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[T
                | None = None) -> Tensor | tuple[Tensor, ...]:
     """atleast_1d(input, *, tensors=None)
 
-    Returns self with at least 1 dimension.
-    Returns each tensor with at least 1 dimension.
+    atleast_1d(input)
+      Returns input with at least 1 dimension.
+    atleast_1d(tensors)
+      Returns each tensor with at least 1 dimension.
     """
     if switch.users:
         found = intercepted(atleast_1d, locals())
@@ -729,8 +733,10 @@ def atleast_2d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[T
                | None = None) -> Tensor | tuple[Tensor, ...]:
     """atleast_2d(input, *, tensors=None)
 
-    Returns self with at least 2 dimensions. A vector becomes a row.
-    Returns each tensor with at least 2 dimensions. A vector becomes a row.
+    atleast_2d(input)
+      Returns input with at least 2 dimensions. A vector becomes a row.
+    atleast_2d(tensors)
+      Returns each tensor with at least 2 dimensions. A vector becomes a row.
     """
     if switch.users:
         found = intercepted(atleast_2d, locals())
@@ -756,8 +762,10 @@ def atleast_3d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[T
                | None = None) -> Tensor | tuple[Tensor, ...]:
     """atleast_3d(input, *, tensors=None)
 
-    Returns self with at least 3 dimensions.
-    Returns each tensor with at least 3 dimensions.
+    atleast_3d(input)
+      Returns input with at least 3 dimensions.
+    atleast_3d(tensors)
+      Returns each tensor with at least 3 dimensions.
     """
     if switch.users:
         found = intercepted(atleast_3d, locals())
@@ -877,8 +885,8 @@ def select_scatter(input: Tensor, src: Tensor, dim: int | None = None, index: in
                    axis: int | None = None) -> Tensor:
     """select_scatter(input, src, dim=None, index=None, *, axis=None)
 
-    Returns a copy of self in which index `index` of dim is replaced by src.
-      src: values to write: the shape of self without dim
+    Returns a copy of input in which index `index` of dim is replaced by src.
+      src: values to write: the shape of input without dim
       dim: dimension to index
       index: position along dim; negative values count from the end
     """
@@ -911,7 +919,7 @@ def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = 
                   out: Tensor | None = None) -> Tensor:
     """slice_scatter(input, src, dim=0, start=None, end=None, step=1, *, axis=None, out=None)
 
-    Returns a copy of self in which every step-th index of dim from start up to, but not including,
+    Returns a copy of input in which every step-th index of dim from start up to, but not including,
     end is replaced by src.
       src: values to write, of the shape of that slice
       dim: dimension to slice
@@ -960,12 +968,12 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: int | Sequence[int],
                        stride: int | Sequence[int], storage_offset: int | None = None) -> Tensor:
     """as_strided_scatter(input, src, size, stride, storage_offset=None)
 
-    Returns a copy of self in which the elements of as_strided(self, size, stride, storage_offset)
+    Returns a copy of input in which the elements of as_strided(input, size, stride, storage_offset)
     are replaced by src. No two of them may share an address.
       src: values to write, of the shape size
       size: sizes of what is replaced
       stride: its strides, in elements
-      storage_offset: its first element in the storage; default: that of self
+      storage_offset: its first element in the storage; default: that of input
     """
     if switch.users:
         found = intercepted(as_strided_scatter, locals())
@@ -1000,9 +1008,9 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
                      dim2: int = 1) -> Tensor:
     """diagonal_scatter(input, src, offset=0, dim1=0, dim2=1)
 
-    Returns a copy of self in which the diagonals of the matrices in dimensions dim1 and dim2 are
+    Returns a copy of input in which the diagonals of the matrices in dimensions dim1 and dim2 are
     replaced by src.
-      src: values to write, of the shape of diagonal(self, offset, dim1, dim2)
+      src: values to write, of the shape of diagonal(input, offset, dim1, dim2)
       offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
       dim1: dimension of the rows
       dim2: dimension of the columns

@@ -36,7 +36,7 @@ class TensorMethods(TensorFacts):
     def abs_(self) -> Tensor:
         """abs_(self)
 
-        In place: Computes the absolute value, elementwise. For complex elements it is the modulus,
+        In place: computes the absolute value, elementwise. For complex elements it is the modulus,
         which is real. The gradient at 0 is 0.
         """
         if switch.users:
@@ -60,7 +60,7 @@ class TensorMethods(TensorFacts):
     def absolute_(self) -> Tensor:
         """absolute_(self)
 
-        In place: Computes the absolute value, elementwise. For complex elements it is the modulus,
+        In place: computes the absolute value, elementwise. For complex elements it is the modulus,
         which is real. The gradient at 0 is 0.
         """
         if switch.users:
@@ -83,7 +83,7 @@ class TensorMethods(TensorFacts):
     def acos_(self) -> Tensor:
         """acos_(self)
 
-        In place: Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
+        In place: computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
         """
         if switch.users:
             found = intercepted(TensorMethods.acos_, locals())
@@ -105,7 +105,7 @@ class TensorMethods(TensorFacts):
     def acosh_(self) -> Tensor:
         """acosh_(self)
 
-        In place: Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
+        In place: computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
         """
         if switch.users:
             found = intercepted(TensorMethods.acosh_, locals())
@@ -117,7 +117,7 @@ class TensorMethods(TensorFacts):
             out: Tensor | None = None) -> Tensor:
         """add(self, other, *, alpha=1, out=None)
 
-        Computes self + alpha * other, elementwise with broadcasting and dtype promotion.
+        Computes input + alpha * other, elementwise with broadcasting and dtype promotion.
           other: tensor or number to add
           alpha: factor of other
         """
@@ -130,7 +130,7 @@ class TensorMethods(TensorFacts):
     def add_(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
         """add_(self, other, *, alpha=1)
 
-        In place: Computes self + alpha * other, elementwise with broadcasting and dtype promotion.
+        In place: computes input + alpha * other, elementwise with broadcasting and dtype promotion.
           other: tensor or number to add
           alpha: factor of other
         """
@@ -144,11 +144,11 @@ class TensorMethods(TensorFacts):
                out: Tensor | None = None) -> Tensor:
         """addbmm(self, batch1, batch2, *, beta=1, alpha=1, out=None)
 
-        Computes beta * self + alpha * the sum of the products batch1[i] @ batch2[i]. self
+        Computes beta * input + alpha * the sum of the products batch1[i] @ batch2[i]. input
         broadcasts; it is ignored, including nan, if beta is 0.
           batch1: (b, n, m)
           batch2: (b, m, p)
-          beta: factor of self
+          beta: factor of input
           alpha: factor of the products
         """
         if switch.users:
@@ -161,11 +161,11 @@ class TensorMethods(TensorFacts):
                 alpha: complex = 1) -> Tensor:
         """addbmm_(self, batch1, batch2, *, beta=1, alpha=1)
 
-        In place: Computes beta * self + alpha * the sum of the products batch1[i] @ batch2[i]. self
-        broadcasts; it is ignored, including nan, if beta is 0.
+        In place: computes beta * input + alpha * the sum of the products batch1[i] @ batch2[i].
+        input broadcasts; it is ignored, including nan, if beta is 0.
           batch1: (b, n, m)
           batch2: (b, m, p)
-          beta: factor of self
+          beta: factor of input
           alpha: factor of the products
         """
         if switch.users:
@@ -178,7 +178,7 @@ class TensorMethods(TensorFacts):
                 out: Tensor | None = None) -> Tensor:
         """addcdiv(self, tensor1, tensor2, *, value=1, out=None)
 
-        Computes self + value * tensor1 / tensor2, elementwise with broadcasting. Integer tensors
+        Computes input + value * tensor1 / tensor2, elementwise with broadcasting. Integer tensors
         are not supported.
           value: factor of the quotient
         """
@@ -191,7 +191,7 @@ class TensorMethods(TensorFacts):
     def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
         """addcdiv_(self, tensor1, tensor2, *, value=1)
 
-        In place: Computes self + value * tensor1 / tensor2, elementwise with broadcasting. Integer
+        In place: computes input + value * tensor1 / tensor2, elementwise with broadcasting. Integer
         tensors are not supported.
           value: factor of the quotient
         """
@@ -205,7 +205,7 @@ class TensorMethods(TensorFacts):
                 out: Tensor | None = None) -> Tensor:
         """addcmul(self, tensor1, tensor2, *, value=1, out=None)
 
-        Computes self + value * tensor1 * tensor2, elementwise with broadcasting.
+        Computes input + value * tensor1 * tensor2, elementwise with broadcasting.
           value: factor of the product
         """
         if switch.users:
@@ -217,7 +217,7 @@ class TensorMethods(TensorFacts):
     def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
         """addcmul_(self, tensor1, tensor2, *, value=1)
 
-        In place: Computes self + value * tensor1 * tensor2, elementwise with broadcasting.
+        In place: computes input + value * tensor1 * tensor2, elementwise with broadcasting.
           value: factor of the product
         """
         if switch.users:
@@ -230,11 +230,11 @@ class TensorMethods(TensorFacts):
               out: Tensor | None = None) -> Tensor:
         """addmm(self, mat1, mat2, *, beta=1, alpha=1, out=None)
 
-        Computes beta * self + alpha * (mat1 @ mat2). self broadcasts; it is ignored, including nan,
-        if beta is 0.
+        Computes beta * input + alpha * (mat1 @ mat2). input broadcasts; it is ignored, including
+        nan, if beta is 0.
           mat1: (n, m)
           mat2: (m, p)
-          beta: factor of self
+          beta: factor of input
           alpha: factor of the product
         """
         if switch.users:
@@ -247,11 +247,11 @@ class TensorMethods(TensorFacts):
                alpha: complex = 1) -> Tensor:
         """addmm_(self, mat1, mat2, *, beta=1, alpha=1)
 
-        In place: Computes beta * self + alpha * (mat1 @ mat2). self broadcasts; it is ignored,
+        In place: computes beta * input + alpha * (mat1 @ mat2). input broadcasts; it is ignored,
         including nan, if beta is 0.
           mat1: (n, m)
           mat2: (m, p)
-          beta: factor of self
+          beta: factor of input
           alpha: factor of the product
         """
         if switch.users:
@@ -264,11 +264,11 @@ class TensorMethods(TensorFacts):
               out: Tensor | None = None) -> Tensor:
         """addmv(self, mat, vec, *, beta=1, alpha=1, out=None)
 
-        Computes beta * self + alpha * (mat @ vec). self broadcasts; it is ignored, including nan,
+        Computes beta * input + alpha * (mat @ vec). input broadcasts; it is ignored, including nan,
         if beta is 0.
           mat: (n, m)
           vec: (m)
-          beta: factor of self
+          beta: factor of input
           alpha: factor of the product
         """
         if switch.users:
@@ -280,11 +280,11 @@ class TensorMethods(TensorFacts):
     def addmv_(self, mat: Tensor, vec: Tensor, *, beta: complex = 1, alpha: complex = 1) -> Tensor:
         """addmv_(self, mat, vec, *, beta=1, alpha=1)
 
-        In place: Computes beta * self + alpha * (mat @ vec). self broadcasts; it is ignored,
+        In place: computes beta * input + alpha * (mat @ vec). input broadcasts; it is ignored,
         including nan, if beta is 0.
           mat: (n, m)
           vec: (m)
-          beta: factor of self
+          beta: factor of input
           alpha: factor of the product
         """
         if switch.users:
@@ -297,11 +297,11 @@ class TensorMethods(TensorFacts):
              out: Tensor | None = None) -> Tensor:
         """addr(self, vec1, vec2, *, beta=1, alpha=1, out=None)
 
-        Computes beta * self + alpha * outer(vec1, vec2). self broadcasts; it is ignored, including
-        nan, if beta is 0.
+        Computes beta * input + alpha * outer(vec1, vec2). input broadcasts; it is ignored,
+        including nan, if beta is 0.
           vec1: (n)
           vec2: (m)
-          beta: factor of self
+          beta: factor of input
           alpha: factor of the product
         """
         if switch.users:
@@ -313,11 +313,11 @@ class TensorMethods(TensorFacts):
     def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: complex = 1, alpha: complex = 1) -> Tensor:
         """addr_(self, vec1, vec2, *, beta=1, alpha=1)
 
-        In place: Computes beta * self + alpha * outer(vec1, vec2). self broadcasts; it is ignored,
-        including nan, if beta is 0.
+        In place: computes beta * input + alpha * outer(vec1, vec2). input broadcasts; it is
+        ignored, including nan, if beta is 0.
           vec1: (n)
           vec2: (m)
-          beta: factor of self
+          beta: factor of input
           alpha: factor of the product
         """
         if switch.users:
@@ -343,8 +343,10 @@ class TensorMethods(TensorFacts):
             out: Tensor | None = None) -> Tensor:
         """all(self, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
-        Tests whether all elements are nonzero. The result is bool, or uint8 for uint8.
-        Tests over dim whether all elements are nonzero. The result is bool, or uint8 for uint8.
+        all(input)
+          Tests whether all elements are nonzero. The result is bool, or uint8 for uint8.
+        all(input, dim, keepdim=False)
+          Tests over dim whether all elements are nonzero. The result is bool, or uint8 for uint8.
           dim: dimensions to reduce; an empty list: all dimensions
           keepdim: whether the reduced dimensions are kept with size 1
         """
@@ -419,8 +421,10 @@ class TensorMethods(TensorFacts):
             out: Tensor | None = None) -> Tensor:
         """any(self, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
-        Tests whether any element is nonzero. The result is bool, or uint8 for uint8.
-        Tests over dim whether any element is nonzero. The result is bool, or uint8 for uint8.
+        any(input)
+          Tests whether any element is nonzero. The result is bool, or uint8 for uint8.
+        any(input, dim, keepdim=False)
+          Tests over dim whether any element is nonzero. The result is bool, or uint8 for uint8.
           dim: dimensions to reduce; an empty list: all dimensions
           keepdim: whether the reduced dimensions are kept with size 1
         """
@@ -444,7 +448,7 @@ class TensorMethods(TensorFacts):
     def arccos_(self) -> Tensor:
         """arccos_(self)
 
-        In place: Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
+        In place: computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
         """
         if switch.users:
             found = intercepted(TensorMethods.arccos_, locals())
@@ -466,7 +470,7 @@ class TensorMethods(TensorFacts):
     def arccosh_(self) -> Tensor:
         """arccosh_(self)
 
-        In place: Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
+        In place: computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
         """
         if switch.users:
             found = intercepted(TensorMethods.arccosh_, locals())
@@ -488,7 +492,7 @@ class TensorMethods(TensorFacts):
     def arcsin_(self) -> Tensor:
         """arcsin_(self)
 
-        In place: Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
+        In place: computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
         """
         if switch.users:
             found = intercepted(TensorMethods.arcsin_, locals())
@@ -510,7 +514,7 @@ class TensorMethods(TensorFacts):
     def arcsinh_(self) -> Tensor:
         """arcsinh_(self)
 
-        In place: Computes the inverse hyperbolic sine, elementwise.
+        In place: computes the inverse hyperbolic sine, elementwise.
         """
         if switch.users:
             found = intercepted(TensorMethods.arcsinh_, locals())
@@ -533,7 +537,7 @@ class TensorMethods(TensorFacts):
         """arctan2(self, other, *, out=None)
 
         Computes the angle in radians between the positive x axis and the point (x = other, y =
-        self), in [-pi, pi], elementwise with broadcasting.
+        input), in [-pi, pi], elementwise with broadcasting.
         """
         if switch.users:
             found = intercepted(TensorMethods.arctan2, locals())
@@ -544,8 +548,8 @@ class TensorMethods(TensorFacts):
     def arctan2_(self, other: Tensor) -> Tensor:
         """arctan2_(self, other)
 
-        In place: Computes the angle in radians between the positive x axis and the point (x =
-        other, y = self), in [-pi, pi], elementwise with broadcasting.
+        In place: computes the angle in radians between the positive x axis and the point (x =
+        other, y = input), in [-pi, pi], elementwise with broadcasting.
         """
         if switch.users:
             found = intercepted(TensorMethods.arctan2_, locals())
@@ -556,7 +560,7 @@ class TensorMethods(TensorFacts):
     def arctan_(self) -> Tensor:
         """arctan_(self)
 
-        In place: Computes the arc tangent in [-pi/2, pi/2], elementwise.
+        In place: computes the arc tangent in [-pi/2, pi/2], elementwise.
         """
         if switch.users:
             found = intercepted(TensorMethods.arctan_, locals())
@@ -578,7 +582,7 @@ class TensorMethods(TensorFacts):
     def arctanh_(self) -> Tensor:
         """arctanh_(self)
 
-        In place: Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan
+        In place: computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan
         outside.
         """
         if switch.users:
@@ -593,7 +597,7 @@ class TensorMethods(TensorFacts):
 
         Returns the indices of the maxima. nan counts as the maximum; among equal elements the first
         is taken.
-          dim: dimension to reduce; default: self is flattened
+          dim: dimension to reduce; default: input is flattened
           keepdim: whether the reduced dimension is kept with size 1
         """
         if switch.users:
@@ -608,7 +612,7 @@ class TensorMethods(TensorFacts):
 
         Returns the indices of the minima. nan counts as the minimum; among equal elements the first
         is taken.
-          dim: dimension to reduce; default: self is flattened
+          dim: dimension to reduce; default: input is flattened
           keepdim: whether the reduced dimension is kept with size 1
         """
         if switch.users:
@@ -648,11 +652,11 @@ class TensorMethods(TensorFacts):
                    storage_offset: int | None = None) -> Tensor:
         """as_strided(self, size, stride, storage_offset=None)
 
-        Returns a view of the storage of self with the given sizes and strides. Every element must
+        Returns a view of the storage of input with the given sizes and strides. Every element must
         be inside the storage.
           size: sizes of the view
           stride: strides of the view, in elements
-          storage_offset: first element in the storage; default: that of self
+          storage_offset: first element in the storage; default: that of input
         """
         if switch.users:
             found = intercepted(TensorMethods.as_strided, locals())
@@ -674,12 +678,12 @@ class TensorMethods(TensorFacts):
                            storage_offset: int | None = None) -> Tensor:
         """as_strided_scatter(self, src, size, stride, storage_offset=None)
 
-        Returns a copy of self in which the elements of as_strided(self, size, stride,
+        Returns a copy of input in which the elements of as_strided(input, size, stride,
         storage_offset) are replaced by src. No two of them may share an address.
           src: values to write, of the shape size
           size: sizes of what is replaced
           stride: its strides, in elements
-          storage_offset: its first element in the storage; default: that of self
+          storage_offset: its first element in the storage; default: that of input
         """
         if switch.users:
             found = intercepted(TensorMethods.as_strided_scatter, locals())
@@ -701,7 +705,7 @@ class TensorMethods(TensorFacts):
     def asin_(self) -> Tensor:
         """asin_(self)
 
-        In place: Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
+        In place: computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
         """
         if switch.users:
             found = intercepted(TensorMethods.asin_, locals())
@@ -723,7 +727,7 @@ class TensorMethods(TensorFacts):
     def asinh_(self) -> Tensor:
         """asinh_(self)
 
-        In place: Computes the inverse hyperbolic sine, elementwise.
+        In place: computes the inverse hyperbolic sine, elementwise.
         """
         if switch.users:
             found = intercepted(TensorMethods.asinh_, locals())
@@ -746,7 +750,7 @@ class TensorMethods(TensorFacts):
         """atan2(self, other, *, out=None)
 
         Computes the angle in radians between the positive x axis and the point (x = other, y =
-        self), in [-pi, pi], elementwise with broadcasting.
+        input), in [-pi, pi], elementwise with broadcasting.
         """
         if switch.users:
             found = intercepted(TensorMethods.atan2, locals())
@@ -757,8 +761,8 @@ class TensorMethods(TensorFacts):
     def atan2_(self, other: Tensor) -> Tensor:
         """atan2_(self, other)
 
-        In place: Computes the angle in radians between the positive x axis and the point (x =
-        other, y = self), in [-pi, pi], elementwise with broadcasting.
+        In place: computes the angle in radians between the positive x axis and the point (x =
+        other, y = input), in [-pi, pi], elementwise with broadcasting.
         """
         if switch.users:
             found = intercepted(TensorMethods.atan2_, locals())
@@ -769,7 +773,7 @@ class TensorMethods(TensorFacts):
     def atan_(self) -> Tensor:
         """atan_(self)
 
-        In place: Computes the arc tangent in [-pi/2, pi/2], elementwise.
+        In place: computes the arc tangent in [-pi/2, pi/2], elementwise.
         """
         if switch.users:
             found = intercepted(TensorMethods.atan_, locals())
@@ -791,7 +795,7 @@ class TensorMethods(TensorFacts):
     def atanh_(self) -> Tensor:
         """atanh_(self)
 
-        In place: Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan
+        In place: computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan
         outside.
         """
         if switch.users:
@@ -804,11 +808,11 @@ class TensorMethods(TensorFacts):
                 out: Tensor | None = None) -> Tensor:
         """baddbmm(self, batch1, batch2, *, beta=1, alpha=1, out=None)
 
-        Computes beta * self + alpha * (batch1 @ batch2) for batches of matrices. self broadcasts;
+        Computes beta * input + alpha * (batch1 @ batch2) for batches of matrices. input broadcasts;
         it is ignored, including nan, if beta is 0.
           batch1: (b, n, m)
           batch2: (b, m, p)
-          beta: factor of self
+          beta: factor of input
           alpha: factor of the product
         """
         if switch.users:
@@ -821,11 +825,11 @@ class TensorMethods(TensorFacts):
                  alpha: complex = 1) -> Tensor:
         """baddbmm_(self, batch1, batch2, *, beta=1, alpha=1)
 
-        In place: Computes beta * self + alpha * (batch1 @ batch2) for batches of matrices. self
+        In place: computes beta * input + alpha * (batch1 @ batch2) for batches of matrices. input
         broadcasts; it is ignored, including nan, if beta is 0.
           batch1: (b, n, m)
           batch2: (b, m, p)
-          beta: factor of self
+          beta: factor of input
           alpha: factor of the product
         """
         if switch.users:
@@ -838,10 +842,12 @@ class TensorMethods(TensorFacts):
                   out: Tensor | None = None) -> Tensor:
         """bernoulli(self, p=None, *, generator=None, out=None)
 
-        Draws 1 with the probability given by each element of self, else 0. The result has the dtype
-        of self.
-        Draws 1 with probability p, else 0, in the shape and dtype of self. The values of self are
-        ignored.
+        bernoulli(input, *, generator=None)
+          Draws 1 with the probability given by each element of input, else 0. The result has the
+          dtype of input.
+        bernoulli(input, p, *, generator=None)
+          Draws 1 with probability p, else 0, in the shape and dtype of input. The values of input
+          are ignored.
           input: probabilities in [0, 1]
           generator: random number generator; default: the one of the ctx
           p: probability in [0, 1]
@@ -855,8 +861,8 @@ class TensorMethods(TensorFacts):
     def bernoulli_(self, p: float, *, generator: Generator | None = None) -> Tensor:
         """bernoulli_(self, p, *, generator=None)
 
-        In place: Draws 1 with probability p, else 0, in the shape and dtype of self. The values of
-        self are ignored.
+        In place: draws 1 with probability p, else 0, in the shape and dtype of input. The values of
+        input are ignored.
           p: probability in [0, 1]
           generator: random number generator; default: the one of the ctx
         """
@@ -895,7 +901,7 @@ class TensorMethods(TensorFacts):
     def bitwise_and_(self, other: Tensor | complex) -> Tensor:
         """bitwise_and_(self, other)
 
-        In place: Computes the bitwise AND, elementwise with broadcasting. Integers and bool only.
+        In place: computes the bitwise AND, elementwise with broadcasting. Integers and bool only.
         No gradient.
         """
         if switch.users:
@@ -907,7 +913,7 @@ class TensorMethods(TensorFacts):
     def bitwise_left_shift(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """bitwise_left_shift(self, other, *, out=None)
 
-        Shifts the bits of self left by other, elementwise with broadcasting; integers only. The
+        Shifts the bits of input left by other, elementwise with broadcasting; integers only. The
         result is 0 where other is negative or at least the number of bits.
         """
         if switch.users:
@@ -919,7 +925,7 @@ class TensorMethods(TensorFacts):
     def bitwise_left_shift_(self, other: Tensor | complex) -> Tensor:
         """bitwise_left_shift_(self, other)
 
-        In place: Shifts the bits of self left by other, elementwise with broadcasting; integers
+        In place: shifts the bits of input left by other, elementwise with broadcasting; integers
         only. The result is 0 where other is negative or at least the number of bits.
         """
         if switch.users:
@@ -943,7 +949,7 @@ class TensorMethods(TensorFacts):
     def bitwise_not_(self) -> Tensor:
         """bitwise_not_(self)
 
-        In place: Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool
+        In place: computes the bitwise NOT of each element; logical NOT for bool. Integers and bool
         only. No gradient.
         """
         if switch.users:
@@ -966,7 +972,7 @@ class TensorMethods(TensorFacts):
     def bitwise_or_(self, other: Tensor | complex) -> Tensor:
         """bitwise_or_(self, other)
 
-        In place: Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No
+        In place: computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No
         gradient.
         """
         if switch.users:
@@ -978,7 +984,7 @@ class TensorMethods(TensorFacts):
     def bitwise_right_shift(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """bitwise_right_shift(self, other, *, out=None)
 
-        Shifts the bits of self right by other, elementwise with broadcasting; integers only. The
+        Shifts the bits of input right by other, elementwise with broadcasting; integers only. The
         sign bit is copied, so the result is 0 or -1 where other is negative or at least the number
         of bits.
         """
@@ -991,7 +997,7 @@ class TensorMethods(TensorFacts):
     def bitwise_right_shift_(self, other: Tensor | complex) -> Tensor:
         """bitwise_right_shift_(self, other)
 
-        In place: Shifts the bits of self right by other, elementwise with broadcasting; integers
+        In place: shifts the bits of input right by other, elementwise with broadcasting; integers
         only. The sign bit is copied, so the result is 0 or -1 where other is negative or at least
         the number of bits.
         """
@@ -1016,7 +1022,7 @@ class TensorMethods(TensorFacts):
     def bitwise_xor_(self, other: Tensor | complex) -> Tensor:
         """bitwise_xor_(self, other)
 
-        In place: Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only.
+        In place: computes the bitwise XOR, elementwise with broadcasting. Integers and bool only.
         No gradient.
         """
         if switch.users:
@@ -1041,7 +1047,7 @@ class TensorMethods(TensorFacts):
     def broadcast_to(self, *args: Any, size: int | Sequence[int] | None = None) -> Tensor:
         """broadcast_to(self, *size)
 
-        Returns a view of self broadcast to a shape. It is expand as a function.
+        Returns a view of input broadcast to a shape. It is expand as a function.
           size: sizes of the view; -1 keeps a size
         """
         if switch.users:
@@ -1054,7 +1060,7 @@ class TensorMethods(TensorFacts):
                 generator: Generator | None = None) -> Tensor:
         """cauchy_(self, median=0.0, sigma=1.0, *, generator=None)
 
-        Fills self with random numbers from the Cauchy distribution, whose density is 1 / (pi sigma
+        Fills input with random numbers from the Cauchy distribution, whose density is 1 / (pi sigma
         (1 + ((x - median) / sigma)^2)).
           median: median
           sigma: half width at half of the maximum, greater than 0
@@ -1080,7 +1086,7 @@ class TensorMethods(TensorFacts):
     def ceil_(self) -> Tensor:
         """ceil_(self)
 
-        In place: Rounds each element up to an integer. Integer tensors are unchanged.
+        In place: rounds each element up to an integer. Integer tensors are unchanged.
         """
         if switch.users:
             found = intercepted(TensorMethods.ceil_, locals())
@@ -1091,8 +1097,8 @@ class TensorMethods(TensorFacts):
     def cholesky(self, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
         """cholesky(self, upper=False, *, out=None)
 
-        Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of self. Fails if a matrix
-        is not positive definite.
+        Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of input. Fails if a
+        matrix is not positive definite.
           input: (…, n, n), Hermitian and positive definite
           upper: whether to return L^H, read from the upper triangle
         """
@@ -1119,7 +1125,7 @@ class TensorMethods(TensorFacts):
                        out: Tensor | None = None) -> Tensor:
         """cholesky_solve(self, input2, upper=False, *, out=None)
 
-        Solves A @ X = self with the Cholesky factor of A.
+        Solves A @ X = input with the Cholesky factor of A.
           input: (…, n, k)
           input2: the factor, (…, n, n)
           upper: whether the factor is upper triangular
@@ -1133,7 +1139,7 @@ class TensorMethods(TensorFacts):
     def chunk(self, chunks: int, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
         """chunk(self, chunks, dim=0, *, axis=None)
 
-        Splits self along dim into at most `chunks` views of equal size. The last view may be
+        Splits input along dim into at most `chunks` views of equal size. The last view may be
         smaller.
           chunks: number of views, at least 1
           dim: dimension to split
@@ -1148,10 +1154,12 @@ class TensorMethods(TensorFacts):
               out: Tensor | None = None) -> Tensor:
         """clamp(self, min=None, max=None, *, out=None)
 
-        Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The
-        gradient is 0 outside the interval and at its bounds.
-        Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At
-        least one bound must be given.
+        clamp(input, min: complex | None = None, max: complex | None = None)
+          Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The
+          gradient is 0 outside the interval and at its bounds.
+        clamp(input, min: Tensor | None = None, max: Tensor | None = None)
+          Clamps each element to [min, max], where the bounds are tensors that broadcast with input.
+          At least one bound must be given.
           min: lower bound; none: unbounded
           max: upper bound; none: unbounded
         """
@@ -1165,10 +1173,12 @@ class TensorMethods(TensorFacts):
                max: complex | Tensor | None = None) -> Tensor:
         """clamp_(self, min=None, max=None)
 
-        In place: Clamps each element to [min, max]; nan stays nan. At least one bound must be
-        given. The gradient is 0 outside the interval and at its bounds.
-        Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At
-        least one bound must be given.
+        clamp_(input, min: complex | None = None, max: complex | None = None)
+          In place: clamps each element to [min, max]; nan stays nan. At least one bound must be
+          given. The gradient is 0 outside the interval and at its bounds.
+        clamp_(input, min: Tensor | None = None, max: Tensor | None = None)
+          Clamps each element to [min, max], where the bounds are tensors that broadcast with input.
+          At least one bound must be given.
           min: lower bound; none: unbounded
           max: upper bound; none: unbounded
         """
@@ -1181,9 +1191,9 @@ class TensorMethods(TensorFacts):
     def clamp_max(self, max: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """clamp_max(self, max, *, out=None)
 
-        Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where self
-        equals a bound that is a tensor, both share the gradient equally; where it equals a number,
-        self receives all of it.
+        Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where
+        input equals a bound that is a tensor, both share the gradient equally; where it equals a
+        number, input receives all of it.
           max: upper bounds, or one number
         """
         if switch.users:
@@ -1195,9 +1205,9 @@ class TensorMethods(TensorFacts):
     def clamp_max_(self, max: Tensor | complex) -> Tensor:
         """clamp_max_(self, max)
 
-        In place: Lowers each element to at most max, elementwise with broadcasting; nan stays nan.
-        Where self equals a bound that is a tensor, both share the gradient equally; where it equals
-        a number, self receives all of it.
+        In place: lowers each element to at most max, elementwise with broadcasting; nan stays nan.
+        Where input equals a bound that is a tensor, both share the gradient equally; where it
+        equals a number, input receives all of it.
           max: upper bounds, or one number
         """
         if switch.users:
@@ -1210,8 +1220,8 @@ class TensorMethods(TensorFacts):
         """clamp_min(self, min, *, out=None)
 
         Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where
-        self equals a bound that is a tensor, both share the gradient equally; where it equals a
-        number, self receives all of it.
+        input equals a bound that is a tensor, both share the gradient equally; where it equals a
+        number, input receives all of it.
           min: lower bounds, or one number
         """
         if switch.users:
@@ -1223,9 +1233,9 @@ class TensorMethods(TensorFacts):
     def clamp_min_(self, min: Tensor | complex) -> Tensor:
         """clamp_min_(self, min)
 
-        In place: Raises each element to at least min, elementwise with broadcasting; nan stays nan.
-        Where self equals a bound that is a tensor, both share the gradient equally; where it equals
-        a number, self receives all of it.
+        In place: raises each element to at least min, elementwise with broadcasting; nan stays nan.
+        Where input equals a bound that is a tensor, both share the gradient equally; where it
+        equals a number, input receives all of it.
           min: lower bounds, or one number
         """
         if switch.users:
@@ -1238,10 +1248,12 @@ class TensorMethods(TensorFacts):
              out: Tensor | None = None) -> Tensor:
         """clip(self, min=None, max=None, *, out=None)
 
-        Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The
-        gradient is 0 outside the interval and at its bounds.
-        Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At
-        least one bound must be given.
+        clamp(input, min: complex | None = None, max: complex | None = None)
+          Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The
+          gradient is 0 outside the interval and at its bounds.
+        clamp(input, min: Tensor | None = None, max: Tensor | None = None)
+          Clamps each element to [min, max], where the bounds are tensors that broadcast with input.
+          At least one bound must be given.
           min: lower bound; none: unbounded
           max: upper bound; none: unbounded
         """
@@ -1255,10 +1267,12 @@ class TensorMethods(TensorFacts):
               max: complex | Tensor | None = None) -> Tensor:
         """clip_(self, min=None, max=None)
 
-        In place: Clamps each element to [min, max]; nan stays nan. At least one bound must be
-        given. The gradient is 0 outside the interval and at its bounds.
-        Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At
-        least one bound must be given.
+        clamp_(input, min: complex | None = None, max: complex | None = None)
+          In place: clamps each element to [min, max]; nan stays nan. At least one bound must be
+          given. The gradient is 0 outside the interval and at its bounds.
+        clamp_(input, min: Tensor | None = None, max: Tensor | None = None)
+          Clamps each element to [min, max], where the bounds are tensors that broadcast with input.
+          At least one bound must be given.
           min: lower bound; none: unbounded
           max: upper bound; none: unbounded
         """
@@ -1272,8 +1286,8 @@ class TensorMethods(TensorFacts):
               out: Tensor | None = None) -> Tensor:
         """clone(self, *, memory_format=preserve_format, out=None)
 
-        Returns a copy of self with its own storage.
-          memory_format: preserve: the strides of self if it is dense, else row-major; contiguous:
+        Returns a copy of input with its own storage.
+          memory_format: preserve: the strides of input if it is dense, else row-major; contiguous:
             row-major; channels_last, channels_last_3d: dimension 1 is innermost
         """
         if switch.users:
@@ -1324,7 +1338,7 @@ class TensorMethods(TensorFacts):
     def conj_physical_(self) -> Tensor:
         """conj_physical_(self)
 
-        In place: Computes the complex conjugate in new memory, elementwise; a real tensor is
+        In place: computes the complex conjugate in new memory, elementwise; a real tensor is
         returned as it is.
         """
         if switch.users:
@@ -1336,8 +1350,8 @@ class TensorMethods(TensorFacts):
     def copy_(self, src: Tensor) -> Tensor:
         """copy_(self, src)
 
-        Copies the elements of src into self. src is broadcast to the shape of self and converted to
-        its dtype and device.
+        Copies the elements of src into input. src is broadcast to the shape of input and converted
+        to its dtype and device.
         """
         if switch.users:
             found = intercepted(TensorMethods.copy_, locals())
@@ -1348,7 +1362,7 @@ class TensorMethods(TensorFacts):
     def copysign(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """copysign(self, other, *, out=None)
 
-        Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and -nan
+        Gives each element of input the sign of other, elementwise with broadcasting; -0.0 and -nan
         count as negative.
           other: tensor or number that gives the signs
         """
@@ -1361,7 +1375,7 @@ class TensorMethods(TensorFacts):
     def copysign_(self, other: Tensor | complex) -> Tensor:
         """copysign_(self, other)
 
-        In place: Gives each element of self the sign of other, elementwise with broadcasting; -0.0
+        In place: gives each element of input the sign of other, elementwise with broadcasting; -0.0
         and -nan count as negative.
           other: tensor or number that gives the signs
         """
@@ -1398,7 +1412,7 @@ class TensorMethods(TensorFacts):
     def cos_(self) -> Tensor:
         """cos_(self)
 
-        In place: Computes the cosine, elementwise; angles are in radians.
+        In place: computes the cosine, elementwise; angles are in radians.
         """
         if switch.users:
             found = intercepted(TensorMethods.cos_, locals())
@@ -1420,7 +1434,7 @@ class TensorMethods(TensorFacts):
     def cosh_(self) -> Tensor:
         """cosh_(self)
 
-        In place: Computes the hyperbolic cosine, elementwise.
+        In place: computes the hyperbolic cosine, elementwise.
         """
         if switch.users:
             found = intercepted(TensorMethods.cosh_, locals())
@@ -1462,8 +1476,8 @@ class TensorMethods(TensorFacts):
         """cross(self, other, dim=None, *, axis=None, out=None)
 
         Computes the cross products of vectors of 3 elements along dim.
-          other: as many dimensions as self, with size 3 in dim
-          dim: dimension of the vectors; default: the first of self with size 3
+          other: as many dimensions as input, with size 3 in dim
+          dim: dimension of the vectors; default: the first of input with size 3
         """
         if switch.users:
             found = intercepted(TensorMethods.cross, locals())
@@ -1506,7 +1520,7 @@ class TensorMethods(TensorFacts):
         Computes cumulative products along dim.
           dim: dimension to multiply along
           dtype: dtype of the computation and of the result; default: int64 for integers and bool,
-            else that of self
+            else that of input
         """
         if switch.users:
             found = intercepted(TensorMethods.cumprod, locals())
@@ -1518,10 +1532,10 @@ class TensorMethods(TensorFacts):
                  dtype: dtype | None = None) -> Tensor:
         """cumprod_(self, dim=None, *, axis=None, dtype=None)
 
-        In place: Computes cumulative products along dim.
+        In place: computes cumulative products along dim.
           dim: dimension to multiply along
           dtype: dtype of the computation and of the result; default: int64 for integers and bool,
-            else that of self
+            else that of input
         """
         if switch.users:
             found = intercepted(TensorMethods.cumprod_, locals())
@@ -1536,7 +1550,7 @@ class TensorMethods(TensorFacts):
         Computes cumulative sums along dim.
           dim: dimension to sum along
           dtype: dtype of the computation and of the result; default: int64 for integers and bool,
-            else that of self
+            else that of input
         """
         if switch.users:
             found = intercepted(TensorMethods.cumsum, locals())
@@ -1548,10 +1562,10 @@ class TensorMethods(TensorFacts):
                 dtype: dtype | None = None) -> Tensor:
         """cumsum_(self, dim=None, *, axis=None, dtype=None)
 
-        In place: Computes cumulative sums along dim.
+        In place: computes cumulative sums along dim.
           dim: dimension to sum along
           dtype: dtype of the computation and of the result; default: int64 for integers and bool,
-            else that of self
+            else that of input
         """
         if switch.users:
             found = intercepted(TensorMethods.cumsum_, locals())
@@ -1573,7 +1587,7 @@ class TensorMethods(TensorFacts):
     def deg2rad_(self) -> Tensor:
         """deg2rad_(self)
 
-        In place: Converts angles from degrees to radians, elementwise.
+        In place: converts angles from degrees to radians, elementwise.
         """
         if switch.users:
             found = intercepted(TensorMethods.deg2rad_, locals())
@@ -1596,7 +1610,7 @@ class TensorMethods(TensorFacts):
     def detach(self) -> Tensor:
         """detach(self)
 
-        Returns a view of self that is detached from the autograd graph and requires no gradient.
+        Returns a view of input that is detached from the autograd graph and requires no gradient.
         """
         if switch.users:
             found = intercepted(TensorMethods.detach, locals())
@@ -1621,7 +1635,7 @@ class TensorMethods(TensorFacts):
         """diag_embed(self, offset=0, dim1=-2, dim2=-1)
 
         Returns matrices, in dimensions dim1 and dim2, whose diagonals are the last dimension of
-        self; they are zero elsewhere.
+        input; they are zero elsewhere.
           offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
           dim1: dimension of the rows in the result
           dim2: dimension of the columns in the result
@@ -1635,7 +1649,7 @@ class TensorMethods(TensorFacts):
     def diagflat(self, offset: int = 0) -> Tensor:
         """diagflat(self, offset=0)
 
-        Returns the matrix with the elements of self as its diagonal and zeros elsewhere.
+        Returns the matrix with the elements of input as its diagonal and zeros elsewhere.
           offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
         """
         if switch.users:
@@ -1663,9 +1677,9 @@ class TensorMethods(TensorFacts):
                          dim2: int = 1) -> Tensor:
         """diagonal_scatter(self, src, offset=0, dim1=0, dim2=1)
 
-        Returns a copy of self in which the diagonals of the matrices in dimensions dim1 and dim2
+        Returns a copy of input in which the diagonals of the matrices in dimensions dim1 and dim2
         are replaced by src.
-          src: values to write, of the shape of diagonal(self, offset, dim1, dim2)
+          src: values to write, of the shape of diagonal(input, offset, dim1, dim2)
           offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
           dim1: dimension of the rows
           dim2: dimension of the columns
@@ -1684,8 +1698,8 @@ class TensorMethods(TensorFacts):
         Computes the n-th differences of neighbours along dim. Bool elements are compared.
           n: how often differences are taken
           dim: dimension of the neighbours
-          prepend: values prepended to self along dim
-          append: values appended to self along dim
+          prepend: values prepended to input along dim
+          append: values appended to input along dim
         """
         if switch.users:
             found = intercepted(TensorMethods.diff, locals())
@@ -1707,7 +1721,7 @@ class TensorMethods(TensorFacts):
     def digamma_(self) -> Tensor:
         """digamma_(self)
 
-        In place: Computes the derivative of log(Gamma(x)), elementwise; nan at the negative
+        In place: computes the derivative of log(Gamma(x)), elementwise; nan at the negative
         integers.
         """
         if switch.users:
@@ -1719,7 +1733,7 @@ class TensorMethods(TensorFacts):
     def dist(self, other: Tensor, p: float = 2.0) -> Tensor:
         """dist(self, other, p=2.0)
 
-        Computes the p-norm of self - other, over all elements.
+        Computes the p-norm of input - other, over all elements.
           p: order of the norm, as of norm
         """
         if switch.users:
@@ -1732,7 +1746,7 @@ class TensorMethods(TensorFacts):
             | None = None, out: Tensor | None = None) -> Tensor:
         """div(self, other, *, rounding_mode=None, out=None)
 
-        Computes self / other, elementwise with broadcasting and dtype promotion. Without
+        Computes input / other, elementwise with broadcasting and dtype promotion. Without
         rounding_mode integers are divided as float32; with it, integer division by zero is an
         error.
           rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
@@ -1748,7 +1762,7 @@ class TensorMethods(TensorFacts):
              | None = None) -> Tensor:
         """div_(self, other, *, rounding_mode=None)
 
-        In place: Computes self / other, elementwise with broadcasting and dtype promotion. Without
+        In place: computes input / other, elementwise with broadcasting and dtype promotion. Without
         rounding_mode integers are divided as float32; with it, integer division by zero is an
         error.
           rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
@@ -1764,7 +1778,7 @@ class TensorMethods(TensorFacts):
                | None = None, out: Tensor | None = None) -> Tensor:
         """divide(self, other, *, rounding_mode=None, out=None)
 
-        Computes self / other, elementwise with broadcasting and dtype promotion. Without
+        Computes input / other, elementwise with broadcasting and dtype promotion. Without
         rounding_mode integers are divided as float32; with it, integer division by zero is an
         error.
           rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
@@ -1780,7 +1794,7 @@ class TensorMethods(TensorFacts):
                 | None = None) -> Tensor:
         """divide_(self, other, *, rounding_mode=None)
 
-        In place: Computes self / other, elementwise with broadcasting and dtype promotion. Without
+        In place: computes input / other, elementwise with broadcasting and dtype promotion. Without
         rounding_mode integers are divided as float32; with it, integer division by zero is an
         error.
           rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
@@ -1809,8 +1823,10 @@ class TensorMethods(TensorFacts):
                indices: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
         """dsplit(self, sections, *, indices=None)
 
-        Splits self along dimension 2 into views of equal size. self has at least 3 dimensions.
-        Splits self along dimension 2 before each of the given indices.
+        dsplit(input, sections)
+          Splits input along dimension 2 into views of equal size. input has at least 3 dimensions.
+        dsplit(input, indices)
+          Splits input along dimension 2 before each of the given indices.
           sections: number of views; must divide the size
           indices: positions at which the dimension is split
         """
@@ -1826,10 +1842,10 @@ class TensorMethods(TensorFacts):
         """empty_like(self, *, dtype=None, device=None, out=None, memory_format=None, layout=None,
             pin_memory=False, requires_grad=False)
 
-        Returns an uninitialized tensor with the shape of self. The strides of a dense self are
+        Returns an uninitialized tensor with the shape of input. The strides of a dense input are
         kept.
-          dtype: dtype of the result; default: that of self
-          device: device of the result; default: that of self
+          dtype: dtype of the result; default: that of input
+          device: device of the result; default: that of input
         """
         if switch.users:
             found = intercepted(TensorMethods.empty_like, locals())
@@ -1842,7 +1858,7 @@ class TensorMethods(TensorFacts):
     def eq(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """eq(self, other, *, out=None)
 
-        Tests self == other, elementwise with broadcasting. The result is bool.
+        Tests input == other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.eq, locals())
@@ -1853,7 +1869,7 @@ class TensorMethods(TensorFacts):
     def eq_(self, other: Tensor | complex) -> Tensor:
         """eq_(self, other)
 
-        In place: Tests self == other, elementwise with broadcasting. The result is bool.
+        In place: tests input == other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.eq_, locals())
@@ -1876,7 +1892,7 @@ class TensorMethods(TensorFacts):
     def erf_(self) -> Tensor:
         """erf_(self)
 
-        In place: Computes the error function, elementwise: 2 / sqrt(pi) times the integral of
+        In place: computes the error function, elementwise: 2 / sqrt(pi) times the integral of
         exp(-t^2) from 0 to x.
         """
         if switch.users:
@@ -1899,7 +1915,7 @@ class TensorMethods(TensorFacts):
     def erfc_(self) -> Tensor:
         """erfc_(self)
 
-        In place: Computes 1 - erf(x), elementwise, accurately also for large x.
+        In place: computes 1 - erf(x), elementwise, accurately also for large x.
         """
         if switch.users:
             found = intercepted(TensorMethods.erfc_, locals())
@@ -1921,7 +1937,7 @@ class TensorMethods(TensorFacts):
     def erfinv_(self) -> Tensor:
         """erfinv_(self)
 
-        In place: Computes the inverse of erf, elementwise: infinite at -1 and 1, nan outside.
+        In place: computes the inverse of erf, elementwise: infinite at -1 and 1, nan outside.
         """
         if switch.users:
             found = intercepted(TensorMethods.erfinv_, locals())
@@ -1954,7 +1970,7 @@ class TensorMethods(TensorFacts):
     def exp2_(self) -> Tensor:
         """exp2_(self)
 
-        In place: Computes 2^x, elementwise.
+        In place: computes 2^x, elementwise.
         """
         if switch.users:
             found = intercepted(TensorMethods.exp2_, locals())
@@ -1965,7 +1981,7 @@ class TensorMethods(TensorFacts):
     def exp_(self) -> Tensor:
         """exp_(self)
 
-        In place: Computes e^x, elementwise.
+        In place: computes e^x, elementwise.
         """
         if switch.users:
             found = intercepted(TensorMethods.exp_, locals())
@@ -2008,7 +2024,7 @@ class TensorMethods(TensorFacts):
     def expm1_(self) -> Tensor:
         """expm1_(self)
 
-        In place: Computes exp(x) - 1, elementwise, accurately also near 0.
+        In place: computes exp(x) - 1, elementwise, accurately also near 0.
         """
         if switch.users:
             found = intercepted(TensorMethods.expm1_, locals())
@@ -2019,7 +2035,7 @@ class TensorMethods(TensorFacts):
     def exponential_(self, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """exponential_(self, lambd=1.0, *, generator=None)
 
-        Fills self with random numbers from the exponential distribution, whose density is lambd *
+        Fills input with random numbers from the exponential distribution, whose density is lambd *
         exp(-lambd * x).
           lambd: rate, greater than 0
           generator: random number generator; default: the one of the ctx
@@ -2033,10 +2049,12 @@ class TensorMethods(TensorFacts):
     def fill(self, value: complex | Tensor) -> Tensor:
         """fill(self, value)
 
-        Returns a tensor with the shape and dtype of self, filled with value. The strides of a dense
-        self are kept.
-        Returns a tensor with the shape and dtype of self, filled with the element of a 0-dim
-        tensor. The strides of a dense self are kept.
+        fill(input, value: complex)
+          Returns a tensor with the shape and dtype of input, filled with value. The strides of a
+          dense input are kept.
+        fill(input, value: Tensor)
+          Returns a tensor with the shape and dtype of input, filled with the element of a 0-dim
+          tensor. The strides of a dense input are kept.
           value: 0-dim
         """
         if switch.users:
@@ -2048,7 +2066,7 @@ class TensorMethods(TensorFacts):
     def fill_(self, value: complex) -> Tensor:
         """fill_(self, value)
 
-        Sets every element of self to value.
+        Sets every element of input to value.
         """
         if switch.users:
             found = intercepted(TensorMethods.fill_, locals())
@@ -2070,7 +2088,7 @@ class TensorMethods(TensorFacts):
     def fix_(self) -> Tensor:
         """fix_(self)
 
-        In place: Rounds each element toward zero. Integer tensors are unchanged.
+        In place: rounds each element toward zero. Integer tensors are unchanged.
         """
         if switch.users:
             found = intercepted(TensorMethods.fix_, locals())
@@ -2129,7 +2147,7 @@ class TensorMethods(TensorFacts):
     def float_power(self, exponent: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """float_power(self, exponent, *, out=None)
 
-        Raises self to the power exponent in double precision, elementwise with broadcasting: the
+        Raises input to the power exponent in double precision, elementwise with broadcasting: the
         result is float64, or complex128 if an operand is complex.
           exponent: tensor or number
         """
@@ -2142,7 +2160,7 @@ class TensorMethods(TensorFacts):
     def float_power_(self, exponent: Tensor | complex) -> Tensor:
         """float_power_(self, exponent)
 
-        In place: Raises self to the power exponent in double precision, elementwise with
+        In place: raises input to the power exponent in double precision, elementwise with
         broadcasting: the result is float64, or complex128 if an operand is complex.
           exponent: tensor or number
         """
@@ -2166,7 +2184,7 @@ class TensorMethods(TensorFacts):
     def floor_(self) -> Tensor:
         """floor_(self)
 
-        In place: Rounds each element down to an integer. Integer tensors are unchanged.
+        In place: rounds each element down to an integer. Integer tensors are unchanged.
         """
         if switch.users:
             found = intercepted(TensorMethods.floor_, locals())
@@ -2189,7 +2207,7 @@ class TensorMethods(TensorFacts):
     def floor_divide_(self, other: Tensor | complex) -> Tensor:
         """floor_divide_(self, other)
 
-        In place: Divides and rounds down, like // in Python, elementwise with broadcasting and
+        In place: divides and rounds down, like // in Python, elementwise with broadcasting and
         dtype promotion. No gradient.
         """
         if switch.users:
@@ -2226,7 +2244,7 @@ class TensorMethods(TensorFacts):
         """fmod(self, other, *, out=None)
 
         Computes the remainder of the division rounded toward zero, elementwise with broadcasting.
-        It has the sign of self.
+        It has the sign of input.
         """
         if switch.users:
             found = intercepted(TensorMethods.fmod, locals())
@@ -2237,8 +2255,8 @@ class TensorMethods(TensorFacts):
     def fmod_(self, other: Tensor | complex) -> Tensor:
         """fmod_(self, other)
 
-        In place: Computes the remainder of the division rounded toward zero, elementwise with
-        broadcasting. It has the sign of self.
+        In place: computes the remainder of the division rounded toward zero, elementwise with
+        broadcasting. It has the sign of input.
         """
         if switch.users:
             found = intercepted(TensorMethods.fmod_, locals())
@@ -2261,7 +2279,7 @@ class TensorMethods(TensorFacts):
     def frac_(self) -> Tensor:
         """frac_(self)
 
-        In place: Computes the fractional part x - trunc(x), elementwise, with the sign of x.
+        In place: computes the fractional part x - trunc(x), elementwise, with the sign of x.
         Integer tensors are not supported.
         """
         if switch.users:
@@ -2289,10 +2307,10 @@ class TensorMethods(TensorFacts):
         """full_like(self, fill_value, *, dtype=None, device=None, out=None, memory_format=None,
             layout=None, pin_memory=False, requires_grad=False)
 
-        Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self
-        are kept.
-          dtype: dtype of the result; default: that of self
-          device: device of the result; default: that of self
+        Returns a tensor with the shape of input, filled with fill_value. The strides of a dense
+        input are kept.
+          dtype: dtype of the result; default: that of input
+          device: device of the result; default: that of input
         """
         if switch.users:
             found = intercepted(TensorMethods.full_like, locals())
@@ -2307,11 +2325,11 @@ class TensorMethods(TensorFacts):
                sparse_grad: bool = False) -> Tensor:
         """gather(self, dim=None, index=None, *, axis=None, out=None, sparse_grad=False)
 
-        Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for
+        Gathers elements along dim: out[i][j] = input[index[i][j]][j] for dim 0, and likewise for
         other dimensions. The result has the shape of index.
           dim: dimension to index
-          index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as
-            self; it may be smaller than self outside dim
+          index: positions in [0, input.shape[dim]), an integer tensor with as many dimensions as
+            input; it may be smaller than input outside dim
         """
         if switch.users:
             found = intercepted(TensorMethods.gather, locals())
@@ -2334,7 +2352,7 @@ class TensorMethods(TensorFacts):
     def gcd_(self, other: Tensor) -> Tensor:
         """gcd_(self, other)
 
-        In place: Computes the greatest common divisor of integers, elementwise with broadcasting;
+        In place: computes the greatest common divisor of integers, elementwise with broadcasting;
         it is never negative, and 0 if both are 0.
         """
         if switch.users:
@@ -2346,7 +2364,7 @@ class TensorMethods(TensorFacts):
     def ge(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """ge(self, other, *, out=None)
 
-        Tests self >= other, elementwise with broadcasting. The result is bool.
+        Tests input >= other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.ge, locals())
@@ -2357,7 +2375,7 @@ class TensorMethods(TensorFacts):
     def ge_(self, other: Tensor | complex) -> Tensor:
         """ge_(self, other)
 
-        In place: Tests self >= other, elementwise with broadcasting. The result is bool.
+        In place: tests input >= other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.ge_, locals())
@@ -2368,7 +2386,7 @@ class TensorMethods(TensorFacts):
     def geometric_(self, p: float, *, generator: Generator | None = None) -> Tensor:
         """geometric_(self, p, *, generator=None)
 
-        Fills self with the number of trials up to the first success: k = 1, 2, … with probability
+        Fills input with the number of trials up to the first success: k = 1, 2, … with probability
         (1 - p)^(k - 1) p.
           p: probability of success, in (0, 1)
           generator: random number generator; default: the one of the ctx
@@ -2395,7 +2413,7 @@ class TensorMethods(TensorFacts):
     def ger(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """ger(self, vec2, *, out=None)
 
-        Computes the outer product of two vectors: out[i][j] = self[i] * vec2[j].
+        Computes the outer product of two vectors: out[i][j] = input[i] * vec2[j].
           input: (n)
           vec2: (m)
         """
@@ -2408,7 +2426,7 @@ class TensorMethods(TensorFacts):
     def greater(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """greater(self, other, *, out=None)
 
-        Tests self > other, elementwise with broadcasting. The result is bool.
+        Tests input > other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.greater, locals())
@@ -2419,7 +2437,7 @@ class TensorMethods(TensorFacts):
     def greater_(self, other: Tensor | complex) -> Tensor:
         """greater_(self, other)
 
-        In place: Tests self > other, elementwise with broadcasting. The result is bool.
+        In place: tests input > other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.greater_, locals())
@@ -2430,7 +2448,7 @@ class TensorMethods(TensorFacts):
     def greater_equal(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """greater_equal(self, other, *, out=None)
 
-        Tests self >= other, elementwise with broadcasting. The result is bool.
+        Tests input >= other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.greater_equal, locals())
@@ -2441,7 +2459,7 @@ class TensorMethods(TensorFacts):
     def greater_equal_(self, other: Tensor | complex) -> Tensor:
         """greater_equal_(self, other)
 
-        In place: Tests self >= other, elementwise with broadcasting. The result is bool.
+        In place: tests input >= other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.greater_equal_, locals())
@@ -2452,7 +2470,7 @@ class TensorMethods(TensorFacts):
     def gt(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """gt(self, other, *, out=None)
 
-        Tests self > other, elementwise with broadcasting. The result is bool.
+        Tests input > other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.gt, locals())
@@ -2463,7 +2481,7 @@ class TensorMethods(TensorFacts):
     def gt_(self, other: Tensor | complex) -> Tensor:
         """gt_(self, other)
 
-        In place: Tests self > other, elementwise with broadcasting. The result is bool.
+        In place: tests input > other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.gt_, locals())
@@ -2503,9 +2521,9 @@ class TensorMethods(TensorFacts):
     def heaviside(self, values: Tensor, *, out: Tensor | None = None) -> Tensor:
         """heaviside(self, values, *, out=None)
 
-        Computes 0 where self < 0, values where self is 0 and 1 where self > 0, elementwise with
+        Computes 0 where input < 0, values where input is 0 and 1 where input > 0, elementwise with
         broadcasting. nan gives 0.
-          values: results where self is 0
+          values: results where input is 0
         """
         if switch.users:
             found = intercepted(TensorMethods.heaviside, locals())
@@ -2516,9 +2534,9 @@ class TensorMethods(TensorFacts):
     def heaviside_(self, values: Tensor) -> Tensor:
         """heaviside_(self, values)
 
-        In place: Computes 0 where self < 0, values where self is 0 and 1 where self > 0,
+        In place: computes 0 where input < 0, values where input is 0 and 1 where input > 0,
         elementwise with broadcasting. nan gives 0.
-          values: results where self is 0
+          values: results where input is 0
         """
         if switch.users:
             found = intercepted(TensorMethods.heaviside_, locals())
@@ -2547,9 +2565,11 @@ class TensorMethods(TensorFacts):
                indices: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
         """hsplit(self, sections, *, indices=None)
 
-        Splits self horizontally, along dimension 1, into views of equal size; a 1-D tensor along
-        its only dimension.
-        Splits self horizontally before each of the given indices.
+        hsplit(input, sections)
+          Splits input horizontally, along dimension 1, into views of equal size; a 1-D tensor along
+          its only dimension.
+        hsplit(input, indices)
+          Splits input horizontally before each of the given indices.
           sections: number of views; must divide the size
           indices: positions at which the dimension is split
         """
@@ -2562,7 +2582,7 @@ class TensorMethods(TensorFacts):
     def hypot(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """hypot(self, other, *, out=None)
 
-        Computes sqrt(self^2 + other^2), elementwise with broadcasting, without intermediate
+        Computes sqrt(input^2 + other^2), elementwise with broadcasting, without intermediate
         overflow.
         """
         if switch.users:
@@ -2574,7 +2594,7 @@ class TensorMethods(TensorFacts):
     def hypot_(self, other: Tensor) -> Tensor:
         """hypot_(self, other)
 
-        In place: Computes sqrt(self^2 + other^2), elementwise with broadcasting, without
+        In place: computes sqrt(input^2 + other^2), elementwise with broadcasting, without
         intermediate overflow.
         """
         if switch.users:
@@ -2597,7 +2617,7 @@ class TensorMethods(TensorFacts):
     def i0_(self) -> Tensor:
         """i0_(self)
 
-        In place: Computes the modified Bessel function of the first kind of order 0, elementwise.
+        In place: computes the modified Bessel function of the first kind of order 0, elementwise.
         """
         if switch.users:
             found = intercepted(TensorMethods.i0_, locals())
@@ -2608,8 +2628,8 @@ class TensorMethods(TensorFacts):
     def igamma(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """igamma(self, other, *, out=None)
 
-        Computes the regularized lower incomplete Gamma function P(self, other), elementwise with
-        broadcasting. self has no gradient.
+        Computes the regularized lower incomplete Gamma function P(input, other), elementwise with
+        broadcasting. input has no gradient.
           input: shape parameter a, not negative
           other: upper bound x of the integral, not negative
         """
@@ -2622,8 +2642,8 @@ class TensorMethods(TensorFacts):
     def igamma_(self, other: Tensor) -> Tensor:
         """igamma_(self, other)
 
-        In place: Computes the regularized lower incomplete Gamma function P(self, other),
-        elementwise with broadcasting. self has no gradient.
+        In place: computes the regularized lower incomplete Gamma function P(input, other),
+        elementwise with broadcasting. input has no gradient.
           input: shape parameter a, not negative
           other: upper bound x of the integral, not negative
         """
@@ -2636,8 +2656,8 @@ class TensorMethods(TensorFacts):
     def igammac(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """igammac(self, other, *, out=None)
 
-        Computes the regularized upper incomplete Gamma function Q(self, other) = 1 - igamma(self,
-        other), elementwise with broadcasting. self has no gradient.
+        Computes the regularized upper incomplete Gamma function Q(input, other) = 1 - igamma(input,
+        other), elementwise with broadcasting. input has no gradient.
           input: shape parameter a, not negative
           other: lower bound x of the integral, not negative
         """
@@ -2650,8 +2670,8 @@ class TensorMethods(TensorFacts):
     def igammac_(self, other: Tensor) -> Tensor:
         """igammac_(self, other)
 
-        In place: Computes the regularized upper incomplete Gamma function Q(self, other) = 1 -
-        igamma(self, other), elementwise with broadcasting. self has no gradient.
+        In place: computes the regularized upper incomplete Gamma function Q(input, other) = 1 -
+        igamma(input, other), elementwise with broadcasting. input has no gradient.
           input: shape parameter a, not negative
           other: lower bound x of the integral, not negative
         """
@@ -2666,11 +2686,11 @@ class TensorMethods(TensorFacts):
                   out: Tensor | None = None) -> Tensor:
         """index_add(self, dim=None, index=None, source=None, *, axis=None, alpha=1, out=None)
 
-        Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim.
+        Returns a copy of input in which alpha * source[i] is added to entry index[i] of dim.
         Repeated indices accumulate.
           dim: dimension to index
-          index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-          source: values to add: the shape of self, with size len(index) in dim
+          index: 1-D or 0-D integer tensor of positions in [0, input.shape[dim])
+          source: values to add: the shape of input, with size len(index) in dim
           alpha: factor of source
         """
         if switch.users:
@@ -2684,11 +2704,11 @@ class TensorMethods(TensorFacts):
                    alpha: complex = 1) -> Tensor:
         """index_add_(self, dim=None, index=None, source=None, *, axis=None, alpha=1)
 
-        In place: Returns a copy of self in which alpha * source[i] is added to entry index[i] of
+        In place: returns a copy of input in which alpha * source[i] is added to entry index[i] of
         dim. Repeated indices accumulate.
           dim: dimension to index
-          index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-          source: values to add: the shape of self, with size len(index) in dim
+          index: 1-D or 0-D integer tensor of positions in [0, input.shape[dim])
+          source: values to add: the shape of input, with size len(index) in dim
           alpha: factor of source
         """
         if switch.users:
@@ -2702,10 +2722,10 @@ class TensorMethods(TensorFacts):
                    out: Tensor | None = None) -> Tensor:
         """index_copy(self, dim=None, index=None, source=None, *, axis=None, out=None)
 
-        Returns a copy of self in which entry index[i] of dim is replaced by source[i].
+        Returns a copy of input in which entry index[i] of dim is replaced by source[i].
           dim: dimension to index
-          index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-          source: values to write: the shape of self, with size len(index) in dim
+          index: 1-D or 0-D integer tensor of positions in [0, input.shape[dim])
+          source: values to write: the shape of input, with size len(index) in dim
         """
         if switch.users:
             found = intercepted(TensorMethods.index_copy, locals())
@@ -2717,10 +2737,10 @@ class TensorMethods(TensorFacts):
                     source: Tensor | None = None, *, axis: int | None = None) -> Tensor:
         """index_copy_(self, dim=None, index=None, source=None, *, axis=None)
 
-        In place: Returns a copy of self in which entry index[i] of dim is replaced by source[i].
+        In place: returns a copy of input in which entry index[i] of dim is replaced by source[i].
           dim: dimension to index
-          index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-          source: values to write: the shape of self, with size len(index) in dim
+          index: 1-D or 0-D integer tensor of positions in [0, input.shape[dim])
+          source: values to write: the shape of input, with size len(index) in dim
         """
         if switch.users:
             found = intercepted(TensorMethods.index_copy_, locals())
@@ -2732,9 +2752,11 @@ class TensorMethods(TensorFacts):
                    value: complex | Tensor | None = None, *, axis: int | None = None) -> Tensor:
         """index_fill(self, dim=None, index=None, value=None, *, axis=None)
 
-        Returns a copy of self in which the entries index of dim are filled with value.
-        Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor,
-        which also receives a gradient.
+        index_fill(input, dim, index, value: complex)
+          Returns a copy of input in which the entries index of dim are filled with value.
+        index_fill(input, dim, index, value: Tensor)
+          Returns a copy of input in which the entries index of dim are filled with a 0-dim tensor,
+          which also receives a gradient.
           dim: dimension to index
           index: 1-D or 0-D integer tensor; negative positions count from the end
           value: 0-dim tensor
@@ -2749,9 +2771,11 @@ class TensorMethods(TensorFacts):
                     value: complex | Tensor | None = None, *, axis: int | None = None) -> Tensor:
         """index_fill_(self, dim=None, index=None, value=None, *, axis=None)
 
-        In place: Returns a copy of self in which the entries index of dim are filled with value.
-        Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor,
-        which also receives a gradient.
+        index_fill_(input, dim, index, value: complex)
+          In place: returns a copy of input in which the entries index of dim are filled with value.
+        index_fill_(input, dim, index, value: Tensor)
+          Returns a copy of input in which the entries index of dim are filled with a 0-dim tensor,
+          which also receives a gradient.
           dim: dimension to index
           index: 1-D or 0-D integer tensor; negative positions count from the end
           value: 0-dim tensor
@@ -2766,11 +2790,11 @@ class TensorMethods(TensorFacts):
                   accumulate: bool = False) -> Tensor:
         """index_put(self, indices, values, accumulate=False)
 
-        Returns a copy of self with values written at the positions self[indices]. Negative
+        Returns a copy of input with values written at the positions input[indices]. Negative
         positions count from the end.
           indices: for each dimension an integer tensor, a bool tensor, which covers as many
             dimensions as it has, or none
-          values: broadcast to the shape of self[indices]; must have the dtype of self
+          values: broadcast to the shape of input[indices]; must have the dtype of input
           accumulate: whether values are added instead of written; repeated positions accumulate
         """
         if switch.users:
@@ -2783,11 +2807,11 @@ class TensorMethods(TensorFacts):
                    accumulate: bool = False) -> Tensor:
         """index_put_(self, indices, values, accumulate=False)
 
-        In place: Returns a copy of self with values written at the positions self[indices].
+        In place: returns a copy of input with values written at the positions input[indices].
         Negative positions count from the end.
           indices: for each dimension an integer tensor, a bool tensor, which covers as many
             dimensions as it has, or none
-          values: broadcast to the shape of self[indices]; must have the dtype of self
+          values: broadcast to the shape of input[indices]; must have the dtype of input
           accumulate: whether values are added instead of written; repeated positions accumulate
         """
         if switch.users:
@@ -2803,13 +2827,13 @@ class TensorMethods(TensorFacts):
         """index_reduce(self, dim=None, index=None, source=None, reduce=None, *, axis=None,
             include_self=True, out=None)
 
-        Returns a copy of self in which entry index[i] of dim is combined with source[i]. Repeated
+        Returns a copy of input in which entry index[i] of dim is combined with source[i]. Repeated
         indices accumulate.
           dim: dimension to index
-          index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-          source: values to combine: the shape of self, with size len(index) in dim
+          index: 1-D or 0-D integer tensor of positions in [0, input.shape[dim])
+          source: values to combine: the shape of input, with size len(index) in dim
           reduce: how values are combined
-          include_self: whether the element of self takes part
+          include_self: whether the element of input takes part
         """
         if switch.users:
             found = intercepted(TensorMethods.index_reduce, locals())
@@ -2825,13 +2849,13 @@ class TensorMethods(TensorFacts):
         """index_reduce_(self, dim=None, index=None, source=None, reduce=None, *, axis=None,
             include_self=True)
 
-        In place: Returns a copy of self in which entry index[i] of dim is combined with source[i].
+        In place: returns a copy of input in which entry index[i] of dim is combined with source[i].
         Repeated indices accumulate.
           dim: dimension to index
-          index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-          source: values to combine: the shape of self, with size len(index) in dim
+          index: 1-D or 0-D integer tensor of positions in [0, input.shape[dim])
+          source: values to combine: the shape of input, with size len(index) in dim
           reduce: how values are combined
-          include_self: whether the element of self takes part
+          include_self: whether the element of input takes part
         """
         if switch.users:
             found = intercepted(TensorMethods.index_reduce_, locals())
@@ -2846,7 +2870,7 @@ class TensorMethods(TensorFacts):
 
         Selects the entries index[0], index[1], … of dimension dim.
           dim: dimension to index
-          index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+          index: 1-D or 0-D integer tensor of positions in [0, input.shape[dim])
         """
         if switch.users:
             found = intercepted(TensorMethods.index_select, locals())
@@ -2859,7 +2883,7 @@ class TensorMethods(TensorFacts):
 
         Computes the dot products of the last dimensions. If an operand is 0-dim, the operands are
         multiplied.
-          other: last size equal to that of self
+          other: last size equal to that of input
         """
         if switch.users:
             found = intercepted(TensorMethods.inner, locals())
@@ -2883,9 +2907,9 @@ class TensorMethods(TensorFacts):
                 equal_nan: bool = False) -> Tensor:
         """isclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False)
 
-        Tests |self - other| <= atol + rtol |other|, elementwise. Infinities are close if they are
+        Tests |input - other| <= atol + rtol |other|, elementwise. Infinities are close if they are
         equal.
-          other: tensor of the dtype of self
+          other: tensor of the dtype of input
           rtol: tolerance relative to other
           atol: absolute tolerance
           equal_nan: whether nan is close to nan
@@ -2996,7 +3020,7 @@ class TensorMethods(TensorFacts):
     def kron(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """kron(self, other, *, out=None)
 
-        Computes the Kronecker product: each element of self times other, as blocks.
+        Computes the Kronecker product: each element of input times other, as blocks.
         """
         if switch.users:
             found = intercepted(TensorMethods.kron, locals())
@@ -3036,7 +3060,7 @@ class TensorMethods(TensorFacts):
     def lcm_(self, other: Tensor) -> Tensor:
         """lcm_(self, other)
 
-        In place: Computes the least common multiple of integers, elementwise with broadcasting; it
+        In place: computes the least common multiple of integers, elementwise with broadcasting; it
         is never negative, and 0 if one is 0.
         """
         if switch.users:
@@ -3048,7 +3072,7 @@ class TensorMethods(TensorFacts):
     def ldexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """ldexp(self, other, *, out=None)
 
-        Computes self * 2^other, elementwise with broadcasting and dtype promotion.
+        Computes input * 2^other, elementwise with broadcasting and dtype promotion.
           other: exponents
         """
         if switch.users:
@@ -3060,7 +3084,7 @@ class TensorMethods(TensorFacts):
     def ldexp_(self, other: Tensor) -> Tensor:
         """ldexp_(self, other)
 
-        In place: Computes self * 2^other, elementwise with broadcasting and dtype promotion.
+        In place: computes input * 2^other, elementwise with broadcasting and dtype promotion.
           other: exponents
         """
         if switch.users:
@@ -3072,7 +3096,7 @@ class TensorMethods(TensorFacts):
     def le(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """le(self, other, *, out=None)
 
-        Tests self <= other, elementwise with broadcasting. The result is bool.
+        Tests input <= other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.le, locals())
@@ -3083,7 +3107,7 @@ class TensorMethods(TensorFacts):
     def le_(self, other: Tensor | complex) -> Tensor:
         """le_(self, other)
 
-        In place: Tests self <= other, elementwise with broadcasting. The result is bool.
+        In place: tests input <= other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.le_, locals())
@@ -3094,7 +3118,7 @@ class TensorMethods(TensorFacts):
     def lerp(self, end: Tensor, weight: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """lerp(self, end, weight, *, out=None)
 
-        Interpolates linearly: self + weight * (end - self), elementwise with broadcasting.
+        Interpolates linearly: input + weight * (end - input), elementwise with broadcasting.
           end: result for a weight of 1
           weight: tensor or number
         """
@@ -3107,7 +3131,7 @@ class TensorMethods(TensorFacts):
     def lerp_(self, end: Tensor, weight: Tensor | complex) -> Tensor:
         """lerp_(self, end, weight)
 
-        In place: Interpolates linearly: self + weight * (end - self), elementwise with
+        In place: interpolates linearly: input + weight * (end - input), elementwise with
         broadcasting.
           end: result for a weight of 1
           weight: tensor or number
@@ -3121,7 +3145,7 @@ class TensorMethods(TensorFacts):
     def less(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """less(self, other, *, out=None)
 
-        Tests self < other, elementwise with broadcasting. The result is bool.
+        Tests input < other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.less, locals())
@@ -3132,7 +3156,7 @@ class TensorMethods(TensorFacts):
     def less_(self, other: Tensor | complex) -> Tensor:
         """less_(self, other)
 
-        In place: Tests self < other, elementwise with broadcasting. The result is bool.
+        In place: tests input < other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.less_, locals())
@@ -3143,7 +3167,7 @@ class TensorMethods(TensorFacts):
     def less_equal(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """less_equal(self, other, *, out=None)
 
-        Tests self <= other, elementwise with broadcasting. The result is bool.
+        Tests input <= other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.less_equal, locals())
@@ -3154,7 +3178,7 @@ class TensorMethods(TensorFacts):
     def less_equal_(self, other: Tensor | complex) -> Tensor:
         """less_equal_(self, other)
 
-        In place: Tests self <= other, elementwise with broadcasting. The result is bool.
+        In place: tests input <= other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.less_equal_, locals())
@@ -3176,7 +3200,7 @@ class TensorMethods(TensorFacts):
     def lgamma_(self) -> Tensor:
         """lgamma_(self)
 
-        In place: Computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers.
+        In place: computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers.
         """
         if switch.users:
             found = intercepted(TensorMethods.lgamma_, locals())
@@ -3209,7 +3233,7 @@ class TensorMethods(TensorFacts):
     def log10_(self) -> Tensor:
         """log10_(self)
 
-        In place: Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative
+        In place: computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative
         elements.
         """
         if switch.users:
@@ -3232,7 +3256,7 @@ class TensorMethods(TensorFacts):
     def log1p_(self) -> Tensor:
         """log1p_(self)
 
-        In place: Computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan
+        In place: computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan
         below.
         """
         if switch.users:
@@ -3255,7 +3279,7 @@ class TensorMethods(TensorFacts):
     def log2_(self) -> Tensor:
         """log2_(self)
 
-        In place: Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative
+        In place: computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative
         elements.
         """
         if switch.users:
@@ -3267,7 +3291,7 @@ class TensorMethods(TensorFacts):
     def log_(self) -> Tensor:
         """log_(self)
 
-        In place: Computes the natural logarithm, elementwise; -inf for 0 and nan for negative
+        In place: computes the natural logarithm, elementwise; -inf for 0 and nan for negative
         elements.
         """
         if switch.users:
@@ -3280,7 +3304,7 @@ class TensorMethods(TensorFacts):
                     generator: Generator | None = None) -> Tensor:
         """log_normal_(self, mean=1.0, std=2.0, *, generator=None)
 
-        Fills self with random numbers whose logarithms have a normal distribution.
+        Fills input with random numbers whose logarithms have a normal distribution.
           mean: mean of the logarithms
           std: standard deviation of the logarithms, greater than 0
           generator: random number generator; default: the one of the ctx
@@ -3297,7 +3321,7 @@ class TensorMethods(TensorFacts):
 
         Computes log(softmax(x)) along dim, more accurately than the two functions in turn.
           dim: dimension along which exp of the result sums to 1
-          dtype: dtype to which self is converted first; default: no conversion
+          dtype: dtype to which input is converted first; default: no conversion
         """
         if switch.users:
             found = intercepted(TensorMethods.log_softmax, locals())
@@ -3308,7 +3332,7 @@ class TensorMethods(TensorFacts):
     def logaddexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """logaddexp(self, other, *, out=None)
 
-        Computes log(exp(self) + exp(other)), elementwise with broadcasting, without intermediate
+        Computes log(exp(input) + exp(other)), elementwise with broadcasting, without intermediate
         overflow.
         """
         if switch.users:
@@ -3320,7 +3344,7 @@ class TensorMethods(TensorFacts):
     def logaddexp2(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """logaddexp2(self, other, *, out=None)
 
-        Computes log2(2^self + 2^other), elementwise with broadcasting, without intermediate
+        Computes log2(2^input + 2^other), elementwise with broadcasting, without intermediate
         overflow.
         """
         if switch.users:
@@ -3369,7 +3393,7 @@ class TensorMethods(TensorFacts):
     def logical_and_(self, other: Tensor) -> Tensor:
         """logical_and_(self, other)
 
-        In place: Tests whether both elements are nonzero, elementwise with broadcasting. The result
+        In place: tests whether both elements are nonzero, elementwise with broadcasting. The result
         is bool; nan is nonzero.
         """
         if switch.users:
@@ -3392,7 +3416,7 @@ class TensorMethods(TensorFacts):
     def logical_not_(self) -> Tensor:
         """logical_not_(self)
 
-        In place: Tests whether each element is 0. The result is bool; nan is not 0.
+        In place: tests whether each element is 0. The result is bool; nan is not 0.
         """
         if switch.users:
             found = intercepted(TensorMethods.logical_not_, locals())
@@ -3415,7 +3439,7 @@ class TensorMethods(TensorFacts):
     def logical_or_(self, other: Tensor) -> Tensor:
         """logical_or_(self, other)
 
-        In place: Tests whether at least one of two elements is nonzero, elementwise with
+        In place: tests whether at least one of two elements is nonzero, elementwise with
         broadcasting. The result is bool; nan is nonzero.
         """
         if switch.users:
@@ -3439,7 +3463,7 @@ class TensorMethods(TensorFacts):
     def logical_xor_(self, other: Tensor) -> Tensor:
         """logical_xor_(self, other)
 
-        In place: Tests whether exactly one of two elements is nonzero, elementwise with
+        In place: tests whether exactly one of two elements is nonzero, elementwise with
         broadcasting. The result is bool; nan is nonzero.
         """
         if switch.users:
@@ -3464,7 +3488,7 @@ class TensorMethods(TensorFacts):
     def logit_(self, eps: float | None = None) -> Tensor:
         """logit_(self, eps=None)
 
-        In place: Computes log(x / (1 - x)), elementwise: the inverse of sigmoid.
+        In place: computes log(x / (1 - x)), elementwise: the inverse of sigmoid.
           eps: x is clamped to [eps, 1 - eps] first; default: x is not clamped, and the result is
             nan outside [0, 1]
         """
@@ -3492,7 +3516,7 @@ class TensorMethods(TensorFacts):
     def lt(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """lt(self, other, *, out=None)
 
-        Tests self < other, elementwise with broadcasting. The result is bool.
+        Tests input < other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.lt, locals())
@@ -3503,7 +3527,7 @@ class TensorMethods(TensorFacts):
     def lt_(self, other: Tensor | complex) -> Tensor:
         """lt_(self, other)
 
-        In place: Tests self < other, elementwise with broadcasting. The result is bool.
+        In place: tests input < other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.lt_, locals())
@@ -3514,7 +3538,7 @@ class TensorMethods(TensorFacts):
     def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
         """lu_solve(self, LU_data, LU_pivots, *, out=None)
 
-        Solves A @ X = self with the factors of A from linalg_lu_factor.
+        Solves A @ X = input with the factors of A from linalg_lu_factor.
           input: (…, n, k)
           LU_data: (…, n, n)
           LU_pivots: int32 or int64, (…, n)
@@ -3528,12 +3552,14 @@ class TensorMethods(TensorFacts):
     def masked_fill(self, mask: Tensor, value: complex | Tensor) -> Tensor:
         """masked_fill(self, mask, value)
 
-        Replaces the elements of self by value where mask is true. self and mask broadcast; the
-        result has the dtype of self.
-        Replaces the elements of self where mask is true by a 0-dim tensor, which also receives a
-        gradient.
+        masked_fill(input, mask, value: complex)
+          Replaces the elements of input by value where mask is true. input and mask broadcast; the
+          result has the dtype of input.
+        masked_fill(input, mask, value: Tensor)
+          Replaces the elements of input where mask is true by a 0-dim tensor, which also receives a
+          gradient.
           mask: bool tensor
-          value: number; must fit the dtype of self
+          value: number; must fit the dtype of input
         """
         if switch.users:
             found = intercepted(TensorMethods.masked_fill, locals())
@@ -3544,12 +3570,14 @@ class TensorMethods(TensorFacts):
     def masked_fill_(self, mask: Tensor, value: complex | Tensor) -> Tensor:
         """masked_fill_(self, mask, value)
 
-        In place: Replaces the elements of self by value where mask is true. self and mask
-        broadcast; the result has the dtype of self.
-        Replaces the elements of self where mask is true by a 0-dim tensor, which also receives a
-        gradient.
+        masked_fill_(input, mask, value: complex)
+          In place: replaces the elements of input by value where mask is true. input and mask
+          broadcast; the result has the dtype of input.
+        masked_fill_(input, mask, value: Tensor)
+          Replaces the elements of input where mask is true by a 0-dim tensor, which also receives a
+          gradient.
           mask: bool tensor
-          value: number; must fit the dtype of self
+          value: number; must fit the dtype of input
         """
         if switch.users:
             found = intercepted(TensorMethods.masked_fill_, locals())
@@ -3560,7 +3588,7 @@ class TensorMethods(TensorFacts):
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
         """masked_scatter(self, mask, source)
 
-        Replaces the elements of self where mask is true by the elements of source, in order.
+        Replaces the elements of input where mask is true by the elements of source, in order.
           mask: bool tensor
           source: values to write, at least as many as mask has true elements
         """
@@ -3573,7 +3601,7 @@ class TensorMethods(TensorFacts):
     def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
         """masked_scatter_(self, mask, source)
 
-        In place: Replaces the elements of self where mask is true by the elements of source, in
+        In place: replaces the elements of input where mask is true by the elements of source, in
         order.
           mask: bool tensor
           source: values to write, at least as many as mask has true elements
@@ -3587,7 +3615,7 @@ class TensorMethods(TensorFacts):
     def masked_select(self, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
         """masked_select(self, mask, *, out=None)
 
-        Returns the elements of self where mask is true, as a 1-D tensor. self and mask broadcast.
+        Returns the elements of input where mask is true, as a 1-D tensor. input and mask broadcast.
           mask: bool tensor
         """
         if switch.users:
@@ -3599,7 +3627,7 @@ class TensorMethods(TensorFacts):
     def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """matmul(self, other, *, out=None)
 
-        Matrix product. A 1-D operand is a row (self) or a column (other), and its dimension is
+        Matrix product. A 1-D operand is a row (input) or a column (other), and its dimension is
         dropped from the result; leading dimensions are a batch and broadcast.
           input: (…, n, m) or (m)
           other: (…, m, p) or (m)
@@ -3640,12 +3668,15 @@ class TensorMethods(TensorFacts):
             keepdims: bool | None = None, out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
         """max(self, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None)
 
-        Returns the maximum of all elements; nan if any element is nan. Equal maxima share the
-        gradient equally.
-        Returns the maxima along dim and their indices. nan counts as the maximum; among equal
-        elements the first is taken.
-        Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal
-        elements share the gradient equally.
+        max(input)
+          Returns the maximum of all elements; nan if any element is nan. Equal maxima share the
+          gradient equally.
+        max(input, dim, keepdim=False)
+          Returns the maxima along dim and their indices. nan counts as the maximum; among equal
+          elements the first is taken.
+        max(input, other)
+          Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal
+          elements share the gradient equally.
           dim: dimension to reduce
           keepdim: whether the reduced dimension is kept with size 1
         """
@@ -3672,8 +3703,10 @@ class TensorMethods(TensorFacts):
              dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
         """mean(self, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
-        Computes the mean of all elements.
-        Computes means over dim.
+        mean(input, *, dtype=None)
+          Computes the mean of all elements.
+        mean(input, dim, keepdim=False, *, dtype=None)
+          Computes means over dim.
           dtype: dtype of the computation and of the result; must be given for integers
           dim: dimensions to reduce; an empty list: all dimensions
           keepdim: whether the reduced dimensions are kept with size 1
@@ -3689,10 +3722,12 @@ class TensorMethods(TensorFacts):
             ...]:
         """median(self, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
-        Returns the median of all elements, the lower one of an even number; nan if any element is
-        nan. Equal elements share the gradient.
-        Returns the medians along dim, the lower ones of even numbers, with their indices. A row
-        with nan has the median nan.
+        median(input)
+          Returns the median of all elements, the lower one of an even number; nan if any element is
+          nan. Equal elements share the gradient.
+        median(input, dim, keepdim=False)
+          Returns the medians along dim, the lower ones of even numbers, with their indices. A row
+          with nan has the median nan.
           dim: dimension to reduce
           keepdim: whether the reduced dimension is kept with size 1
         """
@@ -3707,12 +3742,15 @@ class TensorMethods(TensorFacts):
             keepdims: bool | None = None, out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
         """min(self, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None)
 
-        Returns the minimum of all elements; nan if any element is nan. Equal minima share the
-        gradient equally.
-        Returns the minima along dim and their indices. nan counts as the minimum; among equal
-        elements the first is taken.
-        Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal
-        elements share the gradient equally.
+        min(input)
+          Returns the minimum of all elements; nan if any element is nan. Equal minima share the
+          gradient equally.
+        min(input, dim, keepdim=False)
+          Returns the minima along dim and their indices. nan counts as the minimum; among equal
+          elements the first is taken.
+        min(input, other)
+          Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal
+          elements share the gradient equally.
           dim: dimension to reduce
           keepdim: whether the reduced dimension is kept with size 1
         """
@@ -3806,7 +3844,7 @@ class TensorMethods(TensorFacts):
     def mul(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """mul(self, other, *, out=None)
 
-        Computes self * other, elementwise with broadcasting and dtype promotion.
+        Computes input * other, elementwise with broadcasting and dtype promotion.
         """
         if switch.users:
             found = intercepted(TensorMethods.mul, locals())
@@ -3817,7 +3855,7 @@ class TensorMethods(TensorFacts):
     def mul_(self, other: Tensor | complex) -> Tensor:
         """mul_(self, other)
 
-        In place: Computes self * other, elementwise with broadcasting and dtype promotion.
+        In place: computes input * other, elementwise with broadcasting and dtype promotion.
         """
         if switch.users:
             found = intercepted(TensorMethods.mul_, locals())
@@ -3829,7 +3867,7 @@ class TensorMethods(TensorFacts):
                     generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
         """multinomial(self, num_samples, replacement=False, *, generator=None, out=None)
 
-        Draws positions from each row of self with probabilities proportional to its weights.
+        Draws positions from each row of input with probabilities proportional to its weights.
           input: weights of shape (n) or (rows, n); finite, not negative, and not all 0 in a row
           num_samples: number of positions per row; at most n without replacement
           replacement: whether a position can be drawn more than once
@@ -3844,7 +3882,7 @@ class TensorMethods(TensorFacts):
     def multiply(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """multiply(self, other, *, out=None)
 
-        Computes self * other, elementwise with broadcasting and dtype promotion.
+        Computes input * other, elementwise with broadcasting and dtype promotion.
         """
         if switch.users:
             found = intercepted(TensorMethods.multiply, locals())
@@ -3855,7 +3893,7 @@ class TensorMethods(TensorFacts):
     def multiply_(self, other: Tensor | complex) -> Tensor:
         """multiply_(self, other)
 
-        In place: Computes self * other, elementwise with broadcasting and dtype promotion.
+        In place: computes input * other, elementwise with broadcasting and dtype promotion.
         """
         if switch.users:
             found = intercepted(TensorMethods.multiply_, locals())
@@ -3892,7 +3930,7 @@ class TensorMethods(TensorFacts):
     def mvlgamma_(self, p: int) -> Tensor:
         """mvlgamma_(self, p)
 
-        In place: Computes the logarithm of the multivariate Gamma function, elementwise: p (p - 1)
+        In place: computes the logarithm of the multivariate Gamma function, elementwise: p (p - 1)
         / 4 log(pi) plus the sum of lgamma(x - j / 2) over j < p.
           p: number of dimensions, at least 1
         """
@@ -3922,7 +3960,7 @@ class TensorMethods(TensorFacts):
                     neginf: float | None = None) -> Tensor:
         """nan_to_num_(self, nan=None, posinf=None, neginf=None)
 
-        In place: Replaces nan and infinities by numbers, elementwise, in each part of complex
+        In place: replaces nan and infinities by numbers, elementwise, in each part of complex
         elements. The gradient is 0 where an element is replaced. Integer tensors are unchanged.
           nan: value for nan; default: 0
           posinf: value for infinity; default: the largest finite number of the dtype
@@ -3942,7 +3980,7 @@ class TensorMethods(TensorFacts):
         Computes means over dim of the elements that are not nan.
           dim: dimensions to reduce; an empty list: all dimensions
           keepdim: whether the reduced dimensions are kept with size 1
-          dtype: dtype of the computation and of the result; default: that of self
+          dtype: dtype of the computation and of the result; default: that of input
         """
         if switch.users:
             found = intercepted(TensorMethods.nanmean, locals())
@@ -3955,8 +3993,10 @@ class TensorMethods(TensorFacts):
             ...]:
         """nanmedian(self, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
-        Returns the median of all elements that are not nan. Equal elements share the gradient.
-        Returns the medians along dim of the elements that are not nan, with their indices.
+        nanmedian(input)
+          Returns the median of all elements that are not nan. Equal elements share the gradient.
+        nanmedian(input, dim, keepdim=False)
+          Returns the medians along dim of the elements that are not nan, with their indices.
           dim: dimension to reduce
           keepdim: whether the reduced dimension is kept with size 1
         """
@@ -3974,9 +4014,11 @@ class TensorMethods(TensorFacts):
         """nanquantile(self, q, dim=None, keepdim=False, *, axis=None, keepdims=None,
             interpolation="linear", out=None)
 
-        Computes quantiles over dim of the elements that are not nan.
-        Computes a quantile over dim of the elements that are not nan.
-          q: numbers in [0, 1]: 0-dim or 1-D, of the dtype of self
+        nanquantile(input, q: Tensor, dim=None, keepdim=False, *, interpolation="linear")
+          Computes quantiles over dim of the elements that are not nan.
+        nanquantile(input, q: float, dim=None, keepdim=False, *, interpolation="linear")
+          Computes a quantile over dim of the elements that are not nan.
+          q: numbers in [0, 1]: 0-dim or 1-D, of the dtype of input
           dim: dimension to reduce; default: all
           keepdim: whether the reduced dimensions are kept with size 1
           interpolation: how a quantile between two elements is computed
@@ -3997,7 +4039,7 @@ class TensorMethods(TensorFacts):
           dim: dimensions to reduce; an empty list: all dimensions
           keepdim: whether the reduced dimensions are kept with size 1
           dtype: dtype of the computation and of the result; default: int64 for integers and bool,
-            else that of self
+            else that of input
         """
         if switch.users:
             found = intercepted(TensorMethods.nansum, locals())
@@ -4039,7 +4081,7 @@ class TensorMethods(TensorFacts):
     def ne(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """ne(self, other, *, out=None)
 
-        Tests self != other, elementwise with broadcasting. The result is bool.
+        Tests input != other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.ne, locals())
@@ -4050,7 +4092,7 @@ class TensorMethods(TensorFacts):
     def ne_(self, other: Tensor | complex) -> Tensor:
         """ne_(self, other)
 
-        In place: Tests self != other, elementwise with broadcasting. The result is bool.
+        In place: tests input != other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.ne_, locals())
@@ -4072,7 +4114,7 @@ class TensorMethods(TensorFacts):
     def neg_(self) -> Tensor:
         """neg_(self)
 
-        In place: Negates each element. Bool tensors are not supported.
+        In place: negates each element. Bool tensors are not supported.
         """
         if switch.users:
             found = intercepted(TensorMethods.neg_, locals())
@@ -4094,7 +4136,7 @@ class TensorMethods(TensorFacts):
     def negative_(self) -> Tensor:
         """negative_(self)
 
-        In place: Negates each element. Bool tensors are not supported.
+        In place: negates each element. Bool tensors are not supported.
         """
         if switch.users:
             found = intercepted(TensorMethods.negative_, locals())
@@ -4162,8 +4204,8 @@ class TensorMethods(TensorFacts):
     def nextafter(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """nextafter(self, other, *, out=None)
 
-        Returns the next representable number after self in the direction of other, elementwise with
-        broadcasting. The gradient passes to self, except where both are equal.
+        Returns the next representable number after input in the direction of other, elementwise
+        with broadcasting. The gradient passes to input, except where both are equal.
         """
         if switch.users:
             found = intercepted(TensorMethods.nextafter, locals())
@@ -4174,8 +4216,8 @@ class TensorMethods(TensorFacts):
     def nextafter_(self, other: Tensor) -> Tensor:
         """nextafter_(self, other)
 
-        In place: Returns the next representable number after self in the direction of other,
-        elementwise with broadcasting. The gradient passes to self, except where both are equal.
+        In place: returns the next representable number after input in the direction of other,
+        elementwise with broadcasting. The gradient passes to input, except where both are equal.
         """
         if switch.users:
             found = intercepted(TensorMethods.nextafter_, locals())
@@ -4188,7 +4230,7 @@ class TensorMethods(TensorFacts):
         """nonzero(self, *, as_tuple=False, out=None)
 
         Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements,
-        self.ndim), in row-major order.
+        input.ndim), in row-major order.
           as_tuple: a tuple of the columns instead
         """
         if switch.users:
@@ -4222,7 +4264,7 @@ class TensorMethods(TensorFacts):
           p: order of the norm
           dim: dimensions to reduce; an empty list: all dimensions
           keepdim: whether the reduced dimensions are kept with size 1
-          dtype: dtype to which self is converted first; default: that of self
+          dtype: dtype to which input is converted first; default: that of input
         """
         if switch.users:
             found = intercepted(TensorMethods.norm, locals())
@@ -4234,7 +4276,7 @@ class TensorMethods(TensorFacts):
                 generator: Generator | None = None) -> Tensor:
         """normal_(self, mean=0.0, std=1.0, *, generator=None)
 
-        Fills self with random numbers from a normal distribution.
+        Fills input with random numbers from a normal distribution.
           mean: mean
           std: standard deviation, at least 0
           generator: random number generator; default: the one of the ctx
@@ -4248,7 +4290,7 @@ class TensorMethods(TensorFacts):
     def not_equal(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """not_equal(self, other, *, out=None)
 
-        Tests self != other, elementwise with broadcasting. The result is bool.
+        Tests input != other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.not_equal, locals())
@@ -4259,7 +4301,7 @@ class TensorMethods(TensorFacts):
     def not_equal_(self, other: Tensor | complex) -> Tensor:
         """not_equal_(self, other)
 
-        In place: Tests self != other, elementwise with broadcasting. The result is bool.
+        In place: tests input != other, elementwise with broadcasting. The result is bool.
         """
         if switch.users:
             found = intercepted(TensorMethods.not_equal_, locals())
@@ -4274,7 +4316,7 @@ class TensorMethods(TensorFacts):
 
         Computes the nuclear norm, the sum of the singular values, of the matrices in two
         dimensions. It is nan for matrices with nan or inf.
-          dim: the dimensions of rows and columns; default: the two dimensions of self
+          dim: the dimensions of rows and columns; default: the two dimensions of input
           keepdim: whether the reduced dimensions are kept with size 1
         """
         if switch.users:
@@ -4289,9 +4331,9 @@ class TensorMethods(TensorFacts):
         """ones_like(self, *, dtype=None, device=None, out=None, memory_format=None, layout=None,
             pin_memory=False, requires_grad=False)
 
-        Returns a tensor of ones with the shape of self. The strides of a dense self are kept.
-          dtype: dtype of the result; default: that of self
-          device: device of the result; default: that of self
+        Returns a tensor of ones with the shape of input. The strides of a dense input are kept.
+          dtype: dtype of the result; default: that of input
+          device: device of the result; default: that of input
         """
         if switch.users:
             found = intercepted(TensorMethods.ones_like, locals())
@@ -4317,7 +4359,7 @@ class TensorMethods(TensorFacts):
     def outer(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """outer(self, vec2, *, out=None)
 
-        Computes the outer product of two vectors: out[i][j] = self[i] * vec2[j].
+        Computes the outer product of two vectors: out[i][j] = input[i] * vec2[j].
           input: (n)
           vec2: (m)
         """
@@ -4331,7 +4373,7 @@ class TensorMethods(TensorFacts):
         """permute(self, *dims)
 
         Returns a view with reordered dimensions: dimension i of the view is dimension dims[i] of
-        self.
+        input.
           dims: the new order of all dimensions
         """
         if switch.users:
@@ -4364,7 +4406,7 @@ class TensorMethods(TensorFacts):
     def positive(self) -> Tensor:
         """positive(self)
 
-        Returns self itself. Bool tensors are not supported.
+        Returns input itself. Bool tensors are not supported.
         """
         if switch.users:
             found = intercepted(TensorMethods.positive, locals())
@@ -4375,10 +4417,13 @@ class TensorMethods(TensorFacts):
     def pow(self, exponent: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """pow(self, exponent, *, out=None)
 
-        Raises self to the power exponent, elementwise with broadcasting and dtype promotion.
-        Raises each element of self to the power of a number. Integers cannot be raised to a
-        negative integer.
-        Raises a number to the power of each element of exponent.
+        pow(input: Tensor, exponent: Tensor)
+          Raises input to the power exponent, elementwise with broadcasting and dtype promotion.
+        pow(input: Tensor, exponent: complex)
+          Raises each element of input to the power of a number. Integers cannot be raised to a
+          negative integer.
+        pow(input: complex, exponent: Tensor)
+          Raises a number to the power of each element of exponent.
         """
         if switch.users:
             found = intercepted(TensorMethods.pow, locals())
@@ -4389,10 +4434,12 @@ class TensorMethods(TensorFacts):
     def pow_(self, exponent: Tensor | complex) -> Tensor:
         """pow_(self, exponent)
 
-        In place: Raises self to the power exponent, elementwise with broadcasting and dtype
-        promotion.
-        Raises each element of self to the power of a number. Integers cannot be raised to a
-        negative integer.
+        pow_(input, exponent: Tensor)
+          In place: raises input to the power exponent, elementwise with broadcasting and dtype
+          promotion.
+        pow_(input, exponent: complex)
+          Raises each element of input to the power of a number. Integers cannot be raised to a
+          negative integer.
         """
         if switch.users:
             found = intercepted(TensorMethods.pow_, locals())
@@ -4404,7 +4451,7 @@ class TensorMethods(TensorFacts):
         """prelu(self, weight)
 
         Computes x where x > 0 and weight * x elsewhere.
-          weight: slope for x <= 0: one element, or one per channel (dimension 1 of self)
+          weight: slope for x <= 0: one element, or one per channel (dimension 1 of input)
         """
         if switch.users:
             found = intercepted(TensorMethods.prelu, locals())
@@ -4417,10 +4464,12 @@ class TensorMethods(TensorFacts):
              out: Tensor | None = None) -> Tensor:
         """prod(self, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
-        Computes the product of all elements.
-        Computes products over one dimension.
+        prod(input, *, dtype=None)
+          Computes the product of all elements.
+        prod(input, dim, keepdim=False, *, dtype=None)
+          Computes products over one dimension.
           dtype: dtype of the computation and of the result; default: int64 for integers and bool,
-            else that of self
+            else that of input
           dim: dimension to reduce
           keepdim: whether the reduced dimension is kept with size 1
         """
@@ -4433,7 +4482,7 @@ class TensorMethods(TensorFacts):
     def put(self, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
         """put(self, index, source, accumulate=False)
 
-        Returns a copy of self with the elements of source written at positions of the flattened
+        Returns a copy of input with the elements of source written at positions of the flattened
         tensor.
           index: integer tensor of positions; negative ones count from the end
           source: values to write, as many as index has elements
@@ -4448,7 +4497,7 @@ class TensorMethods(TensorFacts):
     def put_(self, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
         """put_(self, index, source, accumulate=False)
 
-        In place: Returns a copy of self with the elements of source written at positions of the
+        In place: returns a copy of input with the elements of source written at positions of the
         flattened tensor.
           index: integer tensor of positions; negative ones count from the end
           source: values to write, as many as index has elements
@@ -4480,9 +4529,11 @@ class TensorMethods(TensorFacts):
         """quantile(self, q, dim=None, keepdim=False, *, axis=None, keepdims=None,
             interpolation="linear", out=None)
 
-        Computes quantiles over dim; nan for rows with nan.
-        Computes a quantile over dim; nan for rows with nan.
-          q: numbers in [0, 1]: 0-dim or 1-D, of the dtype of self
+        quantile(input, q: Tensor, dim=None, keepdim=False, *, interpolation="linear")
+          Computes quantiles over dim; nan for rows with nan.
+        quantile(input, q: float, dim=None, keepdim=False, *, interpolation="linear")
+          Computes a quantile over dim; nan for rows with nan.
+          q: numbers in [0, 1]: 0-dim or 1-D, of the dtype of input
           dim: dimension to reduce; default: all
           keepdim: whether the reduced dimensions are kept with size 1
           interpolation: how a quantile between two elements is computed
@@ -4508,7 +4559,7 @@ class TensorMethods(TensorFacts):
     def rad2deg_(self) -> Tensor:
         """rad2deg_(self)
 
-        In place: Converts angles from radians to degrees, elementwise.
+        In place: converts angles from radians to degrees, elementwise.
         """
         if switch.users:
             found = intercepted(TensorMethods.rad2deg_, locals())
@@ -4523,10 +4574,10 @@ class TensorMethods(TensorFacts):
         """rand_like(self, *, dtype=None, device=None, generator=None, out=None, memory_format=None,
             layout=None, pin_memory=False, requires_grad=False)
 
-        Returns random numbers, uniformly distributed in [0, 1), in the shape of self. The strides
-        of a dense self are kept.
-          dtype: floating or complex dtype; default: that of self
-          device: device of the result; default: that of self
+        Returns random numbers, uniformly distributed in [0, 1), in the shape of input. The strides
+        of a dense input are kept.
+          dtype: floating or complex dtype; default: that of input
+          device: device of the result; default: that of input
           generator: random number generator; default: the one of the ctx
         """
         if switch.users:
@@ -4544,10 +4595,10 @@ class TensorMethods(TensorFacts):
         """randn_like(self, *, dtype=None, device=None, generator=None, out=None,
             memory_format=None, layout=None, pin_memory=False, requires_grad=False)
 
-        Returns random numbers from the standard normal distribution in the shape of self. The
-        strides of a dense self are kept.
-          dtype: floating or complex dtype; default: that of self
-          device: device of the result; default: that of self
+        Returns random numbers from the standard normal distribution in the shape of input. The
+        strides of a dense input are kept.
+          dtype: floating or complex dtype; default: that of input
+          device: device of the result; default: that of input
           generator: random number generator; default: the one of the ctx
         """
         if switch.users:
@@ -4562,10 +4613,10 @@ class TensorMethods(TensorFacts):
                 generator: Generator | None = None, **kwargs: Any) -> Tensor:
         """random_(self, from_=None, to=None, *, generator=None)
 
-        Fills self with random integers, uniformly distributed in [low, high).
+        Fills input with random integers, uniformly distributed in [low, high).
           from_: smallest value
           to: upper bound of the values, which it excludes; default: all integers from low on that
-            the dtype of self represents exactly
+            the dtype of input represents exactly
           generator: random number generator; default: the one of the ctx
         """
         if switch.users:
@@ -4577,7 +4628,7 @@ class TensorMethods(TensorFacts):
     def ravel(self) -> Tensor:
         """ravel(self)
 
-        Returns the elements as a 1-D contiguous tensor: a view if self is contiguous, else a copy.
+        Returns the elements as a 1-D contiguous tensor: a view if input is contiguous, else a copy.
         """
         if switch.users:
             found = intercepted(TensorMethods.ravel, locals())
@@ -4599,7 +4650,7 @@ class TensorMethods(TensorFacts):
     def reciprocal_(self) -> Tensor:
         """reciprocal_(self)
 
-        In place: Computes 1 / x, elementwise.
+        In place: computes 1 / x, elementwise.
         """
         if switch.users:
             found = intercepted(TensorMethods.reciprocal_, locals())
@@ -4621,7 +4672,7 @@ class TensorMethods(TensorFacts):
     def relu_(self) -> Tensor:
         """relu_(self)
 
-        In place: Computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0.
+        In place: computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0.
         """
         if switch.users:
             found = intercepted(TensorMethods.relu_, locals())
@@ -4644,7 +4695,7 @@ class TensorMethods(TensorFacts):
     def remainder_(self, other: Tensor | complex) -> Tensor:
         """remainder_(self, other)
 
-        In place: Computes the remainder of the division rounded down, like % in Python, elementwise
+        In place: computes the remainder of the division rounded down, like % in Python, elementwise
         with broadcasting. It has the sign of other.
         """
         if switch.users:
@@ -4672,7 +4723,7 @@ class TensorMethods(TensorFacts):
                 axis: int | None = None) -> Tensor:
         """renorm_(self, p, dim=None, maxnorm=None, *, axis=None)
 
-        In place: Scales every slice of dim whose p-norm exceeds maxnorm to that norm.
+        In place: scales every slice of dim whose p-norm exceeds maxnorm to that norm.
           p: order of the norm, positive
           dim: dimension whose slices are scaled
           maxnorm: largest norm of a slice
@@ -4686,9 +4737,9 @@ class TensorMethods(TensorFacts):
     def repeat(self, *args: Any, repeats: int | Sequence[int] | None = None) -> Tensor:
         """repeat(self, *repeats)
 
-        Repeats self repeats[i] times along dimension i. Additional entries of repeats become
+        Repeats input repeats[i] times along dimension i. Additional entries of repeats become
         leading dimensions.
-          repeats: numbers of copies, at least one entry per dimension of self
+          repeats: numbers of copies, at least one entry per dimension of input
         """
         if switch.users:
             found = intercepted(TensorMethods.repeat, locals())
@@ -4700,10 +4751,12 @@ class TensorMethods(TensorFacts):
                           axis: int | None = None, output_size: int | None = None) -> Tensor:
         """repeat_interleave(self, repeats, dim=None, *, axis=None, output_size=None)
 
-        Repeats each element, or each slice of dim, `repeats` times.
-        Repeats each element, or each slice of dim, as often as repeats says.
+        repeat_interleave(input, repeats: int, dim=None, *, output_size=None)
+          Repeats each element, or each slice of dim, `repeats` times.
+        repeat_interleave(input, repeats: Tensor, dim=None, *, output_size=None)
+          Repeats each element, or each slice of dim, as often as repeats says.
           repeats: number of copies
-          dim: dimension along which slices are repeated; default: self is flattened
+          dim: dimension along which slices are repeated; default: input is flattened
           output_size: size of the result in dim, if it is known; it is checked
         """
         if switch.users:
@@ -4715,7 +4768,7 @@ class TensorMethods(TensorFacts):
     def reshape(self, *args: Any, shape: int | Sequence[int] | None = None) -> Tensor:
         """reshape(self, *shape)
 
-        Returns self with another shape: a view if the strides allow it, else a copy.
+        Returns input with another shape: a view if the strides allow it, else a copy.
           shape: sizes of the result; one of them may be -1 and is inferred
         """
         if switch.users:
@@ -4735,7 +4788,7 @@ class TensorMethods(TensorFacts):
     def resolve_conj(self) -> Tensor:
         """resolve_conj(self)
 
-        Returns self: tt conjugates at once and never defers it.
+        Returns input: tt conjugates at once and never defers it.
         """
         if switch.users:
             found = intercepted(TensorMethods.resolve_conj, locals())
@@ -4746,7 +4799,7 @@ class TensorMethods(TensorFacts):
     def resolve_neg(self) -> Tensor:
         """resolve_neg(self)
 
-        Returns self: tt negates at once and never defers it.
+        Returns input: tt negates at once and never defers it.
         """
         if switch.users:
             found = intercepted(TensorMethods.resolve_neg, locals())
@@ -4758,7 +4811,7 @@ class TensorMethods(TensorFacts):
         """roll(self, shifts, dims=None)
 
         Returns a copy whose elements are shifted along dims; elements shifted past the end continue
-        at the start. Without dims, self is flattened first and then restored to its shape.
+        at the start. Without dims, input is flattened first and then restored to its shape.
           shifts: numbers of positions, one per dimension; may be negative
           dims: dimensions to shift along; an empty list: the flattened tensor
         """
@@ -4798,7 +4851,7 @@ class TensorMethods(TensorFacts):
     def round_(self, decimals: int = 0) -> Tensor:
         """round_(self, decimals=0)
 
-        In place: Rounds each element to the nearest integer, or to the given number of decimals;
+        In place: rounds each element to the nearest integer, or to the given number of decimals;
         ties are rounded to even. Integer tensors are unchanged and take no decimals.
           decimals: number of decimal places; negative values round to tens, hundreds, …
         """
@@ -4812,7 +4865,7 @@ class TensorMethods(TensorFacts):
                training: bool = False, *, generator: Generator | None = None) -> Tensor:
         """rrelu_(self, lower=0.125, upper=0.3333333333333333, training=False, *, generator=None)
 
-        In place: Multiplies negative elements by a slope: in training by one drawn from [lower,
+        In place: multiplies negative elements by a slope: in training by one drawn from [lower,
         upper) for each element, otherwise by (lower + upper) / 2.
           lower: smallest slope
           upper: upper bound of the slopes, which it excludes
@@ -4839,7 +4892,7 @@ class TensorMethods(TensorFacts):
     def rsqrt_(self) -> Tensor:
         """rsqrt_(self)
 
-        In place: Computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements.
+        In place: computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements.
         """
         if switch.users:
             found = intercepted(TensorMethods.rsqrt_, locals())
@@ -4850,9 +4903,9 @@ class TensorMethods(TensorFacts):
     def rsub(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
         """rsub(self, other, *, alpha=1)
 
-        Computes other - alpha * self, elementwise with broadcasting and dtype promotion. Bool
+        Computes other - alpha * input, elementwise with broadcasting and dtype promotion. Bool
         tensors are not supported.
-          alpha: factor of self
+          alpha: factor of input
         """
         if switch.users:
             found = intercepted(TensorMethods.rsub, locals())
@@ -4867,13 +4920,16 @@ class TensorMethods(TensorFacts):
         """scatter(self, dim=None, index=None, src=None, *, axis=None, value=None, reduce=None,
             out=None)
 
-        Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for dim
-        0, and likewise for other dimensions. If positions repeat, it is undefined which value is
-        written.
-        Returns a copy of self with value written at all positions of index along dim, like scatter.
+        scatter(input, dim, index, src, *, reduce=None)
+          Returns a copy of input with src written along dim: out[index[i][j]][j] = src[i][j] for
+          dim 0, and likewise for other dimensions. If positions repeat, it is undefined which value
+          is written.
+        scatter(input, dim, index, value, *, reduce=None)
+          Returns a copy of input with value written at all positions of index along dim, like
+          scatter.
           dim: dimension to index
-          index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as
-            self
+          index: positions in [0, input.shape[dim]), an integer tensor with as many dimensions as
+            input
           src: values to write; at least as large as index in every dimension
           reduce: none: replaces; add, multiply: combines each element with every src written to it
         """
@@ -4889,13 +4945,16 @@ class TensorMethods(TensorFacts):
                  | None = None) -> Tensor:
         """scatter_(self, dim=None, index=None, src=None, *, axis=None, value=None, reduce=None)
 
-        In place: Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j]
-        for dim 0, and likewise for other dimensions. If positions repeat, it is undefined which
-        value is written.
-        Returns a copy of self with value written at all positions of index along dim, like scatter.
+        scatter_(input, dim, index, src, *, reduce=None)
+          In place: returns a copy of input with src written along dim: out[index[i][j]][j] =
+          src[i][j] for dim 0, and likewise for other dimensions. If positions repeat, it is
+          undefined which value is written.
+        scatter_(input, dim, index, value, *, reduce=None)
+          Returns a copy of input with value written at all positions of index along dim, like
+          scatter.
           dim: dimension to index
-          index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as
-            self
+          index: positions in [0, input.shape[dim]), an integer tensor with as many dimensions as
+            input
           src: values to write; at least as large as index in every dimension
           reduce: none: replaces; add, multiply: combines each element with every src written to it
         """
@@ -4910,11 +4969,11 @@ class TensorMethods(TensorFacts):
                     out: Tensor | None = None) -> Tensor:
         """scatter_add(self, dim=None, index=None, src=None, *, axis=None, out=None)
 
-        Returns a copy of self to which src is added along dim: out[index[i][j]][j] += src[i][j] for
-        dim 0, and likewise for other dimensions. Repeated indices accumulate.
+        Returns a copy of input to which src is added along dim: out[index[i][j]][j] += src[i][j]
+        for dim 0, and likewise for other dimensions. Repeated indices accumulate.
           dim: dimension to index
-          index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as
-            self
+          index: positions in [0, input.shape[dim]), an integer tensor with as many dimensions as
+            input
           src: values to add; at least as large as index in every dimension
         """
         if switch.users:
@@ -4927,11 +4986,11 @@ class TensorMethods(TensorFacts):
                      src: Tensor | None = None, *, axis: int | None = None) -> Tensor:
         """scatter_add_(self, dim=None, index=None, src=None, *, axis=None)
 
-        In place: Returns a copy of self to which src is added along dim: out[index[i][j]][j] +=
+        In place: returns a copy of input to which src is added along dim: out[index[i][j]][j] +=
         src[i][j] for dim 0, and likewise for other dimensions. Repeated indices accumulate.
           dim: dimension to index
-          index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as
-            self
+          index: positions in [0, input.shape[dim]), an integer tensor with as many dimensions as
+            input
           src: values to add; at least as large as index in every dimension
         """
         if switch.users:
@@ -4947,14 +5006,14 @@ class TensorMethods(TensorFacts):
         """scatter_reduce(self, dim=None, index=None, src=None, reduce=None, *, axis=None,
             include_self=True, out=None)
 
-        Returns a copy of self in which each element is combined with every src that index sends to
+        Returns a copy of input in which each element is combined with every src that index sends to
         it along dim, as by scatter.
           dim: dimension to index
-          index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as
-            self
+          index: positions in [0, input.shape[dim]), an integer tensor with as many dimensions as
+            input
           src: values to combine; at least as large as index in every dimension
           reduce: how values are combined
-          include_self: whether the element of self takes part
+          include_self: whether the element of input takes part
         """
         if switch.users:
             found = intercepted(TensorMethods.scatter_reduce, locals())
@@ -4969,14 +5028,14 @@ class TensorMethods(TensorFacts):
         """scatter_reduce_(self, dim=None, index=None, src=None, reduce=None, *, axis=None,
             include_self=True)
 
-        In place: Returns a copy of self in which each element is combined with every src that index
-        sends to it along dim, as by scatter.
+        In place: returns a copy of input in which each element is combined with every src that
+        index sends to it along dim, as by scatter.
           dim: dimension to index
-          index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as
-            self
+          index: positions in [0, input.shape[dim]), an integer tensor with as many dimensions as
+            input
           src: values to combine; at least as large as index in every dimension
           reduce: how values are combined
-          include_self: whether the element of self takes part
+          include_self: whether the element of input takes part
         """
         if switch.users:
             found = intercepted(TensorMethods.scatter_reduce_, locals())
@@ -5003,8 +5062,8 @@ class TensorMethods(TensorFacts):
                        axis: int | None = None) -> Tensor:
         """select_scatter(self, src, dim=None, index=None, *, axis=None)
 
-        Returns a copy of self in which index `index` of dim is replaced by src.
-          src: values to write: the shape of self without dim
+        Returns a copy of input in which index `index` of dim is replaced by src.
+          src: values to write: the shape of input without dim
           dim: dimension to index
           index: position along dim; negative values count from the end
         """
@@ -5029,7 +5088,7 @@ class TensorMethods(TensorFacts):
     def sgn_(self) -> Tensor:
         """sgn_(self)
 
-        In place: Computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the
+        In place: computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the
         direction of complex ones.
         """
         if switch.users:
@@ -5052,7 +5111,7 @@ class TensorMethods(TensorFacts):
     def sigmoid_(self) -> Tensor:
         """sigmoid_(self)
 
-        In place: Computes 1 / (1 + exp(-x)), elementwise.
+        In place: computes 1 / (1 + exp(-x)), elementwise.
         """
         if switch.users:
             found = intercepted(TensorMethods.sigmoid_, locals())
@@ -5075,7 +5134,7 @@ class TensorMethods(TensorFacts):
     def sign_(self) -> Tensor:
         """sign_(self)
 
-        In place: Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are
+        In place: computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are
         not supported.
         """
         if switch.users:
@@ -5109,7 +5168,7 @@ class TensorMethods(TensorFacts):
     def sin_(self) -> Tensor:
         """sin_(self)
 
-        In place: Computes the sine, elementwise; angles are in radians.
+        In place: computes the sine, elementwise; angles are in radians.
         """
         if switch.users:
             found = intercepted(TensorMethods.sin_, locals())
@@ -5131,7 +5190,7 @@ class TensorMethods(TensorFacts):
     def sinc_(self) -> Tensor:
         """sinc_(self)
 
-        In place: Computes sin(pi x) / (pi x), elementwise, and 1 at 0. Complex tensors are
+        In place: computes sin(pi x) / (pi x), elementwise, and 1 at 0. Complex tensors are
         supported.
         """
         if switch.users:
@@ -5154,7 +5213,7 @@ class TensorMethods(TensorFacts):
     def sinh_(self) -> Tensor:
         """sinh_(self)
 
-        In place: Computes the hyperbolic sine, elementwise.
+        In place: computes the hyperbolic sine, elementwise.
         """
         if switch.users:
             found = intercepted(TensorMethods.sinh_, locals())
@@ -5167,7 +5226,7 @@ class TensorMethods(TensorFacts):
                       out: Tensor | None = None) -> Tensor:
         """slice_scatter(self, src, dim=0, start=None, end=None, step=1, *, axis=None, out=None)
 
-        Returns a copy of self in which every step-th index of dim from start up to, but not
+        Returns a copy of input in which every step-th index of dim from start up to, but not
         including, end is replaced by src.
           src: values to write, of the shape of that slice
           dim: dimension to slice
@@ -5199,7 +5258,7 @@ class TensorMethods(TensorFacts):
 
         Computes exp(x) / sum(exp(x)) along dim, without overflow.
           dim: dimension along which the result sums to 1
-          dtype: dtype to which self is converted first; default: no conversion
+          dtype: dtype to which input is converted first; default: no conversion
         """
         if switch.users:
             found = intercepted(TensorMethods.softmax, locals())
@@ -5228,9 +5287,11 @@ class TensorMethods(TensorFacts):
               axis: int | None = None) -> tuple[Tensor, ...]:
         """split(self, split_size, dim=0, *, split_sizes=None, axis=None)
 
-        Splits self along dim into views of size split_size. The last view is smaller if the size of
-        dim is not a multiple.
-        Splits self along dim into views of the given sizes.
+        split(input, split_size, dim=0)
+          Splits input along dim into views of size split_size. The last view is smaller if the size
+          of dim is not a multiple.
+        split(input, split_sizes, dim=0)
+          Splits input along dim into views of the given sizes.
           split_size: size of each view along dim
           dim: dimension to split
           split_sizes: sizes of the views; their sum must be the size of dim
@@ -5245,7 +5306,7 @@ class TensorMethods(TensorFacts):
                          axis: int | None = None) -> tuple[Tensor, ...]:
         """split_with_sizes(self, split_sizes, dim=0, *, axis=None)
 
-        Splits self along dim into views of the given sizes.
+        Splits input along dim into views of the given sizes.
           split_sizes: sizes of the views; their sum must be the size of dim
           dim: dimension to split
         """
@@ -5269,7 +5330,7 @@ class TensorMethods(TensorFacts):
     def sqrt_(self) -> Tensor:
         """sqrt_(self)
 
-        In place: Computes the square root, elementwise; nan for negative elements.
+        In place: computes the square root, elementwise; nan for negative elements.
         """
         if switch.users:
             found = intercepted(TensorMethods.sqrt_, locals())
@@ -5291,7 +5352,7 @@ class TensorMethods(TensorFacts):
     def square_(self) -> Tensor:
         """square_(self)
 
-        In place: Computes the square, elementwise. The dtype is kept; bool gives int64.
+        In place: computes the square, elementwise. The dtype is kept; bool gives int64.
         """
         if switch.users:
             found = intercepted(TensorMethods.square_, locals())
@@ -5303,8 +5364,10 @@ class TensorMethods(TensorFacts):
                 axis: int | Sequence[int] | None = None) -> Tensor:
         """squeeze(self, dim=None, *, axis=None)
 
-        Returns a view without the dimensions of size 1.
-        Returns a view without the listed dimensions whose size is 1.
+        squeeze(input)
+          Returns a view without the dimensions of size 1.
+        squeeze(input, dim)
+          Returns a view without the listed dimensions whose size is 1.
           dim: dimensions to remove; those of other sizes are kept
         """
         if switch.users:
@@ -5382,7 +5445,7 @@ class TensorMethods(TensorFacts):
             out: Tensor | None = None) -> Tensor:
         """sub(self, other, *, alpha=1, out=None)
 
-        Computes self - alpha * other, elementwise with broadcasting and dtype promotion. Bool
+        Computes input - alpha * other, elementwise with broadcasting and dtype promotion. Bool
         tensors are not supported.
           other: tensor or number to subtract
           alpha: factor of other
@@ -5396,7 +5459,7 @@ class TensorMethods(TensorFacts):
     def sub_(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
         """sub_(self, other, *, alpha=1)
 
-        In place: Computes self - alpha * other, elementwise with broadcasting and dtype promotion.
+        In place: computes input - alpha * other, elementwise with broadcasting and dtype promotion.
         Bool tensors are not supported.
           other: tensor or number to subtract
           alpha: factor of other
@@ -5411,7 +5474,7 @@ class TensorMethods(TensorFacts):
                  out: Tensor | None = None) -> Tensor:
         """subtract(self, other, *, alpha=1, out=None)
 
-        Computes self - alpha * other, elementwise with broadcasting and dtype promotion. Bool
+        Computes input - alpha * other, elementwise with broadcasting and dtype promotion. Bool
         tensors are not supported.
           other: tensor or number to subtract
           alpha: factor of other
@@ -5425,7 +5488,7 @@ class TensorMethods(TensorFacts):
     def subtract_(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
         """subtract_(self, other, *, alpha=1)
 
-        In place: Computes self - alpha * other, elementwise with broadcasting and dtype promotion.
+        In place: computes input - alpha * other, elementwise with broadcasting and dtype promotion.
         Bool tensors are not supported.
           other: tensor or number to subtract
           alpha: factor of other
@@ -5441,10 +5504,12 @@ class TensorMethods(TensorFacts):
             dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
         """sum(self, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
-        Computes the sum of all elements.
-        Computes sums over dim.
+        sum(input, *, dtype=None)
+          Computes the sum of all elements.
+        sum(input, dim, keepdim=False, *, dtype=None)
+          Computes sums over dim.
           dtype: dtype of the computation and of the result; default: int64 for integers and bool,
-            else that of self
+            else that of input
           dim: dimensions to reduce; an empty list: all dimensions
           keepdim: whether the reduced dimensions are kept with size 1
         """
@@ -5457,8 +5522,9 @@ class TensorMethods(TensorFacts):
     def sum_to_size(self, *args: Any, size: int | Sequence[int] | None = None) -> Tensor:
         """sum_to_size(self, *size)
 
-        Sums the dimensions along which size broadcasts to the shape of self; the adjoint of expand.
-          size: sizes of the result; must broadcast to the shape of self
+        Sums the dimensions along which size broadcasts to the shape of input; the adjoint of
+        expand.
+          size: sizes of the result; must broadcast to the shape of input
         """
         if switch.users:
             found = intercepted(TensorMethods.sum_to_size, locals())
@@ -5559,9 +5625,9 @@ class TensorMethods(TensorFacts):
                        out: Tensor | None = None) -> Tensor:
         """take_along_dim(self, indices, dim=None, *, axis=None, out=None)
 
-        Selects elements along dim by indices. indices and self broadcast in the other dimensions.
+        Selects elements along dim by indices. indices and input broadcast in the other dimensions.
           indices: integer tensor; negative positions count from the end
-          dim: dimension to index; default: self is flattened first
+          dim: dimension to index; default: input is flattened first
         """
         if switch.users:
             found = intercepted(TensorMethods.take_along_dim, locals())
@@ -5583,7 +5649,7 @@ class TensorMethods(TensorFacts):
     def tan_(self) -> Tensor:
         """tan_(self)
 
-        In place: Computes the tangent, elementwise; angles are in radians.
+        In place: computes the tangent, elementwise; angles are in radians.
         """
         if switch.users:
             found = intercepted(TensorMethods.tan_, locals())
@@ -5605,7 +5671,7 @@ class TensorMethods(TensorFacts):
     def tanh_(self) -> Tensor:
         """tanh_(self)
 
-        In place: Computes the hyperbolic tangent, elementwise.
+        In place: computes the hyperbolic tangent, elementwise.
         """
         if switch.users:
             found = intercepted(TensorMethods.tanh_, locals())
@@ -5620,11 +5686,14 @@ class TensorMethods(TensorFacts):
         """tensor_split(self, indices_or_sections, dim=0, *, indices=None,
             tensor_indices_or_sections=None, axis=None)
 
-        Splits self along dim into `sections` views of almost equal size.
-        Splits self along dim before each of the given indices, which are clipped as those of a
-        slice.
-        Splits self along dim: a 0-dim tensor is the number of views, a 1-D tensor holds the
-        indices.
+        tensor_split(input, indices_or_sections, dim=0)
+          Splits input along dim into `sections` views of almost equal size.
+        tensor_split(input, indices, dim=0)
+          Splits input along dim before each of the given indices, which are clipped as those of a
+          slice.
+        tensor_split(input, tensor_indices_or_sections, dim=0)
+          Splits input along dim: a 0-dim tensor is the number of views, a 1-D tensor holds the
+          indices.
           indices_or_sections: number of views, at least 1
           dim: dimension to split
           indices: positions at which dim is split
@@ -5640,7 +5709,7 @@ class TensorMethods(TensorFacts):
     def threshold_(self, threshold: complex, value: complex) -> Tensor:
         """threshold_(self, threshold, value)
 
-        In place: Replaces the elements that are at most threshold by value. Their gradient is 0.
+        In place: replaces the elements that are at most threshold by value. Their gradient is 0.
           threshold: bound: greater elements are kept
           value: number for the other elements
         """
@@ -5653,7 +5722,7 @@ class TensorMethods(TensorFacts):
     def tile(self, *args: Any, dims: int | Sequence[int] | None = None) -> Tensor:
         """tile(self, *dims)
 
-        Repeats self along its last dimensions, like repeat. dims may have fewer entries than self
+        Repeats input along its last dimensions, like repeat. dims may have fewer entries than input
         has dimensions.
           dims: numbers of copies along the last dimensions
         """
@@ -5716,7 +5785,7 @@ class TensorMethods(TensorFacts):
                          unitriangular: bool = False) -> tuple[Tensor, ...]:
         """triangular_solve(self, A, upper=True, transpose=False, unitriangular=False)
 
-        Solves A @ X = self with a triangular A, and returns a copy of A, too.
+        Solves A @ X = input with a triangular A, and returns a copy of A, too.
           input: (…, n, k)
           A: (…, n, n)
           upper: whether A is upper triangular
@@ -5745,7 +5814,7 @@ class TensorMethods(TensorFacts):
     def tril_(self, diagonal: int = 0) -> Tensor:
         """tril_(self, diagonal=0)
 
-        In place: Returns the lower triangles of the matrices in the last two dimensions; elements
+        In place: returns the lower triangles of the matrices in the last two dimensions; elements
         above the diagonal are 0.
           diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
         """
@@ -5771,7 +5840,7 @@ class TensorMethods(TensorFacts):
     def triu_(self, diagonal: int = 0) -> Tensor:
         """triu_(self, diagonal=0)
 
-        In place: Returns the upper triangles of the matrices in the last two dimensions; elements
+        In place: returns the upper triangles of the matrices in the last two dimensions; elements
         below the diagonal are 0.
           diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
         """
@@ -5785,7 +5854,7 @@ class TensorMethods(TensorFacts):
                     | None = None, out: Tensor | None = None) -> Tensor:
         """true_divide(self, other, *, rounding_mode=None, out=None)
 
-        Computes self / other, elementwise with broadcasting and dtype promotion. Without
+        Computes input / other, elementwise with broadcasting and dtype promotion. Without
         rounding_mode integers are divided as float32; with it, integer division by zero is an
         error.
           rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
@@ -5801,7 +5870,7 @@ class TensorMethods(TensorFacts):
                      | None = None) -> Tensor:
         """true_divide_(self, other, *, rounding_mode=None)
 
-        In place: Computes self / other, elementwise with broadcasting and dtype promotion. Without
+        In place: computes input / other, elementwise with broadcasting and dtype promotion. Without
         rounding_mode integers are divided as float32; with it, integer division by zero is an
         error.
           rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
@@ -5827,7 +5896,7 @@ class TensorMethods(TensorFacts):
     def trunc_(self) -> Tensor:
         """trunc_(self)
 
-        In place: Rounds each element toward zero. Integer tensors are unchanged.
+        In place: rounds each element toward zero. Integer tensors are unchanged.
         """
         if switch.users:
             found = intercepted(TensorMethods.trunc_, locals())
@@ -5881,7 +5950,7 @@ class TensorMethods(TensorFacts):
                  **kwargs: Any) -> Tensor:
         """uniform_(self, from_=0.0, to=1.0, *, generator=None)
 
-        Fills self with random numbers, uniformly distributed in [low, high).
+        Fills input with random numbers, uniformly distributed in [low, high).
           from_: smallest value
           to: upper bound of the values, which it excludes
           generator: random number generator; default: the one of the ctx
@@ -5931,7 +6000,7 @@ class TensorMethods(TensorFacts):
             ...]:
         """unsafe_chunk(self, chunks, dim=0, *, axis=None)
 
-        Splits self along dim into at most `chunks` views of equal size. The last view may be
+        Splits input along dim into at most `chunks` views of equal size. The last view may be
         smaller.
           chunks: number of views, at least 1
           dim: dimension to split
@@ -5947,9 +6016,11 @@ class TensorMethods(TensorFacts):
                      axis: int | None = None) -> tuple[Tensor, ...]:
         """unsafe_split(self, split_size, dim=0, *, split_sizes=None, axis=None)
 
-        Splits self along dim into views of size split_size. The last view is smaller if the size of
-        dim is not a multiple.
-        Splits self along dim into views of the given sizes.
+        split(input, split_size, dim=0)
+          Splits input along dim into views of size split_size. The last view is smaller if the size
+          of dim is not a multiple.
+        split(input, split_sizes, dim=0)
+          Splits input along dim into views of the given sizes.
           split_size: size of each view along dim
           dim: dimension to split
           split_sizes: sizes of the views; their sum must be the size of dim
@@ -6017,7 +6088,7 @@ class TensorMethods(TensorFacts):
     def view(self, *args: Any, size: int | Sequence[int] | None = None) -> Tensor:
         """view(self, *size)
 
-        Returns a view of self with another shape. Fails if the strides do not allow it; reshape
+        Returns a view of input with another shape. Fails if the strides do not allow it; reshape
         copies in that case.
           size: sizes of the view; one of them may be -1 and is inferred
         """
@@ -6039,9 +6110,11 @@ class TensorMethods(TensorFacts):
                indices: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
         """vsplit(self, sections, *, indices=None)
 
-        Splits self vertically, along dimension 0, into views of equal size. self has at least 2
-        dimensions.
-        Splits self vertically before each of the given indices.
+        vsplit(input, sections)
+          Splits input vertically, along dimension 0, into views of equal size. input has at least 2
+          dimensions.
+        vsplit(input, indices)
+          Splits input vertically before each of the given indices.
           sections: number of views; must divide the size
           indices: positions at which the dimension is split
         """
@@ -6062,7 +6135,7 @@ class TensorMethods(TensorFacts):
     def xlogy(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """xlogy(self, other, *, out=None)
 
-        Computes self * log(other), elementwise with broadcasting; 0 where self is 0 and other is
+        Computes input * log(other), elementwise with broadcasting; 0 where input is 0 and other is
         not nan.
         """
         if switch.users:
@@ -6074,7 +6147,7 @@ class TensorMethods(TensorFacts):
     def xlogy_(self, other: Tensor | complex) -> Tensor:
         """xlogy_(self, other)
 
-        In place: Computes self * log(other), elementwise with broadcasting; 0 where self is 0 and
+        In place: computes input * log(other), elementwise with broadcasting; 0 where input is 0 and
         other is not nan.
         """
         if switch.users:
@@ -6086,7 +6159,7 @@ class TensorMethods(TensorFacts):
     def zero_(self) -> Tensor:
         """zero_(self)
 
-        Sets every element of self to 0.
+        Sets every element of input to 0.
         """
         if switch.users:
             found = intercepted(TensorMethods.zero_, locals())
@@ -6100,9 +6173,9 @@ class TensorMethods(TensorFacts):
         """zeros_like(self, *, dtype=None, device=None, out=None, memory_format=None, layout=None,
             pin_memory=False, requires_grad=False)
 
-        Returns a tensor of zeros with the shape of self. The strides of a dense self are kept.
-          dtype: dtype of the result; default: that of self
-          device: device of the result; default: that of self
+        Returns a tensor of zeros with the shape of input. The strides of a dense input are kept.
+          dtype: dtype of the result; default: that of input
+          device: device of the result; default: that of input
         """
         if switch.users:
             found = intercepted(TensorMethods.zeros_like, locals())
