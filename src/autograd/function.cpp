@@ -1,5 +1,6 @@
 #include "autograd/function.h"
 
+#include "autograd/batch.h"
 #include "autograd/callback_outs.h"
 #include "autograd/dual.h"
 #include "autograd/saved.h"
@@ -18,9 +19,11 @@ struct Function {
   FunctionDef def;
   NodeType node_type;
   SmallVec<Saved, 4> saved;
+  SmallVec<bool, 4> saved_samples;  // of each: whether it is one tensor per sample
+  SmallVec<VmapLevel, 1> levels;    // the vmaps around the call if an input is batched, inner first
+  SmallVec<const ForwardLevel*, 1> plain;  // results and saved tensors lose their tangents
   bool in_forward;
-  const ForwardLevel* plain;  // (in forward) results and saved tensors lose its tangents
-  Node* in_backward;          // the node whose backward runs
+  Node* in_backward;  // the node whose backward runs
   size_t bytes;
   static void destroy(Function* f) noexcept {
     f->tag = 0;
@@ -39,6 +42,37 @@ Function& function_of(const NodeType* type) {
 }
 tt_function* handle_of(Function& f) { return reinterpret_cast<tt_function*>(&f); }
 
+// While it exists, the vmaps of a call run: those that have ended run again, for its backward.
+class LevelsOf {
+ public:
+  explicit LevelsOf(Function& f) : outer_(ctx().vmap) {
+    if (f.levels.empty()) return;
+    levels_.reserve(f.levels.size());
+    for (int64_t i = f.levels.size(); i-- > 0;) {
+      levels_.push_back(f.levels[i]);
+      levels_.back().outer = levels_.size() < 2 ? nullptr : &levels_[levels_.size() - 2];
+    }
+    ctx().vmap = &levels_.back();
+  }
+  ~LevelsOf() { ctx().vmap = outer_; }
+  LevelsOf(const LevelsOf&) = delete;
+
+ private:
+  VmapLevel* const outer_;
+  SmallVec<VmapLevel, 1> levels_;
+};
+
+TensorRef batched(Function& f, TensorRef t) {
+  return t && !f.levels.empty() ? with_levels(std::move(t)) : t;
+}
+TensorRef whole(Function& f, TensorRef t) {
+  return t && !f.levels.empty() ? without_levels(*t) : t;
+}
+TensorRef without_tangents(Function& f, TensorRef t) {
+  for (const ForwardLevel* level : f.plain) t = primal_of(*t, level);
+  return t;
+}
+
 void destroy_function_saved(Node& n) noexcept { function_of(n.type).saved.clear(); }
 void release_type(const NodeType* type) noexcept {
   Ref<Function>::adopt(&function_of(type)).reset();
@@ -47,9 +81,14 @@ void release_type(const NodeType* type) noexcept {
 void function_backward(Node& n, TensorRef* grads, TensorRef* out) {
   check_not_released(n);
   Function& f = function_of(n.type);
+  const LevelsOf levels(f);
+  TensorList owned;
   SmallVec<tt_tensor*, 4> incoming;
-  for (int64_t i = 0; i < n.n_outs; i++)
-    incoming.push_back(reinterpret_cast<tt_tensor*>(grads[i].get()));
+  owned.reserve(n.n_outs);
+  for (int64_t i = 0; i < n.n_outs; i++) {
+    owned.push_back(batched(f, TensorRef(grads[i])));
+    incoming.push_back(reinterpret_cast<tt_tensor*>(owned.back().get()));
+  }
   CallbackName what("backward", f.def.name);
   CallbackOuts outs(n.n_edges);
   struct Running {
@@ -66,7 +105,7 @@ void function_backward(Node& n, TensorRef* grads, TensorRef* out) {
     });
   }
   TensorList list = outs.take(what.text, true);
-  for (int64_t i = 0; i < n.n_edges; i++) out[i] = std::move(list[i]);
+  for (int64_t i = 0; i < n.n_edges; i++) out[i] = whole(f, std::move(list[i]));
 }
 
 Ref<Function> make_function(const FunctionDef& def) {
@@ -77,7 +116,7 @@ Ref<Function> make_function(const FunctionDef& def) {
     run_drop(def.drop, def.user);
     fail_oom(int64_t(bytes));
   }
-  auto* f = new (block) Function{kTagFunction, 1, def, {}, {}, false, nullptr, nullptr, bytes};
+  auto* f = new (block) Function{kTagFunction, 1, def, {}, {}, {}, {}, {}, false, nullptr, bytes};
   char* name = reinterpret_cast<char*>(f + 1);
   memcpy(name, def.name, name_bytes);
   f->def.name = name;
@@ -88,6 +127,11 @@ Ref<Function> make_function(const FunctionDef& def) {
 TensorList run_forward(Function& f, TensorSpan inputs, int64_t n_outs) {
   CallbackName what("forward", f.def.name);
   CallbackOuts outs(n_outs);
+  const LevelsOf levels(f);
+  TensorList given;
+  for (const Tensor* t : inputs) given.push_back(batched(f, TensorRef::share(t)));
+  const Borrowed span(given);
+  const TensorSpan all = span;
   MaskGuard no_grad(bit(kKeyAutograd));
   struct Running {
     Function& f;
@@ -96,55 +140,15 @@ TensorList run_forward(Function& f, TensorSpan inputs, int64_t n_outs) {
   } running(f);
   run_callback(what.text, true, [&](tt_ctx* c) {
     return f.def.forward(f.def.user, c, handle_of(f),
-                         reinterpret_cast<const tt_tensor* const*>(inputs.ptr), inputs.n,
-                         outs.data(), n_outs);
+                         reinterpret_cast<const tt_tensor* const*>(all.ptr), all.n, outs.data(),
+                         n_outs);
   });
   TensorList results = outs.take(what.text, false);
-  if (f.plain)
-    for (TensorRef& r : results) r = primal_of(*r, f.plain);
+  for (TensorRef& r : results) r = without_tangents(f, whole(f, std::move(r)));
   return results;
 }
 
-}  // namespace
-
-namespace {
-
-TensorList apply_plain(const FunctionDef& def, TensorSpan inputs, int64_t n_outs,
-                       const ForwardLevel* plain);
-
-// A call of a function whose inputs have tangents of a level.
-struct PlainCall {
-  const FunctionDef& def;
-  int64_t n_outs;
-  const ForwardLevel* level;
-  bool called = false;  // from then on apply_function drops the application's data
-  static TensorList run(void* self, TensorSpan inputs) {
-    auto& c = *static_cast<PlainCall*>(self);
-    c.called = true;
-    return apply_plain(c.def, inputs, c.n_outs, c.level);
-  }
-  ~PlainCall() {
-    if (!called) run_drop(def.drop, def.user);
-  }
-};
-
-}  // namespace
-
-TensorList apply_function(const FunctionDef& def, TensorSpan inputs, int64_t n_outs) {
-  ForwardLevel* const level = kModes ? innermost_level(inputs) : nullptr;
-  if (!level) return apply_plain(def, inputs, n_outs, nullptr);
-  PlainCall call{def, n_outs, level};
-  const auto call_plain = atomic_load(&call_with_tangents, kRelaxed);
-  return call_plain({&PlainCall::run, &call}, inputs, *level);
-}
-
-namespace {
-
-TensorList apply_plain(const FunctionDef& def, TensorSpan inputs, int64_t n_outs,
-                       const ForwardLevel* plain) {
-  Ref<Function> fn = make_function(def);
-  Function& f = *fn;
-  f.plain = plain;
+TensorList apply_plain(Function& f, TensorSpan inputs, int64_t n_outs) {
   if ((ctx().exclude & bit(kKeyAutograd)) || !needs_grad(inputs))
     return run_forward(f, inputs, n_outs);
   NodeRef node = new_node(&f.node_type, inputs.n, n_outs);
@@ -164,15 +168,62 @@ TensorList apply_plain(const FunctionDef& def, TensorSpan inputs, int64_t n_outs
   return results;
 }
 
+// A call of a function whose inputs may have tangents.
+struct WholeCall {
+  Function& f;
+  int64_t n_outs;
+  static TensorList run(void* self, TensorSpan inputs) {
+    const auto& c = *static_cast<WholeCall*>(self);
+    return c.apply(inputs);
+  }
+  TensorList apply(TensorSpan inputs) const {
+    ForwardLevel* const level = kModes ? innermost_level(inputs) : nullptr;
+    if (!level) return apply_plain(f, inputs, n_outs);
+    f.plain.push_back(level);
+    WholeCall inner = *this;
+    const auto call_plain = atomic_load(&call_with_tangents, kRelaxed);
+    return call_plain({&WholeCall::run, &inner}, inputs, *level);
+  }
+};
+
+// Calls the function for all samples of the running vmaps at once.
+TensorList apply_batched(Function& f, TensorSpan inputs, int64_t n_outs) {
+  VmapLevel* const running = ctx().vmap;
+  for (const VmapLevel* l = running; l; l = l->outer) f.levels.push_back(*l);
+  TensorList all;
+  for (const Tensor* t : inputs) all.push_back(without_levels(*t));
+  struct WithoutVmap {
+    VmapLevel* const levels = ctx().vmap;
+    WithoutVmap() { ctx().vmap = nullptr; }
+    ~WithoutVmap() { ctx().vmap = levels; }
+  };
+  TensorList results;
+  {
+    const WithoutVmap outside;
+    results = WholeCall{f, n_outs}.apply(Borrowed(all));
+  }
+  for (TensorRef& r : results) r = with_levels(std::move(r));
+  return results;
+}
+
 }  // namespace
+
+TensorList apply_function(const FunctionDef& def, TensorSpan inputs, int64_t n_outs) {
+  const Ref<Function> f = make_function(def);
+  bool any = false;
+  for (const Tensor* t : inputs) any = any || is_batched(t);
+  return any ? apply_batched(*f, inputs, n_outs) : WholeCall{*f, n_outs}.apply(inputs);
+}
 
 void function_save(Function& f, TensorSpan tensors) {
   if (!f.in_forward) fail(TT_INVALID_ARG, "tensors can be saved only while forward runs");
   f.saved.reserve(f.saved.size() + tensors.n);
   for (const Tensor* t : tensors) {
     f.saved.push_back(Saved());
-    if (t && f.plain) f.saved.back().save(*primal_of(*t, f.plain));
-    else f.saved.back().save(t);
+    f.saved_samples.push_back(t && is_batched(*t));
+    if (t)
+      f.saved.back().save(
+          *without_tangents(f, is_batched(t) ? without_levels(*t) : TensorRef::share(t)));
   }
 }
 
@@ -180,7 +231,8 @@ TensorRef function_saved(Function& f, int64_t i) {
   if (!f.in_backward) fail(TT_INVALID_ARG, "saved tensors can be read only while backward runs");
   if (i < 0 || i >= f.saved.size())
     fail_arg(TT_INDEX, "i", "i is {}: {} tensors were saved", i, f.saved.size());
-  return f.saved[i].get_opt(*f.in_backward);
+  TensorRef found = f.saved[i].get_opt(*f.in_backward);
+  return f.saved_samples[i] ? batched(f, std::move(found)) : found;
 }
 
 }  // namespace TT_NS

@@ -624,6 +624,49 @@ def test_tangents_of_functions_with_their_own_gradient():
     close(func.jvp(lambda y: Triple.apply(y * 2), (x,), (t,))[1], 6 * t)
 
 
+class Product(tt.autograd.Function):
+    """x * x * y with 3 x y for its gradient by x, so that the formula shows, and x + y."""
+
+    @staticmethod
+    def forward(x, y):
+        return x * x * y, x + y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.doubled = inputs[0] * 2
+
+    @staticmethod
+    def backward(ctx, g, h):
+        x, y = ctx.saved_tensors
+        return (x + ctx.doubled) * y * g + h, x * x * g + h
+
+
+def product_sum(x, y):
+    return Product.apply(x, y)[0].sum() + Product.apply(y, x)[1].sum()
+
+
+def test_functions_with_their_own_gradient_in_vmap():
+    x, y = randn(5, 3), randn(3)
+    rows = [func.grad(product_sum, (0, 1))(row, y) for row in x]
+    by_x, by_y = (tt.stack([row[k] for row in rows]) for k in (0, 1))
+    close(by_x, 3 * x * y + 1)
+    inside = func.vmap(func.grad(product_sum, (0, 1)), (0, None))(x, y)
+    close(inside[0], by_x)
+    close(inside[1], by_y)
+    outside = func.grad(lambda *a: func.vmap(product_sum, (0, None))(*a).sum(), (0, 1))(x, y)
+    close(outside[0], by_x)
+    close(outside[1], by_y.sum(0))  # y is shared by all samples
+    leaf = x.clone().requires_grad_()
+    func.vmap(product_sum, (0, None))(leaf, y).sum().backward()  # after the vmap has ended
+    close(leaf.grad, by_x)
+    both = func.vmap(lambda *a: func.jvp(product_sum, a, a)[1], (0, None))(x, y)
+    close(both, (by_x * x + by_y * y).sum(1))
+    z, w = randn(4, 5, 3), randn(4, 3)
+    nested = func.vmap(func.vmap(func.grad(product_sum, 1), (0, None)))(z, w)
+    close(nested[1, 2], func.grad(product_sum, 1)(z[1, 2], w[1]))
+
+
 def test_tangents_under_autocast():
     x, w = tt.randn(4, 8), tt.randn(8, 8)
 
