@@ -67,8 +67,10 @@ add_library(tt_static STATIC ${objects})
 set_target_properties(tt PROPERTIES OUTPUT_NAME ${tt_prefix}tt LINK_DEPENDS ${export_list}
                       LINKER_LANGUAGE CXX)
 set_target_properties(tt_static PROPERTIES OUTPUT_NAME ${tt_prefix}tt LINKER_LANGUAGE CXX)
-if(tt_format STREQUAL elf)
+if(NOT tt_format STREQUAL pe)
   set_target_properties(tt PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+endif()
+if(tt_format STREQUAL elf)
   target_link_options(tt PRIVATE -Wl,--version-script=${export_list} -Wl,-z,relro -Wl,-z,now
                       -Wl,--gc-sections -Wl,--as-needed)
   include(CheckLinkerFlag)

@@ -69,7 +69,12 @@ int os_file_write(int file, const void* data, int64_t bytes) noexcept {
   return 0;
 }
 
-int os_file_sync(int file) noexcept { return fsync(file) ? -errno : 0; }
+int os_file_sync(int file) noexcept {
+#ifdef F_FULLFSYNC  // macOS, whose fsync leaves the bytes in the cache of the disk
+  if (fcntl(file, F_FULLFSYNC) == 0) return 0;
+#endif
+  return fsync(file) ? -errno : 0;
+}
 
 static int sync_directory_of(const char* path) noexcept {
   char folder[4096];

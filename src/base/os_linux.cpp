@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -14,6 +15,12 @@
 #include <unistd.h>
 
 namespace TT_NS {
+
+int64_t os_now_ns() noexcept {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return int64_t(t.tv_sec) * 1000000000 + t.tv_nsec;
+}
 
 void os_advise_huge(void* p, size_t bytes) noexcept { madvise(p, bytes, MADV_HUGEPAGE); }
 
@@ -103,5 +110,22 @@ static void futex(uint32_t* word, int op, uint32_t value) noexcept {
 void os_wait(uint32_t* word, uint32_t expected) noexcept { futex(word, FUTEX_WAIT, expected); }
 
 void os_wake(uint32_t* word, int32_t n) noexcept { futex(word, FUTEX_WAKE, uint32_t(n)); }
+
+namespace {
+
+constinit Mutex exit_lock;
+constinit bool exit_key_made = false;
+constinit pthread_key_t exit_key = 0;
+
+}  // namespace
+
+bool os_at_thread_exit(void (*fn)(void*), void* value) noexcept {
+  {
+    Lock l(exit_lock);
+    if (!exit_key_made && pthread_key_create(&exit_key, fn) != 0) return false;
+    exit_key_made = true;
+  }
+  return pthread_setspecific(exit_key, value) == 0;
+}
 
 }  // namespace TT_NS

@@ -45,12 +45,6 @@ bool os_maps_pages() noexcept { return true; }
 
 int32_t os_pid() noexcept { return int32_t(getpid()); }
 
-int64_t os_now_ns() noexcept {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return int64_t(t.tv_sec) * 1000000000 + t.tv_nsec;
-}
-
 void os_yield() noexcept { sched_yield(); }
 
 void os_sleep(int64_t ns) noexcept {
@@ -91,23 +85,6 @@ int os_thread_start(OsThread* t, void (*fn)(void*), void* arg) noexcept {
 
 void os_thread_join(OsThread* t) noexcept { pthread_join(pthread_t(t->handle), nullptr); }
 void os_thread_detach(OsThread* t) noexcept { pthread_detach(pthread_t(t->handle)); }
-
-namespace {
-
-constinit Mutex exit_lock;
-constinit bool exit_key_made = false;
-constinit pthread_key_t exit_key = 0;
-
-}  // namespace
-
-bool os_at_thread_exit(void (*fn)(void*), void* value) noexcept {
-  {
-    Lock l(exit_lock);
-    if (!exit_key_made && pthread_key_create(&exit_key, fn) != 0) return false;
-    exit_key_made = true;
-  }
-  return pthread_setspecific(exit_key, value) == 0;
-}
 
 void* os_dlopen(const char* const* names) noexcept {
   for (; *names; names++)
