@@ -1837,6 +1837,14 @@ tt_status tt_graph_export_onnx(tt_ctx *c, const tt_graph *g, const char *path);
 tt_status tt_graph_export_onnx_dynamic(tt_ctx *c, const tt_graph *g, const tt_graph *other,
                                        const char *dim, const char *path);
 
+/* The same, with several dimensions of any size. n: 1 to 3. dims: their names in the model, in the
+   order in which they come first among the inputs. others: the same computation, captured with
+   other sizes, 2^n - 1 graphs whose sizes are in general position, such as all pairs of two sizes
+   of each of two dimensions. What else differs must be a sum of products of the sizes. */
+tt_status tt_graph_export_onnx_dims(tt_ctx *c, const tt_graph *g, const tt_graph *const *others,
+                                    int64_t n_others, const char *const *dims, int64_t n,
+                                    const char *path);
+
 /* Makes a graph of the same computation for another size of one dimension. g and other: graphs of
    it for two sizes, whose first input with different sizes says which dimension that is; other
    numbers that differ are taken to grow evenly with the size. Storages that are no inputs must be
@@ -2214,9 +2222,9 @@ typedef struct tt_compile_opts {
   int64_t limit; /* most records; a call that finds none of them and no room runs the function.
                     default: 8 */
   int32_t dynamic; /* 1: once three records differ only in the size of one dimension of the inputs,
-                      and the third follows from the other two, calls with further sizes use records
-                      that follow, too, and the function does not run. It must not decide by the
-                      size in another way; default 0 */
+                      or five in those of two, and the last follows from the others, calls with
+                      further sizes use records that follow, too, and the function does not run. It
+                      must not decide by the sizes in another way; default 0 */
   int32_t pad;
 } tt_compile_opts;
 #define TT_COMPILE_LIMIT (UINT64_C(1) << 0)

@@ -240,6 +240,18 @@ another size of it.
 export_onnx(path, g::Graph, other::Graph, dim) =
     check(C.tt_graph_export_onnx_dynamic(ctx(), g, other, string(dim), path))
 """
+    export_onnx(path, g, others, dims)
+
+Writes an ONNX model with up to three dimensions of any size, named `dims` in the order in which the
+inputs have them. `others` are the same computation for other sizes: one graph for one dimension,
+three for two, seven for three.
+"""
+function export_onnx(path, g::Graph, others::AbstractVector{Graph}, dims)
+    names = map(String, collect(dims))
+    GC.@preserve others check(C.tt_graph_export_onnx_dims(ctx(), g, handles(others),
+        length(others), names, length(names), path))
+end
+"""
     resize(g, other, size)
 
 Returns the graph for another size of a dimension. `other` is the same computation for a second size

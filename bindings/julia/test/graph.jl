@@ -146,6 +146,14 @@ end
         TT.save_graph(path, g)
         @test TT.Plan(TT.load_graph(path))(other) == net(other)
         TT.export_onnx(joinpath(folder, "net.onnx"), g)
+        of(sizes...) = TT.capture(t -> exp.(t), TT.ones(sizes...))
+        others, dims = [of(4, 3), of(2, 5), of(4, 5)], ["rows", "columns"]
+        named = joinpath(folder, "dims.onnx")
+        TT.export_onnx(named, of(2, 3), others, dims)
+        @test occursin("columns", read(named, String))
+        thrown(() -> TT.export_onnx(named, of(2, 3), others[1:2], dims), TT.InvalidArgumentError)
+        thrown(() -> TT.export_onnx(named, of(2, 3), others, ["", "x"]), TT.InvalidArgumentError)
+        thrown(() -> TT.export_onnx(named, of(2, 3), others, ["x"]), TT.InvalidArgumentError)
         TT.export_c(folder, "net", TT.capture(t -> relu(t * w), x))
         thrown(() -> TT.export_c(folder, "net", g), TT.UnimplementedError)
         @test filesize(joinpath(folder, "net.onnx")) > 100

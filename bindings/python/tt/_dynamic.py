@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Sequence
 
+    from ._graph import GraphHandle
+
 
 class Dim:
     """A dimension whose size is not fixed. Calls check that it lies in [min, max]."""
@@ -36,34 +38,69 @@ Dim.AUTO, Dim.DYNAMIC, Dim.STATIC = Dim("AUTO"), Dim("DYNAMIC"), Dim("STATIC")
 
 
 class Dynamic:
-    """Which dimension of which tensors is dynamic. dims: for each tensor, a dimension or None."""
+    """Which dimensions of which tensors are dynamic. dims: in the order in which tensors have them
+    first. places: for each tensor, {dimension: which of dims}."""
 
-    def __init__(self, dim: Dim, dims: list[int | None]) -> None:
-        self.dim, self.dims = dim, dims
+    MOST = 3
 
-    def size(self, tensors: Sequence[Tensor], where: str) -> int:
-        """Returns the size that the tensors have in it."""
-        sizes = {x.shape[d] for x, d in zip(tensors, self.dims) if d is not None}
-        if len(sizes) != 1:
-            raise ValueError(f"{where}: {self.dim} has the sizes {sorted(sizes)}: must be one size")
-        (size,) = sizes
-        if not self.dim.accepts(size):
-            raise ValueError(
-                f"{where}: {self.dim} is {size}: must lie in [{self.dim.min}, {self.dim.max}]"
-            )
-        return size
+    def __init__(self, dims: list[Dim], places: list[dict[int, int]]) -> None:
+        self.dims, self.places = dims, places
 
-    def resized(self, tensors: Sequence[Tensor], size: int) -> list[Tensor]:
-        """Returns the tensors with another size of the dimension; rows are repeated."""
+    def sizes(self, tensors: Sequence[Tensor], where: str) -> tuple[int, ...]:
+        """Returns the sizes that the tensors have in them."""
+        found: list[set[int]] = [set() for _ in self.dims]
+        for x, place in zip(tensors, self.places):
+            for d, i in place.items():
+                found[i].add(x.shape[d])
+        for dim, sizes in zip(self.dims, found):
+            if len(sizes) != 1:
+                raise ValueError(f"{where}: {dim} has the sizes {sorted(sizes)}: must be one size")
+            (size,) = sizes
+            if not dim.accepts(size):
+                raise ValueError(f"{where}: {dim} is {size}: must lie in [{dim.min}, {dim.max}]")
+        return tuple(size for sizes in found for size in sizes)
+
+    def resized(self, tensors: Sequence[Tensor], sizes: Sequence[int]) -> list[Tensor]:
+        """Returns the tensors with other sizes of the dimensions; rows are repeated."""
         out = []
-        for x, d in zip(tensors, self.dims):
-            if d is not None and x.shape[d] != size:
+        for x, place in zip(tensors, self.places):
+            for d, i in place.items():
+                if x.shape[d] == sizes[i]:
+                    continue
                 if x.shape[d] == 0:
-                    raise ValueError(f"{self.dim} is 0 in the example: must be positive")
-                index = [i % x.shape[d] for i in range(size)]
+                    raise ValueError(f"{self.dims[i]} is 0 in the example: must be positive")
+                index = [row % x.shape[d] for row in range(sizes[i])]
                 x = x.detach().index_select(d, x.new_tensor(index).long())
             out.append(x)
         return out
+
+    def examples(self, sizes: Sequence[int], where: str) -> list[list[int]]:
+        """Returns three sizes for each dimension, near those of the example. None is 1, which
+        broadcasts."""
+        found = []
+        for dim, size in zip(self.dims, sizes):
+            size = max(size, 2, dim.min or 0)
+            near = [size + more for more in (0, -1, -3, 1, 3, -2, 2)]
+            near = [n for n in near if n > 1 and dim.accepts(n)]
+            if len(near) < 3:
+                raise ValueError(f"{where}: {dim} must have three sizes above 1 that it accepts")
+            found.append(near[:3])
+        return found
+
+
+def corners(examples: list[list[int]]) -> list[list[int]]:
+    """Returns all choices of the first or the second of three sizes of each dimension; bit i of a
+    choice's position is that of dimension i."""
+    n = len(examples)
+    return [[examples[i][choice >> i & 1] for i in range(n)] for choice in range(1 << n)]
+
+
+def resized(graphs: Sequence[GraphHandle], sizes: Sequence[int]) -> GraphHandle:
+    """Returns the graph for other sizes. graphs: those of corners()."""
+    for size in sizes:
+        pairs = zip(graphs[::2], graphs[1::2])
+        graphs = [one.resized(other, size) for one, other in pairs]
+    return graphs[0]
 
 
 def dimensions(spec: Any, x: Any, where: str) -> dict[int, Dim]:
@@ -81,8 +118,13 @@ def dimensions(spec: Any, x: Any, where: str) -> dict[int, Dim]:
             raise TypeError(f"{where}: a dimension is {dim!r}: must be a Dim or None")
         if not -x.ndim <= d < x.ndim:
             raise IndexError(f"{where}: dimension {d} of a tensor of {x.ndim} dimensions")
-        found[d % x.ndim] = dim
+        found[d % x.ndim] = named(dim, d % x.ndim, x.shape[d])
     return found
+
+
+def named(dim: Dim, d: int, size: int) -> Dim:
+    """Returns the Dim; for AUTO and DYNAMIC one that dimensions of equal sizes share."""
+    return Dim(f"dim{d}_{size}") if dim is Dim.AUTO or dim is Dim.DYNAMIC else dim
 
 
 def names_of(model: Any, args: Any, kwargs: dict[str, Any]) -> list[str]:
@@ -122,18 +164,24 @@ def from_shapes(
         specs = list(shapes)
     if len(specs) != len(values):
         raise ValueError(f"{where}: dynamic_shapes is for {len(specs)} of {len(values)} arguments")
-    return single([dimensions(s, x, where) for s, x in zip(specs, values)], values, where)
+    return joined([dimensions(s, x, where) for s, x in zip(specs, values)], values, where)
 
 
-def single(found: list[dict[int, Dim]], values: Sequence[Any], where: str) -> Dynamic | None:
-    """Returns the one dynamic dimension; None if there is none."""
-    names = {dim.__name__: dim for dims in found for dim in dims.values()}
-    if not names:
+def joined(found: list[dict[int, Dim]], values: Sequence[Any], where: str) -> Dynamic | None:
+    """Returns the dynamic dimensions; None if there is none."""
+    dims = {dim.__name__: dim for each in found for _, dim in sorted(each.items())}
+    if not dims:
         return None
-    if len(names) > 1 or any(len(dims) > 1 for dims in found):
-        raise UnimplementedError(f"{where}: several dynamic dimensions: one has a dynamic size")
+    if len(dims) > Dynamic.MOST:
+        raise UnimplementedError(
+            f"{where}: {len(dims)} dynamic dimensions: at most {Dynamic.MOST} have dynamic sizes"
+        )
     if any(not isinstance(x, (Tensor, int, float, bool, str, type(None))) for x in values):
         raise UnimplementedError(f"{where}: dynamic shapes beside arguments with tensors in them")
-    (dim,) = names.values()
-    dims = [next(iter(d), None) for d, x in zip(found, values) if isinstance(x, Tensor)]
-    return Dynamic(dim, dims)
+    order = {name: i for i, name in enumerate(dims)}
+    places = [
+        {d: order[dim.__name__] for d, dim in each.items()}
+        for each, x in zip(found, values)
+        if isinstance(x, Tensor)
+    ]
+    return Dynamic(list(dims.values()), places)

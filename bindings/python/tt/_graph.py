@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-from ctypes import POINTER, byref, c_char, c_int32, c_int64, cast
+from ctypes import POINTER, byref, c_char, c_char_p, c_int32, c_int64, cast
 
 from ._convert import pointers
 from ._layouts import struct
@@ -121,12 +121,18 @@ class GraphHandle(Handle):
     def save(self, path: Any) -> None:
         call("tt_graph_save", self, os.fsencode(path))
 
-    def export_onnx(self, path: Any, other: GraphHandle | None = None, dim: str = "") -> None:
-        """Writes an ONNX model. other: the computation for another size of the dimension dim."""
-        if other is None:
+    def export_onnx(
+        self, path: Any, others: Sequence[GraphHandle] = (), dims: Sequence[str] = ()
+    ) -> None:
+        """Writes an ONNX model. others: the computation for other sizes of the dimensions dims."""
+        if not others:
             call("tt_graph_export_onnx", self, os.fsencode(path))
             return
-        call("tt_graph_export_onnx_dynamic", self, other, dim.encode(), os.fsencode(path))
+        names = (c_char_p * len(dims))(*[dim.encode() for dim in dims])
+        handles = (GraphHandle * len(others))(*others)
+        lengths = c_int64(len(others)), c_int64(len(dims))
+        where = os.fsencode(path)
+        call("tt_graph_export_onnx_dims", self, handles, lengths[0], names, lengths[1], where)
 
     def resized(self, other: GraphHandle, size: int) -> GraphHandle:
         """Returns the computation for another size of the dimension in which other differs."""

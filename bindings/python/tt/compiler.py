@@ -416,9 +416,9 @@ def compile(
     Compile a whole training step, with backward and the optimizer's step: a call whose result needs
     a gradient runs the function itself. fullgraph: raises RuntimeError if the first call cannot be
     recorded for another reason. dynamic: True makes records for further sizes of one dimension,
-    such as the batch, from those of three sizes, without calling the function, which must not
-    decide by the size; a step of an optimizer needs a record for each size. disable: returns model
-    unchanged. The other arguments are ignored.
+    such as the batch, from those of three sizes, or of two dimensions from five, without calling
+    the function, which must not decide by the sizes. disable: returns model unchanged. The other
+    arguments are ignored.
     """
     if mode is not None and options is not None:
         raise RuntimeError("compile: give mode or options, not both")

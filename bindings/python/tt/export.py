@@ -10,7 +10,7 @@ import os
 import tempfile
 import zipfile
 
-from ._dynamic import Dim, Dynamic, from_shapes, names_of
+from ._dynamic import Dim, Dynamic, corners, from_shapes, names_of, resized
 from ._graph import GraphHandle, Plan, captured
 from ._graph import load as load_graph
 from ._signature import (
@@ -53,30 +53,30 @@ GRAPH, PROGRAM, STATE, EXTRA = "graph.ttg", "program.json", "state.safetensors",
 
 
 class Sizes:
-    """Graphs of one computation for the sizes of a dynamic dimension. Plans of the sizes that were
+    """Graphs of one computation for the sizes of dynamic dimensions. Plans of the sizes that were
     used last are kept."""
 
     LIMIT = 16
 
-    def __init__(self, dynamic: Dynamic, one: GraphHandle, other: GraphHandle) -> None:
-        self._dynamic, self._one, self._other = dynamic, one, other
-        self.plans: dict[int, Plan] = {}
+    def __init__(self, dynamic: Dynamic, graphs: list[GraphHandle]) -> None:
+        self._dynamic, self._graphs = dynamic, graphs
+        self.plans: dict[tuple[int, ...], Plan] = {}
 
     @property
-    def dim(self) -> Dim:
-        return self._dynamic.dim
+    def dims(self) -> list[Dim]:
+        return self._dynamic.dims
 
-    def graph(self, size: int) -> GraphHandle:
-        """Returns the optimized graph for a size."""
-        return self._one.resized(self._other, size).optimized()
+    def graph(self, sizes: Sequence[int]) -> GraphHandle:
+        """Returns the optimized graph for the sizes."""
+        return resized(self._graphs, sizes).optimized()
 
     def plan(self, tensors: list[Tensor]) -> Plan:
-        """Returns the plan for the size that the tensors have."""
-        size = self._dynamic.size(tensors, "run")
-        plan = self.plans.pop(size, None) or Plan(self.graph(size))
+        """Returns the plan for the sizes that the tensors have."""
+        sizes = self._dynamic.sizes(tensors, "run")
+        plan = self.plans.pop(sizes, None) or Plan(self.graph(sizes))
         while len(self.plans) >= self.LIMIT:
             del self.plans[next(iter(self.plans))]
-        self.plans[size] = plan
+        self.plans[sizes] = plan
         return plan
 
 
@@ -179,9 +179,9 @@ class ExportedProgram:
 
     @property
     def range_constraints(self) -> dict[str, Any]:
-        """The dynamic dimension, by its name."""
-        dim = self._sizes.dim if self._sizes is not None else None
-        return {} if dim is None else {dim.__name__: (dim.min, dim.max)}
+        """The dynamic dimensions, by their names."""
+        dims = self._sizes.dims if self._sizes is not None else []
+        return {dim.__name__: (dim.min, dim.max) for dim in dims}
 
     def validate(self) -> None:
         """Raises RuntimeError if the graph is not valid."""
@@ -244,10 +244,10 @@ def export(
 
     Parameters are constants of the graph, as are Python numbers and the branches taken.
     dynamic_shapes: for each argument None or a dict {dimension: Dim}, in a dict by name or in
-    order; all of them are one Dim. The call is then captured for three sizes of it, with repeated
-    rows, and run() makes the graph for other sizes; numbers that differ between the two must grow
-    evenly. save() writes the graph for the size of args. The other
-    arguments are ignored.
+    order; at most three Dims, of which one may be in several places. The call is then captured for
+    two sizes of each and once more for a check, with fewer rows or repeated ones, and run() makes
+    the graph for other sizes; numbers that differ must be sums of products of the sizes. save()
+    writes the graph for the sizes of args. The other arguments are ignored.
     """
     if not isinstance(args, tuple):
         raise TypeError(f"export: args must be a tuple, not {type(args).__name__}")
@@ -267,19 +267,19 @@ def export(
         positional, named = with_tensors(arguments, list(inputs))
         return mod(*positional, **named)
 
-    # a size of 1 broadcasts, so none of them is 1; the third is a check
-    size = dynamic.size(tensors, "export")
-    least = max(size, 2)
-    one, results = captured(call_with, dynamic.resized(tensors, least))
-    other, third = (
-        captured(call_with, dynamic.resized(tensors, least + more))[0] for more in (1, 3)
-    )
-    if one.resized(other, least + 3).text() != third.text():
+    size = dynamic.sizes(tensors, "export")
+    examples = dynamic.examples(size, "export")
+    calls = [captured(call_with, dynamic.resized(tensors, each)) for each in corners(examples)]
+    graphs = [graph for graph, _ in calls]
+    results = calls[0][1]
+    last = [third for *_, third in examples]
+    checked = captured(call_with, dynamic.resized(tensors, last))[0]
+    if resized(graphs, last).text() != checked.text():
         raise UnimplementedError(
-            f"export: a size does not grow evenly with {dynamic.dim}: the graphs for {least}, "
-            f"{least + 1} and {least + 3} do not follow from each other"
+            f"export: a size is no sum of products of {dynamic.dims}: the graph for {last} does "
+            f"not follow from those for {', '.join(map(str, corners(examples)))}"
         )
-    sizes = Sizes(dynamic, one, other)
+    sizes = Sizes(dynamic, graphs)
     program = ExportedProgram(sizes.graph(size), arguments, results, sizes, state)
     program.example_inputs = (args, kwargs or {})
     return program

@@ -42,7 +42,8 @@ tt_status tt_graph_resize(tt_ctx* h, const tt_graph* handle, const tt_graph* oth
     const Graph& g = graph_arg(handle);
     const Graph& other = graph_arg(other_handle, "other", 2);
     out_arg(out, "out", 4);
-    *out = reinterpret_cast<tt_graph*>(resize_graph(g, other, size, is_same_step).leak());
+    const Graph* const both[] = {&g, &other};
+    *out = reinterpret_cast<tt_graph*>(resize_graph(both, Ints(&size, 1), is_same_step).leak());
   });
 }
 

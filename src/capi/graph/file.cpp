@@ -4,6 +4,7 @@
 
 #include "capi/graph/graph.h"
 #include "graph/onnx/export.h"
+#include "graph/resize.h"
 #include "io/files.h"
 #include "optim/captured.h"
 
@@ -28,7 +29,34 @@ tt_status tt_graph_export_onnx_dynamic(tt_ctx* h, const tt_graph* handle,
     str_arg(path, "path", 4);
     if (!name.n) fail_arg(TT_INVALID_ARG, "dim", "dim is empty: must be a name");
     Bytes model;
-    export_onnx(g, &other, dim, model);
+    const Graph* const both[] = {&g, &other};
+    export_onnx(both, {&dim, 1}, model);
+    NewFile file(path);
+    file.write(model.data(), model.size());
+    file.commit();
+  });
+}
+
+tt_status tt_graph_export_onnx_dims(tt_ctx* h, const tt_graph* handle,
+                                    const tt_graph* const* others, int64_t n_others,
+                                    const char* const* dims, int64_t n, const char* path) {
+  return api_call(h, "graph_export_onnx_dims", [&](Ctx&) {
+    SmallVec<const Graph*, 8> graphs;
+    graphs.push_back(&graph_arg(handle));
+    if (n < 1 || n > Growth::kMaxDims)
+      fail_arg(TT_INVALID_ARG, "n", "n is {}: must be 1 to {}", n, Growth::kMaxDims);
+    if (n_others != (int64_t(1) << n) - 1)
+      fail_arg(TT_INVALID_ARG, "n_others", "n_others is {}: must be {} for {} dimensions", n_others,
+               (int64_t(1) << n) - 1, n);
+    if (!others) fail_null("others", 2);
+    if (!dims) fail_null("dims", 4);
+    for (int64_t i = 0; i < n_others; i++) graphs.push_back(&graph_arg(others[i], "others", 2));
+    for (int64_t i = 0; i < n; i++)
+      if (!str_arg(dims[i], "dims", 4).n)
+        fail_arg(TT_INVALID_ARG, "dims", "name {} of dims is empty: must be a name", i);
+    str_arg(path, "path", 6);
+    Bytes model;
+    export_onnx(graphs, {dims, n}, model);
     NewFile file(path);
     file.write(model.data(), model.size());
     file.commit();
@@ -40,7 +68,8 @@ tt_status tt_graph_export_onnx(tt_ctx* h, const tt_graph* handle, const char* pa
     const Graph& g = graph_arg(handle);
     str_arg(path, "path", 2);
     Bytes model;
-    export_onnx(g, nullptr, "", model);
+    const Graph* const one = &g;
+    export_onnx({&one, 1}, {}, model);
     NewFile file(path);
     file.write(model.data(), model.size());
     file.commit();

@@ -169,6 +169,14 @@ bool OnnxExporter::emit_copy() {
   if (is("fill_") || is("fill")) return filled(real("value"));
   if (is("arange")) {
     const IrValue& y = out_value();
+    if (growth_) {
+      const Dtype wide = is_float(y.dtype) ? Dtype::kF64 : Dtype::kI64;
+      const int64_t n = y.numel();
+      const ModelValue count = cast(range(constant(Ints(&n, 1))), wide);
+      const ModelValue steps = node("Mul", {count, number(real("step"), wide)}, wide);
+      give(node("Add", {steps, number(real("start"), wide)}, wide));
+      return true;
+    }
     Bytes table;
     for (int64_t i = 0; i < y.numel(); i++) {
       char one[16];

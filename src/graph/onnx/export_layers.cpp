@@ -271,10 +271,18 @@ bool OnnxExporter::emit_attention() {
   }
   if (integer("causal")) {
     const int64_t m = q.sizes[2], l = k.sizes[2], sizes[] = {m, l};
-    Bytes table;
-    for (int64_t i = 0; i < m; i++)
-      for (int64_t j = 0; j < l; j++) table.push_back(j <= i);
-    const ModelValue seen = initializer(Dtype::kBool, Ints(sizes), table.data(), table.size());
+    ModelValue seen;
+    if (growth_) {
+      const Dtype f32 = Dtype::kF32;
+      const ModelValue ones = node("Expand", {number(1, f32), constant(Ints(sizes))}, f32);
+      seen = node("Trilu", {ones}, f32, AttrWriter().integer("upper", 0));
+      seen = cast(seen, Dtype::kBool);
+    } else {
+      Bytes table;
+      for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < l; j++) table.push_back(j <= i);
+      seen = initializer(Dtype::kBool, Ints(sizes), table.data(), table.size());
+    }
     scores = node("Where", {seen, scores, number(-kInf, d)}, d);
   }
   const ModelValue weights = node("Softmax", {scores}, d, AttrWriter().integer("axis", -1));

@@ -81,31 +81,50 @@ ModelValue OnnxExporter::initializer(Dtype dtype, Ints sizes, const void* data, 
   initializers_.message(5, p);
   return t;
 }
-// Notes what is written; with a dynamic dimension it must be what the other graph has.
+// Notes what is written; with dynamic dimensions it must be what the other graphs have.
 void OnnxExporter::note(Ints list, uint64_t rest) {
   const int64_t i = trace.items.size();
   trace.items.push_back({Shape(list), rest});
-  if (!other_) return;
-  if (i >= wanted_.items.size() || wanted_.items[i].rest != rest ||
-      wanted_.items[i].list.size() != list.n)
-    refuse("depends on the dynamic size in a way that ONNX cannot follow");
-}
-// The list as numbers that follow from the dynamic size.
-ModelValue OnnxExporter::grown(Ints list, Ints other) {
-  SmallVec<int64_t, 8> times, rest;
-  for (int64_t i = 0; i < list.n; i++) {
-    int64_t factor;
-    if (!dim_.grows(list[i], other[i], &factor)) refuse("a size does not grow evenly");
-    times.push_back(factor);
-    rest.push_back(list[i] - factor * dim_.a);
+  if (!traced_) return;
+  for (int64_t k = 1; k < graphs_.n; k++) {
+    const auto& items = wanted_[k].items;
+    if (i >= items.size() || items[i].rest != rest || items[i].list.size() != list.n)
+      refuse("depends on the dynamic size in a way that ONNX cannot follow");
   }
-  const auto both = [&](const char* type, ModelValue a, ModelValue b) {
-    const ModelValue out = {new_tensor().id, Dtype::kI64};
-    add_node(type, {a, b}, Span<const ModelValue>(&out, 1), AttrWriter());
-    return out;
-  };
-  const ModelValue product = both("Mul", plain({times.data(), list.n}, 1), dynamic_size_);
-  return both("Add", product, plain({rest.data(), list.n}, 1));
+}
+// A node that computes with sizes: it is not noted.
+ModelValue OnnxExporter::sizes_node(const char* type, Inputs in) {
+  const ModelValue out = {new_tensor().id, Dtype::kI64};
+  add_node(type, in, Span<const ModelValue>(&out, 1), AttrWriter());
+  return out;
+}
+// The list that was noted last, as numbers that follow from the dynamic sizes.
+ModelValue OnnxExporter::grown(Ints list) {
+  SmallVec<int64_t, 8> factors[Growth::kMaxTerms];
+  const int64_t n_terms = growth_->n_terms(), item = trace.items.size() - 1;
+  for (int64_t i = 0; i < list.n; i++) {
+    int64_t known[Growth::kMaxTerms] = {list[i]};
+    Growth::Terms terms;
+    for (int64_t k = 1; k < graphs_.n; k++) known[k] = wanted_[k].items[item].list[i];
+    if (!growth_->terms(known, terms)) refuse("a size does not grow evenly");
+    for (int64_t k = 0; k < n_terms; k++) factors[k].push_back(terms[k]);
+  }
+  ModelValue sum = plain(factors[0].span(), 1);
+  for (int64_t k = 1; k < n_terms; k++) {
+    bool used = false;
+    for (const int64_t factor : factors[k]) used |= factor != 0;
+    if (!used) continue;
+    const ModelValue product = sizes_node("Mul", {plain(factors[k].span(), 1), products_[k]});
+    sum = sizes_node("Add", {product, sum});
+  }
+  return sum;
+}
+// 0 to n - 1, of a vector of one element.
+ModelValue OnnxExporter::range(ModelValue n) {
+  const int64_t first = 0, step = 1;
+  const ModelValue end = node("Squeeze", {n}, Dtype::kI64);
+  return node("Range", {constant(Ints(&first, 1), 0), end, constant(Ints(&step, 1), 0)},
+              Dtype::kI64);
 }
 ModelValue OnnxExporter::number(double v, Dtype dtype) {
   char data[16];
@@ -121,13 +140,12 @@ ModelValue OnnxExporter::plain(Ints v, int64_t ndim) {
 }
 ModelValue OnnxExporter::constant(Ints v, int64_t ndim) {
   note(v, 0);
-  if (other_ && ndim) {
-    const Shape other(wanted_.items[trace.items.size() - 1].list.span());
-    if (!same(v, other)) return grown(v, other);
-  } else if (other_ && !same(v, wanted_.items[trace.items.size() - 1].list.span())) {
-    refuse("a position depends on the dynamic size");
-  }
-  return plain(v, ndim);
+  bool differs = false;
+  for (int64_t k = 1; k < graphs_.n && traced_; k++)
+    differs |= !same(v, wanted_[k].items[trace.items.size() - 1].list.span());
+  if (!differs) return plain(v, ndim);
+  if (!ndim) refuse("a position depends on the dynamic size");
+  return grown(v);
 }
 
 // ---- arguments ----
@@ -299,27 +317,46 @@ void OnnxExporter::emit_node() {
   refuse("has no translation to ONNX");
 }
 
-// The size of the dynamic dimension, as a node.
-void OnnxExporter::find_dynamic_size() {
-  const int64_t d = dim_.dim;
-  const ModelValue shape = {new_tensor().id, Dtype::kI64};
-  dynamic_size_ = {new_tensor().id, Dtype::kI64};
-  add_node("Shape", {of_[g_.inputs[dim_.input]]}, Span<const ModelValue>(&shape, 1), AttrWriter());
-  add_node("Gather", {shape, plain(Ints(&d, 1), 1)}, Span<const ModelValue>(&dynamic_size_, 1),
-           AttrWriter());
+// The sizes of the dynamic dimensions and their products, as nodes.
+void OnnxExporter::find_dynamic_sizes() {
+  for (int64_t k = 1; k < growth_->n_terms(); k++)
+    for (int64_t i = 0; i < growth_->n_dims(); i++) {
+      if (!(k >> i & 1)) continue;
+      const DynamicDim& dim = growth_->dim(i);
+      const int64_t d = dim.dim, rest = k & (k - 1);
+      if (rest) {
+        products_[k] = sizes_node("Mul", {products_[k ^ rest], products_[rest]});
+        break;
+      }
+      const ModelValue shape = sizes_node("Shape", {of_[g_.inputs[dim.input]]});
+      products_[k] = sizes_node("Gather", {shape, plain(Ints(&d, 1), 1)});
+    }
 }
 
-void OnnxExporter::value_info(Proto& to, int field, const char* prefix, int64_t i, const IrValue& v,
-                              const IrValue* other) {
+void OnnxExporter::value_info(Proto& to, int field, const char* prefix, int64_t i,
+                              const SmallVec<int32_t, 4> Graph::*ends) {
   Proto shape, type, tensor, info;
+  const IrValue& v = g_.values[(g_.*ends)[i]];
   if (!onnx_type(v.dtype)) fail(TT_NOT_IMPLEMENTED, "ONNX models have no {}", fmt(v.dtype));
   for (int64_t d = 0; d < v.ndim(); d++) {
     Proto dim;
-    const bool changes = other && other->sizes[d] != v.sizes[d];
-    const bool is_dynamic = changes && v.sizes[d] == dim_.a && other->sizes[d] == dim_.b;
-    if (changes && !is_dynamic && field == 11)
-      fail(TT_NOT_IMPLEMENTED, "input {} has two dynamic sizes", i);
-    if (is_dynamic) dim.text(2, dim_name_);
+    int64_t sizes[Growth::kMaxTerms];
+    Growth::Terms terms;
+    bool changes = false;
+    const char* name = nullptr;
+    for (int64_t k = 0; k < graphs_.n; k++) {
+      sizes[k] = graphs_[k]->values[(graphs_[k]->*ends)[i]].sizes[d];
+      changes |= sizes[k] != sizes[0];
+    }
+    if (changes && growth_->terms(sizes, terms)) {
+      int64_t sum = 0;
+      for (int64_t k = 0; k < growth_->n_terms(); k++) sum += terms[k] < 0 ? 2 : terms[k];
+      for (int64_t k = 0; k < growth_->n_dims() && sum == 1; k++)
+        if (terms[int64_t(1) << k]) name = dim_names_[k];
+    }
+    if (changes && !name && field == 11)
+      fail(TT_NOT_IMPLEMENTED, "dimension {} of input {} is not one of the dynamic sizes", d, i);
+    if (name) dim.text(2, name);
     else if (!changes) dim.integer(1, v.sizes[d]);
     shape.message(1, dim);
   }
@@ -341,16 +378,22 @@ void OnnxExporter::identity(const char* from, const char* to) {
   nodes_.message(1, n);
 }
 
-// Writes the other size's graph for its trace.
-void OnnxExporter::follow_other() {
-  dim_ = dynamic_dim(g_, *other_);
-  Bytes unused;
-  OnnxExporter second(*other_, nullptr, "");
-  second.write(unused);
-  wanted_ = std::move(second.trace);
-  for (int64_t i = 0; i < g_.outputs.size(); i++)
-    if (g_.values[g_.outputs[i]].ndim() != other_->values[other_->outputs[i]].ndim())
-      fail(TT_NOT_IMPLEMENTED, "output {} has other dimensions for the other size", i);
+// Writes the graphs of the other sizes for their traces.
+void OnnxExporter::follow_others() {
+  for (int64_t k = 1; k < graphs_.n; k++) {
+    const Graph& other = *graphs_[k];
+    Bytes unused;
+    SmallVec<const Graph*, 8> turned(graphs_);
+    std::swap(turned[0], turned[k]);
+    OnnxExporter exporter(turned, growth_, dim_names_);
+    exporter.is_trace_ = true;
+    exporter.write(unused);
+    wanted_[k] = std::move(exporter.trace);
+    for (int64_t i = 0; i < g_.outputs.size(); i++)
+      if (g_.values[g_.outputs[i]].ndim() != other.values[other.outputs[i]].ndim())
+        fail(TT_NOT_IMPLEMENTED, "output {} has other dimensions for the other size", i);
+  }
+  traced_ = true;
 }
 
 void OnnxExporter::add_inputs(Proto& graph) {
@@ -362,7 +405,7 @@ void OnnxExporter::add_inputs(Proto& graph) {
     from.add(i);
     add_name(to, t);
     identity(from.c_str(), to.c_str());
-    value_info(graph, 11, "in", i, v, other_ ? &other_->values[other_->inputs[i]] : nullptr);
+    if (!is_trace_) value_info(graph, 11, "in", i, &Graph::inputs);
     of_[g_.inputs[i]] = t;
   }
 }
@@ -374,24 +417,24 @@ void OnnxExporter::add_outputs(Proto& graph) {
     add_name(from, t);
     to.add(i);
     identity(from.c_str(), to.c_str());
-    value_info(graph, 12, "out", i, g_.values[g_.outputs[i]],
-               other_ ? &other_->values[other_->outputs[i]] : nullptr);
+    if (!is_trace_) value_info(graph, 12, "out", i, &Graph::outputs);
   }
 }
 
 void OnnxExporter::write(Bytes& out) {
   of_.resize(g_.values.size());
-  if (other_) follow_other();
+  if (growth_ && !is_trace_) follow_others();
   Proto ends;
   add_inputs(ends);
   find_gates();
-  if (other_) find_dynamic_size();
+  if (traced_) find_dynamic_sizes();
   for (at_ = 0; at_ < g_.nodes.size(); at_++)
     if (!skip_[at_]) emit_node();
   at_ = int32_t(g_.nodes.size()) - 1;
   add_outputs(ends);
-  if (other_ && trace.items.size() != wanted_.items.size())
-    fail(TT_NOT_IMPLEMENTED, "the operators depend on the dynamic size");
+  for (int64_t k = 1; k < graphs_.n && traced_; k++)
+    if (trace.items.size() != wanted_[k].items.size())
+      fail(TT_NOT_IMPLEMENTED, "the operators depend on the dynamic size");
   Proto graph, opset, model;
   graph.append(nodes_);
   graph.text(2, "tt");
@@ -406,8 +449,12 @@ void OnnxExporter::write(Bytes& out) {
   out = model.all();
 }
 
-void export_onnx(const Graph& g, const Graph* other, const char* dim, Bytes& out) {
-  OnnxExporter(g, other, dim).write(out);
+void export_onnx(Span<const Graph* const> graphs, Span<const char* const> dims, Bytes& out) {
+  if (graphs.n == 1) return OnnxExporter(graphs, nullptr, {}).write(out);
+  const Growth growth(graphs);
+  if (growth.n_dims() != dims.n)
+    fail(TT_INVALID_ARG, "{} dimensions differ, there are {} names", growth.n_dims(), dims.n);
+  OnnxExporter(graphs, &growth, dims).write(out);
 }
 
 }  // namespace TT_NS

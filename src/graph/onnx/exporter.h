@@ -66,8 +66,8 @@ struct ModelValue {
   Dtype dtype = Dtype::kNone;
 };
 
-// What an export has written besides names: lists of sizes and positions, which may grow with a
-// dynamic dimension, and everything else, which must not.
+// What an export has written besides names: lists of sizes and positions, which may grow with
+// dynamic dimensions, and everything else, which must not.
 struct ExportTrace {
   struct Item {
     Shape list;
@@ -78,9 +78,9 @@ struct ExportTrace {
 
 class OnnxExporter {
  public:
-  // other, dim: of a dynamic dimension; NULL: there is none.
-  OnnxExporter(const Graph& g, const Graph* other, const char* dim)
-      : g_(g), other_(other), dim_name_(dim) {}
+  // growth: of `graphs`; NULL: sizes are those of the first.
+  OnnxExporter(Span<const Graph* const> graphs, const Growth* growth, Span<const char* const> dims)
+      : g_(*graphs[0]), graphs_(graphs), growth_(growth), dim_names_(dims) {}
   void write(Bytes& out);
   // What write() would write.
   ExportTrace trace;
@@ -143,24 +143,28 @@ class OnnxExporter {
   bool emit_reduce();
   bool emit_arrange();
   bool emit_copy();
-  void value_info(Proto& to, int field, const char* prefix, int64_t i, const IrValue& v,
-                  const IrValue* other);
+  void value_info(Proto& to, int field, const char* prefix, int64_t i,
+                  const SmallVec<int32_t, 4> Graph::*ends);
   void note(Ints list, uint64_t rest);
-  ModelValue grown(Ints list, Ints other);
+  ModelValue grown(Ints list);
+  ModelValue sizes_node(const char* type, Inputs in);
+  ModelValue range(ModelValue n);
   ModelValue plain(Ints v, int64_t ndim);
   void add_node(const char* type, Inputs in, Span<const ModelValue> outs, const AttrWriter& attrs);
-  void find_dynamic_size();
-  void follow_other();
+  void find_dynamic_sizes();
+  void follow_others();
   void identity(const char* from, const char* to);
   void add_inputs(Proto& graph);
   void add_outputs(Proto& graph);
 
   const Graph& g_;
-  const Graph* const other_;
-  const char* const dim_name_;
-  DynamicDim dim_ = {};
-  ExportTrace wanted_;       // of other_
-  ModelValue dynamic_size_;  // a vector of one element
+  const Span<const Graph* const> graphs_;
+  const Growth* const growth_;
+  const Span<const char* const> dim_names_;
+  bool is_trace_ = false;                   // only the trace is wanted
+  bool traced_ = false;                     // the others' traces are known
+  ExportTrace wanted_[Growth::kMaxTerms];   // of each graph but the first
+  ModelValue products_[Growth::kMaxTerms];  // of sizes, as in Growth::Terms: vectors of one element
   bool in_constant_ = false;
   int32_t at_ = 0;
   int32_t n_tensors_ = 0;

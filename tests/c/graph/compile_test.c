@@ -379,6 +379,35 @@ static void check_steps(const char* what, tt_module* (*build)(void), const int64
   drop_net(&compiled);
 }
 
+/* Steps in which the batch and the length vary: five records, then others follow from them. */
+static void check_two_sizes(void) {
+  const tt_compile_opts opts = {.set = TT_COMPILE_DYNAMIC, .dynamic = 1};
+  static const int64_t sizes[][2] = {{2, 4}, {5, 4}, {2, 7}, {3, 5}, {4, 6},  {7, 3},
+                                     {3, 8}, {9, 2}, {2, 4}, {6, 6}, {33, 9}, {7, 3}};
+  Net eager = new_net(gpt), compiled = new_net(gpt);
+  tt_compiled* f;
+  int k;
+  OK(tt_compile(c, step, &compiled, NULL, &opts, &f));
+  for (k = 0; k < 12; k++) {
+    tt_tensor *x, *t, *want = NULL, *got;
+    int64_t n;
+    OK(tt_scope_push(c));
+    x = inputs(sizes[k], 2, 0, k);
+    t = inputs(SHAPE(sizes[k][0] * sizes[k][1]), 0, k + 500);
+    OK(tt_manual_seed(c, (uint64_t)k));
+    OK(step(&eager, c, LIST(x, t), &want, 1, &n));
+    OK(tt_manual_seed(c, (uint64_t)k));
+    got = call(f, LIST(x, t));
+    same_bits("two sizes", got, want);
+    same_state("two sizes", &compiled, &eager);
+    OK(tt_scope_pop(c, NULL, 0));
+  }
+  if (compiled.runs != 5) fail_msg("two sizes: %d runs; %s", compiled.runs, info_of(f).reason);
+  tt_compiled_release(f);
+  drop_net(&eager);
+  drop_net(&compiled);
+}
+
 static void test_sizes(void** state) {
   const int each = 8; /* a run for each size */
   (void)state;
@@ -394,6 +423,7 @@ static void test_sizes(void** state) {
   check_steps("mlp", mlp, SHAPE(0, 8), 1, 1);
   check_steps("cnn", cnn, SHAPE(0, 1, 8, 8), 1, 1);
   check_steps("gpt", gpt, SHAPE(0, 5), 0, 5);
+  check_two_sizes();
 }
 
 static int dropped;

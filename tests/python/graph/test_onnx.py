@@ -81,10 +81,10 @@ def flat(outs):
     return [t for part in outs for t in flat(part)]
 
 
-def check(program, m, x):
+def check(program, m, *x):
     with tt.no_grad():
-        want = flat(m(x))
-    got = flat(program.run(x))
+        want = flat(m(*x))
+    got = flat(program.run(*x))
     assert len(got) == len(want)
     for a, b in zip(got, want):
         assert a.shape == b.shape and tt.allclose(a, b, atol=1e-6)
@@ -161,6 +161,48 @@ def test_a_dynamic_batch_in_onnxruntime(name, tmp_path):
         with tt.no_grad():
             want = flat(m(given))
         for a, b in zip(session.run(None, {NAMES.get(name, "input"): given.numpy()}), want):
+            assert numpy.allclose(a, b.numpy(), rtol=1e-4, atol=1e-5)
+
+
+class Decoder(tt.nn.Module):
+    """Causal attention over tokens of any number and length, with positions of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.places = tt.nn.Embedding(11, 8), tt.nn.Embedding(16, 8)
+        self.heads, self.out = tt.nn.Linear(8, 24), tt.nn.Linear(8, 11)
+
+    def forward(self, ids, scale):
+        rows, length = ids.shape
+        x = self.tokens(ids) + self.places(tt.arange(length)) + tt.arange(0.5, length, 1.0)[:, None]
+        x = x * scale.view(rows, 1, 1) - tt.ones(length, length).tril().sum(0)[:, None]
+        heads = self.heads(x).view(rows, length, 3, 2, 4).permute(2, 0, 3, 1, 4)
+        x = tt.nn.functional.scaled_dot_product_attention(*heads.unbind(0), is_causal=True)
+        return self.out(x.transpose(1, 2).reshape(rows, length, 8))[:, -1:], x
+
+
+def decoder_inputs(rows, length):
+    return (tt.arange(rows * length) * 7 % 11).view(rows, length), tt.arange(float(rows))
+
+
+def test_several_dynamic_dimensions(tmp_path):
+    tt.manual_seed(0)
+    m, path = Decoder().eval(), tmp_path / "m.onnx"
+    axes = {"ids": {0: "batch", 1: "length"}, "scale": {0: "batch"}, "out1": {0: "batch"}}
+    tt.onnx.export(m, decoder_inputs(2, 5), path, dynamic_axes=axes)
+    inputs, outputs, sizes = ends(path.read_bytes())
+    assert b"batch" in sizes["out0"] and b"length" not in sizes["out0"]
+    assert b"batch" in sizes["out1"] and b"length" in sizes["out1"] and b"length" in sizes["ids"]
+    for n in (1, 5, 9):  # load has one size for all
+        check(tt.onnx.load(path, dynamic=n), m, *decoder_inputs(n, n))
+    runtime = pytest.importorskip("onnxruntime")
+    numpy = pytest.importorskip("numpy")
+    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    for each in ((1, 1), (3, 7), (6, 2)):
+        given = decoder_inputs(*each)
+        with tt.no_grad():
+            want = m(*given)
+        for a, b in zip(session.run(None, dict(zip(inputs, [x.numpy() for x in given]))), want):
             assert numpy.allclose(a, b.numpy(), rtol=1e-4, atol=1e-5)
 
 

@@ -116,14 +116,73 @@ def test_a_dynamic_batch():
         program.run(q, tt.randn(2, 3, 5), 0.5)
 
 
+class Decoder(tt.nn.Module):
+    """Tokens of any number and length, with causal attention by an operator and by hand."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.places = tt.nn.Embedding(11, 8), tt.nn.Embedding(16, 8)
+        self.heads, self.out = tt.nn.Linear(8, 24), tt.nn.Linear(8, 11)
+
+    def forward(self, ids, seen):
+        rows, length = ids.shape
+        x = self.tokens(ids) * tt.tensor([2.0]) + self.places(tt.arange(length))
+        heads = self.heads(x).view(rows, length, 3, 2, 4).permute(2, 0, 3, 1, 4)
+        q, k, v = heads.unbind(0)
+        x = tt.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        later = tt.ones(length, length).triu(1).bool() | ~seen.view(rows, 1, 1, length)
+        weights = (q @ k.transpose(-2, -1)).masked_fill(later, -1e9).softmax(-1)
+        x = (x + weights @ v).transpose(1, 2).reshape(rows * length, 8)
+        return self.out(x).view(rows, length, 11), weights, x.mean()
+
+
+def decoder_inputs(rows, length):
+    ids = (tt.arange(rows * length) * 7 % 11).view(rows, length)
+    return ids, tt.arange(length).ge(0).repeat(rows, 1)
+
+
+def test_several_dynamic_dimensions():
+    tt.manual_seed(0)
+    m = Decoder().eval()
+    batch, length = tt.export.Dim("batch"), tt.export.Dim("length", max=16)
+    shapes = {"ids": {0: batch, 1: length}, "seen": {0: batch, 1: length}}
+    program = tt.export.export(m, decoder_inputs(2, 16), dynamic_shapes=shapes)
+    assert program.range_constraints == {"batch": (None, None), "length": (None, 16)}
+    for sizes in ((2, 16), (1, 1), (3, 7), (5, 2), (16, 16)):
+        inputs = decoder_inputs(*sizes)
+        for got, want in zip(program.run(*inputs), m(*inputs)):
+            assert got.shape == want.shape and got.tolist() == want.tolist()
+    with pytest.raises(ValueError, match="must lie in"):
+        program.run(*decoder_inputs(1, 17))
+    auto, three = tt.export.Dim.AUTO, tt.export.dims("a", "b", "c")
+    x, y = tt.randn(2, 3, 4), tt.randn(5, 4)
+
+    def product(x, y):
+        return (x.flatten(0, 1) @ y.T).reshape(*x.shape[:2], -1).sum((0, 1)) / x.shape[0]
+
+    free = {"x": {0: auto, 1: auto}, "y": {0: auto, 1: None}}
+    program = tt.export.export(product, (x, y), dynamic_shapes=free)
+    for sizes in ((2, 3, 5), (7, 1, 9)):
+        x, y = tt.randn(*sizes[:2], 4), tt.randn(sizes[2], 4)
+        assert program.run(x, y).tolist() == product(x, y).tolist()
+    x = x[:2]
+    with pytest.raises(ValueError, match="three sizes"):
+        narrow = tt.export.Dim("a", min=2, max=3)
+        tt.export.export(product, (x, y), dynamic_shapes={"x": {0: narrow}, "y": None})
+    for f in (lambda x: x.reshape(-1) * x.shape[0] ** 2, lambda x: tt.zeros(x.shape[0] ** 2)):
+        with pytest.raises(NotImplementedError, match="size"):
+            tt.export.export(f, (tt.ones(3, 4, 5),), dynamic_shapes=(dict(enumerate(three)),))
+
+
 def test_refusals_of_dynamic_shapes():
     x = tt.ones(4, 3)
-    batch, other = tt.export.dims("batch", "other")
+    batch = tt.export.Dim("batch")
     export = tt.export.export
     with pytest.raises(ValueError, match="no arguments"):
         export(lambda x: x, (x,), dynamic_shapes={"y": {0: batch}})
-    with pytest.raises(NotImplementedError, match="several"):
-        export(lambda x: x, (x,), dynamic_shapes=({0: batch, 1: other},))
+    four = dict(enumerate(tt.export.dims("a", "b", "c", "d")))
+    with pytest.raises(NotImplementedError, match="at most 3"):
+        export(lambda x: x, (tt.ones(2, 2, 2, 2),), dynamic_shapes=(four,))
     with pytest.raises(ValueError, match="min is 3"):
         tt.export.Dim("a", min=3, max=2)
     with pytest.raises(NotImplementedError, match="number that is no size"):

@@ -10,7 +10,7 @@ import warnings
 from ctypes import byref
 
 from .._absent import absent_class
-from .._dynamic import Dim, Dynamic, dimensions, from_shapes, names_of, single
+from .._dynamic import Dim, Dynamic, corners, dimensions, from_shapes, joined, names_of
 from .._graph import GraphHandle, captured
 from .._layouts import struct
 from .._lib import result
@@ -78,21 +78,24 @@ class ONNXProgram:
 
     def __init__(
         self,
-        graph: GraphHandle,
-        larger: GraphHandle | None,
-        dim: str,
+        graphs: list[GraphHandle],
+        dims: list[str],
         names: dict[str, str],
         program: ExportedProgram,
     ) -> None:
-        self._graph, self._larger, self._dim, self._names = graph, larger, dim, names
+        self._graphs, self._dims, self._names = graphs, dims, names
         self._changed = {old: name for old, name in names.items() if old != name}
         self.exported_program = program
+
+    def _write(self, path: Any) -> None:
+        graph, *others = self._graphs
+        graph.export_onnx(path, others, self._dims)
 
     def _bytes(self) -> bytes:
         """Returns the model as a file has it."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.onnx")
-            self._graph.export_onnx(path, self._larger, self._dim)
+            self._write(path)
             with open(path, "rb") as file:
                 model = file.read()
         return renamed(model, self._changed) if self._changed else model
@@ -113,7 +116,7 @@ class ONNXProgram:
             return
         path = os.fsdecode(destination)
         if not self._changed:
-            self._graph.export_onnx(path, self._larger, self._dim)
+            self._write(path)
             return
         model = self._bytes()
         handle, new = tempfile.mkstemp(dir=os.path.dirname(path) or ".")
@@ -175,10 +178,10 @@ def export(
     args: a tensor, or a tuple of tensors, structures of tensors and other values, which become
     constants; a dict at its end is kwargs. Inputs without a name in input_names are called as the
     arguments, outputs out0, out1, …; if dynamo is False, inputs are called in0, in1, …. The model
-    has the shapes of args, but one dimension may have any size: dynamic_shapes is that of
-    tt.export.export, dynamic_axes a dict such as {"x": {0: "batch"}}. A module is called in the
-    mode that training says. Weights are constants in the same file. Options of PyTorch's that are
-    not named here have no effect.
+    has the shapes of args, but up to three dimensions may have any size: dynamic_shapes is that of
+    tt.export.export, dynamic_axes a dict such as {"x": {0: "batch", 1: "length"}}. A module is
+    called in the mode that training says. Weights are constants in the same file. Options of
+    PyTorch's that are not named here have no effect.
     Raises UnimplementedError for operators without a counterpart.
     """
     if opset_version is not None and opset_version > OPSET:
@@ -257,7 +260,7 @@ def program_of(
         info = handle.info()
         inputs = names.inputs + [f"in{i}" for i in range(len(names.inputs), info.n_inputs)]
         pairs = names.pairs(inputs, info.n_inputs, info.n_outputs)
-        return ONNXProgram(handle, None, "", pairs, model)
+        return ONNXProgram([handle], [], pairs, model)
     if kwargs is None and args and isinstance(args[-1], dict):
         args, kwargs = args[:-1], args[-1]
     named = kwargs or {}
@@ -273,18 +276,18 @@ def program_of(
         dynamic = from_shapes(shapes, model, args, named, "onnx.export")
     else:
         dynamic = from_axes(axes, tensors, inputs, names.outputs)
-    larger, dim = None, ""
+    wanted = [tensors]
+    if dynamic is not None:
+        sizes = dynamic.sizes(tensors, "onnx.export")
+        examples = dynamic.examples(sizes, "onnx.export")
+        wanted = [dynamic.resized(tensors, each) for each in corners(examples)]
     with ExportMode(model, mode):
-        if dynamic is not None:  # a size of 1 broadcasts, so none of the two is 1
-            size = max(dynamic.size(tensors, "onnx.export"), 2)
-            tensors = dynamic.resized(tensors, size)
-            larger = captured(function, dynamic.resized(tensors, size + 1))[0].optimized()
-            dim = dynamic.dim.__name__
-        captured_graph, results = captured(function, tensors)
-    graph = captured_graph.optimized()
-    pairs = names.pairs(inputs, len(tensors), graph.info().n_outputs)
-    program = ExportedProgram(graph, places, results)
-    return ONNXProgram(graph, larger, dim, pairs, program)
+        calls = [captured(function, each) for each in wanted]
+    graphs = [graph.optimized() for graph, _ in calls]
+    pairs = names.pairs(inputs, len(tensors), graphs[0].info().n_outputs)
+    program = ExportedProgram(graphs[0], places, calls[0][1])
+    dims = [dim.__name__ for dim in dynamic.dims] if dynamic is not None else []
+    return ONNXProgram(graphs, dims, pairs, program)
 
 
 class ExportMode:
@@ -314,9 +317,9 @@ def from_axes(
     found: list[dict[int, Dim]] = []
     for name, x in zip(inputs, tensors):
         spec = axes.get(name) or {}
-        if not isinstance(spec, dict):
-            spec = {d: "batch" for d in spec}
-        found.append(dimensions({d: Dim(axis) for d, axis in spec.items()}, x, "onnx.export"))
+        names = spec if isinstance(spec, dict) else dict.fromkeys(spec)
+        dims = {d: Dim.AUTO if axis is None else Dim(axis) for d, axis in names.items()}
+        found.append(dimensions(dims, x, "onnx.export"))
     for key in axes:
         if key not in inputs and key not in outputs and not re.fullmatch(r"out\d+", key):
             warnings.warn(
@@ -324,7 +327,7 @@ def from_axes(
                 f"{list(inputs)}",
                 stacklevel=4,
             )
-    return single(found, tensors, "onnx.export")
+    return joined(found, tensors, "onnx.export")
 
 
 def load(f: Any, dynamic: int = 1) -> ExportedProgram:

@@ -8786,6 +8786,9 @@ extern "C" {
         -> tt_status;
     pub fn tt_graph_export_onnx_dynamic(c: *mut tt_ctx, g: *const tt_graph, other: *const tt_graph,
         dim: *const c_char, path: *const c_char) -> tt_status;
+    pub fn tt_graph_export_onnx_dims(c: *mut tt_ctx, g: *const tt_graph,
+        others: *const *const tt_graph, n_others: i64, dims: *const *const c_char, n: i64,
+        path: *const c_char) -> tt_status;
     pub fn tt_graph_resize(c: *mut tt_ctx, g: *const tt_graph, other: *const tt_graph, size: i64,
         out: *mut *mut tt_graph) -> tt_status;
     pub fn tt_graph_load_onnx(c: *mut tt_ctx, path: *const c_char,

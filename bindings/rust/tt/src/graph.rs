@@ -695,6 +695,29 @@ impl Graph {
         // SAFETY: the texts are valid during the call, and the handles are live.
         unsafe { call(|c| sys::tt_graph_export_onnx_dynamic(c, a, b, dim.as_ptr(), path.as_ptr())) }
     }
+    /// Writes an ONNX model with up to three dimensions of any size, named `dims` in the order in
+    /// which the inputs have them. `others` are the same computation for other sizes: one graph for
+    /// one dimension, three for two, seven for three.
+    pub fn export_onnx_dims(
+        &self,
+        others: &[&Graph],
+        dims: &[&str],
+        path: impl AsRef<Path>,
+    ) -> Result<()> {
+        let path = c_path(path)?;
+        let dims = dims.iter().map(c_path).collect::<Result<Vec<_>>>()?;
+        let names: Vec<_> = dims.iter().map(|dim| dim.as_ptr()).collect();
+        let others: Vec<_> = others.iter().map(|other| other.raw().cast_const()).collect();
+        let (n_others, n) = (others.len() as i64, names.len() as i64);
+        let (others, names) = (others.as_ptr(), names.as_ptr());
+        // SAFETY: the texts and the lists are valid during the call, and the handles are live.
+        unsafe {
+            call(|c| {
+                let path = path.as_ptr();
+                sys::tt_graph_export_onnx_dims(c, self.raw(), others, n_others, names, n, path)
+            })
+        }
+    }
     /// Returns the graph for another size of a dimension. `other` is the same computation for a
     /// second size of it; what differs must grow evenly with the size.
     pub fn resize(&self, other: &Graph, size: i64) -> Result<Graph> {

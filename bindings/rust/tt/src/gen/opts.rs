@@ -8264,9 +8264,10 @@ impl CompileOpts {
         self.0.limit = value;
         self
     }
-    /// 1: once three records differ only in the size of one dimension of the inputs, and the third
-    /// follows from the other two, calls with further sizes use records that follow, too, and the
-    /// function does not run. It must not decide by the size in another way; default 0.
+    /// 1: once three records differ only in the size of one dimension of the inputs, or five in
+    /// those of two, and the last follows from the others, calls with further sizes use records
+    /// that follow, too, and the function does not run. It must not decide by the sizes in another
+    /// way; default 0.
     #[must_use]
     pub fn dynamic(mut self, value: bool) -> CompileOpts {
         self.0.set |= sys::TT_COMPILE_DYNAMIC;

@@ -208,6 +208,15 @@ fn files_of_graphs() -> Result<()> {
     assert_eq!(Graph::load(&path).unwrap_err().status, Status::Format);
     g.export_onnx(&path)?;
     assert!(std::fs::metadata(&path)?.len() > 100);
+    let of_size =
+        |rows, columns| capture(|x| Ok(vec![x[0].exp()?]), &[&tt::ones(&[rows, columns])?]);
+    let (small, others) = (of_size(2, 3)?, [of_size(4, 3)?, of_size(2, 5)?, of_size(4, 5)?]);
+    let others: Vec<_> = others.iter().collect();
+    small.export_onnx_dims(&others, &["rows", "columns"], &path)?;
+    assert!(std::fs::read(&path)?.windows(7).any(|part| part == b"columns"));
+    assert!(small.export_onnx_dims(&others[..2], &["rows", "columns"], &path).is_err());
+    assert!(small.export_onnx_dims(&others, &["rows", ""], &path).is_err());
+    assert!(small.export_onnx_dims(&[&small], &["rows"], &path).is_err());
     std::fs::remove_file(&path)?;
     let dir = std::env::temp_dir();
     let name = format!("tt_net_{}", std::process::id());
