@@ -104,40 +104,29 @@ template <class Move> TT_INLINE void for_rows(const Walk& w, int k, int64_t m, c
   }
 }
 
-template <class T, bool kGather> void move_strided(const Walk& w, int k, char* block, int64_t m) {
+// Copies m elements of operand k, of `item` bytes each, from position w on to a block.
+void gather_rows(const Walk& w, int k, char* block, int64_t m, int64_t item) {
   const int64_t stride = w.plan->stride[k][0];
-  auto* b = reinterpret_cast<T*>(block);
-  for_rows(w, k, m, [&](char* at, int64_t n) TT_INLINE_BODY {
-    for (int64_t i = 0; i < n; i++) {
-      if constexpr (kGather) b[i] = *reinterpret_cast<const T*>(at + i * stride);
-      else *reinterpret_cast<T*>(at + i * stride) = b[i];
-    }
-    b += n;
-  });
-}
-template <bool kGather> void move_runs(const Walk& w, int k, char* block, int64_t m, int64_t item) {
-  for_rows(w, k, m, [&](char* at, int64_t n) TT_INLINE_BODY {
-    if constexpr (kGather) copy_bytes(block, at, n * item);
-    else copy_bytes(at, block, n * item);
+  const auto gather_strided = [&](const char* at, int64_t n) TT_INLINE_BODY {
+    with_item(item, [&]<class T>(T) TT_INLINE_BODY {
+      for (int64_t i = 0; i < n; i++)
+        reinterpret_cast<T*>(block)[i] = *reinterpret_cast<const T*>(at + i * stride);
+    });
+  };
+  for_rows(w, k, m, [&](const char* at, int64_t n) TT_INLINE_BODY {
+    if (stride == item) copy_bytes(block, at, n * item);
+    else if (stride == 0) fill_row(block, at, n, item);
+    else gather_strided(at, n);
     block += n * item;
   });
 }
-template <class T> void repeat_elements(const Walk& w, int k, char* block, int64_t m) {
-  for_rows(w, k, m, [&](const char* at, int64_t n) TT_INLINE_BODY {
-    fill_row<T>(block, at, n);
-    block += n * int64_t(sizeof(T));
-  });
-}
-
-// Copies m elements from position w on between operand k and a block (kGather: to the block).
-template <bool kGather>
-void move_rows(const Walk& w, int k, char* block, int64_t m, int64_t itemsize) {
+// Copies a block to them.
+void scatter_rows(const Walk& w, int k, const char* block, int64_t m, int64_t item) {
   const int64_t stride = w.plan->stride[k][0];
-  if (stride == itemsize) return move_runs<kGather>(w, k, block, m, itemsize);
-  with_item(itemsize, [&]<class T>(T) TT_INLINE_BODY {
-    if constexpr (kGather)
-      if (stride == 0) return repeat_elements<T>(w, k, block, m);
-    move_strided<T, kGather>(w, k, block, m);
+  for_rows(w, k, m, [&](char* at, int64_t n) TT_INLINE_BODY {
+    if (stride == item) copy_bytes(at, block, n * item);
+    else scatter(at, stride, block, n, item);
+    block += n * item;
   });
 }
 
@@ -198,7 +187,7 @@ struct Strided {
     const char* from = w.at[k];
     if (!unit[k]) {
       char* to = dtype == as ? block[k] : raw;
-      if (short_rows) move_rows<true>(w, k, to, m, stored);
+      if (short_rows) gather_rows(w, k, to, m, stored);
       else gather(to, from, plan.stride[k][0], m, stored);
       from = to;
     }
@@ -217,7 +206,7 @@ struct Strided {
       from = raw;
       convert_block(from, dtype, block[0], as, m);
     }
-    if (short_rows) move_rows<false>(w, 0, from, m, stored);
+    if (short_rows) scatter_rows(w, 0, from, m, stored);
     else scatter(w.at[0], plan.stride[0][0], from, m, stored);
   }
 };

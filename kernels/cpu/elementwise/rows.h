@@ -24,9 +24,8 @@ template <class Piece> TT_INLINE void copy_piece(char* dst, const char* src) {
   memcpy(dst, &piece, sizeof piece);
 }
 
-// Fewer bytes than a vector has, at least kLeast: the first and the last piece. kSame: both are the
-// bytes at src.
-template <bool kSame, int kLeast> TT_INLINE void copy_few(char* dst, const char* src, int64_t n) {
+// Fewer bytes than a vector has: the first and the last piece. kSame: both are the bytes at src.
+template <bool kSame> TT_INLINE void copy_few(char* dst, const char* src, int64_t n) {
   const auto ends = [&]<class Piece>(Piece) TT_INLINE_BODY {
     const int64_t last = n - int64_t(sizeof(Piece));
     copy_piece<Piece>(dst, src);
@@ -34,16 +33,16 @@ template <bool kSame, int kLeast> TT_INLINE void copy_few(char* dst, const char*
   };
   if (TT_VEC_BYTES > 32 && n >= 32) return ends(Vector<int64_t, 4>{});
   if (TT_VEC_BYTES > 16 && n >= 16) return ends(Vector<int64_t, 2>{});
-  if (kLeast >= 8 || n >= 8) return ends(uint64_t{});
-  if (kLeast >= 4 || n >= 4) return ends(uint32_t{});
-  if (kLeast >= 2 || n >= 2) return ends(uint16_t{});
+  if (n >= 8) return ends(uint64_t{});
+  if (n >= 4) return ends(uint32_t{});
+  if (n >= 2) return ends(uint16_t{});
   if (n == 1) *dst = *src;
 }
 
 TT_INLINE void copy_bytes(char* dst, const char* src, int64_t n) {
   using Whole = Vec<int64_t>;
   constexpr int64_t kWhole = sizeof(Whole);
-  if (n < kWhole) return copy_few<false, 1>(dst, src, n);
+  if (n < kWhole) return copy_few<false>(dst, src, n);
   if (n > 1024) {
     memcpy(dst, src, size_t(n));
     return;
@@ -53,23 +52,23 @@ TT_INLINE void copy_bytes(char* dst, const char* src, int64_t n) {
   if (i < n) copy_piece<Whole>(dst + n - kWhole, src + n - kWhole);
 }
 
-// dst[i] = *value for n elements.
-template <class T> TT_INLINE void fill_row(char* dst, const char* value, int64_t n) {
-  constexpr int64_t L = TT_VEC_BYTES / int64_t(sizeof(T));
-  T one;
-  memcpy(&one, value, sizeof one);
-  alignas(64) T all[L];
-  if constexpr (sizeof(T) <= 8) {
-    store(all, splat(one));
-  } else {
-    for (T& each : all) each = one;
-  }
-  const char* src = reinterpret_cast<const char*>(all);
-  const int64_t bytes = n * int64_t(sizeof(T));
-  if (n < L) return copy_few<true, sizeof(T)>(dst, src, bytes);
+// dst[i] = *value for n elements of a size.
+TT_INLINE void fill_row(char* dst, const char* value, int64_t n, int64_t itemsize) {
+  alignas(64) char all[TT_VEC_BYTES];
+  with_item(itemsize, [&]<class T>(T one) TT_INLINE_BODY {
+    memcpy(&one, value, sizeof one);
+    if constexpr (sizeof(T) <= 8) {
+      store(reinterpret_cast<T*>(all), splat(one));
+    } else {
+      for (char* each = all; each < all + sizeof all; each += sizeof one)
+        memcpy(each, &one, sizeof one);
+    }
+  });
+  const int64_t bytes = n * itemsize;
+  if (bytes < TT_VEC_BYTES) return copy_few<true>(dst, all, bytes);
   int64_t i = 0;
-  for (; i + TT_VEC_BYTES <= bytes; i += TT_VEC_BYTES) copy_piece<Vec<int64_t>>(dst + i, src);
-  if (i < bytes) copy_piece<Vec<int64_t>>(dst + bytes - TT_VEC_BYTES, src);
+  for (; i + TT_VEC_BYTES <= bytes; i += TT_VEC_BYTES) copy_piece<Vec<int64_t>>(dst + i, all);
+  if (i < bytes) copy_piece<Vec<int64_t>>(dst + bytes - TT_VEC_BYTES, all);
 }
 
 TT_ISA_END

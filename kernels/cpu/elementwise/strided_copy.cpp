@@ -62,11 +62,12 @@ int64_t copy_plain_rows(const ElementPlan& p, const Walk& w, int64_t left) {
   return rows * p.size[0];
 }
 // The same where each row of the output repeats an element.
-template <class T> int64_t fill_plain_rows(const ElementPlan& p, const Walk& w, int64_t left) {
+int64_t fill_plain_rows(const ElementPlan& p, const Walk& w, int64_t left) {
   if (w.index[0] != 0) return 0;
   const int64_t rows = min(left / p.size[0], p.size[1] - w.index[1]);
+  const int64_t item = kItemSize[p.dtype[0]];
   for (int64_t r = 0; r < rows; r++)
-    fill_row<T>(w.at[0] + r * p.stride[0][1], w.at[1] + r * p.stride[1][1], p.size[0]);
+    fill_row(w.at[0] + r * p.stride[0][1], w.at[1] + r * p.stride[1][1], p.size[0], item);
   return rows * p.size[0];
 }
 
@@ -149,7 +150,7 @@ int32_t run_copy(const ElementPlan& plan, int64_t begin, int64_t end) noexcept {
     const int64_t left = end - i;
     m = 0;
     if (plain) m = copy_plain_rows(plan, w, left);
-    else if (filled) with_item(item, [&]<class T>(T) { m = fill_plain_rows<T>(plan, w, left); });
+    else if (filled) m = fill_plain_rows(plan, w, left);
     else if (crossed == 1) m = copy_crossed_rows(plan, w, left);
     else if (crossed) m = copy_crossed_block(plan, w, left, crossed);
     if (m == 0) {
