@@ -163,14 +163,27 @@ def load(path: Any) -> GraphHandle:
     return result(GraphHandle, "tt_graph_load", os.fsencode(path))
 
 
+def apart(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Returns the tensors, with copies of those that share memory with an earlier one."""
+    seen: set[int] = set()
+    found = []
+    for x in tensors:
+        memory = x.untyped_storage().data_ptr()
+        found.append(x.clone() if memory in seen else x)
+        seen.add(memory)
+    return found
+
+
 def captured(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[GraphHandle, Any]:
     """Calls a function without gradients while its operators are recorded.
 
     Returns the graph and the result with places instead of tensors. The graph's outputs are these
-    tensors in order.
+    tensors in order. An input that shares memory with an earlier one is copied, so that each is an
+    input of the graph.
     """
     outs: list[Tensor] = []
     with no_grad():
+        inputs = apart(inputs)
         call("tt_capture_begin", pointers(inputs), c_int64(len(inputs)), None)
         try:
             structure = without_tensors(function(*inputs), outs)

@@ -65,8 +65,8 @@ class Entry:
     """The records for one structure of arguments.
 
     structure: the arguments with places for their tensors. result: the structure of the function's
-    result; number: the number of its tensors, None before the first call. plain: the reason why the
-    function itself runs, or None.
+    result; number: the number of its tensors, None before the first call; has_history: whether one
+    of them required a gradient. plain: the reason why the function itself runs, or None.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class Entry:
         self.fn, self.structure, self.held = fn, structure, held
         self.result: Any = None
         self.number: int | None = None
+        self.has_history = False
         self.plain: str | None = None
         self.handle = CompiledHandle()
         self.n = c_int64()
@@ -118,6 +119,7 @@ class Entry:
         if others:
             self.plain = f"it returns a {type(others[0]).__name__}, which a replay would repeat"
         self.number = len(tensors)
+        self.has_history = any(x.requires_grad for x in tensors)
         return result
 
     def run(self, tensors: Any) -> Any:
@@ -382,7 +384,7 @@ class Compiled:
             self.last = entry.replay(self.watched.seen(len(args), mode))
         if first and self.fullgraph:
             reason = entry.plain or entry.info()[3]
-            if reason and "needs a gradient" not in reason:  # PyTorch records such a call
+            if reason and not entry.has_history:  # PyTorch records a call with history
                 raise RuntimeError(f"compile: fullgraph is set, but {reason}")
         return result
 

@@ -257,15 +257,16 @@ def export(
     dynamic = None
     if dynamic_shapes is not None:
         dynamic = from_shapes(dynamic_shapes, mod, args, kwargs or {}, "export")
-    if dynamic is None:
-        handle, results = captured(lambda *_: mod(*args, **(kwargs or {})), tensors)
-        program = ExportedProgram(handle.optimized(), arguments, results, None, state)
-        program.example_inputs = (args, kwargs or {})
-        return program
 
     def call_with(*inputs: Tensor) -> Any:
         positional, named = with_tensors(arguments, list(inputs))
         return mod(*positional, **named)
+
+    if dynamic is None:
+        handle, results = captured(call_with, tensors)
+        program = ExportedProgram(handle.optimized(), arguments, results, None, state)
+        program.example_inputs = (args, kwargs or {})
+        return program
 
     size = dynamic.sizes(tensors, "export")
     examples = dynamic.examples(size, "export")

@@ -79,6 +79,14 @@ def test_structures():
         program.run([a, b], scale=3)
 
 
+def test_inputs_that_share_memory():
+    x, y = tt.randn(3, 4), tt.randn(3, 4)
+    for first, second in ((x, x), (x[:2], x[1:])):
+        program = tt.export.export(lambda a, b: a + 2 * b, (first, second))
+        a, b = y[: len(first)], y[-len(first) :] + 1
+        assert program.run(a, b).tolist() == (a + 2 * b).tolist()
+
+
 def test_refusals():
     x = tt.ones(2)
     with pytest.raises(tt.TtError, match="read"):

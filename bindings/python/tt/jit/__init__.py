@@ -247,18 +247,23 @@ def recorded(saved: Any) -> tuple[list[GraphHandle], Dynamic | None, Any]:
     rows = {x.shape[0] for x in tensors if x.ndim}
     if len(rows) != 1 or 0 in rows:
         return [fixed.optimized()], None, result
-    dynamic = Dynamic(Dim("rows"), [0 if x.ndim else None for x in tensors])
+    dynamic = rows_of([0 if x.ndim else None for x in tensors])
     size = max(2, *rows)  # a size of 1 broadcasts
     try:
         one, other, third = (
-            captured(call_with, [*dynamic.resized(tensors, size + more), *state])[0]
+            captured(call_with, [*dynamic.resized(tensors, [size + more]), *state])[0]
             for more in (0, 1, 3)
         )
         if copied(one).resized(copied(other), size + 3).text() == third.text():
             return [one, other], dynamic, result
     except (TtError, ValueError, TypeError):
-        pass  # the call takes no other size, or has constants
+        pass  # the call takes no other size
     return [fixed.optimized()], None, result
+
+
+def rows_of(dims: list[int | None]) -> Dynamic:
+    """Returns one dynamic dimension. dims: which of each tensor's it is, or None."""
+    return Dynamic([Dim("rows")], [{} if d is None else {d: 0} for d in dims])
 
 
 def copied(graph: GraphHandle) -> GraphHandle:
@@ -304,7 +309,7 @@ def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
     stream, which load() reads without its code.
 
     The loaded call takes any number of rows, the first dimension of all its tensors, if the traced
-    one can be computed with more and makes no tensors of constants; otherwise that of the example.
+    one can be computed with more; otherwise that of the example.
     _extra_files: texts by name, written beside it.
     """
     if builtins.isinstance(m, Loaded):
@@ -318,7 +323,7 @@ def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
     about = {
         "example": plain(example),
         "result": plain(result),
-        "rows": dynamic and dynamic.dims,
+        "rows": dynamic and [next(iter(place), None) for place in dynamic.places],
         "parameters": [name for name, _ in m.named_parameters()] if of_module else [],
         "training": getattr(m, "training", False),
         "name": getattr(m, "original_name", "") or getattr(m, "__name__", ""),
@@ -351,8 +356,8 @@ class Loaded(ScriptModule):
         own = self.__dict__
         own["_graphs"], own["_plan"] = graphs, None
         own["_structure"], own["_result"] = revive(about["example"]), revive(about["result"])
-        own["_dynamic"] = about["rows"] and Dynamic(Dim("rows"), about["rows"])
-        own["_sizes"] = Sizes(self._dynamic, *graphs) if self._dynamic else None
+        own["_dynamic"] = about["rows"] and rows_of(about["rows"])
+        own["_sizes"] = Sizes(self._dynamic, graphs) if self._dynamic else None
         own["original_name"] = about["name"]
         for name, t in state.items():
             path, _, last = name.rpartition(".")
