@@ -1,154 +1,44 @@
-// Lowering runs the implementation of each node twice, with kernels recorded instead of run: once
-// to see how much memory it takes from when to when, once to record launches with addresses in the
-// arena.
-#include "graph/bands.h"
-#include "graph/bind.h"
-#include "graph/device_plan.h"
-#include "graph/hooked_ctx.h"
-#include "graph/image_layouts.h"
+#include "graph/lowering.h"
+
 #include "graph/node_call.h"
-#include "graph/plan.h"
 #include "graph/plan_form.h"
-#include "graph/prepack.h"
 #include "graph/rewrite.h"
-#include "graph/share_layouts.h"
-#include "graph/tiles.h"
 #include "ops/index/checks.h"
 
-#include <algorithm>
 #include <string.h>
 
 namespace TT_NS {
+
+namespace {
 
 constexpr int64_t kAlign = kArenaAlign;
 // Larger memory is not zeroed: lowering looks at no elements, so that it need not exist yet.
 constexpr int64_t kZeroedBytes = 1 << 16;
 
-int64_t place_greedily(Span<Placement> all, int64_t alignment) {
-  SmallVec<int64_t, 16> order;
-  for (int64_t i = 0; i < all.n; i++)
-    if (!all[i].shared) order.push_back(i);
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return all[a].bytes != all[b].bytes ? all[a].bytes > all[b].bytes : a < b;
-  });
-  SmallVec<int64_t, 16> placed;  // by offset
-  int64_t end = 0;
-  for (const int64_t i : order) {
-    Placement& p = all[i];
-    int64_t at = 0;
-    for (const int64_t j : placed) {
-      const Placement& q = all[j];
-      if (q.birth > p.death || p.birth > q.death) continue;
-      if (q.offset >= at + p.bytes) break;
-      at = max(at, round_up(q.offset + q.bytes, alignment));
-    }
-    p.offset = at;
-    end = max(end, round_up(at + p.bytes, alignment));
-    int64_t k = placed.size();
-    while (k > 0 && all[placed[k - 1]].offset > at) k--;
-    placed.insert(k, i);
-  }
-  return end;
-}
-
-namespace {
-
-// Rngs of draws have seeds that name them until a run fills in the drawn one.
-constexpr uint64_t kDrawSeed = 0x7474647261770000u;
-
-// What the first run learns of layouts for the second.
-struct Layouts {
-  SharedLayouts shared;
-  ImageLayouts images;
-  void second_run() {
-    shared.second_run();
-    images.second_run();
-  }
-};
-
-class Lowering : public GraphHooks {
- public:
-  Lowering(const Graph& g, Plan& p, Layouts& layouts, bool final);
-  ~Lowering();
-  Lowering(const Lowering&) = delete;
-  void run();
-
- private:
-  struct Observer : WorkObserver {
-    Lowering* lowering;
-  };
-
-  static Rng on_draw(GraphHooks& h, Generator& g, uint64_t counters, Rng (*)(Generator&, uint64_t));
-  static void on_place(GraphHooks& h, Storage& s);
-  static void on_release(Storage* s) noexcept;
-  static void on_place_on_device(GraphHooks& h, Storage& s);
-  static void on_release_on_device(Storage* s) noexcept;
-  static void on_workspace(GraphHooks& h, Device device, int64_t bytes);
-  static void on_device_launch(GraphHooks& h, const Kernel& k, Device device, const void* plan);
-  static void on_device_copy(GraphHooks& h, char* dst, Device to, const char* src, Device from,
-                             int64_t bytes);
-  static int64_t* on_check_place(GraphHooks& h, Device device);
-  static void on_device_check(GraphHooks& h, Device device, int64_t* place, DeviceCheck&& check);
-  static const DeviceHooks kDeviceHooks;
-  static int32_t on_launch(WorkObserver& w, const Kernel& k, const void* plan, int64_t units,
-                           int64_t grain);
-  static void on_read(WorkObserver& w, const Tensor& t);
-  static void on_write(WorkObserver& w, const Tensor& t);
-  static bool on_check(WorkObserver& w, const Tensor& found, const DeviceCheck& check);
-  static void on_call(WorkObserver& w, Object& object, HostFn fn, const Tensor& t);
-
-  void prepare_storages();
-  void find_last_uses();
-  void find_direct();
-  TensorRef tensor_of(int32_t value);
-  void run_node(int32_t i);
-  void run_host_node(int32_t i);
-  char* take_on_device(PlanDevice& d, int64_t bytes);
-  void take_draw(PlanStep& step, const Kernel& k);
-  DeviceCheck named(const DeviceCheck& check) const;
-  void take_results(int32_t i, const TensorList& outs);
-  void add_draws_before(int32_t node);
-  int32_t add_draw(Ref<Generator> generator, uint64_t counters);
-  void end_of_storages(int32_t node);
-  char* address_of(int32_t value) const;
-  void keep_addresses();
-  void note_storage(int32_t storage);
-  void keep_slots();
-  void new_step(const Kernel* k = nullptr, const void* plan = nullptr, int64_t units = 0);
-  char* take_blob(int64_t bytes);
-
-  const Graph& g_;
-  Plan& p_;
-  SharedLayouts& shared_;
-  ImageLayouts& images_;
-  Prepacking prepacking_;
-  BandLives lives_;
-  const bool final_;  // the second run
-  Observer observer_;
-  int64_t id_;
-  int64_t time_ = 0;
-  int64_t n_placed_ = 0;
-  int64_t n_placed_on_device_ = 0;
-  int64_t n_device_checks_ = 0;
-  char* workspace_ = nullptr;  // on a device, of the next launch
-  int64_t blob_used_ = 0;
-  int32_t node_ = 0;
-  int64_t next_draw_ = 0;             // of the graph
-  SmallVec<int32_t, 1> draws_;        // of the graph -> of the plan
-  SmallVec<TensorRef, 16> storages_;  // bytes of each storage that exists
-  SmallVec<int64_t, 16> begins_;      // of each storage: where these begin
-  SmallVec<int64_t, 16> placed_;      // of each storage, in the first run: its placement, or -1
-  SmallVec<int32_t, 16> last_use_;    // the node that reads or writes a storage last
-  SmallVec<int32_t, 16> direct_;      // of each storage: the storage that it is made in, or -1
-  SmallVec<bool, 16> is_left_out_;    // of each node
-
-  HookedCtx ctx_;
-};
-
 int64_t new_lowering() {
   static int64_t last = 0;
   return -atomic_add_fetch(&last, 1, kRelaxed);  // marks of captures are positive
 }
+
+TensorRef bytes_at(void* data, int64_t bytes, Device device) {
+  return new_import(data, Ints(&bytes, 1), {}, Dtype::kU8, device, nullptr, nullptr);
+}
+
+// The bytes [low, high) of a storage that values of it lie in.
+void byte_span(const Graph& g, int32_t storage, int64_t* low, int64_t* high) {
+  *low = g.storages[storage].bytes;
+  *high = 0;
+  for (int32_t i = g.storages[storage].last_value; i >= 0; i = g.values[i].previous) {
+    const IrValue& v = g.values[i];
+    int64_t reach = v.numel() ? 1 : 0;
+    for (int64_t d = 0; d < v.ndim() && reach; d++) reach += (v.sizes[d] - 1) * v.strides[d];
+    *low = min(*low, v.offset);
+    *high = max(*high, v.offset + reach * item_size(v.dtype));
+  }
+  *low = min(*low, *high);
+}
+
+}  // namespace
 
 Lowering::Lowering(const Graph& g, Plan& p, Layouts& layouts, bool final)
     : GraphHooks{},
@@ -319,99 +209,6 @@ DeviceCheck Lowering::named(const DeviceCheck& check) const {
   return copy;
 }
 
-// ---- on a device ----
-
-// The first lowering computes nothing: addresses only have to differ.
-constexpr uintptr_t kNowhere = uintptr_t(1) << (sizeof(uintptr_t) == 8 ? 40 : 12);
-
-char* Lowering::take_on_device(PlanDevice& d, int64_t bytes) {
-  const int64_t i = n_placed_on_device_++;
-  time_++;
-  if (!final_) {
-    const int64_t end = d.placements.empty() ? 0 : d.placements.back().offset;
-    d.placements.push_back({bytes, time_ - 1, INT64_MAX, end + round_up(bytes, kDeviceAlign)});
-    return reinterpret_cast<char*>(kNowhere + uintptr_t(end));
-  }
-  if (i >= d.placements.size() || d.placements[i].bytes != bytes)
-    fail(TT_INTERNAL, "lowering a graph twice took different memory of {}", fmt(d.device));
-  const Placement& placement = d.placements[i];
-  return placement.at ? placement.at : d.arena->data + placement.offset;
-}
-void Lowering::on_place_on_device(GraphHooks& h, Storage& s) {
-  auto& l = static_cast<Lowering&>(h);
-  PlanDevice& d = plan_device(l.p_, s.device);
-  s.data = l.take_on_device(d, s.bytes);
-  s.release_ctx = &d;
-  if (l.final_) return;
-  s.release = on_release_on_device;
-  s.reserved_[0] = l.id_;
-  s.reserved_[1] = l.n_placed_on_device_ - 1;
-}
-void Lowering::on_release_on_device(Storage* s) noexcept {
-  auto* l = tls.ctx ? static_cast<Lowering*>(tls.ctx->graph) : nullptr;
-  if (!l || l->place != on_place || l->id_ != s->reserved_[0]) return;
-  l->p_.device->placements[s->reserved_[1]].death = l->time_++;
-}
-void Lowering::on_workspace(GraphHooks& h, Device device, int64_t bytes) {
-  auto& l = static_cast<Lowering&>(h);
-  l.workspace_ = l.take_on_device(plan_device(l.p_, device), bytes);
-}
-
-void Lowering::on_device_launch(GraphHooks& h, const Kernel& k, Device device, const void* plan) {
-  auto& l = static_cast<Lowering&>(h);
-  PlanDevice& d = plan_device(l.p_, device);
-  char* const workspace = std::exchange(l.workspace_, nullptr);
-  l.new_step();
-  const int64_t bytes = used_bytes(k, plan);
-  char* copy = l.take_blob(bytes);
-  // Nothing else was placed since its scratch memory was.
-  if (workspace && !l.final_) d.placements.back().death = l.time_;
-  l.time_++;
-  if (!l.final_) return;
-  memcpy(copy, plan, size_t(bytes));
-  if (k.rebase) k.rebase(copy, plan);
-  PlanStep step{.kind = StepKind::kDeviceLaunch, .kernel = &k, .plan = copy, .to = workspace};
-  step.node = l.node_;
-  l.take_draw(step, k);
-  l.p_.steps.push_back(step);
-}
-
-void Lowering::on_device_copy(GraphHooks& h, char* dst, Device to, const char* src, Device from,
-                              int64_t bytes) {
-  auto& l = static_cast<Lowering&>(h);
-  plan_device(l.p_, to.type == TT_CUDA ? to : from);
-  l.new_step();
-  if (!l.final_) return;
-  PlanStep step{.kind = StepKind::kDeviceCopy, .plan = const_cast<char*>(src), .to = dst};
-  step.bytes = bytes;
-  step.copy_kind = kDeviceToDevice;
-  if (to.type == TT_CPU) step.copy_kind = kDeviceToHost;
-  if (from.type == TT_CPU) step.copy_kind = kHostToDevice;
-  step.node = l.node_;
-  l.p_.steps.push_back(step);
-}
-
-int64_t* Lowering::on_check_place(GraphHooks& h, Device device) {
-  auto& l = static_cast<Lowering&>(h);
-  PlanDevice& d = plan_device(l.p_, device);
-  const int64_t i = l.n_device_checks_++;
-  return l.final_ ? d.checks.places + i : reinterpret_cast<int64_t*>(kNowhere);
-}
-// What the check looks at stays until the run has ended: who reports it reads a value.
-void Lowering::on_device_check(GraphHooks& h, Device device, int64_t*, DeviceCheck&& check) {
-  auto& l = static_cast<Lowering&>(h);
-  PlanDevice& d = plan_device(l.p_, device);
-  if (l.final_) return d.kept.push_back(l.named(check));
-  if (!check.values) return;
-  Storage& s = *check.values->storage;
-  if (s.reserved_[0] == l.id_) s.release = nullptr;
-}
-constexpr DeviceHooks Lowering::kDeviceHooks = {.workspace = on_workspace,
-                                                .launch = on_device_launch,
-                                                .copy = on_device_copy,
-                                                .check_place = on_check_place,
-                                                .check = on_device_check};
-
 void Lowering::on_call(WorkObserver& w, Object& object, HostFn fn, const Tensor& t) {
   Lowering& l = *static_cast<Observer&>(w).lowering;
   l.new_step();
@@ -446,24 +243,6 @@ void Lowering::add_draws_before(int32_t node) {
 }
 
 // ---- values ----
-
-TensorRef bytes_at(void* data, int64_t bytes, Device device) {
-  return new_import(data, Ints(&bytes, 1), {}, Dtype::kU8, device, nullptr, nullptr);
-}
-
-// The bytes [low, high) of a storage that values of it lie in.
-void byte_span(const Graph& g, int32_t storage, int64_t* low, int64_t* high) {
-  *low = g.storages[storage].bytes;
-  *high = 0;
-  for (int32_t i = g.storages[storage].last_value; i >= 0; i = g.values[i].previous) {
-    const IrValue& v = g.values[i];
-    int64_t reach = v.numel() ? 1 : 0;
-    for (int64_t d = 0; d < v.ndim() && reach; d++) reach += (v.sizes[d] - 1) * v.strides[d];
-    *low = min(*low, v.offset);
-    *high = max(*high, v.offset + reach * item_size(v.dtype));
-  }
-  *low = min(*low, *high);
-}
 
 // Gives inputs a place of their own, for the part that the graph sees. State and constants are used
 // where they are, through storages of the lowering's own, so that their versions do not change.
@@ -509,48 +288,6 @@ void Lowering::find_last_uses() {
       if (v >= 0) use(v);
   }
   for (const int32_t v : g_.outputs) last_use_[g_.values[v].storage] = end;
-}
-
-bool is_all_bytes(const IrValue& v, const IrStorage& s) {
-  return s.bytes && v.dtype == Dtype::kU8 && v.ndim() == 1 && !v.offset && v.sizes[0] == s.bytes;
-}
-
-// Memory of a device that a node makes and copy_ moves whole into state that nothing else uses, as
-// deferred captures do, is made there at once.
-void Lowering::find_direct() {
-  direct_.resize(g_.storages.size(), -1);
-  is_left_out_.resize(g_.nodes.size(), false);
-  SmallVec<int32_t, 16> uses;
-  uses.resize(g_.storages.size(), 0);
-  const auto use = [&](int32_t v) { uses[g_.values[v].storage]++; };
-  for (const IrNode& n : g_.nodes) {
-    for_each_value(n, use);
-    for (const int32_t v : n.outs)
-      if (v >= 0) use(v);
-  }
-  SmallVec<bool, 16> is_output;
-  is_output.resize(g_.storages.size(), false);
-  for (const int32_t v : g_.outputs) is_output[g_.values[v].storage] = true;
-  for (int32_t i = 0; i < g_.nodes.size(); i++) {
-    const IrNode& n = g_.nodes[i];
-    if (!is_op(n, "copy_")) continue;
-    const IrValue& to = g_.values[n.args[0].values[0]];
-    const IrValue& from = g_.values[n.args[1].values[0]];
-    const IrStorage& state = g_.storages[to.storage];
-    const IrStorage& made = g_.storages[from.storage];
-    if (state.role != IrRole::kState || made.role != IrRole::kMade) continue;
-    if (made.device.type != TT_CUDA || !(made.device == state.device)) continue;
-    if (!is_all_bytes(to, state) || !is_all_bytes(from, made)) continue;
-    constexpr int32_t kOfCopy = 2;  // it reads the state and writes it
-    if (uses[to.storage] != kOfCopy || is_output[to.storage]) continue;
-    if (is_output[from.storage] || direct_[from.storage] >= 0) continue;
-    bool is_last = true;
-    for (int32_t v = made.last_value; v >= 0; v = g_.values[v].previous)
-      is_last = is_last && g_.values[v].version <= from.version;
-    if (!is_last) continue;
-    direct_[from.storage] = to.storage;
-    is_left_out_[i] = true;
-  }
 }
 
 TensorRef Lowering::tensor_of(int32_t value) {
@@ -722,100 +459,6 @@ void Lowering::run() {
   shared_.after_placing(p_.placements);
   keep_slots();
   p_.draws = {};
-}
-
-Ref<Plan> measured_plan(const Ref<Graph>& g, Layouts& layouts) {
-  auto* p = new (mem_alloc(sizeof(Plan))) Plan{};
-  p->tag = kTagPlan;
-  p->refs = 1;
-  Ref<Plan> plan = Ref<Plan>::adopt(p);
-  p->graph = g;
-  Lowering(*g, *p, layouts, false).run();
-  return plan;
-}
-
-// What depends on the slots is what a lowering with slots at other addresses has otherwise.
-void find_bindings(const Ref<Graph>& g, Plan& p, Layouts& layouts, int64_t n_bound, int64_t least) {
-  const auto place = [&](SlotBinding& b) {
-    if (b.placement >= 0) b.own = b.now = p.arena + p.placements[b.placement].offset;
-    if (p.device || !p.packed.empty() || b.bytes < least) b.placement = -1;
-  };
-  for (SlotBinding& b : p.bound_inputs) place(b);
-  for (SlotBinding& b : p.bound_outputs) place(b);
-  for (int64_t i = n_bound; i < p.bound_outputs.size(); i++) p.bound_outputs[i].placement = -1;
-  const int64_t bytes = probe_bytes(p);
-  if (!bytes) return;
-  const Ref<PlanMemory> moved = new_plan_memory(bytes);
-  const Ref<PlanMemory> blob = new_plan_memory(p.blob_bytes);
-  memcpy(blob->data, p.blob, size_t(p.blob_bytes));
-  Plan probe{};
-  probe.placements = p.placements;
-  probe.arena = p.arena;
-  probe.blob = p.blob;
-  probe.blob_bytes = p.blob_bytes;
-  move_slots(p, moved->data, probe);
-  layouts.second_run();
-  Lowering(*g, probe, layouts, true).run();
-  find_words(p, probe, blob->data);
-}
-
-}  // namespace
-
-void Plan::destroy(Plan* p) noexcept {
-  p->tag = 0;
-  if (p->device) p->device->destroy(p->device);
-  if (p->blob) mem_free(p->blob, size_t(p->blob_bytes));
-  for (const PackedMemory& m : p->packed) mem_free(m.data, size_t(m.bytes));
-  p->~Plan();
-  mem_retire(p, sizeof *p);
-}
-
-void PlanMemory::destroy(PlanMemory* m) noexcept {
-  if (m->data) mem_free(m->data, size_t(m->bytes));
-  mem_free(m, sizeof *m);
-}
-
-Ref<PlanMemory> new_plan_memory(int64_t bytes) {
-  auto* m = static_cast<PlanMemory*>(mem_alloc(sizeof(PlanMemory)));
-  *m = {1, nullptr, 0};
-  Ref<PlanMemory> memory = Ref<PlanMemory>::adopt(m);
-  m->data = static_cast<char*>(mem_alloc(size_t(bytes)));
-  m->bytes = bytes;
-  return memory;
-}
-
-int64_t needed_arena(const Ref<Graph>& g) {
-  Layouts layouts{{}, ImageLayouts(*g)};
-  return measured_plan(g, layouts)->arena_bytes;
-}
-
-Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes, int64_t n_bound,
-                   int64_t least_bound) {
-  Layouts layouts{{}, ImageLayouts(*g)};
-  Ref<Plan> plan = measured_plan(g, layouts);
-  Plan& p = *plan.get();
-  if (arena && arena_bytes < p.arena_bytes)
-    fail_arg(TT_BUFFER_TOO_SMALL, "arena", "arena has {} bytes, the plan needs {}", arena_bytes,
-             p.arena_bytes);
-  if (uintptr_t(arena) % kAlign)
-    fail_arg(TT_INVALID_ARG, "arena", "arena must be aligned to {} bytes", kAlign);
-  if (p.device) allocate_device(*p.device);
-  p.blob = static_cast<char*>(mem_alloc(size_t(p.blob_bytes)));
-  memset(p.blob, 0, size_t(p.blob_bytes));
-  p.arena = static_cast<char*>(arena);
-  if (!arena && p.arena_bytes) {
-    p.memory = new_plan_memory(p.arena_bytes);
-    p.arena = p.memory->data;
-  }
-  layouts.second_run();
-  Lowering(*g, p, layouts, true).run();
-  if (n_bound >= 0) find_bindings(g, p, layouts, n_bound, least_bound);
-  make_tiles(p);
-  make_bands(p);
-  if (p.device) finish_device(p);
-  for (const IrStorage& s : g->storages)
-    if (s.role == IrRole::kState) p.written.push_back(s.tensor->storage);
-  return plan;
 }
 
 }  // namespace TT_NS
