@@ -3,7 +3,7 @@
 #include "graph/args.h"
 #include "graph/edit.h"
 #include "graph/passes/passes.h"
-#include "graph/plan.h"
+#include "graph/plan/plan.h"
 #include "ops/gen/ops.h"
 
 #include <math.h>

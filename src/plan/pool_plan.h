@@ -51,7 +51,7 @@ struct PoolPlan {
 // pool_max_interleaved and its backward: windows of 2 x 2, side by side, of images x whose layout
 // is that of ConvInterleavedShape, without a border; n is a multiple of kConvLanes. float32. Units:
 // [n / kConvLanes][out 0] with y_interleaved, else [n / kConvLanes][c]. Plans alone have them
-// (src/graph/image_layouts.h).
+// (src/graph/plan/image_layouts.h).
 struct PoolInterleavedPlan {
   Stages run;
   int32_t y_interleaved;  // y, or g, has that layout, too; else (n, c, out 0, out 1)

@@ -3,7 +3,7 @@
 #include "tt.h"
 
 #include "core/ctx.h"
-#include "graph/plan.h"
+#include "graph/plan/plan.h"
 #include "plan/gen/plans.h"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #include "tt.h"
 
 #include "capi/api.h"
-#include "graph/plan.h"
+#include "graph/plan/plan.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include "capi/api.h"
 #include "dispatch/op_info.h"
-#include "graph/bind.h"
+#include "graph/plan/bind.h"
 #include "ops/elementwise.h"
 #include "ops/gen/kernels.h"
 

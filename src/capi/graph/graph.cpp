@@ -2,7 +2,7 @@
 #include "capi/graph/graph.h"
 #include "graph/capture.h"
 #include "graph/passes/passes.h"
-#include "graph/plan.h"
+#include "graph/plan/plan.h"
 
 #include <string.h>
 

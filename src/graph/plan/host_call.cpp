@@ -1,7 +1,7 @@
 // Operators of the application as steps of a plan. Their callbacks see tensors in its memory;
 // what they return is copied to the places of the results.
 #include "graph/node_call.h"
-#include "graph/plan.h"
+#include "graph/plan/plan.h"
 #include "ops/elementwise.h"
 
 namespace TT_NS {

@@ -1,4 +1,4 @@
-#include "graph/device_plan.h"
+#include "graph/plan/device_plan.h"
 
 #include "core/ctx.h"
 

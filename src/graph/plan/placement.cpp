@@ -1,6 +1,6 @@
-// Offsets of memories in an arena: the largest first, each at the lowest place that is free while it
-// lives.
-#include "graph/plan.h"
+// Offsets of memories in an arena: the largest first, each at the lowest place that is free while
+// it lives.
+#include "graph/plan/plan.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "graph/accesses.h"
+#include "graph/plan/accesses.h"
 
 #include "cpu/matmul_run.h"
 #include "plan/conv_plan.h"

@@ -1,4 +1,4 @@
-#include "graph/tiles.h"
+#include "graph/plan/tiles.h"
 
 #include "plan/elementwise_plan.h"
 

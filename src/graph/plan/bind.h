@@ -2,7 +2,7 @@
 // caller has it: the addresses that are in its slot are moved there before a run.
 #pragma once
 
-#include "graph/plan.h"
+#include "graph/plan/plan.h"
 
 namespace TT_NS {
 

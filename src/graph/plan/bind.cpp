@@ -1,6 +1,6 @@
-#include "graph/bind.h"
+#include "graph/plan/bind.h"
 
-#include "graph/plan_form.h"
+#include "graph/plan/plan_form.h"
 
 #include <string.h>
 

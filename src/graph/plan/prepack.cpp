@@ -1,4 +1,4 @@
-#include "graph/prepack.h"
+#include "graph/plan/prepack.h"
 
 #include "cpu/matmul_run.h"
 #include "plan/conv_build.h"

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "graph/ir.h"
-#include "graph/plan.h"
+#include "graph/plan/plan.h"
 
 namespace TT_NS {
 

@@ -1,10 +1,10 @@
 // A graph is lowered twice or, where launches may move with bound slots, a third time.
-#include "graph/plan.h"
+#include "graph/plan/plan.h"
 
-#include "graph/bind.h"
-#include "graph/lowering.h"
-#include "graph/plan_form.h"
-#include "graph/tiles.h"
+#include "graph/plan/bind.h"
+#include "graph/plan/lowering.h"
+#include "graph/plan/plan_form.h"
+#include "graph/plan/tiles.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "graph/share_layouts.h"
+#include "graph/plan/share_layouts.h"
 
 #include "graph/rewrite.h"
 #include "plan/conv_plan.h"

@@ -5,8 +5,8 @@
 // the kernels that they have, on the units that they have, so the results have the same bits.
 #pragma once
 
-#include "graph/accesses.h"
-#include "graph/plan.h"
+#include "graph/plan/accesses.h"
+#include "graph/plan/plan.h"
 
 namespace TT_NS {
 

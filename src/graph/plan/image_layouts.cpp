@@ -1,4 +1,4 @@
-#include "graph/image_layouts.h"
+#include "graph/plan/image_layouts.h"
 
 #include "graph/rewrite.h"
 #include "ops/gen/kernels.h"

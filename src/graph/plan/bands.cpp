@@ -1,8 +1,8 @@
-#include "graph/bands.h"
+#include "graph/plan/bands.h"
 
 #include "core/ctx.h"
 #include "cpu/matmul_run.h"
-#include "graph/tiles.h"
+#include "graph/plan/tiles.h"
 #include "plan/elementwise_plan.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-#include "graph/lowering.h"
+#include "graph/plan/lowering.h"
 
 #include "graph/node_call.h"
-#include "graph/plan_form.h"
+#include "graph/plan/plan_form.h"
 #include "graph/rewrite.h"
 #include "ops/index/checks.h"
 

@@ -3,13 +3,13 @@
 // arena.
 #pragma once
 
-#include "graph/bands.h"
-#include "graph/device_plan.h"
+#include "graph/plan/bands.h"
+#include "graph/plan/device_plan.h"
 #include "graph/hooked_ctx.h"
-#include "graph/image_layouts.h"
-#include "graph/plan.h"
-#include "graph/prepack.h"
-#include "graph/share_layouts.h"
+#include "graph/plan/image_layouts.h"
+#include "graph/plan/plan.h"
+#include "graph/plan/prepack.h"
+#include "graph/plan/share_layouts.h"
 
 namespace TT_NS {
 

@@ -3,7 +3,7 @@
 // lives within a region only is a block of scratch memory. The results have the same bits.
 #pragma once
 
-#include "graph/plan.h"
+#include "graph/plan/plan.h"
 
 namespace TT_NS {
 

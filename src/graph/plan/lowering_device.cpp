@@ -1,7 +1,7 @@
 // The part of a lowering on a CUDA device.
-#include "graph/lowering.h"
+#include "graph/plan/lowering.h"
 
-#include "graph/plan_form.h"
+#include "graph/plan/plan_form.h"
 #include "graph/rewrite.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 // TT_PASS_FOLD has frozen, the plan is given the panels, in memory of its own, and no run packs it.
 #pragma once
 
-#include "graph/plan.h"
+#include "graph/plan/plan.h"
 
 namespace TT_NS {
 

@@ -4,7 +4,7 @@
 
 #include "core/cuda_calls.h"
 #include "core/kept_checks.h"
-#include "graph/plan.h"
+#include "graph/plan/plan.h"
 
 namespace TT_NS {
 

@@ -1,4 +1,4 @@
-#include "graph/plan_form.h"
+#include "graph/plan/plan_form.h"
 
 #include "plan/gen/plans.h"
 

@@ -9,10 +9,10 @@
 //   interleave, conv, [to images]            conv, [to images]
 #pragma once
 
-#include "graph/bands.h"
+#include "graph/plan/bands.h"
 #include "graph/ir.h"
-#include "graph/plan.h"
-#include "graph/share_layouts.h"
+#include "graph/plan/plan.h"
+#include "graph/plan/share_layouts.h"
 
 namespace TT_NS {
 
