@@ -12,8 +12,8 @@ namespace {
 //   db = sum_dim(grad)                       dw = matmul_stack(x, grad)
 //   t = threshold_backward(d, y)             db = sum_dim(grad)
 //
-// Plans run what follows a product on its rows while they are in the cache (graph/plan/bands.h). No call
-// changes, and none moves across one that writes what it reads or reads what it writes.
+// Plans run what follows a product on its rows while they are in the cache (graph/plan/bands.h). No
+// call changes, and none moves across one that writes what it reads or reads what it writes.
 constexpr int32_t kReach = 32;  // nodes behind a product that are looked at
 
 class Epilogues {
