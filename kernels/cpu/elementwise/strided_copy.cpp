@@ -9,7 +9,7 @@
 //   otherwise                     copy_row, through blocks
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/simd/stream.h"
-#include "kernels/cpu/simd/transpose.h"
+#include "kernels/cpu/simd/convert.h"
 #include "kernels/cpu/elementwise/rows.h"
 #include "kernels/cpu/elementwise/walk.h"
 
@@ -90,8 +90,8 @@ int64_t copy_crossed_rows(const ElementPlan& p, const Walk& w, int64_t left) {
   if (w.index[0] != 0) return 0;
   const int64_t rows = min(left / p.size[0], p.size[1] - w.index[1]);
   if (rows == 0) return 0;
-  transpose(w.at[0], p.stride[0][1], w.at[1], p.stride[1][0], rows, p.size[0],
-            kItemSize[p.dtype[0]]);
+  transpose_elements(w.at[0], p.stride[0][1], w.at[1], p.stride[1][0], rows, p.size[0],
+                     kItemSize[p.dtype[0]]);
   return rows * p.size[0];
 }
 
@@ -112,8 +112,8 @@ int64_t copy_crossed_block(const ElementPlan& p, const Walk& w, int64_t left, in
       src += rest % p.size[k] * p.stride[1][k];
       rest /= p.size[k];
     }
-    transpose(w.at[0] + dst, p.stride[0][d], w.at[1] + src, p.stride[1][0], p.size[d], p.size[0],
-              kItemSize[p.dtype[0]]);
+    transpose_elements(w.at[0] + dst, p.stride[0][d], w.at[1] + src, p.stride[1][0], p.size[d],
+                       p.size[0], kItemSize[p.dtype[0]]);
   }
   return n;
 }

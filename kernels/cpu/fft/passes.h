@@ -8,6 +8,7 @@
 #pragma once
 
 #include "kernels/cpu/fft/roots.h"
+#include "kernels/cpu/simd/convert.h"
 #include "kernels/cpu/simd/transpose.h"
 #include "kernels/cpu/simd/virtual_lanes.h"
 #include "plan/fft_plan.h"

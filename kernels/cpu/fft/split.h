@@ -92,9 +92,9 @@ template <class T> void run_columns(const SplitTransform<T>& s, int64_t tile) {
   for (int64_t k1 = 0; k1 < n1; k1 += kL, to += 2 * n2 * kL) {
     if (k1 + kL < n1) prefetch_block(to + 2 * n2 * kL);
     for (int64_t part = 0; part < 2; part++)
-      transpose(reinterpret_cast<char*>(to + part * kL), 2 * kFftTileBytes,
-                reinterpret_cast<const char*>(y + (2 * k1 + part) * kL), 2 * kFftTileBytes, some,
-                min(n1 - k1, kL), sizeof(T));
+      transpose_elements(reinterpret_cast<char*>(to + part * kL), 2 * kFftTileBytes,
+                         reinterpret_cast<const char*>(y + (2 * k1 + part) * kL), 2 * kFftTileBytes,
+                         some, min(n1 - k1, kL), sizeof(T));
   }
 }
 

@@ -27,9 +27,9 @@ template <class T, int kParts>
 void load_rows(T* tile, int64_t step, const TileRows& rows, const T* in, int64_t dim) {
   constexpr int64_t kL = kTile<T>;
   if (rows.inner == 1) {
-    transpose(reinterpret_cast<char*>(tile), step * kFftTileBytes,
-              reinterpret_cast<const char*>(in + rows.first * dim * kParts),
-              dim * kParts * int64_t(sizeof(T)), dim * kParts, rows.n, sizeof(T));
+    transpose_elements(reinterpret_cast<char*>(tile), step * kFftTileBytes,
+                       reinterpret_cast<const char*>(in + rows.first * dim * kParts),
+                       dim * kParts * int64_t(sizeof(T)), dim * kParts, rows.n, sizeof(T));
     return;
   }
   if (rows.are_neighbours()) {
@@ -53,9 +53,9 @@ template <class T, int kParts>
 void store_rows(T* out, const T* tile, int64_t step, const TileRows& rows, int64_t dim) {
   constexpr int64_t kL = kTile<T>;
   if (rows.inner == 1) {
-    transpose(reinterpret_cast<char*>(out + rows.first * dim * kParts),
-              dim * kParts * int64_t(sizeof(T)), reinterpret_cast<const char*>(tile),
-              step * kFftTileBytes, rows.n, dim * kParts, sizeof(T));
+    transpose_elements(reinterpret_cast<char*>(out + rows.first * dim * kParts),
+                       dim * kParts * int64_t(sizeof(T)), reinterpret_cast<const char*>(tile),
+                       step * kFftTileBytes, rows.n, dim * kParts, sizeof(T));
     return;
   }
   if (rows.are_neighbours()) {

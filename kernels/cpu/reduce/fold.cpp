@@ -34,6 +34,7 @@ template <class S> struct Fold {
   static constexpr int kRows = 4;
   static constexpr int kWide = sizeof(T) == 1 ? 256 : kBlockLanes;
   static constexpr int kWidth = __is_class(T) ? 4 : kWide;
+  static constexpr bool kPuts = !__is_class(T) && sizeof(T) > 1;
 
   static P row(Stream& stream, int64_t) {
     P r = S::identity();
@@ -60,6 +61,10 @@ template <class S> struct Fold {
       }
     }
     P get(int64_t i) const { return acc[i]; }
+    void put(const ReducePlan&, const ReduceOps&, int64_t n, T* out) const {
+      if constexpr (kPuts)
+        for (int64_t i = 0; i < n; i++) out[i] = S::kFlips ? flipped(acc[i], flip) : acc[i];
+    }
   };
 
   static TT_INLINE P combine(P a, P b) { return S::step(a, b); }

@@ -9,6 +9,8 @@ template <class Elem, class Real> struct Sum {
   using P = Elem;
   static constexpr int kRows = 8;
   static constexpr int kParts = int(sizeof(Elem) / sizeof(Real));
+  static constexpr bool kFloats = Real(0.5) != 0;
+  static constexpr bool kPuts = kParts == 1;
 
   static P row(Stream& stream, int64_t) {
     const T* x = nullptr;
@@ -65,6 +67,13 @@ template <class Elem, class Real> struct Sum {
         low[i] = 0;
       }
     }
+    void put(const ReducePlan& p, const ReduceOps&, int64_t n, T* out) const {
+      if constexpr (kFloats && kPuts) {
+        for (int64_t i = 0; i < n; i++) out[i] = (high[i] + low[i]) / Real(p.divisor);
+      } else if constexpr (kPuts) {
+        for (int64_t i = 0; i < n; i++) out[i] = T(high[i] + low[i]);
+      }
+    }
     P get(int64_t i) const {
       T r;
       Real part[kParts];
@@ -85,7 +94,7 @@ template <class Elem, class Real> struct Sum {
   static TT_INLINE void finish(const ReducePlan& p, const ReduceOps&, P r, char* out, char*) {
     Real x[kParts];
     memcpy(x, &r, sizeof r);
-    if constexpr (Real(0.5) != 0)
+    if constexpr (kFloats)
       for (int j = 0; j < kParts; j++) x[j] /= Real(p.divisor);
     memcpy(&r, x, sizeof r);
     store_one(out, r, p.out_dtype);
@@ -122,6 +131,7 @@ struct Terms {
                                      .rows = nullptr,
                                      .get = nullptr,
                                      .combine = nullptr,
+                                     .put = nullptr,
                                      .finish = nullptr};
   static double term_of(const ReducePlan& p, int32_t term, double x, double from) {
     const double d = x - from;

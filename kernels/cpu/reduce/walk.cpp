@@ -1,6 +1,8 @@
 // The walk over a ReducePlan.
 #include "kernels/cpu/reduce/walk.h"
 
+#include "kernels/cpu/simd/convert.h"
+
 TT_ENTRY_BEGIN
 
 void Odometer::start(const int64_t* sizes, int32_t from, int32_t dims, int64_t position) noexcept {
@@ -164,6 +166,58 @@ inline void reduce_tile(const ReduceOps& ops, const ReducePlan& p, void* acc, co
   }
 }
 
+// Writes the results of n accumulated columns.
+inline void finish_columns(const ReduceOps& ops, const ReducePlan& p, const void* acc, int64_t n,
+                           char* out, char* index) {
+  if (ops.put && out && !index && p.out_dtype == ops.native && p.out_stride[0] == ops.item)
+    return ops.put(acc, p, ops, n, out);
+  constexpr int64_t kSome = 64;
+  alignas(64) char partial[16 * kSome];
+  for (int64_t i = 0; i < n; i += kSome) {
+    const int64_t some = min(n - i, kSome);
+    ops.get(acc, i, some, partial);
+    ops.finish(p, ops, partial, some, place(out, i * p.out_stride[0]),
+               place(index, i * p.index_stride[0]));
+  }
+}
+
+// Short contiguous rows: a tile of them is transposed, so that a row is a column.
+constexpr int64_t kShortRow = 64, kShortTile = 64, kShortBytes = 8192;
+inline bool has_short_rows(const ReduceOps& ops, const ReducePlan& p) {
+  return p.length > 1 && p.length <= kShortRow && p.n_out >= 16 && p.splits == 1 && p.n_red == 1 &&
+         p.red_stride[0] == kItemSize[p.dtype] && (ops.item == 4 || ops.item == 8);
+}
+inline void run_short_rows(const ReduceOps& ops, const ReducePlan& p, int64_t begin, int64_t end) {
+  alignas(64) char acc[kAccumulatorBytes];
+  alignas(64) char loaded[kShortBytes], columns[kShortBytes];
+  const int64_t row_bytes = p.length * ops.item;
+  const int64_t tile = min(kShortBytes / row_bytes / 16 * 16, kShortTile);
+  const int64_t step = tile * ops.item;  // between rows of `columns`
+  const bool direct = p.dtype == ops.native;
+  for (int64_t o = begin, n; o < end; o += n) {
+    const KeptWalk kept(p, 0, o);
+    n = min(min(end - o, tile), p.kept_size[0] - kept.odometer.at[0]);
+    const char* in = p.in + kept.in;
+    if (!direct && p.kept_stride[0] == p.length * p.red_stride[0]) {
+      ops.load(loaded, in, p.red_stride[0], n * p.length, p.dtype);
+    } else if (!direct) {
+      for (int64_t i = 0; i < n; i++)
+        ops.load(loaded + i * row_bytes, in + i * p.kept_stride[0], p.red_stride[0], p.length,
+                 p.dtype);
+    }
+    transpose_elements(columns, step, direct ? in : loaded, direct ? p.kept_stride[0] : row_bytes,
+                       p.length, n, ops.item);
+    ops.start(acc, ops, n, 0);
+    for (int64_t r = 0; r < p.length; r += ops.rows_at_once) {
+      const void* row[8];
+      const int64_t k = min<int64_t>(p.length - r, ops.rows_at_once);
+      for (int64_t i = 0; i < k; i++) row[i] = columns + (r + i) * step;
+      ops.rows(acc, row, int(k), n, r);
+    }
+    finish_columns(ops, p, acc, n, place(p.out, kept.out), place(p.index, kept.index));
+  }
+}
+
 inline void run_columns(const ReduceOps& ops, const ReducePlan& p, int64_t begin, int64_t end) {
   alignas(64) char acc[kAccumulatorBytes];
   for (int64_t u = begin; u < end; u++) {
@@ -181,14 +235,8 @@ inline void run_columns(const ReduceOps& ops, const ReducePlan& p, int64_t begin
                   (s * p.n_out + outer * p.kept_size[0] + column) * ops.partial);
       continue;
     }
-    constexpr int64_t kSome = 64;
-    alignas(64) char partial[16 * kSome];
-    for (int64_t i = 0; i < n; i += kSome) {
-      const int64_t some = min(n - i, kSome);
-      ops.get(acc, i, some, partial);
-      ops.finish(p, ops, partial, some, place(p.out, kept.out + (column + i) * p.out_stride[0]),
-                 place(p.index, kept.index + (column + i) * p.index_stride[0]));
-    }
+    finish_columns(ops, p, acc, n, place(p.out, kept.out + column * p.out_stride[0]),
+                   place(p.index, kept.index + column * p.index_stride[0]));
   }
 }
 
@@ -217,8 +265,9 @@ TT_ENTRY_BEGIN
 int32_t run_reduce(const ReduceOps& ops, const ReducePlan& p, int64_t begin, int64_t end) noexcept {
   if (begin >= end) return TT_OK;
   if (p.run.stage == 1) run_partials(ops, p, begin, end);
-  else if (p.path == kReduceRows) run_rows(ops, p, begin, end);
-  else run_columns(ops, p, begin, end);
+  else if (p.path == kReduceColumns) run_columns(ops, p, begin, end);
+  else if (has_short_rows(ops, p)) run_short_rows(ops, p, begin, end);
+  else run_rows(ops, p, begin, end);
   return TT_OK;
 }
 

@@ -3,6 +3,7 @@
 //
 //   rows     each output is a Stream: its elements in order, block by block
 //   columns  a tile of neighbouring outputs is accumulated at once, one row of inputs after another
+//            (short rows, too: a few of them are transposed first)
 //
 // Either may be split over threads; then stage 1 combines the partials of the pieces.
 #pragma once
@@ -66,6 +67,9 @@ struct ReduceOps {
   void (*rows)(void* acc, const void* const* row, int k, int64_t n, int64_t position) noexcept;
   void (*get)(const void* acc, int64_t first, int64_t n, void* partial) noexcept;
   void (*combine)(void* earlier, const void* later, int64_t n) noexcept;  // into `earlier`
+  // Writes the results of n columns, which are contiguous and of dtype `native`; NULL: by finish.
+  void (*put)(const void* acc, const ReducePlan& p, const ReduceOps& ops, int64_t n,
+              char* out) noexcept;
   // Writes n results at the strides of dimension 0; out or index may be NULL.
   void (*finish)(const ReducePlan& p, const ReduceOps& ops, const void* partial, int64_t n,
                  char* out, char* index) noexcept;
@@ -82,6 +86,7 @@ TT_ISA_BEGIN
 //   T: compute type, P: partial, Columns: accumulators of a tile, kRows: rows_at_once
 //   P row(Stream&, int64_t from); P combine(P, P);
 //   void finish(const ReducePlan&, const ReduceOps&, P, char* out, char* index)
+//   kPuts: whether Columns has put(const ReducePlan&, const ReduceOps&, int64_t n, T* out)
 template <class R> struct Parts {
   using T = typename R::T;
   using P = typename R::P;
@@ -121,6 +126,18 @@ template <class R> struct Parts {
   }
 };
 
+template <class R> constexpr decltype(ReduceOps::put) put_of() {
+  if constexpr (requires { R::kPuts; }) {
+    if constexpr (R::kPuts)
+      return [](const void* acc, const ReducePlan& p, const ReduceOps& ops, int64_t n,
+                char* out) noexcept {
+        static_cast<const typename R::Columns*>(acc)->put(p, ops, n,
+                                                          reinterpret_cast<typename R::T*>(out));
+      };
+  }
+  return nullptr;
+}
+
 template <class R, uint64_t kFlip = 0> constexpr ReduceOps kParts = {Loads<typename R::T>::run,
                                                                      Loads<typename R::T>::native,
                                                                      int32_t(sizeof(typename R::T)),
@@ -132,6 +149,7 @@ template <class R, uint64_t kFlip = 0> constexpr ReduceOps kParts = {Loads<typen
                                                                      Parts<R>::rows,
                                                                      Parts<R>::get,
                                                                      Parts<R>::combine,
+                                                                     put_of<R>(),
                                                                      Parts<R>::finish};
 
 // The `flip` that reverses the order of T.

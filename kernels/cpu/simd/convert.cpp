@@ -5,6 +5,7 @@
 //   one of these six    --between-->    another one of them
 //   one of these six    --narrowing-->  destination dtype
 #include "kernels/cpu/simd/convert.h"
+#include "kernels/cpu/simd/transpose.h"
 
 #include "kernels/cpu/simd/vec.h"
 #include "kernels/functors/functor.h"
@@ -250,6 +251,44 @@ template <class T> void fill_as(char* dst, const char* value, int64_t n) {
     for (int64_t j = 0; j < kStep; j++) d[i + j] = v;
 }
 
+template <int bytes> struct WordOf;
+template <> struct WordOf<4> { using type = int32_t; };
+template <> struct WordOf<8> { using type = int64_t; };
+
+// Transposes a part of a tile: rows <= n rows of the output, cols <= n columns.
+template <class T, int n> TT_NOINLINE void transpose_part(char* dst, int64_t dst_stride,
+                                                          const char* src, int64_t src_stride,
+                                                          int64_t rows, int64_t cols) {
+  using Word = typename WordOf<int(sizeof(T))>::type;
+  constexpr int64_t kRow = n * int64_t(sizeof(T));
+  alignas(64) Word whole[n][n] = {};
+  alignas(64) Word turned[n][n];
+  for (int64_t c = 0; c < cols; c++)
+    store(whole[c],
+          load(reinterpret_cast<const Word*>(src + c * src_stride), Part<Word>(int(rows))));
+  transpose_tile<T, n>(reinterpret_cast<char*>(turned), kRow, reinterpret_cast<const char*>(whole),
+                       kRow);
+  for (int64_t r = 0; r < rows; r++)
+    store(reinterpret_cast<Word*>(dst + r * dst_stride), load(turned[r]), Part<Word>(int(cols)));
+}
+
+template <class T> void transpose_words(char* dst, int64_t dst_stride, const char* src,
+                                        int64_t src_stride, int64_t rows, int64_t cols) {
+  constexpr int64_t kItem = sizeof(T);
+  constexpr int64_t n = kTileBytes / kItem;
+  for (int64_t r = 0; r < rows; r += n) {  // whole rows of the output
+    const int64_t nr = min(rows - r, n);
+    for (int64_t c = 0; c < cols; c += n) {
+      const int64_t nc = min(cols - c, n);
+      char* d = dst + r * dst_stride + c * kItem;
+      const char* s = src + c * src_stride + r * kItem;
+      if (TT_LIKELY(nr == n && nc == n)) transpose_tile<T, int(n)>(d, dst_stride, s, src_stride);
+      else if (nr * nc < 2 * n) transpose_scalar<T>(d, dst_stride, s, src_stride, nr, nc);
+      else transpose_part<T, int(n)>(d, dst_stride, s, src_stride, nr, nc);
+    }
+  }
+}
+
 TT_ISA_END
 
 TT_ENTRY_BEGIN
@@ -325,6 +364,17 @@ void scatter(char* dst, int64_t stride, const char* src, int64_t n, int64_t item
     case 4: return scatter_as<uint32_t>(dst, stride, src, n);
     case 8: return scatter_as<uint64_t>(dst, stride, src, n);
     default: return scatter_as<Bytes16>(dst, stride, src, n);
+  }
+}
+
+void transpose_elements(char* dst, int64_t dst_stride, const char* src, int64_t src_stride,
+                        int64_t rows, int64_t cols, int64_t itemsize) noexcept {
+  switch (itemsize) {
+    case 1: return transpose<uint8_t>(dst, dst_stride, src, src_stride, rows, cols);
+    case 2: return transpose<uint16_t>(dst, dst_stride, src, src_stride, rows, cols);
+    case 4: return transpose_words<uint32_t>(dst, dst_stride, src, src_stride, rows, cols);
+    case 8: return transpose_words<uint64_t>(dst, dst_stride, src, src_stride, rows, cols);
+    default: return transpose<Bytes16>(dst, dst_stride, src, src_stride, rows, cols);
   }
 }
 

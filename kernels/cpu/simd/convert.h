@@ -22,6 +22,9 @@ void convert_block(void* dst, int32_t dst_dtype, const void* src, int32_t src_dt
 void gather(char* dst, const char* src, int64_t stride, int64_t n, int64_t itemsize) noexcept;
 // *(dst + i * stride) = src[i]
 void scatter(char* dst, int64_t stride, const char* src, int64_t n, int64_t itemsize) noexcept;
+// dst[r][c] = src[c][r] for r < rows, c < cols; strides between rows of each, in bytes. No overlap.
+void transpose_elements(char* dst, int64_t dst_stride, const char* src, int64_t src_stride,
+                        int64_t rows, int64_t cols, int64_t itemsize) noexcept;
 // dst[i] = *value, with n rounded up to whole 64 bytes.
 void fill_block(char* dst, const char* value, int64_t n, int64_t itemsize) noexcept;
 

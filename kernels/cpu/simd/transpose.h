@@ -2,8 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/simd/lanes.h"
-#include "kernels/cpu/simd/vector.h"
-#include "kernels/functors/functor.h"
+#include "kernels/cpu/simd/vec.h"
 
 TT_ISA_BEGIN
 
@@ -115,17 +114,6 @@ template <class T> void transpose(char* dst, int64_t dst_stride, const char* src
       }
       transpose_scalar<T>(d, dst_stride, s, src_stride, nr, nc);
     }
-  }
-}
-
-TT_INLINE void transpose(char* dst, int64_t dst_stride, const char* src, int64_t src_stride,
-                         int64_t rows, int64_t cols, int64_t itemsize) {
-  switch (itemsize) {
-    case 1: return transpose<uint8_t>(dst, dst_stride, src, src_stride, rows, cols);
-    case 2: return transpose<uint16_t>(dst, dst_stride, src, src_stride, rows, cols);
-    case 4: return transpose<uint32_t>(dst, dst_stride, src, src_stride, rows, cols);
-    case 8: return transpose<uint64_t>(dst, dst_stride, src, src_stride, rows, cols);
-    default: return transpose<Bytes16>(dst, dst_stride, src, src_stride, rows, cols);
   }
 }
 
