@@ -3,6 +3,7 @@
 
 #include "base/arith.h"
 #include "base/memory/heap.h"
+#include "base/ref.h"
 
 #include <initializer_list>
 #include <new>
@@ -10,6 +11,10 @@
 #include <utility>
 
 namespace TT_NS {
+
+// Whether a T may be moved by copying its bytes and forgetting the original.
+template <class T> inline constexpr bool kMovedAsBytes = std::is_trivially_copyable_v<T>;
+template <class T> inline constexpr bool kMovedAsBytes<Ref<T>> = true;
 
 template <class T, int N> class SmallVec {
  public:
@@ -92,21 +97,26 @@ template <class T, int N> class SmallVec {
 
  private:
   T* local() { return reinterpret_cast<T*>(buf_); }
+  const T* local() const { return reinterpret_cast<const T*>(buf_); }
+  int64_t owned() const { return p_ == local() ? 0 : cap_; }
   TT_NOINLINE void grow(int64_t need) {
-    int64_t cap = max(cap_ * 2, need);
-    if (cap > INT64_MAX / int64_t(sizeof(T))) fail_oom(INT64_MAX);
-    T* p = static_cast<T*>(mem_alloc(size_t(cap) * sizeof(T)));
-    for (int64_t i = 0; i < n_; i++) {
-      new (p + i) T(std::move(p_[i]));
-      p_[i].~T();
+    const int64_t cap = max(cap_ * 2, need);
+    if constexpr (kMovedAsBytes<T>) {
+      p_ = static_cast<T*>(mem_grow(p_, n_, owned(), cap, sizeof(T)));
+    } else {
+      T* p = static_cast<T*>(mem_grow(nullptr, 0, 0, cap, sizeof(T)));
+      for (int64_t i = 0; i < n_; i++) {
+        new (p + i) T(std::move(p_[i]));
+        p_[i].~T();
+      }
+      mem_free_items(p_, owned(), sizeof(T));
+      p_ = p;
     }
-    if (p_ != local()) mem_free(p_, size_t(cap_) * sizeof(T));
-    p_ = p;
     cap_ = cap;
   }
   TT_NOINLINE void drop() noexcept {
     clear();
-    if (p_ != local()) mem_free(p_, size_t(cap_) * sizeof(T));
+    mem_free_items(p_, owned(), sizeof(T));
     p_ = local();
     cap_ = N;
   }

@@ -238,6 +238,18 @@ void mem_free_slow(void* p, size_t bytes) noexcept {
   else remote_free(slab_of(p)->heap, static_cast<FreeBlock*>(p), counted_bytes(bytes));
 }
 
+void* mem_grow(void* p, int64_t used, int64_t owned, int64_t count, int64_t item) {
+  if (count > INT64_MAX / item) fail_oom(INT64_MAX);
+  void* block = mem_alloc_wide(count * item);
+  if (used) memcpy(block, p, size_t(used * item));
+  mem_free_items(p, owned, item);
+  return block;
+}
+
+void mem_free_items(void* p, int64_t owned, int64_t item) noexcept {
+  if (owned) mem_free(p, size_t(owned * item));
+}
+
 void count_live_slow(const void* p, size_t bytes, LiveKind kind, int64_t change) noexcept {
   atomic_fetch_add(&block_arena(p, bytes)->live[kind], change, kRelaxed);
 }

@@ -191,4 +191,13 @@ TT_INLINE void* mem_alloc_wide(int64_t bytes) {
   return mem_alloc(size_t(bytes));
 }
 
+// ---- arrays, out of line: their users are many and grow seldom ----
+
+// Moves the first `used` items of p, of `item` bytes each, to a new block of `count` items, frees p
+// and returns the block; fails with TT_OOM and leaves p as it is. p is a block of `owned` items, or
+// memory that is not freed if owned is 0.
+void* mem_grow(void* p, int64_t used, int64_t owned, int64_t count, int64_t item);
+// Frees p, a block of `owned` items, unless owned is 0.
+void mem_free_items(void* p, int64_t owned, int64_t item) noexcept;
+
 }  // namespace TT_NS
