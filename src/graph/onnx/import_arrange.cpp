@@ -17,147 +17,212 @@ Shape OnnxImporter::axes_of(int64_t i, int64_t ndim) const {
   return axes;
 }
 
-bool OnnxImporter::reduction() {
-  const int64_t n = inputs_.empty() ? 0 : in(0).ndim;
-  const bool keep = integer("keepdims", 1);
-  if (type_.n > 6 && memcmp(type_.ptr, "Reduce", 6) == 0) {
+TensorRef OnnxImporter::product_of(Shape axes, bool keep) const {
+  for (int64_t a = 0; a < axes.size(); a++)  // from the last dimension
+    for (int64_t b = a + 1; b < axes.size(); b++)
+      if (axes[b] > axes[a]) std::swap(axes[a], axes[b]);
+  TensorRef y = TensorRef::share(&in(0));
+  for (const int64_t d : axes) y = op::prod_dim(*y, d, keep, in(0).dtype);
+  return y;
+}
+
+// A result without axes is the input, whatever the reduction.
+bool OnnxImporter::reduce() {
+  using Axes = const Shape&;
+  static constexpr struct {
+    const char* type;
+    TensorRef (*call)(Node& n, const Tensor& x, Axes axes, bool keep);
+  } kReductions[] = {
+      {"ReduceL1", [](Node&, const Tensor& x, Axes axes,
+                      bool keep) { return op::sum_dim(*op::abs(x), axes, keep, x.dtype); }},
+      {"ReduceL2", [](Node&, const Tensor& x, Axes axes,
+                      bool keep) { return op::sqrt(*op::sum_dim(*op::mul(x, x), axes, keep)); }},
+      {"ReduceLogSumExp",
+       [](Node&, const Tensor& x, Axes axes, bool keep) { return op::logsumexp(x, axes, keep); }},
+      {"ReduceMax",
+       [](Node&, const Tensor& x, Axes axes, bool keep) { return op::amax(x, axes, keep); }},
+      {"ReduceMean",
+       [](Node&, const Tensor& x, Axes axes, bool keep) { return op::mean_dim(x, axes, keep); }},
+      {"ReduceMin",
+       [](Node&, const Tensor& x, Axes axes, bool keep) { return op::amin(x, axes, keep); }},
+      {"ReduceProd",
+       [](Node& n, const Tensor&, Axes axes, bool keep) { return n.product_of(axes, keep); }},
+      {"ReduceSum", [](Node&, const Tensor& x, Axes axes,
+                       bool keep) { return op::sum_dim(x, axes, keep, x.dtype); }},
+      {"ReduceSumSquare",
+       [](Node&, const Tensor& x, Axes axes, bool keep) {
+         return op::sum_dim(*op::mul(x, x), axes, keep, x.dtype);
+       }},
+  };
+  for (const auto& r : kReductions) {
+    if (!is(type_, r.type)) continue;
     const Tensor& x = in(0);
-    const Shape axes = axes_of(1, n);
-    const Name kind = type_.slice(6, type_.n);
-    if (axes.empty()) return give(TensorRef::share(&x)), true;
-    if (is(kind, "Sum")) return give(op::sum_dim(x, axes, keep, x.dtype)), true;
-    if (is(kind, "Mean")) return give(op::mean_dim(x, axes, keep)), true;
-    if (is(kind, "Max")) return give(op::amax(x, axes, keep)), true;
-    if (is(kind, "Min")) return give(op::amin(x, axes, keep)), true;
-    if (is(kind, "LogSumExp")) return give(op::logsumexp(x, axes, keep)), true;
-    if (is(kind, "SumSquare")) return give(op::sum_dim(*op::mul(x, x), axes, keep, x.dtype)), true;
-    if (is(kind, "L2")) return give(op::sqrt(*op::sum_dim(*op::mul(x, x), axes, keep))), true;
-    if (is(kind, "L1")) return give(op::sum_dim(*op::abs(x), axes, keep, x.dtype)), true;
-    if (!is(kind, "Prod")) return false;
-    TensorRef y = TensorRef::share(&x);
-    Shape order(axes.span());
-    for (int64_t a = 0; a < order.size(); a++)  // from the last dimension
-      for (int64_t b = a + 1; b < order.size(); b++)
-        if (order[b] > order[a]) std::swap(order[a], order[b]);
-    for (const int64_t d : order) y = op::prod_dim(*y, d, keep, x.dtype);
-    return give(y), true;
-  }
-  if (is(type_, "ArgMax") || is(type_, "ArgMin")) {
-    if (integer("select_last_index", 0)) refuse("select_last_index");
-    const Opt<int64_t> d(dim(integer("axis", 0), n));
-    return give(is(type_, "ArgMax") ? op::argmax(in(0), d, keep) : op::argmin(in(0), d, keep)),
-           true;
-  }
-  if (is(type_, "CumSum")) {
-    const int64_t d[] = {dim(whole_number(1, 0), n)};
-    const bool back = integer("reverse", 0);
-    const TensorRef x = back ? op::flip(in(0), Ints(d)) : TensorRef::share(&in(0));
-    TensorRef y = op::cumsum(*x, d[0], x->dtype);
-    if (integer("exclusive", 0)) y = op::sub(*y, *x);
-    return give(back ? op::flip(*y, Ints(d)) : std::move(y)), true;
-  }
-  if (is(type_, "TopK")) {
-    TensorPair made = op::topk(in(0), whole_number(1, 1), dim(integer("axis", -1), n),
-                               integer("largest", 1), true);
-    give(std::move(made.first));
-    return give(std::move(made.second)), true;
+    const Shape axes = axes_of(1, x.ndim);
+    give(axes.empty() ? TensorRef::share(&x) : r.call(*this, x, axes, integer("keepdims", 1)));
+    return true;
   }
   return false;
+}
+
+TensorRef OnnxImporter::position_of_extreme() const {
+  if (integer("select_last_index", 0)) refuse("select_last_index");
+  const Opt<int64_t> d(dim(integer("axis", 0), in(0).ndim));
+  const bool keep = integer("keepdims", 1);
+  return is(type_, "ArgMax") ? op::argmax(in(0), d, keep) : op::argmin(in(0), d, keep);
+}
+
+TensorRef OnnxImporter::cumulative_sum() const {
+  const int64_t d[] = {dim(whole_number(1, 0), in(0).ndim)};
+  const bool back = integer("reverse", 0);
+  const TensorRef x = back ? op::flip(in(0), Ints(d)) : TensorRef::share(&in(0));
+  TensorRef y = op::cumsum(*x, d[0], x->dtype);
+  if (integer("exclusive", 0)) y = op::sub(*y, *x);
+  return back ? op::flip(*y, Ints(d)) : y;
+}
+
+void OnnxImporter::top_k() {
+  const int64_t d = dim(integer("axis", -1), in(0).ndim);
+  TensorPair made = op::topk(in(0), whole_number(1, 1), d, integer("largest", 1), true);
+  give(std::move(made.first));
+  give(std::move(made.second));
+}
+
+bool OnnxImporter::reduction() {
+  static constexpr OneResult kOthers[] = {
+      {"ArgMax", [](Node& n) { return n.position_of_extreme(); }},
+      {"ArgMin", [](Node& n) { return n.position_of_extreme(); }},
+      {"CumSum", [](Node& n) { return n.cumulative_sum(); }},
+  };
+  if (is(type_, "TopK")) {
+    top_k();
+    return true;
+  }
+  return reduce() || give_one(kOthers);
 }
 
 // ---- arrangement ----
 
-bool OnnxImporter::arrangement() {
-  const int64_t n = inputs_.empty() || !has(0) ? 0 : in(0).ndim;
-  if (is(type_, "Identity") || is(type_, "Dropout")) {
-    TensorRef x = TensorRef::share(&in(0));
-    return give(std::move(x), item(inputs_[0]).known), true;
-  }
-  if (is(type_, "Reshape")) {
-    Shape sizes = numbers(1, "shape");
-    for (int64_t i = 0; i < sizes.size() && !integer("allowzero", 0); i++)
-      if (sizes[i] == 0) sizes[i] = in(0).size(dim(i, n));
-    return give(op::reshape(in(0), sizes)), true;
-  }
-  if (is(type_, "Transpose")) {
-    Shape order = numbers(-1, "perm");
-    for (int64_t d = n - 1; d >= 0 && !attr("perm"); d--) order.push_back(d);
-    return give(op::permute(in(0), order)), true;
-  }
-  if (is(type_, "Flatten")) {
-    const int64_t axis = integer("axis", 1), d = axis == n ? n : dim(axis, n);
-    int64_t sizes[2] = {1, 1};
-    for (int64_t i = 0; i < n; i++) sizes[i >= d] *= in(0).size(i);
-    return give(op::reshape(in(0), Ints(sizes))), true;
-  }
-  if (is(type_, "Squeeze") || is(type_, "Unsqueeze")) {
-    const bool adds = is(type_, "Unsqueeze");
-    const Shape axes = numbers(1, "axes");
-    const int64_t after = adds ? n + axes.size() : n;
-    if (axes.size() > kMaxOnnxDims) refuse("too many axes");
-    SmallVec<bool, 16> named;
-    named.resize(after);
-    for (const int64_t d : axes) named[dim(d, after)] = true;
-    Shape sizes;
-    for (int64_t i = 0, from = 0; i < after; i++) {
-      const bool drops_all = !adds && axes.empty();  // of size 1
-      const bool one = drops_all ? in(0).size(i) == 1 : named[i];
-      if (one && !adds && in(0).size(i) != 1) refuse("an axis whose size is not 1");
-      if (one && adds) sizes.push_back(1);
-      else if (!one) sizes.push_back(in(0).size(adds ? from++ : i));
-    }
-    return give(op::reshape(in(0), sizes)), true;
-  }
-  if (is(type_, "Expand")) {
-    Shape sizes = numbers(1);
-    while (sizes.size() < n) sizes.insert(0, 1);
-    for (int64_t i = 1; i <= n; i++)
-      if (sizes[sizes.size() - i] == 1) sizes[sizes.size() - i] = in(0).size(n - i);
-    return give(op::expand(in(0), sizes)), true;
-  }
-  if (is(type_, "Concat")) {
-    SmallVec<const Tensor*, 8> list;
-    for (int64_t i = 0; i < inputs_.size(); i++) list.push_back(&in(i));
-    if (list.empty()) refuse("no inputs");
-    return give(op::cat({list.data(), list.size()}, dim(integer("axis", 0), n))), true;
-  }
-  if (is(type_, "Pad")) {
-    int64_t mode = 0;  // of enum Padding
-    if (text_is("mode", "reflect", false)) mode = 1;
-    if (text_is("mode", "edge", false)) mode = 2;
-    if (text_is("mode", "wrap", false)) mode = 3;
-    if (!mode && !text_is("mode", "constant", true)) refuse("its mode");
-    const Shape pads = numbers(1, "pads");
-    Shape axes = has(3) ? numbers(3) : Shape();
-    for (int64_t d = 0; d < n && !has(3); d++) axes.push_back(d);
-    if (pads.size() != 2 * axes.size()) refuse("pads of other dimensions");
-    Shape all;
-    all.resize(2 * n);
-    for (int64_t i = 0; i < axes.size(); i++) {
-      const int64_t d = dim(axes[i], n);
-      all[d] = pads[i];
-      all[n + d] = pads[axes.size() + i];
-    }
-    if (!mode) return give(padded(in(0), all, number(2, real("value", 0)))), true;
-    Shape list;  // of the dims behind those without pads, from the last one
-    int64_t first = 0;
-    while (first < n && !all[first] && !all[n + first]) first++;
-    for (int64_t d = n - 1; d >= first; d--) {
-      list.push_back(all[d]);
-      list.push_back(all[n + d]);
-    }
-    if (list.empty()) return give(TensorRef::share(&in(0))), true;
-    return give(op::pad(in(0), list, mode)), true;
-  }
-  if (is(type_, "Tile")) return give(op::repeat(in(0), numbers(1))), true;
-  if (is(type_, "Trilu")) {
-    const int64_t k = whole_number(1, 0);
-    return give(integer("upper", 1) ? op::triu(in(0), k) : op::tril(in(0), k)), true;
-  }
-  return false;
+// A copy of a constant is a constant.
+void OnnxImporter::identity() {
+  TensorRef x = TensorRef::share(&in(0));
+  give(std::move(x), item(inputs_[0]).known);
 }
 
-void OnnxImporter::slice() {
+TensorRef OnnxImporter::reshape() const {
+  Shape sizes = numbers(1, "shape");
+  for (int64_t i = 0; i < sizes.size() && !integer("allowzero", 0); i++)
+    if (sizes[i] == 0) sizes[i] = in(0).size(dim(i, in(0).ndim));
+  return op::reshape(in(0), sizes);
+}
+
+TensorRef OnnxImporter::transpose() const {
+  Shape order = numbers(-1, "perm");
+  for (int64_t d = in(0).ndim - 1; d >= 0 && !attr("perm"); d--) order.push_back(d);
+  return op::permute(in(0), order);
+}
+
+TensorRef OnnxImporter::flatten() const {
+  const int64_t n = in(0).ndim, axis = integer("axis", 1);
+  const int64_t d = axis == n ? n : dim(axis, n);
+  int64_t sizes[2] = {1, 1};
+  for (int64_t i = 0; i < n; i++) sizes[i >= d] *= in(0).size(i);
+  return op::reshape(in(0), Ints(sizes));
+}
+
+// Squeeze and Unsqueeze.
+TensorRef OnnxImporter::sizes_of_one() const {
+  const int64_t n = in(0).ndim;
+  const bool adds = is(type_, "Unsqueeze");
+  const Shape axes = numbers(1, "axes");
+  const int64_t after = adds ? n + axes.size() : n;
+  if (axes.size() > kMaxOnnxDims) refuse("too many axes");
+  SmallVec<bool, 16> named;
+  named.resize(after);
+  for (const int64_t d : axes) named[dim(d, after)] = true;
+  Shape sizes;
+  for (int64_t i = 0, from = 0; i < after; i++) {
+    const bool drops_all = !adds && axes.empty();  // of size 1
+    const bool one = drops_all ? in(0).size(i) == 1 : named[i];
+    if (one && !adds && in(0).size(i) != 1) refuse("an axis whose size is not 1");
+    if (one && adds) sizes.push_back(1);
+    else if (!one) sizes.push_back(in(0).size(adds ? from++ : i));
+  }
+  return op::reshape(in(0), sizes);
+}
+
+TensorRef OnnxImporter::expand() const {
+  const int64_t n = in(0).ndim;
+  Shape sizes = numbers(1);
+  while (sizes.size() < n) sizes.insert(0, 1);
+  for (int64_t i = 1; i <= n; i++)
+    if (sizes[sizes.size() - i] == 1) sizes[sizes.size() - i] = in(0).size(n - i);
+  return op::expand(in(0), sizes);
+}
+
+TensorRef OnnxImporter::concat() const {
+  SmallVec<const Tensor*, 8> list;
+  for (int64_t i = 0; i < inputs_.size(); i++) list.push_back(&in(i));
+  if (list.empty()) refuse("no inputs");
+  return op::cat({list.data(), list.size()}, dim(integer("axis", 0), in(0).ndim));
+}
+
+TensorRef OnnxImporter::pad() const {
+  const int64_t n = in(0).ndim;
+  int64_t mode = 0;  // of enum Padding
+  if (text_is("mode", "reflect", false)) mode = 1;
+  if (text_is("mode", "edge", false)) mode = 2;
+  if (text_is("mode", "wrap", false)) mode = 3;
+  if (!mode && !text_is("mode", "constant", true)) refuse("its mode");
+  const Shape pads = numbers(1, "pads");
+  Shape axes = has(3) ? numbers(3) : Shape();
+  for (int64_t d = 0; d < n && !has(3); d++) axes.push_back(d);
+  if (pads.size() != 2 * axes.size()) refuse("pads of other dimensions");
+  Shape all;
+  all.resize(2 * n);
+  for (int64_t i = 0; i < axes.size(); i++) {
+    const int64_t d = dim(axes[i], n);
+    all[d] = pads[i];
+    all[n + d] = pads[axes.size() + i];
+  }
+  if (!mode) return padded(in(0), all, number(2, real("value", 0)));
+  Shape list;  // of the dims behind those without pads, from the last one
+  int64_t first = 0;
+  while (first < n && !all[first] && !all[n + first]) first++;
+  for (int64_t d = n - 1; d >= first; d--) {
+    list.push_back(all[d]);
+    list.push_back(all[n + d]);
+  }
+  return list.empty() ? TensorRef::share(&in(0)) : op::pad(in(0), list, mode);
+}
+
+TensorRef OnnxImporter::triangle() const {
+  const int64_t k = whole_number(1, 0);
+  return integer("upper", 1) ? op::triu(in(0), k) : op::tril(in(0), k);
+}
+
+bool OnnxImporter::arrangement() {
+  static constexpr OneResult kArrangements[] = {
+      {"Concat", [](Node& n) { return n.concat(); }},
+      {"Expand", [](Node& n) { return n.expand(); }},
+      {"Flatten", [](Node& n) { return n.flatten(); }},
+      {"Pad", [](Node& n) { return n.pad(); }},
+      {"Reshape", [](Node& n) { return n.reshape(); }},
+      {"Squeeze", [](Node& n) { return n.sizes_of_one(); }},
+      {"Tile", [](Node& n) { return op::repeat(n.in(0), n.numbers(1)); }},
+      {"Transpose", [](Node& n) { return n.transpose(); }},
+      {"Trilu", [](Node& n) { return n.triangle(); }},
+      {"Unsqueeze", [](Node& n) { return n.sizes_of_one(); }},
+  };
+  if (is(type_, "Identity") || is(type_, "Dropout")) {
+    identity();
+    return true;
+  }
+  return give_one(kArrangements);
+}
+
+// ---- indexing ----
+
+TensorRef OnnxImporter::slice() const {
   const Shape starts = numbers(1, "starts"), ends = numbers(2, "ends");
   Shape axes = numbers(3, "axes"), steps = numbers(4, "steps");
   if (ends.size() != starts.size()) refuse("starts and ends of other lengths");
@@ -183,7 +248,7 @@ void OnnxImporter::slice() {
     for (int64_t at = start; at > end; at += max(step, -size)) rows.push_back(at);
     y = op::index_select(*y, d, *integers({rows.data(), rows.size()}));
   }
-  give(y);
+  return y;
 }
 
 void OnnxImporter::split() {
@@ -208,19 +273,19 @@ TensorRef OnnxImporter::positions(const Tensor& index, int64_t size) const {
   return op::where(*op::lt(*at, Scalar(0)), *op::add(*at, Scalar(size)), *at);
 }
 
-void OnnxImporter::gather() {
+TensorRef OnnxImporter::gather() const {
   const int64_t n = in(0).ndim, d = dim(integer("axis", 0), n), size = in(0).size(d);
   const TensorRef index = positions(in(1), size);
-  if (is(type_, "GatherElements")) return give(op::gather(in(0), d, *index));
+  if (is(type_, "GatherElements")) return op::gather(in(0), d, *index);
   const int64_t all = index->numel;
   const TensorRef y = op::index_select(in(0), d, *op::reshape(*index, Ints(&all, 1)));
   Shape sizes(in(0).sizes().slice(0, d));
   sizes.append(index->sizes());
   sizes.append(in(0).sizes().slice(d + 1, n));
-  give(op::reshape(*y, sizes));
+  return op::reshape(*y, sizes);
 }
 
-void OnnxImporter::scatter_elements() {
+TensorRef OnnxImporter::scatter_elements() const {
   const int64_t d = dim(integer("axis", 0), in(0).ndim);
   const TensorRef index = positions(in(1), in(0).size(d));
   static constexpr struct {
@@ -229,9 +294,9 @@ void OnnxImporter::scatter_elements() {
   } kReductions[] = {{"add", 0}, {"mul", 1}, {"max", 3}, {"min", 4}};
   for (const auto& r : kReductions)
     if (text_is("reduction", r.name, false))
-      return give(op::scatter_reduce(in(0), d, *index, in(2), r.reduce));
+      return op::scatter_reduce(in(0), d, *index, in(2), r.reduce);
   if (!text_is("reduction", "none", true)) refuse("its reduction");
-  give(op::scatter(in(0), d, *index, in(2)));
+  return op::scatter(in(0), d, *index, in(2));
 }
 
 // The positions (n) among rows of data, all of whose first dims are one, of index (…, dims).
@@ -247,7 +312,7 @@ TensorRef OnnxImporter::row_numbers(const Tensor& data, const Tensor& index) con
 }
 
 // GatherND and ScatterND.
-void OnnxImporter::rows_of_many() {
+TensorRef OnnxImporter::rows_of_many() const {
   const Tensor &data = in(0), &index = in(1);
   const TensorRef at = row_numbers(data, index);
   const int64_t dims = index.size(-1);
@@ -259,7 +324,7 @@ void OnnxImporter::rows_of_many() {
   if (is(type_, "GatherND")) {
     Shape sizes(index.sizes().slice(0, index.ndim - 1));
     sizes.append(rest);
-    return give(op::reshape(*op::index_select(*rows, 0, *at), sizes));
+    return op::reshape(*op::index_select(*rows, 0, *at), sizes);
   }
   const int64_t of_updates[] = {at->numel, flat[1]};
   const TensorRef updates = op::reshape(in(2), Ints(of_updates));
@@ -267,10 +332,10 @@ void OnnxImporter::rows_of_many() {
   if (!adds && !text_is("reduction", "none", true)) refuse("its reduction");
   const TensorRef y =
       adds ? op::index_add(*rows, 0, *at, *updates) : op::index_copy(*rows, 0, *at, *updates);
-  give(op::reshape(*y, data.sizes()));
+  return op::reshape(*y, data.sizes());
 }
 
-void OnnxImporter::one_hot() {
+TensorRef OnnxImporter::one_hot() const {
   const int64_t depth = whole_number(1, 0), n = in(0).ndim;
   if (depth < 1 || depth > kMaxMade) refuse("its depth");
   if (in(2).ndim != 1 || in(2).numel != 2) refuse("values that are not two");
@@ -281,76 +346,93 @@ void OnnxImporter::one_hot() {
   const TensorRef classes = op::reshape(
       *op::arange(Scalar(0), Scalar(depth), Scalar(1), Dtype::kI64, Opt<Device>(kCpuDevice)),
       sizes);
-  give(op::where(*op::eq(*index, *classes), *op::select(in(2), 0, 1), *op::select(in(2), 0, 0)));
+  const TensorRef off = op::select(in(2), 0, 0), on = op::select(in(2), 0, 1);
+  return op::where(*op::eq(*index, *classes), *on, *off);
 }
 
 bool OnnxImporter::indexing() {
-  if (is(type_, "Slice")) return slice(), true;
-  if (is(type_, "Split")) return split(), true;
-  if (is(type_, "Gather") || is(type_, "GatherElements")) return gather(), true;
-  if (is(type_, "ScatterElements")) return scatter_elements(), true;
-  if (is(type_, "GatherND") || is(type_, "ScatterND")) return rows_of_many(), true;
-  if (is(type_, "OneHot")) return one_hot(), true;
-  return false;
+  static constexpr OneResult kIndexing[] = {
+      {"Gather", [](Node& n) { return n.gather(); }},
+      {"GatherElements", [](Node& n) { return n.gather(); }},
+      {"GatherND", [](Node& n) { return n.rows_of_many(); }},
+      {"OneHot", [](Node& n) { return n.one_hot(); }},
+      {"ScatterElements", [](Node& n) { return n.scatter_elements(); }},
+      {"ScatterND", [](Node& n) { return n.rows_of_many(); }},
+      {"Slice", [](Node& n) { return n.slice(); }},
+  };
+  if (is(type_, "Split")) {
+    split();
+    return true;
+  }
+  return give_one(kIndexing);
 }
 
 // ---- constants ----
 
+TensorRef OnnxImporter::shape_of() const {
+  const int64_t n = in(0).ndim;
+  const auto place = [&](int64_t v) { return clamp(v < 0 ? max(v, -n) + n : v, int64_t(0), n); };
+  const int64_t start = place(integer("start", 0)), end = place(integer("end", n));
+  return integers(in(0).sizes().slice(start, max(start, end)));
+}
+
+TensorRef OnnxImporter::count_of() const {
+  TensorRef t = new_tensor({}, Dtype::kI64, kCpuDevice);
+  *t->as<int64_t>() = in(0).numel;
+  return t;
+}
+
+TensorRef OnnxImporter::given_value() const {
+  if (const OnnxAttr* a = attr("value")) return TensorMessage(a->tensor).tensor();
+  if (const OnnxAttr* a = attr("value_ints")) return integers(a->ints.span());
+  const bool whole = attr("value_int") != nullptr;
+  if (!whole && !attr("value_float")) refuse("a constant of another kind");
+  TensorRef t = new_tensor({}, whole ? Dtype::kI64 : Dtype::kF32, kCpuDevice);
+  const Scalar v = whole ? Scalar(integer("value_int", 0)) : Scalar(real("value_float", 0));
+  store_scalar(t->data, t->dtype, v);
+  return t;
+}
+
+TensorRef OnnxImporter::repeated_value() const {
+  const Shape sizes = numbers(0);
+  TensorRef one;
+  if (const OnnxAttr* a = attr("value")) one = TensorMessage(a->tensor).tensor();
+  if (one && one->numel != 1) refuse("a value that is no number");
+  const Dtype dtype = one ? one->dtype : Dtype::kF32;
+  if (checked_numel(sizes, dtype, "shape") > kMaxMade) refuse("a large constant");
+  const Scalar v = one ? load_scalar(one->data, dtype) : Scalar(0.0);
+  TensorRef t = new_tensor(sizes, dtype, kCpuDevice);
+  for (int64_t i = 0; i < t->numel; i++) store_scalar(t->data + i * item_size(dtype), dtype, v);
+  return t;
+}
+
+TensorRef OnnxImporter::range() const {
+  const double start = number(0, 0), limit = number(1, 0), step = number(2, 1);
+  const double n = (limit - start) / step;
+  const bool whole = !is_float(in(0).dtype);
+  const double most = max(fabs(start), fabs(limit));
+  if (whole && !(most + fabs(step) < 0x1p53)) refuse("a range of large numbers");
+  if (step == 0 || !(n <= double(kMaxMade))) refuse("a long range");
+  const int64_t count = n > 0 ? int64_t(::ceil(n)) : 0;
+  TensorRef t = new_tensor(Ints(&count, 1), in(0).dtype, kCpuDevice);
+  for (int64_t i = 0; i < count; i++) {
+    const double v = start + double(i) * step;
+    const Scalar element = whole ? Scalar(int64_t(v)) : Scalar(v);
+    store_scalar(t->data + i * item_size(t->dtype), t->dtype, element);
+  }
+  return t;
+}
+
+// Nodes whose results are constants, since they depend on sizes or attributes alone.
 bool OnnxImporter::constant() {
-  if (is(type_, "Shape")) {
-    const int64_t n = in(0).ndim;
-    const auto place = [&](int64_t v) { return clamp(v < 0 ? max(v, -n) + n : v, int64_t(0), n); };
-    const int64_t start = place(integer("start", 0)), end = place(integer("end", n));
-    return give(integers(in(0).sizes().slice(start, max(start, end))), true), true;
-  }
-  if (is(type_, "Size")) {
-    TensorRef t = new_tensor({}, Dtype::kI64, kCpuDevice);
-    *t->as<int64_t>() = in(0).numel;
-    return give(t, true), true;
-  }
-  if (is(type_, "Constant")) {
-    if (const OnnxAttr* a = attr("value"))
-      return give(TensorMessage(a->tensor).tensor(), true), true;
-    if (const OnnxAttr* a = attr("value_ints")) return give(integers(a->ints.span()), true), true;
-    const bool whole = attr("value_int") != nullptr;
-    if (!whole && !attr("value_float")) refuse("a constant of another kind");
-    TensorRef t = new_tensor({}, whole ? Dtype::kI64 : Dtype::kF32, kCpuDevice);
-    const Scalar v = whole ? Scalar(integer("value_int", 0)) : Scalar(real("value_float", 0));
-    store_scalar(t->data, t->dtype, v);
-    return give(t, true), true;
-  }
-  if (is(type_, "ConstantOfShape")) {
-    const Shape sizes = numbers(0);
-    TensorRef one;
-    if (const OnnxAttr* a = attr("value")) one = TensorMessage(a->tensor).tensor();
-    if (one && one->numel != 1) refuse("a value that is no number");
-    const Dtype dtype = one ? one->dtype : Dtype::kF32;
-    if (checked_numel(sizes, dtype, "shape") > kMaxMade) refuse("a large constant");
-    const Scalar v = one ? load_scalar(one->data, dtype) : Scalar(0.0);
-    TensorRef t = new_tensor(sizes, dtype, kCpuDevice);
-    for (int64_t i = 0; i < t->numel; i++) store_scalar(t->data + i * item_size(dtype), dtype, v);
-    return give(t, true), true;
-  }
-  if (is(type_, "Range")) {
-    const double start = number(0, 0), limit = number(1, 0), step = number(2, 1);
-    const double n = step != 0 ? (limit - start) / step : -1;
-    const bool whole = !is_float(in(0).dtype);
-    const double most = max(fabs(start), fabs(limit));
-    if (whole && !(most + fabs(step) < 0x1p53)) refuse("a range of large numbers");
-    if (!(n >= 0 && n <= double(kMaxMade))) {
-      if (n < 0 && step != 0) return give(new_tensor({}, in(0).dtype, kCpuDevice), true), true;
-      refuse("a long range");
-    }
-    const int64_t count = int64_t(n) + (double(int64_t(n)) < n);
-    TensorRef t = new_tensor(Ints(&count, 1), in(0).dtype, kCpuDevice);
-    for (int64_t i = 0; i < count; i++) {
-      const double v = start + double(i) * step;
-      store_scalar(t->data + i * item_size(t->dtype), t->dtype,
-                   whole ? Scalar(int64_t(v)) : Scalar(v));
-    }
-    return give(t, true), true;
-  }
-  return false;
+  static constexpr OneResult kConstants[] = {
+      {"Constant", [](Node& n) { return n.given_value(); }},
+      {"ConstantOfShape", [](Node& n) { return n.repeated_value(); }},
+      {"Range", [](Node& n) { return n.range(); }},
+      {"Shape", [](Node& n) { return n.shape_of(); }},
+      {"Size", [](Node& n) { return n.count_of(); }},
+  };
+  return give_one(kConstants, true);
 }
 
 }  // namespace TT_NS

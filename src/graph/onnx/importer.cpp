@@ -133,6 +133,15 @@ void OnnxImporter::give(TensorRef t, bool known) {
   add(outputs_[k], std::move(t), known);
 }
 
+bool OnnxImporter::give_one(Span<const OneResult> readers, bool known) {
+  for (const OneResult& r : readers) {
+    if (!is(type_, r.type)) continue;
+    give(r.read(*this), known);
+    return true;
+  }
+  return false;
+}
+
 // ---- the graph ----
 
 // Whether the node at hand computes with small constants only, or makes a view of one.

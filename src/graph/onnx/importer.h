@@ -69,15 +69,46 @@ class OnnxImporter {
   void give(TensorRef t, bool known = false);
   bool may_compute() const;
 
+  // Reads nodes of one type, which have one result.
+  using Node = const OnnxImporter;
+  struct OneResult {
+    const char* type;
+    TensorRef (*read)(Node& node);
+  };
+  // Gives what the reader of the node's type makes; false if there is none.
+  bool give_one(Span<const OneResult> readers, bool known = false);
+
+  // ---- operators by kinds: false if the node's type is of another kind ----
   bool elementwise();
+  TensorRef power() const;
+  TensorRef hard_sigmoid() const;
+  TensorRef clip() const;
+  TensorRef softmax() const;
+  TensorRef folded(TensorRef (*join)(const Tensor&, const Tensor&)) const;
   bool product();
+  TensorRef matmul() const;
+  TensorRef gemm() const;
   bool image();
-  struct Recurrent;
+  TensorRef convolution() const;
+  TensorRef pooled_whole() const;
+  TensorRef batch_norm() const;
+  TensorRef layer_norm() const;
+  Shape pads_of(int64_t n, Ints kernel) const;
+  TensorRef padded(const Tensor& x, const Shape& pads, double v) const;
+  void pool(bool largest);
   bool layer();
-  void resize();
-  void depth_and_space();
+  TensorRef resize() const;
+  TensorRef resize_nearest(const Shape& sizes) const;
   Shape resized_to(int64_t n) const;
+  TensorRef depth_and_space() const;
+  TensorRef group_norm() const;
+  TensorRef local_response_norm() const;
+  TensorRef selu() const;
+  TensorRef shrink() const;
+  TensorRef einsum() const;
+  TensorRef grid_sample() const;
   bool recurrent();
+  struct Recurrent;
   Recurrent read_recurrent() const;
   void check_recurrent(Recurrent& n) const;
   void place_lengths(Recurrent& n) const;
@@ -87,21 +118,37 @@ class OnnxImporter {
   static TensorRef at_steps(const Tensor& t, const Tensor& steps);
   TensorRef gates_of(int64_t i, int64_t direction, int64_t part, int64_t parts, Ints order) const;
   bool reduction();
-  bool arrangement();
-  bool indexing();
-  bool constant();
+  bool reduce();
   Shape axes_of(int64_t i, int64_t ndim) const;
-  Shape pads_of(int64_t n, Ints kernel) const;
-  void pool(bool largest);
-  TensorRef padded(const Tensor& x, const Shape& pads, double v) const;
-  void slice();
+  TensorRef product_of(Shape axes, bool keep) const;
+  TensorRef position_of_extreme() const;
+  TensorRef cumulative_sum() const;
+  void top_k();
+  bool arrangement();
+  void identity();
+  TensorRef reshape() const;
+  TensorRef transpose() const;
+  TensorRef flatten() const;
+  TensorRef sizes_of_one() const;
+  TensorRef expand() const;
+  TensorRef concat() const;
+  TensorRef pad() const;
+  TensorRef triangle() const;
+  bool indexing();
+  TensorRef slice() const;
   void split();
-  void gather();
+  TensorRef gather() const;
+  TensorRef scatter_elements() const;
+  TensorRef rows_of_many() const;
+  TensorRef one_hot() const;
   TensorRef positions(const Tensor& index, int64_t size) const;
   TensorRef row_numbers(const Tensor& data, const Tensor& index) const;
-  void scatter_elements();
-  void rows_of_many();
-  void one_hot();
+  bool constant();
+  TensorRef shape_of() const;
+  TensorRef count_of() const;
+  TensorRef given_value() const;
+  TensorRef repeated_value() const;
+  TensorRef range() const;
 
   const Span<const char> bytes_;
   const int64_t dynamic_;

@@ -680,6 +680,13 @@ def test_counts_that_are_no_integers(tmp_path):
         load_node(path, b"Range", [zero, wide, step])
 
 
+def test_empty_range(tmp_path):
+    """A range that ended before it began was one number, which nothing had set."""
+    start, limit, step = ([(2, I64), (7, [n])] for n in (3, 0, 1))
+    loaded = load_node(tmp_path / "m.onnx", b"Range", [start, limit, step])
+    assert loaded.run().tolist() == []
+
+
 def test_refuses(tmp_path):
     path = tmp_path / "m.onnx"
     for options, error in (
