@@ -574,6 +574,12 @@ def test_lists_repeat_and_hold_anything():
         named(1)
 
 
+def test_the_layer_inside_attention():
+    inner = nn.MultiheadAttention(4, 2).out_proj
+    assert (inner.in_features, inner.out_features) == (4, 4)
+    assert tt.equal(copy.deepcopy(inner).weight, inner.weight)
+
+
 def test_repeated_calls_of_layers():
     x, drop, pool = tt.ones(2, 4), nn.Dropout(0.0), nn.MaxPool1d(2)
     for _ in range(3):
@@ -602,3 +608,49 @@ def test_modules_take_memory_formats():
     assert tt.allclose(net[0](x), before, atol=1e-6)
     net.to(tt.float64, memory_format=tt.contiguous_format)
     assert net[0].weight.stride() == (27, 9, 3, 1) and net[0].weight.dtype is tt.float64
+
+
+def test_tensors_written_into_the_dicts_of_a_layer():
+    """As programs of meta-learning do: the layer computes with them."""
+    layer, x = nn.Linear(2, 3, bias=False), tt.ones(1, 2)
+    fast = (layer.weight * 0 + 2).clone()
+    layer._parameters["weight"] = fast
+    y = layer(x)
+    assert y.tolist() == [[4, 4, 4]] and layer.weight is fast
+    (grad,) = tt.autograd.grad(y.sum(), fast)
+    assert grad.tolist() == [[1, 1]] * 3
+    layer._parameters["weight"] = nn.Parameter(tt.ones(3, 2))
+    assert layer(x).tolist() == [[2, 2, 2]] and list(layer.state_dict()) == ["weight"]
+    norm = nn.BatchNorm1d(2, affine=False).eval()
+    norm._buffers["running_mean"] = tt.ones(2)
+    assert norm(x).tolist() == [[0, 0]] and norm.running_mean.tolist() == [1, 1]
+    assert type(copy.deepcopy(layer)._parameters["weight"]) is nn.Parameter
+    pickle.loads(pickle.dumps(layer))(x)
+
+
+@pytest.mark.parametrize("original", [nn.Linear(4, 4), nn.LSTM(4, 4), nn.MultiheadAttention(4, 2)])
+def test_layers_made_of_the_attributes_of_others(original):
+    """As libraries do that make a module functional: another class, the same attributes."""
+
+    class Twin(type(original)):
+        def __init__(self):
+            nn.Module.__init__(self)
+
+    twin = Twin()
+    twin.__dict__.update(original.__dict__)
+    parameters = {n: p if p is None else p * 0 + 0.5 for n, p in original._parameters.items()}
+    twin.__dict__["_parameters"] = parameters
+    twin.__dict__["_modules"] = copy.deepcopy(original._modules)
+    inputs = (tt.ones(1, 3, 4),) * (3 if isinstance(original, nn.MultiheadAttention) else 1)
+    before, after = original(*inputs), twin(*inputs)
+    again = original(*inputs)
+    first = lambda x: x[0] if isinstance(x, tuple) else x
+    assert tt.equal(first(before), first(again)) and not tt.allclose(first(before), first(after))
+    (grad,) = tt.autograd.grad(first(after).sum(), next(iter(parameters.values())))
+    assert grad.abs().sum() > 0
+    expected = copy.deepcopy(original)
+    with tt.no_grad():
+        for p in expected._parameters.values():
+            if p is not None:
+                p.fill_(0.5)
+    assert tt.allclose(first(expected(*inputs)), first(after))

@@ -4,6 +4,7 @@ from __future__ import annotations
 import copy
 from contextlib import contextmanager
 from ctypes import byref, c_int32, c_int64, c_void_p, create_string_buffer
+from weakref import ref
 
 from .._construct import construct
 from .._convert import pointers, wrong_kind
@@ -49,6 +50,26 @@ def preserve_rng_state() -> Iterator[None]:
         generator.set_state(state)
 
 
+class SlotTensors(dict):
+    """The parameters or the buffers of a layer by name. The C module computes with what a program
+    writes into it, as with what is assigned to the layer's attributes."""
+
+    __slots__ = ("layer",)
+
+    def __init__(self, layer: Layer, items: Any = ()) -> None:
+        super().__init__(items)
+        self.layer = ref(layer)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        layer = self.layer()
+        if layer is not None and name in layer._slots:
+            layer._take(name, value)
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
+
 class Layer(Module):
     """A layer that libtt computes. Its parameters and buffers are those of a C module.
 
@@ -68,6 +89,7 @@ class Layer(Module):
     _module: ModuleHandle
     _single = False  # the last call returned one tensor
     _lent: set[str]  # slots whose tensors in C are not those of the Python object
+    _known: SlotTensors  # _parameters, unless a program has replaced it
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -115,20 +137,46 @@ class Layer(Module):
 
     def _adopt(self, handle: ModuleHandle) -> None:
         """Takes ownership of the C module, and registers its tensors and children."""
-        self.__dict__["_module"] = handle
-        self.__dict__["_lent"] = set()
-        self.__dict__["_single"] = False
         for name, is_buffer in zip(self._slots, self._buffer_flags):
             t = tensor_result("tt_module_get_tensor", handle, name.encode())
             if is_buffer:
                 self._buffers[name] = t
             else:
                 self._parameters[name] = t if t is None else adopted(t)
+        self._hold(handle)
         for i in range(quick.tt_module_num_children(handle)):
             child = ModuleHandle()
             if lib.tt_module_child(local.ctx, handle, c_int64(i), byref(child)):
                 fail()
             self._modules[child_name(handle, i)] = layer_over(child)
+
+    def _hold(self, handle: ModuleHandle) -> None:
+        """Takes ownership of the C module and watches the dicts of tensors."""
+        known = SlotTensors(self, self._parameters)
+        buffers = SlotTensors(self, self._buffers)
+        self.__dict__.update(_parameters=known, _known=known, _buffers=buffers)
+        self.__dict__.update(_module=handle, _lent=set(), _single=False)
+
+    def _hold_other(self, handle: ModuleHandle) -> None:
+        """Takes ownership of another C module, which gets the tensors of self."""
+        self._hold(handle)
+        for name in self._slots:
+            self._lend(name, getattr(self, name, None))
+        for i, name in enumerate(self._inner_names()):
+            child = self._modules.get(name)
+            if isinstance(child, Layer):
+                inner = ModuleHandle()
+                if lib.tt_module_child(local.ctx, handle, c_int64(i), byref(inner)):
+                    fail()
+                child._hold_other(inner)
+
+    def _part(self) -> None:
+        """Gets a C module of its own, after a program has copied the attributes of another layer
+        and replaced the dict of parameters."""
+        with preserve_rng_state():
+            handle = self._new_module_from_attributes({**self._parameters, **self._buffers})
+        self._hold_other(handle)
+        self.training = self.training
 
     def _new_module_from_attributes(self, tensors: dict[str, Tensor | None]) -> ModuleHandle:
         """Calls the C constructor with the current arguments of self.
@@ -177,6 +225,15 @@ class Layer(Module):
             self._lend(name, value)
         if status:
             fail()
+
+    def _take(self, name: str, value: Any) -> None:
+        """Makes the C module compute with a tensor that was written into a dict of tensors."""
+        if isinstance(value, Parameter) or (value is None and name in self._parameters):
+            self._end_loan(name)
+            if lib.tt_module_register_parameter(local.ctx, self._module, name.encode(), value):
+                fail()
+        elif isinstance(value, Tensor) or value is None:
+            self._lend(name, value)
 
     def _is_argument(self, name: str) -> bool:
         """Returns whether an attribute is an argument of the constructor."""
@@ -231,6 +288,8 @@ class Layer(Module):
         """Calls the C module. Returns its result, or a tuple of several results."""
         if switch.users and is_intercepted(inputs):
             return self._formula(inputs)
+        if self._parameters is not self._known:
+            self._part()
         if self._computed:
             self._lend_computed()
         if self._single and len(inputs) == 1 and type(inputs[0]) is Tensor:
@@ -290,7 +349,7 @@ class Layer(Module):
         state = super().__getstate__()
         state["_modules"] = {name: m for name, m in self._modules.items() if name not in names}
         state["inside"] = tensors
-        del state["_module"], state["_lent"], state["_single"]
+        del state["_module"], state["_lent"], state["_single"], state["_known"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -385,6 +444,9 @@ def layer_over(handle: ModuleHandle) -> Layer:
     layer = object.__new__(LAYERS.get(name, LAYERS["Linear"]))
     Module.__init__(layer)
     layer._adopt(handle)
+    if name == "Linear":
+        out_features, in_features = layer._parameters["weight"].shape  # type: ignore[union-attr]
+        layer.__dict__.update(in_features=in_features, out_features=out_features)
     return layer
 
 
@@ -415,7 +477,7 @@ def places_of(module: Module) -> dict[str, tuple[Module, str, str]]:
 
 @contextmanager
 def functional_tensors(
-    module: Module, given: Mapping[str, Tensor], tie_weights: bool, strict: bool
+    module: Module, given: Mapping[str, Tensor], tie_weights: bool = False, strict: bool = False
 ) -> Iterator[None]:
     """Replaces the named parameters and buffers by other tensors within a block.
 
@@ -433,7 +495,7 @@ def functional_tensors(
         for name, t in given.items():
             owner, group, own_name = places[name]
             former.append((owner.__dict__[group], own_name, owner.__dict__[group][own_name]))
-            owner.__dict__[group][own_name] = t
+            dict.__setitem__(owner.__dict__[group], own_name, t)  # exchange() tells the C module
             if isinstance(owner, Layer):
                 state = result(StateDictHandle, "tt_state_dict_new")
                 call("tt_state_dict_set", state, own_name.encode(), t)
@@ -444,7 +506,7 @@ def functional_tensors(
         for owner, state in states:
             exchange(owner, state)
         for tensors_of_owner, own_name, t in reversed(former):
-            tensors_of_owner[own_name] = t
+            dict.__setitem__(tensors_of_owner, own_name, t)
 
 
 def check_names(given: Mapping[str, Tensor], own: Mapping[str, Any]) -> None:

@@ -52,6 +52,8 @@ class MultiheadAttention(_layers.MultiheadAttention):
             False. Otherwise weights are None and the computation is faster.
         is_causal: a hint that attn_mask is causal.
         """
+        if self._parameters is not self._known:
+            self._part()
         self._lend_computed()
         if getattr(self.out_proj, "_computed", None):  # its C module is called by that of self
             self.out_proj._lend_computed()
