@@ -63,6 +63,13 @@ def result_class(name, fields):
     class Result(namedtuple(f"{{name}}_result", fields)):
         __slots__ = ()
 
+        def __new__(cls, items):
+            """Returns the results from a sequence, as PyTorch's classes do."""
+            return cls._make(items)
+
+        def __getnewargs__(self):
+            return (tuple(self),)
+
         def __repr__(self):
             rows = [f"{{field}}={{t!r}}" for field, t in zip(self._fields, self)]
             return f"tt.return_types.{{name}}(\\n" + ",\\n".join(rows) + ")"

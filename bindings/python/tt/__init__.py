@@ -193,9 +193,13 @@ MODULES = (
 )
 # modules and functions that programs touch
 PRIVATE = (
-    "_C __config__ _custom_ops _dynamo _higher_order_ops _subclasses _tensor_str _utils".split()
-)
-CHECKS = "_assert _assert_async _check _check_value _shape_as_tensor".split()
+    "_C __config__ _custom_ops _dynamo _higher_order_ops _inductor _subclasses _tensor_str _utils "
+    "functional return_types"
+).split()
+CHECKS = (
+    "_assert _assert_async _check _check_tensor_all _check_value _check_with _grouped_mm "
+    "_sample_dirichlet _shape_as_tensor _standard_gamma"
+).split()
 # module -> names of it that users find here
 ELSEWHERE = {
     "_create": "as_tensor asarray from_numpy frombuffer scalar_tensor tensor",

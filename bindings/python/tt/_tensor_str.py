@@ -1,12 +1,14 @@
 """Names of torch._tensor_str: how tensors are printed."""
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from ._settings import print_options
 from ._settings import set_printoptions as set_printoptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Iterator
 
     from ._tensor import Tensor
 
@@ -17,6 +19,17 @@ class Options:
 
 PRINT_OPTS: Any = Options()
 PRINT_OPTS.__dict__ = print_options  # the options themselves, not a copy of them
+
+
+@contextmanager
+def printoptions(**kwargs: Any) -> Iterator[None]:
+    """Changes set_printoptions for a block."""
+    before = dict(print_options)
+    set_printoptions(**kwargs)
+    try:
+        yield
+    finally:
+        set_printoptions(**before)
 
 
 def _str(self: Tensor, *, tensor_contents: str | None = None) -> str:

@@ -43,6 +43,7 @@ ABSENT = {
     "distributed.launcher": "",
     "distributed.launcher.api": "LaunchConfig elastic_launch",
     "distributed.pipelining": "ScheduleGPipe SplitPoint pipeline",
+    "distributed._tensor.experimental": "implicit_replication",
     "distributed.tensor.experimental": "context_parallel implicit_replication",
     "distributed.tensor.parallel": (
         "ColwiseParallel PrepareModuleInput PrepareModuleOutput RowwiseParallel SequenceParallel "

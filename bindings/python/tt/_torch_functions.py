@@ -337,6 +337,56 @@ def _check_value(cond: Any, message: Any = None) -> None:
         raise ValueError(text or "_check_value: cond is False")
 
 
+def _check_with(error: type[Exception], cond: Any, message: Any = None) -> None:
+    """Raises error unless cond is true. message: a text, or a function that returns one."""
+    if not cond:
+        text = message() if callable(message) else message
+        raise error(text or "_check_with: cond is False")
+
+
+def _check_tensor_all(cond: Tensor, message: Any = None) -> None:
+    """Raises RuntimeError unless all elements of cond are true."""
+    _check(bool(cond.all()), message or "_check_tensor_all: an element of cond is False")
+
+
+def get_deterministic_debug_mode() -> int:
+    """Returns 2 if results have the same bits in every run, else 0."""
+    from ._cuda_math import chosen
+
+    return 2 if chosen["deterministic"] else 0
+
+
+def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Draws from Gamma distributions with these concentrations and rate 1. The result has a
+    gradient."""
+    from .distributions._gamma import standard_gamma
+
+    with drawing_from(generator):
+        return standard_gamma(input)
+
+
+def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Draws from Dirichlet distributions with these concentrations along the last dimension."""
+    from .distributions import Dirichlet
+
+    with drawing_from(generator):
+        return Dirichlet(input.detach()).sample()
+
+
+def _grouped_mm(
+    mat_a: Tensor,
+    mat_b: Tensor,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: Any = None,
+) -> Tensor:
+    """Calls nn.functional.grouped_mm."""
+    result: Tensor = import_module(".nn.functional", __package__).grouped_mm(
+        mat_a, mat_b, offs=offs, bias=bias, out_dtype=out_dtype
+    )
+    return result
+
+
 def _assert(condition: Any, message: str) -> None:
     """Raises AssertionError unless condition is true."""
     if not condition:
@@ -439,9 +489,11 @@ def while_loop(
 
 
 OWN = (
-    "_assert _assert_async _check _check_value _shape_as_tensor SymBool SymFloat SymInt "
+    "_assert _assert_async _check _check_tensor_all _check_value _check_with _grouped_mm "
+    "_sample_dirichlet _shape_as_tensor _standard_gamma SymBool SymFloat SymInt "
     "affine_grid_generator alpha_dropout binomial cond ctc_loss dropout "
-    "dropout_ embedding feature_alpha_dropout feature_dropout frobenius_norm grid_sampler "
+    "dropout_ embedding feature_alpha_dropout feature_dropout frobenius_norm "
+    "get_deterministic_debug_mode grid_sampler "
     "instance_norm layer_norm norm_except_dim pca_lowrank poisson range svd_lowrank sym_float "
     "sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum while_loop"
 ).split()
@@ -449,6 +501,7 @@ OWN = (
 ELSEWHERE = {
     "amp": "GradScaler",
     "cuda": "Event OutOfMemoryError Stream",
+    "futures": "Future",
     "jit": "ScriptFunction ScriptModule",
     "serialization": "PyTorchFileReader",
     "utils.dlpack": "to_dlpack",

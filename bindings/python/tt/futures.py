@@ -17,6 +17,10 @@ class Future:
     def __init__(self, *, devices: Any = None) -> None:
         self._future: concurrent.futures.Future[Any] = concurrent.futures.Future()
 
+    def __class_getitem__(cls, kind: Any) -> Any:
+        """Returns the class itself: Future[T] is a hint."""
+        return cls
+
     def done(self) -> bool:
         """Returns whether the value or the exception has been set."""
         return self._future.done()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import IO, Any, Callable, Iterator
 
+DEFAULT_PROTOCOL = 2  # of pickle, as PyTorch's
 __all__ = [
     "MAP_LOCATION",
     "add_safe_globals",

@@ -596,3 +596,67 @@ def test_small_functions_of_scripts():
     assert tt.overrides.is_tensor_like(tt.ones(1)) and not tt.overrides.has_torch_function(())
     with tt.cuda.nvtx.range("step"):
         tt.cuda.nvtx.range_push("a")
+
+
+def test_parts_that_packages_import(monkeypatch):
+    from tt.distributions.transforms import _InverseTransform
+    from tt.nn.utils.stateless import _reparametrize_module
+    from tt.utils._python_dispatch import is_traceable_wrapper_subclass
+
+    assert tt.xpu.memory_allocated() == tt.mps.current_allocated_memory() == 0
+    assert tt.xpu.get_rng_state_all() == [] and not tt.xpu.is_bf16_supported()
+    with pytest.raises(tt.errors.DeviceError, match="xpu.get_device_name: there is no XPU device"):
+        tt.xpu.get_device_name()
+    x = tt.randn(4)
+    devices, states = tt.utils.checkpoint.get_device_states(x)
+    tt.utils.checkpoint.set_device_states(devices, states)
+    assert devices == [] and not is_traceable_wrapper_subclass(x)
+    pair = tt.return_types.max(x.reshape(2, 2).max(0))
+    assert isinstance(pair, tt.return_types.max) and pair.values.shape == (2,)
+    assert tt.functional.einsum is tt.einsum and tt.jit.interface(nn.Module) is nn.Module
+    assert len(tt.utils.data._utils.worker._generate_state(3, 1)) == 4
+    assert tt._inductor.list_mode_options() == {} and tt.Future[int] is tt.futures.Future
+    layer = nn.Linear(2, 2)
+    with _reparametrize_module(layer, {"bias": tt.zeros(2)}):
+        assert layer.bias.tolist() == [0, 0]
+    assert isinstance(tt.distributions.AffineTransform(1, 2).inv, _InverseTransform)
+    tt._check_tensor_all(x == x)
+    with pytest.raises(TypeError, match="a text"):
+        tt._check_with(TypeError, False, lambda: "a text")
+    assert tt.get_deterministic_debug_mode() == 2 and tt._standard_gamma(tt.ones(3)).min() > 0
+    assert tt.allclose(tt._sample_dirichlet(tt.ones(2, 3)).sum(-1), tt.ones(2))
+    with tt._tensor_str.printoptions(precision=1):
+        assert repr(tt.tensor([1.26])) == "tensor([1.3])"
+    assert repr(tt.tensor([1.26])) == "tensor([1.2600])"
+
+
+def test_swapped_tensors():
+    layer, other = nn.Linear(3, 2, bias=False), nn.Parameter(tt.ones(4, 3))
+    old, weight = layer.weight.detach().clone(), layer.weight
+    other.grad, other.mark = tt.full((4, 3), 2.0), 1
+    tt.utils.swap_tensors(other, weight)
+    assert tt.equal(other, old) and other.grad is None and not hasattr(other, "mark")
+    assert weight.grad.tolist() == [[2] * 3] * 4 and weight.mark == 1
+    assert layer(tt.ones(1, 3)).tolist() == [[3] * 4]
+    plain = tt.zeros(2)
+    tt.utils.swap_tensors(other, plain)
+    assert type(plain) is nn.Parameter and plain.requires_grad and not other.requires_grad
+    with pytest.raises(RuntimeError, match="leaves"):
+        tt.utils.swap_tensors(plain * 1, other)
+
+
+def test_products_of_groups():
+    x, weights = tt.randn(6, 3), tt.randn(2, 3, 4, requires_grad=True)
+    offs = tt.tensor([2, 5], dtype=tt.int32)
+    y = nn.functional.grouped_mm(x, weights, offs=offs)
+    assert tt.equal(y[:2], x[:2] @ weights[0]) and tt.equal(y[2:5], x[2:5] @ weights[1])
+    assert y.shape == (6, 4) and y[5].tolist() == [0] * 4
+    y.sum().backward()
+    assert tt.allclose(weights.grad[0][:, 0], x[:2].sum(0))
+    pairs = nn.functional.grouped_mm(x.t(), x, offs=offs)
+    assert pairs.shape == (2, 3, 3) and tt.equal(pairs[1], x[2:5].t() @ x[2:5])
+    columns = nn.functional.grouped_mm(weights.mT, x.t(), offs=offs)
+    assert columns.shape == (4, 6) and tt.equal(columns[:, :2], weights[0].t() @ x[:2].t())
+    assert tt._grouped_mm(weights, weights.mT, out_dtype=tt.float64).dtype is tt.float64
+    with pytest.raises(ValueError, match="offs"):
+        nn.functional.grouped_mm(x, weights)

@@ -3,6 +3,7 @@ not use; their switches are accepted and ignored."""
 from . import cpu, cuda, cudnn, mkl, mkldnn, mps, openmp, opt_einsum, quantized
 
 __all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"]
+fp32_precision = "none"  # accepted: each of cuda and cudnn has its own switches
 
 
 def __dir__() -> list[str]:

@@ -8,4 +8,9 @@ def is_available() -> bool:
     return False
 
 
+def is_macos_or_newer(major: int, minor: int) -> bool:
+    """Returns False."""
+    return False
+
+
 is_built = is_available

@@ -2,6 +2,7 @@
 
 __all__ = ["enabled", "is_available"]
 enabled = False
+strategy = None
 
 
 def is_available() -> bool:

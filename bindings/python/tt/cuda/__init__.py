@@ -235,6 +235,9 @@ def empty_cache() -> None:
     runtime.trim()
 
 
+default_generators: tuple[Any, ...] = ()  # of devices: they have this thread's generator
+
+
 # ---- random numbers: one generator for all devices ----
 
 

@@ -139,6 +139,9 @@ class InverseTransform(Transform):
         return self._of.forward_shape(shape)
 
 
+_InverseTransform = InverseTransform  # PyTorch's name of it
+
+
 class AffineTransform(Transform):
     """y = loc + scale * x."""
 

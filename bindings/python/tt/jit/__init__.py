@@ -439,6 +439,11 @@ unused = script_if_tracing = script_method = export
 _script_if_tracing = _overload = _overload_method = export
 
 
+def interface(obj: type) -> type:
+    """Returns obj: functions are not compiled, so that any object fits an interface."""
+    return obj
+
+
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
     """Returns a function unchanged; without one, a decorator that does the same."""
     return drop if callable(drop) else export

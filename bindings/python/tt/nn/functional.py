@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .._tensor import Tensor
 
 _OWN = (
-    "fold gumbel_softmax multi_head_attention_forward triplet_margin_with_distance_loss unfold "
+    "fold grouped_mm gumbel_softmax multi_head_attention_forward triplet_margin_with_distance_loss unfold "
     "upsample upsample_bilinear upsample_nearest"
 )
 # In-place functions -> the functions that take inplace=True
@@ -214,3 +214,44 @@ def triplet_margin_with_distance_loss(
         far = _ops.minimum(far, distance(positive, negative))
     loss = _ops.clamp(margin + near - far, min=0)
     return loss if reduction == "none" else getattr(loss, reduction)()
+
+
+@overridable
+def grouped_mm(
+    mat_a: Tensor,
+    mat_b: Tensor,
+    *,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: Any = None,
+) -> Tensor:
+    """Multiplies groups of matrices, as of experts that take parts of a batch.
+
+    mat_a: (groups, m, k), or a matrix whose rows, or columns if mat_b is one too, are divided
+    mat_b: (groups, k, n), or a matrix whose columns, or rows if mat_a is one too, are divided
+    offs: where each group ends, for operands that are matrices; what is behind the last one is 0
+    out_dtype: the dtype of the result, at first that of the operands
+    """
+    name = "grouped_mm"
+    if bias is not None:
+        raise NotImplementedError(f"{name}: bias must be None")
+    if not (mat_a.ndim in (2, 3) and mat_b.ndim in (2, 3)):
+        raise ValueError(f"{name}: operands of {mat_a.ndim} and {mat_b.ndim} dimensions: not 2, 3")
+    if (offs is None) != (mat_a.ndim == mat_b.ndim == 3):
+        raise ValueError(f"{name}: offs must be given unless both operands have 3 dimensions")
+    if offs is None:
+        result = mat_a @ mat_b
+    else:
+        ends = offs.tolist()
+        spans = list(zip([0, *ends], ends))
+        if mat_a.ndim == mat_b.ndim:
+            result = _ops.stack([mat_a[:, i:j] @ mat_b[i:j] for i, j in spans])
+        elif mat_a.ndim == 2:
+            parts = [mat_a[i:j] @ mat_b[group] for group, (i, j) in enumerate(spans)]
+            rest = mat_a.new_zeros(mat_a.shape[0] - ends[-1], mat_b.shape[2])
+            result = _ops.cat([*parts, rest], 0)
+        else:
+            parts = [mat_a[group] @ mat_b[:, i:j] for group, (i, j) in enumerate(spans)]
+            rest = mat_a.new_zeros(mat_a.shape[1], mat_b.shape[1] - ends[-1])
+            result = _ops.cat([*parts, rest], 1)
+    return result if out_dtype is None else result.to(out_dtype)

@@ -38,6 +38,8 @@ __all__ = [
     "checkpoint",
     "checkpoint_sequential",
     "create_selective_checkpoint_contexts",
+    "get_device_states",
+    "set_device_states",
 ]
 
 
@@ -129,6 +131,21 @@ class Recomputed:
         Returns the structure of what it returns."""
         args, kwargs = with_tensors(self.arguments, tensors)
         return without_tensors(self.function(*args, **kwargs), results)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """Returns the CUDA devices of the tensors among args, and their generators' states."""
+    places = [t.device for t in args if isinstance(t, Tensor)]
+    devices = sorted({place.index or 0 for place in places if place.type == "cuda"})
+    return devices, [get_rng_state() for _ in devices]
+
+
+def set_device_states(
+    devices: list[int], states: list[Tensor], *, device_type: str | None = None
+) -> None:
+    """Sets the states that get_device_states returned. All devices have one generator."""
+    for state in states:
+        set_rng_state(state)
 
 
 def autocast_modes() -> list[autocast]:

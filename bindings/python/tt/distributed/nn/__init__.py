@@ -2,5 +2,6 @@
 from __future__ import annotations
 
 from . import functional
+from .functional import *  # noqa: F403
 
-__all__ = ["functional"]
+__all__ = ["functional", *functional.__all__]

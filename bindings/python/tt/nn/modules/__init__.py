@@ -5,6 +5,7 @@ from .. import _layers
 from .._layers import *  # noqa: F403
 from ..containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from ..module import Module
+from ..normalization import SyncBatchNorm as SyncBatchNorm
 
 TYPE_CHECKING = False
 __all__ = ["Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from ..._tensor import Tensor
     from ..module import Module
 
+# What modules of other libraries that replace parameters for a block import
+_reparametrize_module = functional_tensors
 __all__ = ["functional_call"]
 
 

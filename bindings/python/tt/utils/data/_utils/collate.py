@@ -1,4 +1,20 @@
 """Functions that make a batch, under the name of PyTorch's module."""
+from __future__ import annotations
+
+import re
+
 from ..collate import collate, default_collate, default_collate_fn_map, default_convert
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ...._tensor import Tensor
+
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
+np_str_obj_array_pattern = re.compile(r"[SaUO]")  # dtypes of NumPy that have no tensor
+
+
+def collate_tensor_fn(batch: list[Tensor], *, collate_fn_map: Any = None) -> Tensor:
+    """Returns the tensors stacked along a new first dimension."""
+    return default_collate(batch)

@@ -1,0 +1,18 @@
+"""Names of PyTorch's compiler that programs set. tt compiles with its own graphs."""
+from __future__ import annotations
+
+from . import config as config
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def list_mode_options(mode: str | None = None, dynamic: bool | None = None) -> dict[str, Any]:
+    """Returns an empty dict: modes of tt.compile have no options."""
+    return {}
+
+
+def list_options() -> list[str]:
+    """Returns an empty list."""
+    return []

@@ -1,0 +1,25 @@
+"""Functions of tt that torch.functional has, too."""
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = (
+    "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors "
+    "cartesian_prod cdist chain_matmul einsum meshgrid norm split stft tensordot unique "
+    "unique_consecutive unravel_index"
+).split()
+
+
+def __getattr__(name: str) -> Any:
+    """Returns the function of tt."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(__package__ or "tt"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
