@@ -40,12 +40,23 @@ template <class D, class S> TT_INLINE D convert(S s) {
   }
 }
 
-// NULL: the build lacks one of the dtypes.
+// NULL: the build lacks one of the dtypes, or they are the same.
 using Pass = void (*)(void* dst, const void* src, int64_t n);
+
+// Between a complex number and a real one of another type than its parts: not worth a vector loop.
+template <class D, class S> constexpr bool kIsRare =
+    kIsComplex<S> != kIsComplex<D> && !kIsSame<Real<S>, Real<D>>;
 
 template <class D, class S> void wide_pass(void* dst, const void* src, int64_t n) {
   auto* TT_RESTRICT d = static_cast<D*>(dst);
   const auto* TT_RESTRICT s = static_cast<const S*>(src);
+  if constexpr (kIsRare<D, S>) {
+    for (int64_t i = 0; i < n; i++) {
+      d[i] = convert<D>(s[i]);
+      TT_SCALAR_LOOP;
+    }
+    return;
+  }
   TT_VECTORIZE for (int64_t i = 0; i < n; i++) d[i] = convert<D>(s[i]);
 }
 
@@ -142,7 +153,7 @@ void to_f16_pass(void* dst, const void* src, int64_t n) {
 
 template <class T> constexpr bool kBuilt = is_built(Traits<T>::kDtype);
 template <class D, class S> constexpr Pass wide_pass_of() {
-  if constexpr (kBuilt<D> && kBuilt<S>) return wide_pass<D, S>;
+  if constexpr (kBuilt<D> && kBuilt<S> && !kIsSame<D, S>) return wide_pass<D, S>;
   else return nullptr;
 }
 template <class D> constexpr Pass kWideRow[kNumWide] = {
@@ -163,7 +174,7 @@ Pass widening(int32_t dtype) {
 Pass narrowing(int32_t dtype) {
   switch (dtype) {
     case TT_U8: return wide_pass<uint8_t, int32_t>;
-    case TT_I8: return is_built(TT_I8) ? wide_pass<int8_t, int32_t> : nullptr;
+    case TT_I8: return is_built(TT_I8) ? wide_pass<uint8_t, int32_t> : nullptr;  // the same bits
     case TT_I16: return is_built(TT_I16) ? wide_pass<int16_t, int32_t> : nullptr;
     case TT_F16: return is_built(TT_F16) ? to_f16_pass : nullptr;
     default: return is_built(TT_BF16) ? to_bf16_pass : nullptr;
