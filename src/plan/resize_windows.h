@@ -40,6 +40,20 @@ TT_FN ResizeAxis merged_axis(int64_t mode, bool align, int64_t in, int64_t out, 
   return {int32_t(mode), align, true, in == out && mode != kResizeCubic, in, out, scale};
 }
 
+TT_FN bool is_nearest(int64_t mode) { return mode < kResizeCubic && mode != kResizeLinear; }
+// floor(x), at most n - 1, for x >= 0.
+TT_FN int32_t floor_index(double x, int64_t n) {
+  const double at = double(float(x));
+  return at < double(n) ? int32_t(at) : int32_t(n - 1);
+}
+// The element that result o copies, in the nearest modes. It is computed in T, as in PyTorch.
+template <class T> TT_FN int32_t nearest_element(const ResizeAxis& a, int64_t o) {
+  if (a.mode == kResizeNearest && a.out == a.in) return int32_t(o);
+  if (a.mode == kResizeNearest && a.out == 2 * a.in) return int32_t(o / 2);
+  const T position = a.mode == kResizeNearestExact ? T(o) + T(0.5) : T(o);
+  return floor_index(double(T(a.scale) * position), a.in);
+}
+
 // A result reads elements [first, first + count); those before the first one and behind the last
 // one are the elements at the ends.
 struct ResizeWindow {

@@ -32,21 +32,6 @@ template <class T> struct Taps {
   }
 };
 
-// floor(x), at most n - 1, for x >= 0.
-TT_INLINE int32_t floor_index(double x, int64_t n) {
-  const double at = double(float(x));
-  return at < double(n) ? int32_t(at) : int32_t(n - 1);
-}
-
-// The element of x that result o copies, in the modes that are not linear. It is computed in T, as
-// in PyTorch.
-template <class T> TT_INLINE int32_t nearest(const ResizePlan& p, int d, int64_t o) {
-  const int64_t in = p.in[d];
-  if (p.mode == kResizeNearest && p.out[d] == in) return int32_t(o);
-  if (p.mode == kResizeNearest && p.out[d] == 2 * in) return int32_t(o / 2);
-  const T position = p.mode == kResizeNearestExact ? T(o) + T(0.5) : T(o);
-  return floor_index(double(T(p.scale[d]) * position), in);
-}
 // The linear mode copies along a dimension that keeps its size.
 TT_INLINE bool interpolates(const ResizePlan& p, int d) {
   return p.mode == kResizeLinear && p.out[d] != p.in[d];
@@ -61,9 +46,10 @@ TT_INLINE double linear_position(const ResizePlan& p, int d, int64_t o) {
 template <class T> TT_NOINLINE void fill_taps(const ResizePlan& p, int d) {
   const Taps<T> t(p, d);
   const int64_t in = p.in[d];
+  const ResizeAxis axis = resize_axis(p, d);
   for (int64_t o = 0; o < p.out[d]; o++) {
     if (!interpolates(p, d)) {
-      t.low[o] = t.high[o] = p.mode == kResizeLinear ? int32_t(o) : nearest<T>(p, d, o);
+      t.low[o] = t.high[o] = p.mode == kResizeLinear ? int32_t(o) : nearest_element<T>(axis, o);
       t.weight[o] = 0;
       continue;
     }

@@ -28,20 +28,6 @@ __device__ __forceinline__ const Tap<T>* taps_of(const ResizeArguments& a, int d
   return reinterpret_cast<const Tap<T>*>(a.table) + (d ? a.p.out[0] : 0);
 }
 
-// floor(x), at most n - 1, for x >= 0.
-TT_FN int32_t floor_index(double x, int64_t n) {
-  const double at = double(float(x));
-  return at < double(n) ? int32_t(at) : int32_t(n - 1);
-}
-// The element of x that result o copies, in the modes that are not linear. It is computed in T, as
-// in PyTorch.
-template <class T> TT_FN int32_t nearest(const ResizePlan& p, int d, int64_t o) {
-  const int64_t in = p.in[d];
-  if (p.mode == kResizeNearest && p.out[d] == in) return int32_t(o);
-  if (p.mode == kResizeNearest && p.out[d] == 2 * in) return int32_t(o / 2);
-  const T position = p.mode == kResizeNearestExact ? T(o) + T(0.5) : T(o);
-  return floor_index(double(T(p.scale[d]) * position), in);
-}
 // The position in x of result o of the linear mode.
 TT_FN double linear_position(const ResizePlan& p, int d, int64_t o) {
   const double at = p.align ? p.scale[d] * double(o) : p.scale[d] * (double(o) + 0.5) - 0.5;
@@ -58,7 +44,8 @@ template <class T> __global__ void __launch_bounds__(kThreads)
     const int64_t o = d ? i - p.out[0] : i;
     Tap<T> tap;
     if (p.mode != kResizeLinear || p.in[d] == p.out[d]) {
-      tap.low = tap.high = p.mode == kResizeLinear ? int32_t(o) : nearest<T>(p, d, o);
+      tap.low = tap.high =
+          p.mode == kResizeLinear ? int32_t(o) : nearest_element<T>(resize_axis(p, d), o);
       tap.weight = 0;
     } else {
       const double at = linear_position(p, d, o);

@@ -137,12 +137,15 @@ void CExporter::emit_adaptive_pool(bool largest) {
   body_.add(");\n");
 }
 
+static int64_t taps_of(const ResizeAxis& a) { return is_nearest(a.mode) ? 1 : resize_taps(a); }
+
 // Dimension d of the image that a node resizes.
 ResizeAxis CExporter::axis(int d) const {
   const int64_t in = value(tensor("self")).sizes[2 + d];
   const int64_t out = value(node().outs[0]).sizes[2 + d];
   const bool align = integer("align") != 0;
-  const double scale = resize_scale(in, out, number(d ? "scale_w" : "scale_h"), align, false);
+  const bool single = is_nearest(integer("mode"));
+  const double scale = resize_scale(in, out, number(d ? "scale_w" : "scale_h"), align, single);
   return merged_axis(integer("mode"), align, in, out, scale);
 }
 
@@ -150,9 +153,13 @@ ResizeAxis CExporter::axis(int d) const {
 void CExporter::add_windows(int d, const char* name) {
   const ResizeAxis a = axis(d);
   if (a.in > kMaxResized || a.out > kMaxResized) refuse("an image of this size");
-  const int64_t taps = resize_taps(a);
+  const int64_t taps = taps_of(a);
   body_.add("  static const float ").add(name).add("[] = {\n");
   for (int64_t o = 0; o < a.out; o++) {
+    if (is_nearest(a.mode)) {
+      body_.add("    ").add(int64_t(nearest_element<float>(a, o))).add(", 1, 1.0f,\n");
+      continue;
+    }
     const ResizeWindow w = resize_window(a, o);
     const double total = resize_total(a, w);
     body_.add("    ").add(w.first).add(", ").add(w.count);
@@ -166,15 +173,13 @@ void CExporter::add_windows(int d, const char* name) {
 }
 
 void CExporter::emit_resize() {
-  const int64_t mode = integer("mode");
-  if (mode != kResizeLinear && mode < kResizeCubic) refuse("a mode without weights");
   if (value(tensor("self")).dtype != Dtype::kF32) refuse("is exported for float32");
   body_.add("  {\n");
   add_windows(0, "rows");
   add_windows(1, "columns");
   begin_pool("resize");
   body_.add(", rows, columns, ");
-  const int64_t taps[] = {resize_taps(axis(0)), resize_taps(axis(1))};
+  const int64_t taps[] = {taps_of(axis(0)), taps_of(axis(1))};
   add_list(body_, {taps, 2});
   body_.add(");\n  }\n");
 }

@@ -160,13 +160,53 @@ ModelValue OnnxExporter::resize_weights(int d) {
   return initializer(dtype, Ints(sizes), table.data(), table.size());
 }
 
+// One node for whole factors, of images of any size, otherwise tables of places.
+void OnnxExporter::emit_nearest() {
+  const Dtype dtype = value("self").dtype;
+  ModelValue y = tensor("self");
+  SmallVec<int64_t, 16> places[2];
+  float factors[4] = {1, 1, 1, 1};
+  bool whole = dtype == Dtype::kF32;
+  for (int d = 0; d < 2; d++) {
+    const int64_t in = value("self").sizes[2 + d], out = out_value().sizes[2 + d];
+    const double scale =
+        resize_scale(in, out, real(d ? "scale_w" : "scale_h"), false, dtype != Dtype::kF64);
+    const ResizeAxis a = merged_axis(integer("mode"), false, in, out, scale);
+    const int64_t factor = max<int64_t>(out / in, 1);
+    whole = whole && out == factor * in;
+    factors[2 + d] = float(factor);
+    for (int64_t o = 0; o < out; o++) {
+      const bool doubles = dtype == Dtype::kF64;
+      places[d].push_back(doubles ? nearest_element<double>(a, o) : nearest_element<float>(a, o));
+      whole = whole && places[d].back() == o / factor;
+    }
+  }
+  if (whole) {
+    const int64_t n = 4;
+    const ModelValue scales = initializer(Dtype::kF32, Ints(&n, 1), factors, sizeof factors);
+    return give(node("Resize", {y, ModelValue(), scales}, dtype,
+                     AttrWriter()
+                         .text("mode", "nearest")
+                         .text("coordinate_transformation_mode", "asymmetric")
+                         .text("nearest_mode", "floor")));
+  }
+  for (int d = 0; d < 2; d++) {
+    const Ints list = places[d].span();
+    const ModelValue table = initializer(Dtype::kI64, Ints(&list.n, 1), list.ptr, list.n * 8);
+    y = node("Gather", {y, table}, dtype, AttrWriter().integer("axis", 2 + d));
+  }
+  give(y);
+}
+
 // Products with the weights of both dimensions.
 bool OnnxExporter::emit_resize() {
   if (!is("upsample2d")) return false;
   const Dtype dtype = value("self").dtype;
-  const int64_t mode = integer("mode");
-  if (mode != kResizeLinear && mode < kResizeCubic) refuse("a mode without weights");
   if (dtype != Dtype::kF32 && dtype != Dtype::kF64) refuse("a dtype other than float32, float64");
+  if (is_nearest(integer("mode"))) {
+    emit_nearest();
+    return true;
+  }
   const int64_t order[] = {1, 0};
   const ModelValue columns =
       node("Transpose", {resize_weights(1)}, dtype, AttrWriter().ints("perm", Ints(order)));

@@ -131,6 +131,7 @@ class OnnxExporter {
   bool emit_conv();
   bool emit_pool();
   ModelValue resize_weights(int d);
+  void emit_nearest();
   bool emit_resize();
   bool emit_rows();
   bool emit_attention();

@@ -62,7 +62,18 @@ class Recurrent(nn.Module):
         return y, h, c, last
 
 
+def upsampling():
+    """By a whole factor, by tables of places, by weights."""
+    return nn.Sequential(
+        nn.Conv2d(2, 3, 3, padding=1),
+        nn.Upsample(scale_factor=2),
+        nn.Upsample(size=(7, 13), mode="nearest-exact"),
+        nn.Upsample(scale_factor=1.5, mode="bilinear"),
+    )
+
+
 CASES = {
+    "upsampling": (upsampling, lambda: tt.randn(2, 2, 4, 5)),
     "recurrent": (Recurrent, lambda: tt.randn(2, 6, 4)),
     "mlp": (mlp, lambda: tt.randn(3, 4)),
     "cnn": (cnn, lambda: tt.randn(2, 1, 8, 8)),
