@@ -41,16 +41,22 @@ inline bool may_share(const void* entry, size_t bytes) {
   return cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, int(asked)) ==
          cudaSuccess;
 }
+// launch, given the addresses of the arguments: not a template, since kernels are thousands.
+TT_NOINLINE inline int32_t launch_entry(const void* entry, dim3 grid, dim3 block,
+                                        size_t shared_bytes, void* stream, void** arguments) {
+  if (!may_share(entry, shared_bytes)) return TT_DEVICE;
+  const cudaError_t status = cudaLaunchKernel(entry, grid, block, arguments, shared_bytes,
+                                              static_cast<cudaStream_t>(stream));
+  return status == cudaSuccess ? TT_OK : TT_DEVICE;
+}
 template <class... P, class... A> int32_t launch(void (*kernel)(P...), dim3 grid, dim3 block,
                                                  size_t shared_bytes, void* stream, A&&... a) {
-  const void* entry = reinterpret_cast<const void*>(kernel);
-  if (!may_share(entry, shared_bytes)) return TT_DEVICE;
-  const auto start = [&](P... p) {
-    void* arguments[] = {static_cast<void*>(&p)..., nullptr};
-    return cudaLaunchKernel(entry, grid, block, arguments, shared_bytes,
-                            static_cast<cudaStream_t>(stream));
+  const auto start = [&](const P&... p) {
+    void* arguments[] = {const_cast<P*>(&p)..., nullptr};
+    return launch_entry(reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, stream,
+                        arguments);
   };
-  return start(static_cast<P>(a)...) == cudaSuccess ? TT_OK : TT_DEVICE;
+  return start(static_cast<const P&>(a)...);
 }
 
 // The first statement of a kernel that launch_early launches: its blocks may start while the kernel
@@ -84,11 +90,9 @@ inline bool can_wait_for_previous(const void* entry) {
   __atomic_store_n(&known, yes ? kYes : kNo, __ATOMIC_RELAXED);
   return yes;
 }
-// As launch. It takes the host less time, too.
-template <class... P, class... A> int32_t launch_early_with(void (*kernel)(P...), dim3 grid,
-                                                            dim3 block, size_t shared_bytes,
-                                                            void* stream, A&&... a) {
-  const void* entry = reinterpret_cast<const void*>(kernel);
+// launch_early, given the addresses of the arguments.
+TT_NOINLINE inline int32_t launch_entry_early(const void* entry, dim3 grid, dim3 block,
+                                              size_t shared_bytes, void* stream, void** arguments) {
   if (!may_share(entry, shared_bytes)) return TT_DEVICE;
   cudaLaunchAttribute overlap = {};
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -100,11 +104,19 @@ template <class... P, class... A> int32_t launch_early_with(void (*kernel)(P...)
   config.stream = static_cast<cudaStream_t>(stream);
   config.attrs = &overlap;
   config.numAttrs = can_wait_for_previous(entry);
-  const auto start = [&](P... p) {
-    void* arguments[] = {static_cast<void*>(&p)..., nullptr};
-    return cudaLaunchKernelExC(&config, entry, arguments);
+  const cudaError_t status = cudaLaunchKernelExC(&config, entry, arguments);
+  return status == cudaSuccess ? TT_OK : TT_DEVICE;
+}
+// As launch. It takes the host less time, too.
+template <class... P, class... A> int32_t launch_early_with(void (*kernel)(P...), dim3 grid,
+                                                            dim3 block, size_t shared_bytes,
+                                                            void* stream, A&&... a) {
+  const auto start = [&](const P&... p) {
+    void* arguments[] = {const_cast<P*>(&p)..., nullptr};
+    return launch_entry_early(reinterpret_cast<const void*>(kernel), grid, block, shared_bytes,
+                              stream, arguments);
   };
-  return start(static_cast<P>(a)...) == cudaSuccess ? TT_OK : TT_DEVICE;
+  return start(static_cast<const P&>(a)...);
 }
 // Without dynamic shared memory.
 template <class... P, class... A>

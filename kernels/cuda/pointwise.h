@@ -14,6 +14,8 @@
 // more than kMaxWalkDims dimensions are first copied into the workspace (staging.h).
 #pragma once
 
+#include <bit>
+
 #include "kernels/cuda/convert.h"
 #include "kernels/cuda/staging.h"
 #include "kernels/cuda/strided.h"
@@ -308,16 +310,16 @@ template <class T, bool kMoves> T number_as(const ElementPlan& p, int k, int32_t
   return value;
 }
 
-// Whether groups of kGroup elements are aligned runs, or single elements, of every operand.
+// Whether groups of elements are aligned runs, or single elements, of every operand. group and the
+// items are powers of 2.
 inline bool can_group(const ElementPlan& p, int n_operands, const int32_t* item, int group) {
-  if (p.ndim > 1 && p.size[0] % group != 0) return false;
+  if (p.ndim > 1 && (p.size[0] & (group - 1)) != 0) return false;
   for (int k = 0; k < n_operands; k++) {
     if (!p.ptr[k] || p.stride[k][0] == 0) continue;
     if (p.stride[k][0] != item[k]) return false;
-    const int64_t bytes = int64_t(item[k]) * group;
-    if (reinterpret_cast<uintptr_t>(p.ptr[k]) % uint64_t(bytes) != 0) return false;
-    for (int d = 1; d < p.ndim; d++)
-      if (p.stride[k][d] % bytes != 0) return false;
+    uint64_t places = reinterpret_cast<uintptr_t>(p.ptr[k]);
+    for (int d = 1; d < p.ndim; d++) places |= uint64_t(p.stride[k][d]);
+    if (places & (uint64_t(item[k]) * uint64_t(group) - 1)) return false;
   }
   return true;
 }
@@ -388,7 +390,7 @@ int32_t launch_pointwise(const ElementPlan& p, const PointwiseKernels<T, kArity>
   a.in_groups = kernels.group > 1 && (runs || (kStridedGroups && kernels.walk)) &&
                 can_group(p, kArity + 1, kernels.item, kernels.group);
   const int64_t unit = a.in_groups ? kernels.group : 1;
-  a.groups = (p.n + unit - 1) / unit;
+  a.groups = (p.n + unit - 1) >> std::countr_zero(uint32_t(unit));
   for (int k = 0; k <= kArity; k++) {
     a.ptr[k] = p.ptr[k];
     a.number[k] = number[k];
@@ -428,7 +430,7 @@ int32_t run_chosen(const ElementPlan& given,
     param = load_param<T>(p.param);
   }
   const PointwiseKernels<T, kArity> kernels = choose(param, native.values);
-  if (&p == &given) return launch_pointwise(p, kernels, param, number, flag, stream);
+  if (&p == &given || given.dense) return launch_pointwise(p, kernels, param, number, flag, stream);
   int32_t status = stage_inputs(given, native, &copy, workspace, stream);
   if (status == TT_OK) status = launch_pointwise(copy, kernels, param, number, flag, stream);
   if (status == TT_OK) status = unstage_output(given, copy, stream);

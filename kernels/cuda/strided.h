@@ -81,7 +81,8 @@ template <int kOperands> struct Walk {
 
 // A grid of blocks of `threads` with `per_thread` items each.
 inline unsigned blocks_for(int64_t items, int64_t threads, int64_t per_thread) {
-  return unsigned((items + threads * per_thread - 1) / (threads * per_thread));
+  const uint64_t each = uint64_t(threads * per_thread);  // unsigned: powers of 2 are shifts
+  return unsigned((uint64_t(items) + each - 1) / each);
 }
 
 }  // namespace
