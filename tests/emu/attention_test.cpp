@@ -209,6 +209,7 @@ AttentionRows rows_of(Floats& x, int64_t n, int64_t width) {
 }
 bool g_library = false;   // whether a cuDNN is there
 bool g_backward = false;  // also for gradients
+int32_t g_math = 0;
 // Whether it has the case.
 bool is_served(const Case& t, int32_t dtype) {
   return g_library && dtype == TT_BF16 && !t.masked && !t.drop && t.width % 8 == 0;
@@ -231,6 +232,7 @@ void test_rounded(const Case& t, int32_t dtype) {
   Floats q = rounded(a.q), k = rounded(a.k), v = rounded(a.v), out = rounded(a.out);
   Floats lse(TT_F32, int64_t(a.lse.size()));
   a.p.dtype = dtype;
+  a.p.math = g_math;
   a.p.q = rows_of(q, t.queries, t.width);
   a.p.k = rows_of(k, t.keys, t.width);
   a.p.v = rows_of(v, t.keys, t.value_width);
@@ -273,17 +275,18 @@ void test_library(const char* path) {
   int& plans = *static_cast<int*>(dlsym(stub, "sdpa_stub_plans"));
   bool& refuses = *static_cast<bool*>(dlsym(stub, "sdpa_stub_refuses"));
   g_library = true;
-  // Everything by the library; the forward pass alone, whose lse own kernels read; nothing, because
-  // it makes plans and refuses to run them.
-  enum { kAll, kForward, kRefuses, kWays };
+  // Everything by the library, gradients by each of their graphs; the forward pass alone, whose lse
+  // own kernels read; nothing, because it makes plans and refuses to run them.
+  enum { kAll, kVarying, kForward, kRefuses, kWays };
   for (int way = 0; way < kWays; way++) {
-    g_backward = way == kAll;
+    g_backward = way == kAll || way == kVarying;
+    g_math = way == kVarying ? kNondeterministic : 0;
     refuses = way == kRefuses;
     calls = plans = 0;
-    cuda::sdpa::use_library(path, {0, g_backward});
+    cuda::sdpa::use_library(path, {0, way == kAll});
     int served = 0;
     for (const Case& t : kHalfCases) {
-      if (t.queries * t.keys > (way == kAll ? 5000 : 1000)) continue;  // the stub takes its time
+      if (t.queries * t.keys > (g_backward ? 5000 : 1000)) continue;  // the stub takes its time
       const bool is_here = is_served(t, TT_BF16);
       served += is_here;
       const bool others = way == kAll && t.key_heads > 1;  // that it does not have
@@ -292,11 +295,12 @@ void test_library(const char* path) {
     }
     // Forward and backward, each in three orders of threads; who refuses is asked once.
     const int tasks = g_backward ? 2 : 1;
-    check(served == (way == kAll ? 2 : 1), "cases for cuDNN", served);
+    check(served == (g_backward ? 2 : 1), "cases for cuDNN", served);
     check(calls == served * tasks * (refuses ? 1 : 3), "calls of cuDNN", calls);
     check(plans == served * tasks, "plans of cuDNN", plans);
   }
   refuses = false;
+  g_math = 0;
 
   // By default only large forward passes are left to it.
   Attention a({"large", 64, 64, 16, 16, 16, 16, true, false, false});
@@ -309,6 +313,10 @@ void test_library(const char* path) {
   check(cuda::sdpa::serves(a.p, cuda::sdpa::kForward), "a large pass", 0);
   check(cuda::attention_workspace(&a.p) > 0, "its workspace", 1);
   check(!cuda::sdpa::serves(a.p, cuda::sdpa::kBackward), "its gradients", 0);
+  a.p.math = kNondeterministic;
+  check(cuda::sdpa::serves(a.p, cuda::sdpa::kBackward), "its gradients of varying bits", 0);
+  const size_t sums = size_t(a.p.batch * a.p.heads * a.p.queries * a.p.width) * 4;
+  check(cuda::sdpa::workspace_bytes(a.p, cuda::sdpa::kBackward) > sums, "their workspace", 0);
   a.p.math = kOwnAttention;
   check(!cuda::sdpa::serves(a.p, cuda::sdpa::kForward), "a pass for own kernels", 0);
   a.p.math = kOwnConv;

@@ -217,6 +217,7 @@ class Run {
         case 9: return store(y, at, a - b);
         case 13: return store(y, at, exp(a));
         case 15: return store(y, at, log(a));
+        case 21: return store(y, at, a);
         case 303: return store(y, at, a >= b ? 1 : 0);
         case 501: return store(y, at, double(at.i[axis]));
         case 601: return store(y, at, load(*o.of(758), at, y) != 0 ? a : b);

@@ -8,9 +8,11 @@
 //              d = scale e (G V^T - D), K' = d^T Q, Q' = d K
 //
 // Q' as a product of its own, which is not added up in f32 meanwhile, makes cuDNN keep d in its
-// workspace: two bytes for each query and key, and the same bits in every run.
+// workspace: two bytes for each query and key, and the same bits in every run. Where bits may vary,
+// blocks of keys add to a Q' of f32 in memory, in the order in which they come, and an identity
+// rounds it.
 //
-//   workspace   [scratch of the library], backward: [D]
+//   workspace   [scratch of the library], backward: [D], where bits may vary: [Q' of f32]
 #include "kernels/cuda/attention/sdpa.h"
 
 #include <string.h>
@@ -101,6 +103,7 @@ enum Mode : int32_t {
   kSub = 9,
   kExp = 13,
   kLog = 15,
+  kIdentity = 21,
   kGreaterEqual = 303,
   kIndex = 501,
   kSelect = 601,
@@ -148,6 +151,7 @@ struct Geometry {
   int64_t batch, heads, key_heads, queries, keys, width, value_width;
   int64_t stride[kOperands][3];  // of batch, head and row, elements
   int32_t dtype, task, device, causal;
+  int32_t varies;  // gradients may have other bits in each run
 };
 constexpr int kMostParts = 96;
 struct Entry {
@@ -199,7 +203,8 @@ bool set_strides(Geometry* g, Operand which, const AttentionRows& r, int64_t hea
 bool geometry_of(const AttentionPlan& p, Task task, Geometry* g) {
   memset(static_cast<void*>(g), 0, sizeof *g);
   const auto fits = [](int64_t width) { return width > 0 && width <= 128 && width % 8 == 0; };
-  if ((p.math & kOwnAttention) || (task == kBackward && !g_rule.backward)) return false;
+  const bool varies = task == kBackward && (p.math & kNondeterministic);
+  if ((p.math & kOwnAttention) || (task == kBackward && !varies && !g_rule.backward)) return false;
   if ((p.dtype != TT_F16 && p.dtype != TT_BF16) || p.mask_dtype || p.drop) return false;
   if (!fits(p.width) || !fits(p.value_width) || p.queries < 2 || p.keys < 2) return false;
   if (p.batch * p.heads * p.key_heads == 0) return false;
@@ -216,6 +221,7 @@ bool geometry_of(const AttentionPlan& p, Task task, Geometry* g) {
   g->task = task;
   g->device = library_device();
   g->causal = p.causal;
+  g->varies = varies;
   return g->device >= 0 && set_strides(g, kQ, p.q, p.heads, p.queries) &&
          set_strides(g, kK, p.k, p.key_heads, p.keys) &&
          set_strides(g, kV, p.v, p.key_heads, p.keys) &&
@@ -236,6 +242,7 @@ enum Uid : int64_t {
   kUidDq,
   kUidDk,
   kUidDv,
+  kUidDqSum,
   kUidScale,
   kUidMinusInfinity,
   kUidOne,
@@ -473,7 +480,11 @@ void Builder::backward() {
   const Value weighted = apply(kMul, centred, &e);
   const Value d = apply(kMul, weighted, &scale);
   multiply_heads(transpose(d), q, kUidDk, g.width);
-  multiply_into(d, transpose(k), dense_stored(kUidDq, g.heads, g.queries, g.width));
+  const Value dq = dense_stored(kUidDq, g.heads, g.queries, g.width);
+  if (!g.varies) return multiply_into(d, transpose(k), dq);
+  const Value dq_sum = tensor(kUidDqSum, kFloat, dq.shape, kStored);
+  multiply_into(d, transpose(k), dq_sum);
+  apply_into(kIdentity, dq_sum, nullptr, nullptr, dq);
 }
 
 // The first of the heuristics' engines that makes a plan.
@@ -555,10 +566,18 @@ Entry& entry_of(const Geometry& g) {
 
 // ---- the two rows ----
 
-// A workspace: the scratch of the library and, for backward passes, delta at delta_place.
-int64_t delta_place(const Entry& e) { return round_up(e.scratch, int64_t(256)); }
-int64_t workspace_of(const AttentionPlan& p, Task task, const Entry& e) {
-  return delta_place(e) + (task == kForward ? 0 : p.batch * p.heads * p.queries * 4);
+// A workspace: the scratch of the library and, for backward passes, delta and Q' of f32.
+struct Places {
+  int64_t delta, dq_sum, end;
+};
+Places places_of(const Entry& e) {
+  const Geometry& g = e.geometry;
+  const int64_t rows = g.task == kForward ? 0 : g.batch * g.heads * g.queries;
+  Places places;
+  places.delta = round_up(e.scratch, int64_t(256));
+  places.dq_sum = round_up(places.delta + rows * 4, int64_t(256));
+  places.end = places.dq_sum + (g.varies ? rows * g.width * 4 : 0);
+  return places;
 }
 
 // Binds the tensors of a graph, and runs it.
@@ -608,7 +627,7 @@ size_t workspace_bytes(const AttentionPlan& p, Task task) {
   if (!geometry_of(p, task, &g) || !g_file.is_open()) return 0;
   const LaunchLock lock(&g_busy);
   const Entry& e = entry_of(g);
-  return e.ready ? size_t(workspace_of(p, task, e)) : 0;
+  return e.ready ? size_t(places_of(e).end) : 0;
 }
 int32_t run(const AttentionPlan& p, Task task, void* stream, void* workspace) {
   Geometry g;
@@ -630,7 +649,10 @@ int32_t run(const AttentionPlan& p, Task task, void* stream, void* workspace) {
   if (p.causal) pack.bind(kUidMinusInfinity, &minus_infinity);
   if (task == kBackward) {
     pack.bind(kUidG, p.grad.p);
-    pack.bind(kUidDelta, static_cast<char*>(workspace) + delta_place(e));
+    const Places places = places_of(e);
+    char* const begin = static_cast<char*>(workspace);
+    pack.bind(kUidDelta, begin + places.delta);
+    if (g.varies) pack.bind(kUidDqSum, begin + places.dq_sum);
     pack.bind(kUidDq, p.dq);
     pack.bind(kUidDk, p.dk);
     pack.bind(kUidDv, p.dv);

@@ -1,6 +1,6 @@
 // Attention by cuDNN, which is opened by the first one that it can serve: f16 and bf16 with rows of
-// at most 128 numbers, without mask and dropout. Plans are kept by geometry. Only graphs serve that
-// give the same bits in every run.
+// at most 128 numbers, without mask and dropout. Plans are kept by geometry. Graphs give the same
+// bits in every run, but for gradients where the plan allows others (kNondeterministic).
 #pragma once
 
 #include "base/platform.h"
@@ -15,10 +15,11 @@ struct Rule {
   double least_work;
   bool backward;
 };
+// backward: whether gradients are that must have the same bits in every run.
 constexpr Rule kAlways = {0, true};
 // A plan is compiled for tenths of a second, and a launch costs the host some microseconds more
-// than one of an own kernel. The backward graphs take two bytes of workspace for each query and
-// key, a GB for 128 heads of 2,048.
+// than one of an own kernel. The backward graphs of equal bits take two bytes of workspace for each
+// query and key, a GB for 128 heads of 2,048.
 constexpr Rule kWhereFaster = {double(1 << 29), false};
 
 // As matmul/lt.h; kWhereFaster holds until it is called.
