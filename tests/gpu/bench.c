@@ -1,7 +1,8 @@
 /* bench LIBRARY SHARE [GROUP...]: times of operators on a CUDA device as lines of JSON:
    {"name": {"us": median, "group": ..., "bytes": moved at least, "flops": ...}}; null instead of
    the object if the operator fails. LIBRARY: a device library, or - for libtt_cuda.so. SHARE: sizes
-   are divided by it (1 on a device; large on the emulation). torch_bench.py has the same names. */
+   are divided by it (1 on a device; large on the emulation). torch_bench.py has the same names.
+   TT_GPU_FIRST: a file with the names of the rows that are measured first, one a line. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -595,20 +596,49 @@ static int asked(const char* group, int n, char** groups) {
     if (!strcmp(group, groups[i])) return 1;
   return !n;
 }
-/* Measures products and convolutions of float32 once more where TF32 is allowed. */
-static void measure_in_tf32(const Row* row) {
-  const tt_cuda_math_opts tf32 = {
+/* Whether a row is listed in TT_GPU_FIRST. */
+static int is_first(const char* name) {
+  static char list[1 << 14] = "\n";
+  if (!list[1]) {
+    const char* path = getenv("TT_GPU_FIRST");
+    FILE* file = path ? fopen(path, "r") : NULL;
+    if (file) {
+      list[1 + fread(list + 1, 1, sizeof list - 2, file)] = 0;
+      fclose(file);
+    }
+  }
+  char line[128];
+  snprintf(line, sizeof line, "\n%s\n", name);
+  return strstr(list, line) != NULL;
+}
+/* Measures products and convolutions of float32 once more where TF32 is allowed, and gradients of
+   attention where sums may have any order. */
+static void measure_again(const Row* row) {
+  tt_cuda_math_opts math = {
       .set = TT_CUDA_MATH_MATMUL_TF32 | TT_CUDA_MATH_CONV_TF32, .matmul_tf32 = 1, .conv_tf32 = 1};
+  const char* how = "TF32";
   char name[96];
   Row again = *row;
   if (!strcmp(row->group, "matmul f32")) again.group = "matmul tf32";
   else if (!strcmp(row->group, "conv f32")) again.group = "conv tf32";
-  else return;
-  snprintf(name, sizeof name, "%s (TF32)", row->name);
+  else if (!strcmp(row->group, "attention") && row->n_grads) {
+    math = (tt_cuda_math_opts){.set = TT_CUDA_MATH_DETERMINISTIC, .deterministic = 0};
+    how = "any order";
+  } else return;
+  snprintf(name, sizeof name, "%s (%s)", row->name, how);
   again.name = name;
-  if (tt_ctx_set_cuda_math(c, &tf32)) return;
+  if (tt_ctx_set_cuda_math(c, &math)) return;
   measure_row(&again);
   tt_ctx_set_cuda_math(c, NULL);
+}
+
+/* Measures the rows that are listed in TT_GPU_FIRST, or the others. */
+static void measure_rows(int first, int n, char** groups) {
+  for (size_t i = 0; i < sizeof kRows / sizeof *kRows; i++) {
+    if (is_first(kRows[i].name) != first || !asked(kRows[i].group, n, groups)) continue;
+    measure_row(&kRows[i]);
+    measure_again(&kRows[i]);
+  }
 }
 
 int main(int argc, char** argv) {
@@ -625,14 +655,11 @@ int main(int argc, char** argv) {
   }
   argc -= 3;
   argv += 3;
+  measure_rows(1, argc, argv);
   for (size_t i = 0; i < sizeof kTiny / sizeof *kTiny; i++)
     if (asked(kTiny[i].group, argc, argv)) measure_tiny(&kTiny[i]);
   if (asked(kAdam.group, argc, argv)) measure_adam();
-  for (size_t i = 0; i < sizeof kRows / sizeof *kRows; i++)
-    if (asked(kRows[i].group, argc, argv)) {
-      measure_row(&kRows[i]);
-      measure_in_tf32(&kRows[i]);
-    }
+  measure_rows(0, argc, argv);
   tt_ctx_release(c);
   return 0;
 }

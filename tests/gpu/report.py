@@ -26,6 +26,8 @@ GATES = {  # group -> least PyTorch / tt, least share of the ceiling
 
 # Further rows of PyTorch for one of tt: label, whether they decide about the gate.
 OTHERS = {" (cuDNN)": True}
+# A row of tt where sums may have any order, as those of PyTorch.
+ANY_ORDER = " (any order)"
 
 
 def numbers(path):
@@ -62,10 +64,11 @@ def ceiling(row, bandwidth, best):
 
 def peers(name, group, torch):
     """The lines of a row: label, PyTorch's microseconds, whether they decide about the gate."""
-    yield name, torch.get(name), group != "captured step"
+    peer = name.removesuffix(ANY_ORDER)
+    yield name, torch.get(peer), group != "captured step"
     for other, decides in OTHERS.items():
-        if f"{name}{other}" in torch:
-            yield f"{name}{other}", torch[f"{name}{other}"], decides
+        if f"{peer}{other}" in torch:
+            yield f"{name}{other}", torch[f"{peer}{other}"], decides
     if group == "captured step":
         compiled = name.replace(", captured", ", compiled")
         yield f"{name}, beside torch.compile", torch.get(compiled), True

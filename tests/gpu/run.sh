@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# run.sh [OUT]: what a session with a GPU does, in about ten minutes: conformance, sanitizers and
-# the table of ratios to PyTorch. `./dev gpu pack` stages it with everything that it needs in .gpu.
+# run.sh [OUT]: what a session with a GPU does, in eight minutes: the table of ratios to PyTorch,
+# conformance, sanitizers. `./dev gpu pack` stages it with everything that it needs in .gpu.
 # Each step has a time limit and a log in OUT; a step that cannot run says why, and the next one
-# follows. The result is OUT/report.md. TT_GPU_PROBE=no: lib/libtt_cuda.so is the emulation, which
-# has no ceilings (./dev gpu rehearse). TT_GPU_STEPS: the names of the only steps to take.
+# follows. What is most in doubt comes first: the rows of first.txt, which no run has measured as
+# they are. The result is OUT/report.md. TT_GPU_SECONDS: when no further step begins, and the last
+# one ends (480). TT_GPU_PROBE=no: lib/libtt_cuda.so is the emulation, which has no ceilings
+# (./dev gpu rehearse). TT_GPU_STEPS: the names of the only steps to take.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-${OUT:-$here/out}}
@@ -13,6 +15,7 @@ nvidia=$(python3 -c 'import glob, os, sys
 found = [p for s in sys.path for p in glob.glob(s + "/nvidia/**/lib*.so.*", recursive=True)]
 print(":".join(sorted({os.path.dirname(p) for p in found})))' 2>/dev/null)
 export LD_LIBRARY_PATH=$here/lib:$nvidia:/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}
+export TT_GPU_FIRST=$here/first.txt
 export TT_TEST_DEVICE=cuda TT_TEST_ROOT=$here TT_TEST_CUDA_LIBRARY=$here/lib/libtt_cuda.so
 : >"$out/steps.txt"
 
@@ -20,9 +23,14 @@ note() {  # STEP WORDS
   printf '%s\t%s\n' "$1" "$2" | tee -a "$out/steps.txt"
 }
 step() {  # NAME SECONDS COMMAND…
-  local name=$1 limit=$2 start=$SECONDS status
+  local name=$1 limit=$2 start=$SECONDS left=$((${TT_GPU_SECONDS:-480} - SECONDS)) status
   shift 2
   case " ${TT_GPU_STEPS:-$name} " in *" $name "*) ;; *) return 0 ;; esac
+  if [ "$left" -lt 5 ]; then
+    note "$name" "not run: no time is left"
+    return 3
+  fi
+  if [ "$limit" -gt "$left" ]; then limit=$left; fi
   timeout "$limit" "$@" >"$out/$name.log" 2>&1
   status=$?
   case $status in
@@ -92,21 +100,21 @@ if command -v taskset >/dev/null; then pin=(taskset -c "$(taskset -pc $$ | sed '
 if [ "${TT_GPU_PROBE:-yes}" = yes ] && ! lines probe 60 "$here/bin/probe"; then
   note all "nothing else can run without a device"
 else
+  lines bench 90 "${pin[@]}" "$here/bin/bench" - "${TT_GPU_SHARE:-1}"
+  lines torch 90 "${pin[@]}" bash -c 'peer rows'
   step conformance 150 python3 "$here/conformance.py" "$here" "$out" 130
   # what libraries serve, by the own kernels
   step own_kernels 60 env TT_TEST_OWN_KERNELS=1 "$here/bin/op_table_test" matmul linear addmm \
     baddbmm conv1d conv2d conv3d conv_transpose2d scaled_dot_product_attention fft_fft fft_rfft \
     fft_irfft linalg_cholesky linalg_qr linalg_eigh linalg_solve
   step training 60 bash -c equal_training
+  lines steps 60 "$here/bin/steps" - "${TT_GPU_SHARE:-1}" ${TT_GPU_NETS:-}
+  lines torch_steps 60 bash -c 'peer steps'
   # of those that failed, the first ones
   mapfile -t broken < <(sed -n '/_test/d;s/\t(.*//p' "$out/operators.txt" | head -n 12)
   step memcheck 60 bash -c "sanitizer memcheck ${operators[*]} ${broken[*]}"
   step racecheck 60 bash -c "sanitizer racecheck ${operators[*]}"
   step synccheck 60 bash -c "sanitizer synccheck ${operators[*]}"
-  lines bench 90 "${pin[@]}" "$here/bin/bench" - "${TT_GPU_SHARE:-1}"
-  lines torch 90 "${pin[@]}" bash -c 'peer rows'
-  lines steps 60 "$here/bin/steps" - "${TT_GPU_SHARE:-1}" ${TT_GPU_NETS:-}
-  lines torch_steps 60 bash -c 'peer steps'
   step kernel_times 40 bash -c kernel_times
   lines torch_compiled 150 bash -c 'peer compiled'
 fi

@@ -2,10 +2,11 @@
 what fails. usage: torch_bench.py [--device DEVICE] [--share N] [rows|steps|compiled]
 rows: operators, as bench.c. steps: training steps as they are, and captured as one CUDA graph.
 compiled: the same under torch.compile, which takes long. --share: sizes are divided by it, for a
-trial on a CPU."""
+trial on a CPU. TT_GPU_FIRST: as in bench.c."""
 import argparse
 import contextlib
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -344,7 +345,24 @@ def allow_tf32(allowed):
     torch.backends.cudnn.allow_tf32 = allowed
 
 
+def first_names():
+    """The names of the rows that are measured first."""
+    path = os.environ.get("TT_GPU_FIRST")
+    return set(Path(path).read_text().splitlines()) if path else set()
+
+
+def measure_named(names):
+    for name in names:
+        attempt(name, measure_row, *ROWS[name])
+        if name.startswith(("conv2d", "matmul")) and "f32" in name:
+            allow_tf32(True)
+            attempt(f"{name} (TF32)", measure_row, *ROWS[name])
+            allow_tf32(False)
+
+
 def rows():
+    first = first_names()
+    measure_named(name for name in ROWS if name in first)
     x, y, leaf = (torch.randn(4, 4, device=DEVICE) for _ in range(3))
     leaf.requires_grad_()
     attempt("host time of a tiny add", host_time, lambda: torch.add(x, y))
@@ -352,12 +370,7 @@ def rows():
     attempt("host time of a tiny recorded mul", host_time, lambda: torch.mul(leaf, leaf))
     attempt("host time of a tiny matmul", host_time, lambda: torch.matmul(x, y))
     attempt("Adam, 8 x 4096 x 4096 f32", measure_adam)
-    for name, row in ROWS.items():
-        attempt(name, measure_row, *row)
-        if name.startswith(("conv2d", "matmul")) and "f32" in name:
-            allow_tf32(True)
-            attempt(f"{name} (TF32)", measure_row, *row)
-            allow_tf32(False)
+    measure_named(name for name in ROWS if name not in first)
 
 
 # --- training steps: of networks as they are and with 16 times the batch
