@@ -50,6 +50,7 @@ __all__ = [
     "unflatten",
 ]
 GRAPH, PROGRAM, STATE, EXTRA = "graph.ttg", "program.json", "state.safetensors", "extra/"
+OTHER = "graph{}.header"  # of a graph for other sizes of dynamic dimensions
 
 
 class Sizes:
@@ -58,13 +59,52 @@ class Sizes:
 
     LIMIT = 16
 
-    def __init__(self, dynamic: Dynamic, graphs: list[GraphHandle]) -> None:
-        self._dynamic, self._graphs = dynamic, graphs
+    def __init__(
+        self, dynamic: Dynamic, graphs: list[GraphHandle], example: Sequence[int] = ()
+    ) -> None:
+        self._dynamic, self._graphs, self.example = dynamic, graphs, list(example)
         self.plans: dict[tuple[int, ...], Plan] = {}
 
     @property
     def dims(self) -> list[Dim]:
         return self._dynamic.dims
+
+    def described(self) -> Any:
+        """Returns what but the graphs a file has of it, for JSON."""
+        return {
+            "dims": [[dim.__name__, dim.min, dim.max] for dim in self.dims],
+            "places": [list(place.items()) for place in self._dynamic.places],
+            "example": self.example,
+        }
+
+    def write(self, archive: zipfile.ZipFile, folder: str) -> None:
+        """Writes the graphs: the first one as a file .ttg, the headers of the others, which have
+        the same constants."""
+        constants = b""
+        for i, graph in enumerate(self._graphs):
+            path = os.path.join(folder, GRAPH)
+            graph.save(path)
+            header, content = parts_of(path)
+            if i == 0:
+                archive.write(path, GRAPH)
+                constants = content
+            elif content == constants:
+                archive.writestr(OTHER.format(i), header)
+            else:
+                raise UnimplementedError("save: the graphs of other sizes have other constants")
+
+    @classmethod
+    def read(cls, archive: zipfile.ZipFile, folder: str, described: Any) -> Sizes:
+        path = archive.extract(GRAPH, folder)
+        graphs, (_, constants) = [load_graph(path)], parts_of(path)
+        dims = [Dim(name, min=low, max=high) for name, low, high in described["dims"]]
+        for i in range(1, 1 << len(dims)):
+            header = archive.read(OTHER.format(i))
+            with open(path, "wb") as file:
+                file.write(len(header).to_bytes(8, "little") + header + constants)
+            graphs.append(load_graph(path))
+        dynamic = Dynamic(dims, [dict(place) for place in described["places"]])
+        return cls(dynamic, graphs, described["example"])
 
     def graph(self, sizes: Sequence[int]) -> GraphHandle:
         """Returns the optimized graph for the sizes."""
@@ -78,6 +118,13 @@ class Sizes:
             del self.plans[next(iter(self.plans))]
         self.plans[sizes] = plan
         return plan
+
+
+def parts_of(path: str) -> tuple[bytes, bytes]:
+    """Returns the header of a safetensors file and what is behind it."""
+    with open(path, "rb") as file:
+        header = file.read(int.from_bytes(file.read(8), "little"))
+        return header, file.read()
 
 
 class State:
@@ -246,8 +293,8 @@ def export(
     dynamic_shapes: for each argument None or a dict {dimension: Dim}, in a dict by name or in
     order; at most three Dims, of which one may be in several places. The call is then captured for
     two sizes of each and once more for a check, with fewer rows or repeated ones, and run() makes
-    the graph for other sizes; numbers that differ must be sums of products of the sizes. save()
-    writes the graph for the sizes of args. The other arguments are ignored.
+    the graph for other sizes; numbers that differ must be sums of products of the sizes. The other
+    arguments are ignored.
     """
     if not isinstance(args, tuple):
         raise TypeError(f"export: args must be a tuple, not {type(args).__name__}")
@@ -280,7 +327,7 @@ def export(
             f"export: a size is no sum of products of {dynamic.dims}: the graph for {last} does "
             f"not follow from those for {', '.join(map(str, corners(examples)))}"
         )
-    sizes = Sizes(dynamic, graphs)
+    sizes = Sizes(dynamic, graphs, size)
     program = ExportedProgram(sizes.graph(size), arguments, results, sizes, state)
     program.example_inputs = (args, kwargs or {})
     return program
@@ -354,8 +401,9 @@ def save(
     pickle_protocol: int = 2,
 ) -> None:
     """Writes the program to a path or a file that is open: a zip archive of the graph (.ttg), the
-    structure of arguments and results, parameters and buffers, and extra_files, texts by names.
-    To a path that ends with .ttg, only the graph is written, with its constants."""
+    structure of arguments and results, parameters and buffers, and extra_files, texts by names. Of
+    dynamic dimensions it has the graphs for other sizes. To a path that ends with .ttg, only the
+    graph for the sizes of the example is written, with its constants."""
     if not hasattr(f, "write") and os.fsdecode(f).endswith(".ttg") and not extra_files:
         ep.graph.handle.save(f)
         return
@@ -369,12 +417,17 @@ def save(
     }
     if ep._arguments is not None:
         program["arguments"], program["results"] = packed(ep._arguments), packed(ep._results)
+    if ep._sizes is not None:
+        program["dynamic"] = ep._sizes.described()
     with tempfile.TemporaryDirectory() as folder:
         graph, tensors = os.path.join(folder, GRAPH), os.path.join(folder, STATE)
-        ep.graph.handle.save(graph)
         save_file({name: x.detach() for name, x in ep.state_dict.items()}, tensors)
         with zipfile.ZipFile(f, "w") as archive:
-            archive.write(graph, GRAPH)
+            if ep._sizes is not None:
+                ep._sizes.write(archive, folder)
+            else:
+                ep.graph.handle.save(graph)
+                archive.write(graph, GRAPH)
             archive.write(tensors, STATE)
             archive.writestr(PROGRAM, json.dumps(program))
             for name, content in (extra_files or {}).items():
@@ -395,9 +448,14 @@ def load(
     from .safetensors import load_file
 
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(f) as archive:
-        handle = load_graph(archive.extract(GRAPH, folder))
         tensors = load_file(archive.extract(STATE, folder))
         program = json.loads(archive.read(PROGRAM))
+        sizes = None
+        if "dynamic" in program:
+            sizes = Sizes.read(archive, folder, program["dynamic"])
+            handle = sizes.graph(sizes.example)
+        else:
+            handle = load_graph(archive.extract(GRAPH, folder))
         for name in extra_files or ():
             assert extra_files is not None
             extra_files[name] = archive.read(EXTRA + name).decode()
@@ -409,7 +467,7 @@ def load(
     state = State(parameters, buffers, program["inputs"])
     arguments = unpacked(program["arguments"]) if "arguments" in program else None
     results = unpacked(program["results"]) if "results" in program else None
-    return ExportedProgram(handle, arguments, results, None, state)
+    return ExportedProgram(handle, arguments, results, sizes, state)
 
 
 def __dir__() -> list[str]:
