@@ -98,6 +98,17 @@ def module_of(path):
     return path[:-3].replace("/", ".").removesuffix("__init__").rstrip(".")
 
 
+def taken_names(path, tree):
+    """What a package takes from its private modules: (module, name) -> its name there."""
+    if not path.endswith("/__init__.py"):
+        return
+    package = module_of(path)
+    for s in tree.body:
+        if isinstance(s, ast.ImportFrom) and s.level == 1 and (s.module or "").startswith("_"):
+            for n in s.names:
+                yield (f"{package}.{s.module}", n.name), f"tt.{package}.{n.asname or n.name}"
+
+
 def star_imports(trees):
     """Private module -> the module that imports all of its names."""
     found = {}
@@ -189,7 +200,10 @@ def python(root, files):
         for path, text in sources(root, files, folder, ".py")
         if path not in ("_abi.py", "_layouts.py")
     }
-    places = {("_tensor", "Tensor"): "tt.Tensor", ("_facts", "TensorFacts"): "tt.Tensor"}
+    places = {}
+    for path, tree in trees.items():
+        places.update(taken_names(path, tree))
+    places.update({("_tensor", "Tensor"): "tt.Tensor", ("_facts", "TensorFacts"): "tt.Tensor"})
     for module, words in python_tables(trees["__init__.py"]).get("ELSEWHERE", {}).items():
         places.update(((module, w), f"tt.{w}") for w in words)
     for path, tree in trees.items():
@@ -307,8 +321,8 @@ def plain(name):
 
 
 def best(definitions, c):
-    """Of the definitions, the one a user would look for: public, named like the C function,
-    short."""
+    """Of the definitions, the one a user would look for: public, named like the C function, in few
+    modules, short."""
     like = plain(c[3:])
     return min(
         definitions,
@@ -316,6 +330,7 @@ def best(definitions, c):
             not d.public,
             not like.endswith(plain(d.bare)) or not plain(d.bare),
             plain(d.bare) not in like,
+            d.name.count("."),
             len(d.name),
             d.name,
         ),
