@@ -174,6 +174,8 @@ bool follows_count(Span<const double> known, const Count& n, double* out) {
   return momentum != 0 && fits([&](double q) { return momentum * (q / (q - 1)); });
 }
 
+constexpr int64_t kMaxRepeats = 1 << 24;  // of a number in a list whose length varies
+
 // ---- draws ----
 
 // The counters that the first node that takes numbers of the draw reserves; -1: not known.
@@ -207,7 +209,7 @@ class Resizing {
   // Each takes a function of(i): what the argument is in graph i.
   template <class F> bool follow(int64_t& v, F of) const;
   template <class F> void resize(int64_t& v, F of) const;
-  template <class F> void resize_list(int64_t* list, int64_t n, F of) const;
+  template <class F> void resize_list(SmallVec<int64_t, 2>& list, F of) const;
   template <class F> void resize_number(double& v, F of);
   template <class F> void resize_scalar(Scalar& v, F of);
   template <class F> void resize_arg(IrArg& x, F of);
@@ -221,6 +223,7 @@ class Resizing {
   bool same_memory(const Tensor& x, const Tensor& y, IrRole role) const;
   void check_storages(Graph& g) const;
   void check_lengths() const;
+  void cover_inputs(Graph& g) const;
 
   const Span<const Graph* const> graphs_;
   const Graph& a_;
@@ -320,10 +323,25 @@ template <class F> bool Resizing::follow(int64_t& v, F of) const {
 template <class F> void Resizing::resize(int64_t& v, F of) const {
   if (!follow(v, of)) refuse("a number does not grow evenly with the size");
 }
-template <class F> void Resizing::resize_list(int64_t* list, int64_t n, F of) const {
-  for (int64_t k = 0; k < graphs_.n; k++)
-    if (of(k).n != n) refuse("a list has other lengths for the two sizes");
-  for (int64_t i = 0; i < n; i++) resize(list[i], [&](int64_t k) { return of(k)[i]; });
+// A list whose length varies has one number as often as that, such as the rows of each step of a
+// recurrent layer.
+template <class F> void Resizing::resize_list(SmallVec<int64_t, 2>& list, F of) const {
+  bool varies = false, repeats = true;
+  for (int64_t k = 0; k < graphs_.n; k++) {
+    const Ints other = of(k);
+    varies |= other.n != list.size();
+    repeats = repeats && other.n;
+    for (const int64_t x : other) repeats = repeats && x == other[0];
+  }
+  if (varies && !repeats) refuse("a list has other lengths for the two sizes");
+  if (varies) {
+    int64_t n = list.size();
+    resize(n, [&](int64_t k) { return of(k).n; });
+    if (n < 0 || n > kMaxRepeats) refuse("a list would be too long for that size");
+    list.resize(n);
+  }
+  for (int64_t i = 0; i < list.size(); i++)
+    resize(list[i], [&](int64_t k) { return of(k)[varies ? 0 : i]; });
 }
 
 template <class F> void Resizing::resize_arg(IrArg& x, F of) {
@@ -345,7 +363,7 @@ template <class F> void Resizing::resize_arg(IrArg& x, F of) {
   if (x.kind == Value::kScalar)
     resize_scalar(x.scalar, [&](int64_t k) -> const Scalar& { return of(k).scalar; });
   if (x.kind == Value::kInt) resize(x.i, [&](int64_t k) { return of(k).i; });
-  resize_list(x.ints.data(), x.ints.size(), [&](int64_t k) { return of(k).ints.span(); });
+  resize_list(x.ints, [&](int64_t k) { return of(k).ints.span(); });
   auto before = int64_t(x.counters_before);
   resize(before, [&](int64_t k) { return int64_t(of(k).counters_before); });
   x.counters_before = uint64_t(before);
@@ -394,8 +412,23 @@ void Resizing::check_storages(Graph& g) const {
         refuse("a constant of the graphs is not the same memory: make it before both captures");
     }
     const auto bytes = [&](int64_t k) { return graphs_[k]->storages[i].bytes; };
-    if (x.role == IrRole::kInput) resize(x.bytes, bytes);
-    if (x.role == IrRole::kMade) follow(x.bytes, bytes);
+    if (x.role == IrRole::kInput || x.role == IrRole::kMade) follow(x.bytes, bytes);
+  }
+}
+
+// The memory of an input has at least the elements of the input: those of a square do not grow
+// evenly.
+void Resizing::cover_inputs(Graph& g) const {
+  for (const int32_t input : g.inputs) {
+    const IrValue& v = g.values[input];
+    int64_t reach = v.numel() ? 1 : 0;
+    for (int64_t d = 0; d < v.ndim() && reach; d++) {
+      int64_t more;
+      if (mul_overflow(v.sizes[d] - 1, v.strides[d], &more) || add_overflow(reach, more, &reach))
+        refuse("a number is too large for that size");
+    }
+    int64_t& bytes = g.storages[v.storage].bytes;
+    bytes = max(bytes, v.offset + reach * item_size(v.dtype));
   }
 }
 
@@ -434,6 +467,7 @@ Ref<Graph> Resizing::run() {
     if (uneven_[i] && (v.node < 0 || v.out < 0))
       refuse("a number does not grow evenly with the size");
   }
+  cover_inputs(g);
   for (int64_t i = 0; i < g.draws.size(); i++) resize_draw(g, i);
   for (const IrValue& v : g.values)
     for (const int64_t size : v.sizes)

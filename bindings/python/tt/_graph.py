@@ -163,6 +163,9 @@ def load(path: Any) -> GraphHandle:
     return result(GraphHandle, "tt_graph_load", os.fsencode(path))
 
 
+exporting = 0  # how many functions are being captured
+
+
 def apart(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Returns the tensors, with copies of those that share memory with an earlier one."""
     seen: set[int] = set()
@@ -181,14 +184,18 @@ def captured(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Gr
     tensors in order. An input that shares memory with an earlier one is copied, so that each is an
     input of the graph.
     """
+    global exporting
     outs: list[Tensor] = []
     with no_grad():
         inputs = apart(inputs)
         call("tt_capture_begin", pointers(inputs), c_int64(len(inputs)), None)
+        exporting += 1
         try:
             structure = without_tensors(function(*inputs), outs)
         except BaseException:
             lib.tt_capture_drop(local.ctx)
             raise
+        finally:
+            exporting -= 1
         handle = result(GraphHandle, "tt_capture_end", pointers(outs), c_int64(len(outs)))
     return handle, structure

@@ -470,8 +470,10 @@ is_dynamo_compiling = is_compiling
 
 
 def is_exporting() -> bool:
-    """Returns False."""
-    return False
+    """Returns whether a call is being captured, as by tt.export."""
+    from . import _graph
+
+    return _graph.exporting > 0
 
 
 def reset() -> None:

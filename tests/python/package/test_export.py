@@ -187,6 +187,33 @@ def test_several_dynamic_dimensions(tmp_path):
             tt.export.export(f, (tt.ones(3, 4, 5),), dynamic_shapes=(dict(enumerate(three)),))
 
 
+def test_lengths_of_layers():
+    """Recurrent layers, whose rows of each step are a list; a mask; a square."""
+    tt.manual_seed(0)
+    batch, length = tt.export.Dim("batch"), tt.export.Dim("length")
+    encoder = tt.nn.TransformerEncoder(tt.nn.TransformerEncoderLayer(4, 2, batch_first=True), 1)
+
+    def masked(x):
+        assert tt.compiler.is_exporting() == capturing
+        return encoder(x, mask=tt.nn.Transformer.generate_square_subsequent_mask(x.shape[1]))
+
+    encoder.eval()
+    for f in (tt.nn.GRU(4, 3, batch_first=True, bidirectional=True).eval(), masked):
+        capturing = True
+        shapes = ({0: batch, 1: length},)
+        program = tt.export.export(f, (tt.randn(2, 6, 4),), dynamic_shapes=shapes)
+        capturing = False
+        for sizes in ((5, 9), (1, 1), (2, 30)):
+            x = tt.randn(*sizes, 4)
+            got, want = program.run(x), f(x)
+            if f is not masked:
+                got, want = got[0], want[0]
+            tt.testing.assert_close(got, want.detach(), rtol=1e-6, atol=1e-6)
+    square = ({0: length, 1: length},)
+    program = tt.export.export(lambda x: x @ x + 1, (tt.ones(3, 3),), dynamic_shapes=square)
+    assert program.run(tt.ones(5, 5)).tolist() == [[6] * 5] * 5
+
+
 def test_refusals_of_dynamic_shapes():
     x = tt.ones(4, 3)
     batch = tt.export.Dim("batch")

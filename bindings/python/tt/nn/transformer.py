@@ -45,10 +45,15 @@ def generate_square_subsequent_mask(
 
 
 def is_causal_mask(mask: Tensor | None, given: bool | None, n: int) -> bool:
-    """Returns `given`; if it is None, whether mask equals generate_square_subsequent_mask(n)."""
+    """Returns `given`; if it is None, whether mask equals generate_square_subsequent_mask(n). In a
+    capture, where elements cannot be compared, False: the mask is used as it is."""
     if given is not None or mask is None:
         return bool(given)
     if tuple(mask.shape) != (n, n) or not mask.dtype.is_floating_point:
+        return False
+    from ..compiler import is_exporting
+
+    if is_exporting():
         return False
     causal = generate_square_subsequent_mask(n, mask.device, mask.dtype)
     return bool((mask == causal).all())
