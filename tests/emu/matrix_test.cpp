@@ -202,6 +202,40 @@ void test_cholesky(const Case& t) {
   check(f.info[0] == t.n, t.name, 8);
 }
 
+// Several matrices of one launch, of which each warp has one; the fifth is not positive definite.
+void test_choleskys(int64_t n) {
+  constexpr int64_t kBatch = 6;
+  const Case t = {"several", n, 1, false};
+  Numbers numbers;
+  std::vector<Matrix> matrices;
+  for (int64_t i = 0; i < kBatch; i++) {
+    const Matrix half = random_matrix(n, n, false, &numbers);
+    matrices.push_back(product(half, adjoint_of(half)));
+    for (int64_t j = 0; j < n; j++) matrices.back().at(j, j) += 1;
+  }
+  matrices[4].at(n / 2, n / 2) = -1;
+  for (bool upper : {false, true}) {
+    Call f(t);
+    f.p.upper = upper;
+    one_stage(&f.p.run, kBatch, 1);
+    f.info.resize(kBatch);
+    for (const Matrix& a : matrices) {
+      const std::vector<double> one = packed(triangle(a, upper), false);
+      f.a.insert(f.a.end(), one.begin(), one.end());
+    }
+    f.run_in_orders(cuda::cholesky, &Call::a, cuda::cholesky_workspace);
+    for (int64_t i = 0; i < kBatch; i++) {
+      check(f.info[size_t(i)] == (i == 4 ? n / 2 + 1 : 0), t.name, 25);
+      if (i == 4) continue;
+      const auto from = f.a.begin() + i * n * n;
+      const Matrix u = unpacked({from, from + n * n}, n, n, false);
+      const Matrix other = adjoint_of(u);
+      expect(t, distance(upper ? product(other, u) : product(u, other), matrices[size_t(i)]), 26);
+      expect(t, distance(triangle(u, upper), u), 27);
+    }
+  }
+}
+
 void test_cholesky_alone(const Case& t) {
   Numbers numbers;
   Matrix a = product(random_matrix(t.n, t.n, t.complex, &numbers), identity(t.n));
@@ -361,5 +395,7 @@ int main(int argc, char** argv) {
     if (t.n < 33) test_eig(t);
     test_ldl(t);
   }
+  for (int64_t n : {int64_t(1), int64_t(17), int64_t(32)})
+    if (!EMU_TSAN || n < 32) test_choleskys(n);
   return finished();
 }
