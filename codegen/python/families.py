@@ -74,8 +74,13 @@ def result_class(name, fields):
             rows = [f"{{field}}={{t!r}}" for field, t in zip(self._fields, self)]
             return f"tt.return_types.{{name}}(\\n" + ",\\n".join(rows) + ")"
 
-    Result.__name__ = Result.__qualname__ = f"{{name}}_result"
+    Result.__name__ = Result.__qualname__ = name
+    Result.__module__ = "tt.return_types"
+    result_classes[name] = Result
     return Result._make
+
+
+result_classes = {{}}  # those of the operators that have been loaded, by name
 
 
 def __getattr__(name):

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from . import overrides as overrides
     from . import profiler as profiler
     from . import random as random
+    from . import return_types as return_types
     from . import runtime as runtime
     from . import safetensors as safetensors
     from . import serialization as serialization
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from . import sparse as sparse
     from . import storage as storage
     from . import testing as testing
+    from . import torch_version as torch_version
     from . import types as types
     from . import utils as utils
     from . import version as version
@@ -188,13 +190,13 @@ __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
     "accelerator amp ao array_api autograd backends compiler cpu cuda distributed distributions "
     "errors export fft files func futures fx hub jit library linalg masked mps multiprocessing nn "
-    "onnx ops optim overrides profiler random runtime safetensors serialization signal sparse "
-    "special storage testing types utils version xpu"
+    "onnx ops optim overrides profiler random return_types runtime safetensors serialization "
+    "signal sparse special storage testing torch_version types utils version xpu"
 )
 # modules and functions that programs touch
 PRIVATE = (
     "_C __config__ _custom_ops _dynamo _higher_order_ops _inductor _subclasses _tensor_str _utils "
-    "functional return_types"
+    "functional"
 ).split()
 CHECKS = (
     "_assert _assert_async _check _check_tensor_all _check_value _check_with _grouped_mm "

@@ -54,3 +54,12 @@ def absent_dtypes() -> dict[str, dtype]:
 
 
 ABSENT_DTYPES = absent_dtypes()
+
+
+def with_name(message: str) -> str:
+    """Replaces the code of one of these dtypes in an error of C by its name."""
+    for found in ABSENT_DTYPES.values():
+        message = message.replace(
+            f" is {found.code}:", f" is {found.name}, of which there are no tensors:"
+        )
+    return message

@@ -168,6 +168,10 @@ def exception_of(address: int) -> errors.TtError:
     op, arg, message = ((text or b"").decode("utf-8", "replace") for text in texts)
     if op and not message.startswith(op + ":"):
         message = f"{op}: {message}"
+    if message.endswith("there is no such dtype"):
+        from ._absent import with_name
+
+        message = with_name(message)
     e: Any = errors.CLASSES.get(record.code, errors.TtError)(message)
     e.code, e.op, e.arg, e.arg_index = Status(record.code), op, arg, record.arg_index
     shapes = [tuple(record.shape[i][: min(n, 8)]) for i, n in enumerate(record.ndim) if n >= 0]

@@ -271,7 +271,7 @@ def as_torch() -> ModuleType:
     `__version__` is then that of PyTorch, `__torch_version__`, which programs compare with the one
     that they need. Raises ImportError if PyTorch has been imported already.
     """
-    from ._torch_finder import TorchFinder
+    from ._torch_finder import TorchFinder, add_aliases
 
     tt: Any = sys.modules[__package__]
     if sys.modules.get("torch", tt) is not tt:
@@ -285,6 +285,7 @@ def as_torch() -> ModuleType:
     for name, module in list(sys.modules.items()):
         if name == "tt" or name.startswith("tt."):
             sys.modules["torch" + name[len("tt") :]] = module
+    add_aliases()
     tt.torch = tt  # programs write torch.torch, too
     tt.__name__ = "torch"
     tt.__version__ = tt.version.__version__ = tt.__torch_version__

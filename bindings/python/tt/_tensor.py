@@ -504,6 +504,27 @@ class Tensor(Arithmetic, TensorLayout):
             and (self.shape, self._strides) == (tensor.shape, tensor._strides)
         )
 
+    def ormqr(
+        self, input2: Tensor, input3: Tensor, left: _bool = True, transpose: _bool = False
+    ) -> Tensor:
+        """Multiplies input3 by the orthogonal matrix of geqrf's results self and input2."""
+        from ._torch_numeric import ormqr
+
+        product: Tensor = ormqr(self, input2, input3, left, transpose)
+        return product
+
+    def unsafe_split_with_sizes(
+        self, split_sizes: Sequence[_int], dim: _int = 0
+    ) -> tuple[Tensor, ...]:
+        """Same as split_with_sizes."""
+        return self.split_with_sizes(split_sizes, dim)
+
+    def chalf(self, memory_format: _memory_format = preserve_format) -> Tensor:
+        """Raises an error: no tensor is complex32."""
+        from ._absent import ABSENT_DTYPES
+
+        return self.to(ABSENT_DTYPES["complex32"], memory_format=memory_format)
+
     def fill_diagonal_(self, fill_value: complex, wrap: _bool = False) -> Tensor:
         """Writes a number to the main diagonal. Returns self.
 

@@ -6,12 +6,12 @@ from importlib import import_module
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder
+from types import ModuleType
 
 from ._absent import absent_class
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
     from typing import Any, Iterable, Sequence
 
 
@@ -56,13 +56,68 @@ ABSENT = {
 }
 
 
-# Modules of torch.distributions of which tt.distributions has the classes
-DISTRIBUTIONS = (
-    "beta binomial cauchy chi2 dirichlet fishersnedecor geometric gumbel half_cauchy half_normal "
-    "inverse_gamma kumaraswamy log_normal logistic_normal mixture_same_family multinomial "
-    "negative_binomial one_hot_categorical pareto poisson relaxed_bernoulli relaxed_categorical "
-    "studentT transformed_distribution von_mises weibull".split()
-)
+# module of tt -> modules of PyTorch inside it that have its names
+ALIASES = {
+    "accelerator": "memory random",
+    "autograd": "profiler_util",
+    "cpu.amp": "autocast_mode grad_scaler",
+    "cuda": "comm memory nccl profiler random",
+    "cuda.amp": "autocast_mode common grad_scaler",
+    "distributed.optim": "zero_redundancy_optimizer",
+    "distributions": (
+        "beta binomial cauchy chi2 dirichlet fishersnedecor geometric gumbel half_cauchy "
+        "half_normal inverse_gamma kumaraswamy log_normal logistic_normal mixture_same_family "
+        "multinomial negative_binomial one_hot_categorical pareto poisson relaxed_bernoulli "
+        "relaxed_categorical studentT transformed_distribution von_mises weibull"
+    ),
+    "export": "dynamic_shapes exported_program graph_signature",
+    "mps": "event",
+    "multiprocessing": "pool queue reductions",
+    "nn.modules": "adaptive channelshuffle distance fold lazy linear_cross_entropy",
+    "nn.parallel": "comm data_parallel parallel_apply replicate scatter_gather",
+    "nn.utils": "spectral_norm weight_norm",
+    "onnx": "errors utils",
+    "optim": "adadelta adagrad adamax asgd nadam radam rmsprop rprop",
+    "profiler": "itt profiler",
+    "signal.windows": "windows",
+    "utils.benchmark": "utils utils.common utils.compare utils.timer",
+    "utils.tensorboard": "summary writer",
+    "xpu": "memory random streams",
+}
+
+
+class Alias(ModuleType):
+    """A module of PyTorch that has the names of a module of tt."""
+
+    def __init__(self, name: str, module: ModuleType) -> None:
+        super().__init__(name, module.__doc__)
+        self.__spec__ = ModuleSpec(name, None, is_package=True)
+        self.__path__: list[str] = []
+        self.__module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__module, name)
+
+    def __dir__(self) -> Iterable[str]:
+        return dir(self.__module)
+
+
+def add_aliases() -> None:
+    """Makes the modules of ALIASES importable as torch.NAME, and attributes of their packages
+    unless these have a function of the same name."""
+    for place, names in ALIASES.items():
+        package = "torch." + place
+        module = sys.modules[package]
+        if not hasattr(module, "__path__"):
+            module.__path__ = []
+        for name in names.split():
+            if f"{package}.{name}" in sys.modules:
+                continue
+            alias = sys.modules[f"{package}.{name}"] = Alias(f"{package}.{name}", module)
+            parent = sys.modules[f"{package}.{name}".rpartition(".")[0]]
+            last = name.rpartition(".")[2]
+            if not hasattr(parent, last):
+                setattr(parent, last, alias)
 
 
 class TorchDistribution(Distribution):
@@ -91,9 +146,7 @@ class TorchFinder(DistributionFinder, Loader):
         if not fullname.startswith("torch."):
             return None
         name = "tt" + fullname[len("torch") :]
-        parent, _, last = fullname.rpartition(".")
-        of_distributions = parent == "torch.distributions" and last in DISTRIBUTIONS
-        if of_distributions or fullname[len("torch.") :] in ABSENT:
+        if fullname[len("torch.") :] in ABSENT:
             return ModuleSpec(fullname, self, is_package=True)
         try:
             module = import_module(name)
@@ -114,11 +167,6 @@ class TorchFinder(DistributionFinder, Loader):
             module.__spec__ = self.specs.pop(fullname)
             return
         place = fullname[len("torch.") :]
-        if place not in ABSENT:
-            distributions = import_module("tt.distributions")
-            for name in distributions.__all__:
-                setattr(module, name, getattr(distributions, name))
-            return
         for name in ABSENT[place].split():
             setattr(module, name, absent_class(f"{place}.{name}", "tt has nothing of this name"))
 

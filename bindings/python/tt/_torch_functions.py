@@ -126,6 +126,21 @@ def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     return input.copy_(dropout(input, p, train)) if train and p else input
 
 
+def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Applies alpha_dropout in place."""
+    return input.copy_(alpha_dropout(input, p, train)) if train and p else input
+
+
+def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Applies feature_alpha_dropout in place."""
+    return input.copy_(feature_alpha_dropout(input, p, train)) if train and p else input
+
+
+def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Applies feature_dropout in place."""
+    return input.copy_(feature_dropout(input, p, train)) if train and p else input
+
+
 def embedding(
     weight: Tensor,
     indices: Tensor,
@@ -204,6 +219,36 @@ def grid_sampler(
         input, grid, MODES[interpolation_mode], PADDINGS[padding_mode], align_corners
     )
     return result
+
+
+grid_sampler_2d = grid_sampler_3d = grid_sampler
+
+
+def slice_copy(
+    input: Tensor,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Copies the elements start, start + step, … before end along dim."""
+    part = input.movedim(dim, 0)[start:end:step].movedim(0, dim)
+    if out is not None:
+        copied: Tensor = written(part, out, "slice_copy", exact=True)
+        return copied
+    return part.contiguous()
+
+
+def is_distributed(input: Tensor) -> bool:
+    """Returns False: no tensor is divided among processes."""
+    return False
+
+
+def is_vulkan_available() -> bool:
+    """Returns False."""
+    return False
 
 
 def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
@@ -491,16 +536,19 @@ def while_loop(
 OWN = (
     "_assert _assert_async _check _check_tensor_all _check_value _check_with _grouped_mm "
     "_sample_dirichlet _shape_as_tensor _standard_gamma SymBool SymFloat SymInt "
-    "affine_grid_generator alpha_dropout binomial cond ctc_loss dropout "
-    "dropout_ embedding feature_alpha_dropout feature_dropout frobenius_norm "
-    "get_deterministic_debug_mode grid_sampler "
-    "instance_norm layer_norm norm_except_dim pca_lowrank poisson range svd_lowrank sym_float "
+    "affine_grid_generator alpha_dropout alpha_dropout_ binomial cond ctc_loss dropout "
+    "dropout_ embedding feature_alpha_dropout feature_alpha_dropout_ feature_dropout "
+    "feature_dropout_ frobenius_norm get_deterministic_debug_mode grid_sampler grid_sampler_2d "
+    "grid_sampler_3d instance_norm is_distributed is_vulkan_available layer_norm norm_except_dim "
+    "pca_lowrank poisson range slice_copy svd_lowrank sym_float "
     "sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum while_loop"
 ).split()
 # module -> names of it that are found here, too
 ELSEWHERE = {
+    "_torch_numeric": "conv_tbc empty_permuted from_file histogramdd ormqr segment_reduce",
     "amp": "GradScaler",
     "cuda": "Event OutOfMemoryError Stream",
+    "autograd.anomaly_mode": "is_anomaly_check_nan_enabled set_anomaly_enabled",
     "futures": "Future",
     "jit": "ScriptFunction ScriptModule",
     "serialization": "PyTorchFileReader",

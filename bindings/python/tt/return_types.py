@@ -1,20 +1,23 @@
-"""The classes of results of functions that have several: return_types.max and its like."""
+"""The named tuples that operators with several results return, with the names of PyTorch."""
 from __future__ import annotations
+
+from . import _ops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+__all__: list[str] = []
+
 
 def __getattr__(name: str) -> Any:
-    """Returns the class of a function's results."""
-    from importlib import import_module
+    """Returns the class of an operator's results, such as max or linalg_svd."""
+    try:
+        getattr(_ops, name)  # loads the operators of its family
+        return _ops.result_classes[name]
+    except (AttributeError, KeyError):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
 
-    from . import _ops
 
-    if not name.startswith("_") and name in _ops.HOME:
-        module = import_module("." + _ops.HOME[name], _ops.__name__)
-        for made in (f"_r_{name}_dim", f"_r_{name}"):
-            if hasattr(module, made):
-                return getattr(module, made).__self__
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return __all__

@@ -1,4 +1,5 @@
 """Names that PyTorch scripts touch around the operators."""
+import pickle
 import subprocess
 import sys
 from collections import deque
@@ -36,6 +37,17 @@ assert importlib.metadata.version("torch") == tt.__torch_version__
 assert torch.torch is torch and torch.__name__ == "torch"
 assert importlib.util.find_spec("torch.nested") is None
 from torch.distributions.relaxed_bernoulli import RelaxedBernoulli
+from torch.nn.modules.distance import PairwiseDistance
+from torch.nn.parallel.data_parallel import DataParallel
+from torch.nn.utils.weight_norm import weight_norm
+from torch.optim.adagrad import Adagrad
+from torch.utils.tensorboard.writer import SummaryWriter
+import torch.functional
+assert Adagrad is tt.optim.Adagrad and weight_norm is tt.nn.utils.weight_norm
+assert torch.nn.parallel.data_parallel is tt.nn.parallel.data_parallel
+assert torch.optim.rprop.Rprop is tt.optim.Rprop and torch.functional.einsum is tt.einsum
+from torch.nn.modules import *
+assert LSTM is tt.nn.LSTM and PairwiseDistance is tt.nn.PairwiseDistance
 assert RelaxedBernoulli is tt.distributions.RelaxedBernoulli and not tt.is_autocast_enabled("mps")
 assert torch._C._nn._parse_to(torch.float64)[:2] == (None, tt.float64)
 from torch.distributed.checkpoint.state_dict import get_model_state_dict
@@ -72,6 +84,8 @@ def test_dtypes_without_tensors():
         for make in (lambda: tt.zeros(2, dtype=dtype), lambda: tt.ones(2).to(dtype)):
             with pytest.raises(tt.TtError, match="no such dtype"):
                 make()
+    with pytest.raises(tt.TtError, match="dtype is complex32, of which there are no tensors"):
+        tt.ones(2).chalf()
     assert tt.complex32 is tt.chalf and tt.complex32.is_complex
     limits = tt.finfo(tt.float8_e4m3fn)
     assert (limits.bits, limits.max, limits.eps, limits.tiny) == (8, 448.0, 0.125, 0.015625)
@@ -349,3 +363,23 @@ def test_slices_and_lists():
         tt.tensor([2**70])
     assert tt.ones(2, 2).t().tolist() == [[1, 1], [1, 1]] and tt.ones(2).half().tolist() == [1, 1]
     assert tt.tensor([1 + 2j]).tolist() == [1 + 2j] and tt.zeros(2, 0).tolist() == [[], []]
+
+
+def test_result_classes():
+    found = tt.max(tt.eye(2), 0)
+    assert type(found) is tt.return_types.max and not hasattr(tt.return_types, "nothing")
+    copied = pickle.loads(pickle.dumps(found))
+    assert type(copied) is type(found) and tt.equal(copied.values, found.values)
+    assert isinstance(tt.linalg.svd(tt.eye(2)), tt.return_types.linalg_svd)
+
+
+def test_versions_are_compared_by_their_numbers():
+    version = tt.torch_version.TorchVersion
+    assert version("2.15.0+cpu") >= (1, 9) and version("1.10") > "1.9"
+    assert version("2.0.0a0") < "2.0" and version("2.0.0") == (2, 0)
+
+
+def test_modules_that_call_their_own_call():
+    m = nn.Linear(2, 2)
+    m.register_forward_hook(lambda module, args, out: out * 0)
+    assert m._call_impl(tt.ones(2)).tolist() == [0, 0]

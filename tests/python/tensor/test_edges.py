@@ -478,3 +478,54 @@ def test_small_attributes():
     tt.autograd.graph.increment_version(e)
     with pytest.raises(RuntimeError, match="written in place"):
         e.sum().backward()
+
+
+def test_histograms_of_points():
+    """PyTorch's results: the last bin includes both edges, points outside are not counted."""
+    points = tt.tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [0.5, 3.0]])
+    found = tt.histogramdd(points, bins=[2, 2])
+    assert found.hist.tolist() == [[1, 1], [1, 1]]
+    assert [edges.tolist() for edges in found.bin_edges] == [[0, 1, 2], [0, 1.5, 3]]
+    weight = tt.tensor([1.0, 2.0, 3.0, 4.0])
+    part = tt.histogramdd(points, [2, 1], range=[0.0, 1.0, 0.0, 1.0], weight=weight)
+    assert part.hist.tolist() == [[1], [2]]
+    edges = [tt.tensor([0.0, 1.0, 3.0]), tt.tensor([0.0, 4.0])]
+    assert tt.histogramdd(points, edges, density=True).hist.tolist() == [[0.125], [0.0625]]
+    with pytest.raises(ValueError, match="histogramdd: bins has 1 entries: must have 2"):
+        tt.histogramdd(points, [2])
+
+
+def test_segments():
+    data = tt.tensor([1.0, 2.0, 2.0, 5.0], requires_grad=True)
+    lengths = tt.tensor([3, 0, 1])
+    results = {"sum": [5, 0, 5], "max": [2, -tt.inf, 5], "min": [1, tt.inf, 5], "prod": [4, 1, 5]}
+    for reduce, expected in results.items():
+        assert tt.segment_reduce(data, reduce, lengths=lengths).tolist() == expected
+    offsets = tt.tensor([0, 3, 3, 4])
+    means = tt.segment_reduce(data, "mean", offsets=offsets, initial=1.0)
+    assert means.tolist() == [2, 1, 6]
+    tt.segment_reduce(data, "max", lengths=tt.tensor([3, 1])).sum().backward()
+    assert data.grad.tolist() == [0, 0.5, 0.5, 1]
+    rows = tt.arange(6.0).reshape(2, 3)
+    two = tt.segment_reduce(rows, "sum", lengths=tt.tensor([[1, 2], [3, 0]]), axis=1)
+    assert two.tolist() == [[0, 3], [12, 0]]
+    with pytest.raises(ValueError, match="lengths must add up to 4"):
+        tt.segment_reduce(data, "sum", lengths=tt.tensor([3]))
+
+
+def test_products_with_reflections():
+    a = tt.arange(12.0, dtype=tt.float64).reshape(4, 3).sin()
+    h, tau = tt.geqrf(a)
+    q = tt.ormqr(h, tau, tt.eye(4, dtype=tt.float64))
+    assert tt.allclose(q @ q.T, tt.eye(4, dtype=tt.float64))
+    assert tt.allclose(tt.ormqr(h, tau, a, transpose=True)[3], tt.zeros(3, dtype=tt.float64))
+    assert tt.allclose(h.ormqr(tau, a.T, left=False), a.T @ q)
+    with pytest.raises(tt.TtError, match="ormqr: input has shape"):
+        tt.ormqr(h, tau, tt.eye(3, dtype=tt.float64))
+
+
+def test_layouts_by_the_order_of_dimensions():
+    x = tt.empty_permuted((2, 3, 4, 5), (0, 2, 3, 1))
+    assert x.shape == (2, 3, 4, 5) and x.stride() == (60, 1, 15, 3)
+    with pytest.raises(ValueError, match="each of the 2 dimensions once"):
+        tt.empty_permuted((2, 3), (0, 0))

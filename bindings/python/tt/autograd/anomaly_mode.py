@@ -18,3 +18,15 @@ def set_detect_anomaly(mode: bool, check_nan: bool = True) -> set_grad_enabled:
 def detect_anomaly(check_nan: bool = True) -> set_grad_enabled:
     """Calls set_detect_anomaly(True)."""
     return set_detect_anomaly(True, check_nan)
+
+
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Switches anomaly mode, until the next call."""
+    switch_anomaly(mode and check_nan)
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Returns whether anomaly mode is on: nan is all that it checks."""
+    from .._handles import is_anomaly_enabled
+
+    return is_anomaly_enabled()

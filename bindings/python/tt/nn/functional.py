@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
 
 from .. import _ops
 from .._interception import overridable
@@ -28,6 +29,12 @@ _WITH_INDICES = [
         "fractional_max_pool3d max_pool1d max_pool2d max_pool3d"
     ).split()
 ]
+# Names of other modules that PyTorch's module has, too -> these modules
+_ELSEWHERE = {
+    "conv_tbc": ".._torch_numeric",
+    "handle_torch_function": "..overrides",
+    "has_torch_function": "..overrides",
+}
 __all__ = sorted([*_ops.PLACES["nn.functional"].split(), *_OWN.split()])
 
 if not TYPE_CHECKING:
@@ -37,6 +44,10 @@ if not TYPE_CHECKING:
         if name in _IN_PLACE or name in _WITH_INDICES:
             function = globals()[name] = _form(name)
             return function
+        if name == "grad":
+            return import_module(".grad", __package__)
+        if name in _ELSEWHERE:
+            return getattr(import_module(_ELSEWHERE[name], __package__), name)
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         function = globals()[name] = _ops.find("nn.functional", name)

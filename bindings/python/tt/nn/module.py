@@ -273,6 +273,11 @@ class Module:
                 stack.enter_context(block(self))
             return self._call_with_hooks(args, kwargs)
 
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        return Module.__call__(self, *args, **kwargs)
+
+    _wrapped_call_impl = _call_impl
+
     def _hooks(self, kind: str) -> list[Any]:
         """Returns hooks by the name of their group: first those of all modules."""
         everywhere = [e.hook for e in enclosing if isinstance(e, GlobalHook) and e.kind == kind]
