@@ -141,6 +141,8 @@ static Scalar within(const Scalar& bound, Dtype d) {
 }
 
 void check_bounds(const Tensor& self, const Scalar* min, const Scalar* max) {
+  if (!min && !max)
+    fail_arg(TT_INVALID_ARG, "min", "min and max are both none: at least one is needed");
   if (category(self.dtype) != 1) return;
   const int bits = int(item_size(self.dtype)) * 8;
   const bool is_signed = self.dtype != Dtype::kU8;

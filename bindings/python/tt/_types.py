@@ -146,6 +146,8 @@ class device:
                 f"device: '{type}' is no device. Expected one of cpu, cuda, meta device type at start "
                 f"of device string: {type}"
             )
+        if index is not None and index < 0:
+            raise DeviceError(f"device: index is {index}: must not be negative")
         if kind == "cuda" and index is None and not colon:
             from ._lib import local
 

@@ -305,6 +305,8 @@ static void test_numbers_that_do_not_fit(void** state) {
           "max is -1: uint8 has no values that small");
   REFUSED(tt_clamp(c, i, &huge, NULL, &out), TT_INVALID_ARG, "min",
           "int32 has no values that large");
+  REFUSED(tt_clamp(c, u, NULL, NULL, &out), TT_INVALID_ARG, "min",
+          "min and max are both none: at least one is needed");
   OK(tt_clamp(c, i, NULL, &huge, &out)); /* it bounds nothing */
   VALUES(out, 1, 2);
   OK(tt_clamp(c, u, &less, &many, &out));

@@ -482,3 +482,16 @@ def test_the_world_by_both_names(group_of_one):
     dist.destroy_process_group(part)
     with pytest.raises(ValueError, match="barrier: the group has been destroyed"):
         dist.barrier(part)
+
+
+def test_calls_that_pytorch_refuses():
+    x = tt.ones(2)
+    for layer, arg in ((tt.nn.Linear(2, 2), "input"), (tt.nn.ReLU(), "input")):
+        with pytest.raises(TypeError, match=f"argument '{arg}' must be Tensor, not NoneType"):
+            layer(None)
+    with pytest.raises(TypeError, match="argument 'target' must be Tensor, not NoneType"):
+        tt.nn.MSELoss()(x, None)
+    with pytest.raises(tt.TtError, match="device: index is -5: must not be negative"):
+        tt.device("cpu", -5)
+    with pytest.raises(ValueError, match="clamp: min and max are both none"):
+        x.clamp()

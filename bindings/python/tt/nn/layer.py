@@ -14,6 +14,7 @@ from .._interception import is_intercepted, switch
 from .._lib import Handle, call, fail, finalizer, lib, local, quick, result
 from .._tensor import Tensor, from_address, leaves, tensor_result, wrap
 from ..autograd import no_grad
+from ..errors import TtError
 from ..random import thread_generator
 from .module import Module
 from .parameter import Parameter
@@ -315,12 +316,22 @@ class Layer(Module):
             c_int64(MAX_RESULTS),
             byref(n),
         ):
-            fail()
+            self._fail(inputs)
         results = tuple(map(from_address, outs[: n.value]))
         if len(results) != 1:
             return results
         self.__dict__["_single"] = True
         return results[0]
+
+    def _fail(self, inputs: tuple[Tensor | None, ...]) -> None:
+        """Raises the error of forward: a TypeError if a tensor that it needs is None."""
+        try:
+            fail()
+        except TtError as error:
+            for i, x in enumerate(inputs):
+                if x is None and f"inputs[{i}] is NULL" in str(error):
+                    raise wrong_kind(self._class, self._inputs[i], "Tensor", x) from None
+            raise
 
     def _formula(self, inputs: tuple[Any, ...]) -> Any:
         """Calls the layer's functions, which something intercepts, instead of C."""
