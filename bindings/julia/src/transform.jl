@@ -87,7 +87,7 @@ function matrices(transform, f, x)
     transformed((fn, user, drop) -> check(GC.@preserve x transform(ctx(), fn, user, drop, list,
         length(list), outs, cap, n)), f)
     found = taken(outs, n[])
-    return length(found) == 1 ? found[1] : permutedims(reshape(found, length(list), :))
+    return length(found) == 1 ? found[1] : permutedims(Base.reshape(found, length(list), :))
 end
 
 """

@@ -257,6 +257,15 @@ end
     thrown(() -> failing(tensor([1.0])), ErrorException)
 end
 
+@testset "matrices of derivatives" begin
+    x, y = TT.ones(2), TT.ones(3)
+    found = TT.jacobian((a, b) -> (a .* 2, sum(b)), x, y)
+    @test size(found) == (2, 2) && near(found[1, 1], [2 0; 0 2]) && near(found[2, 2], [1, 1, 1])
+    @test near(TT.hessian((a, b) -> sum(a) * sum(b), x, y)[1, 2], [1 1 1; 1 1 1])
+    @test size(TT.jacobian(t -> nothing, x)) == (0, 1)
+    thrown(() -> TT.jacobian(t -> t), TT.InvalidArgumentError)
+end
+
 @testset "dual tensors" begin
     x, t = tensor([1.0, 2]), tensor([1.0, 0.5])
     thrown(() -> TT.make_dual(x, t), TT.AutogradError)
