@@ -239,7 +239,9 @@ void mem_free_slow(void* p, size_t bytes) noexcept {
 }
 
 void* mem_grow(void* p, int64_t used, int64_t owned, int64_t count, int64_t item) {
-  if (count > INT64_MAX / item) fail_oom(INT64_MAX);
+  // count * item cannot overflow: an item is far smaller than a megabyte. A division would take
+  // longer than the rest.
+  if (count > INT64_MAX >> 20) fail_oom(INT64_MAX);
   void* block = mem_alloc_wide(count * item);
   if (used) memcpy(block, p, size_t(used * item));
   mem_free_items(p, owned, item);
