@@ -1,5 +1,5 @@
 // Compiled functions.
-#include "nn/compiled.h"
+#include "nn/compile/compiled.h"
 
 #include "base/finalizer.h"
 #include "capi/api.h"

@@ -1,0 +1,133 @@
+#include "nn/compile/compiled.h"
+
+#include "base/finalizer.h"
+#include "nn/compile/record.h"
+#include "ops/impl.h"
+
+namespace TT_NS {
+
+void free_record(CompiledRecord* r) noexcept {
+  r->~CompiledRecord();
+  mem_free(r, sizeof *r);
+}
+
+int64_t num_recorded(const Compiled& f) {
+  int64_t n = 0;
+  for (const CompiledRecord* r : f.records) n += !r->follows;
+  return n;
+}
+
+TensorList run_function(Compiled& f, TensorSpan inputs) {
+  atomic_fetch_add(&f.n_runs, 1, kRelaxed);
+  return call_function(f.fn, f.user, inputs);
+}
+
+namespace {
+
+constexpr uint64_t kPassingModes = bit(kKeyAutocast) | bit(kKeyProfile);
+
+TensorList run_unrecorded(Compiled& f, TensorSpan inputs, const char* reason) {
+  f.reason = Text(reason);
+  return run_function(f, inputs);
+}
+
+// Why the modes of the ctx need the function itself; NULL: they do not.
+const char* reason_of_modes() {
+  const Ctx& c = ctx();
+  if (c.graph) return "a capture is on";
+  if (c.vmap) return "vmap is on";
+  if ((c.include & ~c.exclude & kModeKeys & ~kPassingModes) || (c.watched & kWatchWork))
+    return "a mode that sees every operator is on";
+  if (c.anomaly) return "anomaly detection is on";
+  if (c.saved_hooks) return "hooks on saved tensors are on";
+  return nullptr;
+}
+
+bool share_memory(TensorSpan inputs) {
+  for (int64_t i = 1; i < inputs.n; i++)
+    for (int64_t j = 0; j < i; j++)
+      if (inputs[i]->storage == inputs[j]->storage) return true;
+  return false;
+}
+
+// The right to use the records.
+class Use {
+ public:
+  explicit Use(Compiled& f) : f_(f), mine(!atomic_exchange(&f.busy, 1, kAcquire)) {}
+  ~Use() {
+    if (mine) atomic_store(&f_.busy, 0, kRelease);
+  }
+  Use(const Use&) = delete;
+
+ private:
+  Compiled& f_;
+
+ public:
+  const bool mine;
+};
+
+CompiledRecord* find_record(const Compiled& f, TensorSpan inputs) {
+  for (CompiledRecord* r : f.records)
+    if (fits(*r, inputs)) return r;
+  return nullptr;
+}
+
+}  // namespace
+
+Ref<Compiled> new_compiled(ApplicationFn fn, void* user, void (*drop)(void*), int64_t limit,
+                           SameObject dynamic) {
+  auto* f = new (mem_alloc(sizeof(Compiled))) Compiled{};
+  f->tag = kTagCompiled;
+  f->refs = 1;
+  f->fn = fn;
+  f->user = user;
+  f->drop = drop;
+  f->limit = limit;
+  f->dynamic = dynamic;
+  return Ref<Compiled>::adopt(f);
+}
+
+void Compiled::destroy(Compiled* f) noexcept {
+  static_assert(sizeof(Compiled) >= kDropBytes);
+  f->tag = 0;
+  for (CompiledRecord* r : f->records) free_record(r);
+  void (*const drop)(void*) = f->drop;
+  void* const user = f->user;
+  f->~Compiled();
+  drop_and_free(f, sizeof *f, drop, user);
+}
+
+TensorList call_compiled(Compiled& f, TensorSpan inputs, int64_t cap, int64_t* n_outs) {
+  const Use use(f);
+  if (!use.mine) return run_function(f, inputs);
+  if (const char* reason = reason_of_modes()) return run_unrecorded(f, inputs, reason);
+  if (share_memory(inputs)) return run_unrecorded(f, inputs, "inputs share memory");
+  CompiledRecord* found = find_record(f, inputs);
+  if (!found) found = follow(f, inputs);
+  if (found) {
+    if (!found->plan) return run_unrecorded(f, inputs, found->reason.c_str());
+    for (const Tensor* t : inputs)
+      if (found->outside.find(t->storage) >= 0)
+        return run_unrecorded(f, inputs, "an input shares memory with state of the function");
+    return replay(f, *found, inputs, cap, n_outs);
+  }
+  if (num_recorded(f) >= f.limit)
+    return run_unrecorded(f, inputs, "there are as many records as the limit allows");
+  return record(f, inputs);
+}
+
+int64_t num_plans(const Compiled& f) {
+  int64_t n = 0;
+  for (const CompiledRecord* r : f.records) n += bool(r->plan);
+  return n;
+}
+
+void drop_records(Compiled& f) {
+  const Use use(f);
+  if (!use.mine) fail_arg(TT_INVALID_ARG, "f", "f is running: its records are in use");
+  for (CompiledRecord* r : f.records) free_record(r);
+  f.records = {};
+  f.reason = Text();
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,135 @@
+// A record of a compiled function: what it holds for, and the plan that its replays run.
+#pragma once
+
+#include "base/pointer_map.h"
+#include "graph/plan/plan.h"
+#include "nn/compile/compiled.h"
+#include "nn/module.h"
+
+namespace TT_NS {
+
+// ---- what a record holds for ----
+
+// What the ctx does to every operator.
+struct ModeGuard {
+  uint64_t include, exclude;
+  Dtype default_float;
+  Dtype autocast[2];  // on the CPU, on CUDA; kNone: off
+
+  bool operator==(const ModeGuard& o) const {
+    return include == o.include && exclude == o.exclude && default_float == o.default_float &&
+           autocast[0] == o.autocast[0] && autocast[1] == o.autocast[1];
+  }
+};
+
+struct InputGuard {
+  Dtype dtype;
+  Device device;
+  bool needs_grad, writable;
+  Shape sizes, strides;
+};
+
+// A module that was called: its mode and the memories of its parameters and buffers.
+struct ModuleGuard {
+  ModuleRef module;
+  bool training;
+  SmallVec<const Storage*, 2> slots;
+};
+
+// A tensor from outside that an operator reads or writes.
+struct OutsideGuard {
+  TensorRef tensor;
+  const Storage* data;
+  bool needs_grad;
+};
+
+// A leaf whose gradient the function reads or adds to before it replaces it.
+struct LeafGuard {
+  TensorRef leaf;
+  const Storage* grad;  // NULL: it has none
+  bool replaced;        // the function replaces it first: nothing depends on what it was
+};
+
+// ---- how a replay gives a result ----
+
+enum class OutKind : uint8_t {
+  kCopy,     // of memory of the plan
+  kOfInput,  // an alias of an input
+  kOutside,  // an alias of a parameter or a constant
+};
+struct OutRule {
+  OutKind kind;
+  int32_t input = -1;  // kOfInput
+  int32_t value = -1;  // in the graph
+};
+// The gradient that a leaf has after the call.
+struct GradRule {
+  TensorRef leaf;
+  TensorRef grad;  // in the memory of the plan; empty: none
+  int64_t out;     // which output of the plan it is
+};
+struct InputRule {
+  TensorRef slot;
+  int64_t bytes = 0;     // of a dense input
+  bool written = false;  // by the function
+};
+
+struct CompiledRecord {
+  ModeGuard modes;
+  SmallVec<InputGuard, 2> inputs;
+  SmallVec<ModuleGuard, 1> modules;
+  SmallVec<OutsideGuard, 1> tensors;
+  SmallVec<LeafGuard, 1> leaves;
+  Ref<Graph> captured;       // (Compiled::dynamic) before passes
+  bool follows = false;      // it was made from records of other sizes
+  bool none_follow[2] = {};  // none could be made from it, by one or by two dimensions
+  Ref<Plan> plan;            // empty: the function itself runs
+  Text reason;               // then: why
+  bool thrown_away = false;  // there was no memory for it: the next call tries again
+  SmallVec<InputRule, 2> feeds;
+  bool writes_inputs = false;
+  SmallVec<OutRule, 2> outs;
+  SmallVec<GradRule, 1> grads;
+  PointerMap outside;  // storages of parameters, state and constants
+};
+
+ModeGuard modes_now();
+const Storage* storage_of(const Module::Slot& slot);
+bool fits(const CompiledRecord& r, TensorSpan inputs);
+bool fits_but_sizes(const CompiledRecord& r, TensorSpan inputs);
+
+TensorList run_function(Compiled& f, TensorSpan inputs);
+// Runs the function and keeps a record of the call.
+TensorList record(Compiled& f, TensorSpan inputs);
+// Gives the record the plan of a graph; the first n_outs outputs are results of the function.
+void set_plan(CompiledRecord& r, const Graph& captured, int64_t n_outs, TensorSpan inputs);
+// Fails with BUFFER_TOO_SMALL, and sets *n_outs, if there are more than cap results.
+TensorList replay(Compiled& f, const CompiledRecord& r, TensorSpan inputs, int64_t cap,
+                  int64_t* n_outs);
+// Makes a record for these inputs from those of other sizes. Returns NULL if none follows.
+CompiledRecord* follow(Compiled& f, TensorSpan inputs);
+
+void free_record(CompiledRecord* r) noexcept;
+// The records of calls of the function, without those that follow from others.
+int64_t num_recorded(const Compiled& f);
+
+class NewRecord {
+ public:
+  explicit NewRecord(Compiled& f) : f_(f) {
+    f.records.reserve(f.records.size() + 1);
+    record = new (mem_alloc(sizeof(CompiledRecord))) CompiledRecord{};
+  }
+  ~NewRecord() {
+    if (record) free_record(record);
+  }
+  NewRecord(const NewRecord&) = delete;
+  void keep() { f_.records.push_back(std::exchange(record, nullptr)); }
+
+ private:
+  Compiled& f_;
+
+ public:
+  CompiledRecord* record;
+};
+
+}  // namespace TT_NS

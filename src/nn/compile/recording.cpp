@@ -1,0 +1,236 @@
+// A call of the function itself, captured: its guards and a plan, or why there is none.
+#include "nn/compile/record.h"
+
+#include "autograd/node.h"
+#include "graph/capture.h"
+#include "graph/passes/passes.h"
+#include "graph/plan/bind.h"
+#include "graph/rewrite.h"
+#include "modes/autocast.h"
+
+namespace TT_NS {
+
+namespace {
+
+// Notes what the record depends on. Out of memory, and what cannot be told, end the recording.
+struct Visitor : CaptureVisitor {
+  SmallVec<ModuleGuard, 1> modules;
+  SmallVec<OutsideGuard, 1> tensors;
+  SmallVec<LeafGuard, 1> leaves;
+  PointerMap seen;
+  bool failed = false;
+};
+
+void visit_grad(CaptureVisitor& visitor, const Tensor& leaf, bool replaces) {
+  auto& v = static_cast<Visitor&>(visitor);
+  try {
+    if (leaf.grad_fn || !v.seen.add(&leaf)) return;
+    const Lock lock(shared_lock);
+    const Tensor* grad = borrow_grad(lock, leaf);
+    v.leaves.push_back({TensorRef::share(&leaf), grad ? grad->storage : nullptr, replaces});
+  } catch (...) {
+    v.failed = true;
+  }
+}
+void visit_outside(CaptureVisitor& visitor, const Tensor& t) {
+  auto& v = static_cast<Visitor&>(visitor);
+  try {
+    v.tensors.push_back({TensorRef::share(&t), t.storage, requires_grad(t)});
+  } catch (...) {
+    v.failed = true;
+  }
+}
+void visit_module(CaptureVisitor& visitor, Module& m) {
+  auto& v = static_cast<Visitor&>(visitor);
+  try {
+    if (!v.seen.add(&m)) return;
+    ModuleGuard guard = {ModuleRef::share(&m), m.training, {}};
+    for (const Module::Slot& slot : m.slots) guard.slots.push_back(storage_of(slot));
+    v.modules.push_back(std::move(guard));
+  } catch (...) {
+    v.failed = true;
+  }
+}
+
+[[noreturn]] TT_COLD void refuse(const char* why) { fail(TT_NOT_IMPLEMENTED, "{}", why); }
+
+// The bytes [*low, *high) that a value covers in its storage.
+void bytes_of(const IrValue& v, int64_t* low, int64_t* high) {
+  int64_t reach = v.numel() ? 1 : 0;
+  for (int64_t d = 0; d < v.ndim() && reach; d++) reach += (v.sizes[d] - 1) * v.strides[d];
+  *low = v.offset;
+  *high = v.offset + reach * item_size(v.dtype);
+}
+
+// The function sees only what was given: nothing else of the memory of an input.
+void check_inputs(const Graph& g) {
+  for (const int32_t input : g.inputs) {
+    const int32_t storage = g.values[input].storage;
+    int64_t low, high;
+    bytes_of(g.values[input], &low, &high);
+    for (int32_t i = g.storages[storage].last_value; i >= 0; i = g.values[i].previous) {
+      int64_t from, to;
+      bytes_of(g.values[i], &from, &to);
+      if (from < low || to > high) refuse("the function reaches beyond an input, into its memory");
+    }
+  }
+}
+
+void set_out(CompiledRecord& r, const Graph& g, int64_t i) {
+  const int32_t value = g.outputs[i];
+  const IrValue& v = g.values[value];
+  OutRule rule = {.kind = OutKind::kCopy, .value = value};
+  const IrRole role = g.storages[v.storage].role;
+  if (role == IrRole::kInput) {
+    rule.kind = OutKind::kOfInput;
+    for (int64_t k = 0; k < g.inputs.size(); k++)
+      if (g.values[g.inputs[k]].storage == v.storage) rule.input = int32_t(k);
+  } else if (role != IrRole::kMade) {
+    rule.kind = OutKind::kOutside;
+  } else {
+    for (int64_t k = 0; k < g.outputs.size(); k++)
+      if (k != i && g.values[g.outputs[k]].storage == v.storage)
+        refuse("two results, or a result and a gradient, share memory");
+  }
+  r.outs.push_back(rule);
+}
+
+void set_feeds(CompiledRecord& r, const Graph& g, TensorSpan inputs) {
+  const SmallVec<bool, 16> written = written_storages(g);
+  for (int64_t i = 0; i < inputs.n; i++) {
+    InputRule rule;
+    rule.slot = plan_slot(*r.plan, false, i);
+    if (inputs[i]->is_cpu() && inputs[i]->dense())
+      rule.bytes = inputs[i]->numel * inputs[i]->item_size();
+    rule.written = written[g.values[g.inputs[i]].storage];
+    r.writes_inputs |= rule.written;
+    r.feeds.push_back(std::move(rule));
+  }
+}
+
+}  // namespace
+
+void set_plan(CompiledRecord& r, const Graph& captured, int64_t n_outs, TensorSpan inputs) {
+  const Ref<Graph> graph = optimized(captured, kExactPasses);
+  const Graph& g = *graph;
+  check_inputs(g);
+  r.plan = new_plan(graph, nullptr, 0, n_outs);
+  for (int64_t i = 0; i < n_outs; i++) set_out(r, g, i);
+  set_feeds(r, g, inputs);
+  for (const IrStorage& s : g.storages)
+    if (s.tensor && s.role != IrRole::kInput) r.outside.add(s.tensor->storage);
+}
+
+namespace {
+
+class Recording {
+ public:
+  Recording(Compiled& f, TensorSpan inputs, CompiledRecord& r) : f_(f), inputs_(inputs), r_(r) {}
+  TensorList run();
+
+ private:
+  void set_guards();
+  void finish(const TensorList& outs);
+  void keep_guards();
+  void make_plan(const TensorList& outs);
+  void set_grads(const Graph& g, int64_t n_outs);
+
+  Compiled& f_;
+  TensorSpan inputs_;
+  CompiledRecord& r_;
+  Visitor visitor_ = {};
+  SmallVec<TensorRef, 4> grads_;  // of visitor_.leaves, after the call
+};
+
+void Recording::set_guards() {
+  r_.modes = modes_now();
+  for (const Tensor* t : inputs_)
+    r_.inputs.push_back({t->dtype, t->device, requires_grad(*t), t->storage->writable,
+                         Shape(t->sizes()), Shape(t->strides())});
+}
+
+void Recording::set_grads(const Graph& g, int64_t n_outs) {
+  int64_t out = n_outs;
+  for (int64_t i = 0; i < grads_.size(); i++) {
+    const LeafGuard& leaf = visitor_.leaves[i];
+    if (!grads_[i]) {
+      if (leaf.grad || leaf.replaced) r_.grads.push_back({leaf.leaf, {}, -1});
+      continue;
+    }
+    const int64_t at = out++;
+    if (g.storages[g.values[g.outputs[at]].storage].role == IrRole::kMade)
+      r_.grads.push_back({leaf.leaf, plan_slot(*r_.plan, true, at), at});
+    else if (grads_[i]->storage != leaf.grad)
+      refuse("the function sets a gradient to a tensor that it has not computed");
+  }
+}
+
+void Recording::make_plan(const TensorList& outs) {
+  SmallVec<const Tensor*, 8> outputs;
+  for (const TensorRef& t : outs) {
+    if (requires_grad(*t))
+      refuse(
+          "a result needs a gradient: compile the whole step, with backward, or turn "
+          "gradients off");
+    outputs.push_back(t.get());
+  }
+  for (const TensorRef& t : grads_)
+    if (t) outputs.push_back(t.get());
+  Text reason;
+  const Ref<Graph> captured = end_capture(outputs, &reason);
+  if (!captured) refuse(reason.c_str());
+  if (visitor_.failed) fail(TT_OOM, "no memory for the guards of a compiled function");
+  set_plan(r_, *captured, outs.size(), inputs_);
+  set_grads(*r_.plan->graph, outs.size());
+  if (f_.dynamic) r_.captured = captured;
+}
+
+void Recording::finish(const TensorList& outs) {
+  ctx().graph->visitor = nullptr;
+  for (const LeafGuard& l : visitor_.leaves) grads_.push_back(TensorRef(grad_of(*l.leaf)));
+  make_plan(outs);
+}
+
+// They hold for the reason why there is no plan, too.
+void Recording::keep_guards() {
+  r_.tensors = std::move(visitor_.tensors);
+  r_.leaves = std::move(visitor_.leaves);
+  r_.modules = std::move(visitor_.modules);
+}
+
+// The record is kept unless memory was short; without a plan it says that there is none.
+TensorList Recording::run() {
+  set_guards();
+  visitor_.grad = visit_grad;
+  visitor_.outside = visit_outside;
+  visitor_.module = visit_module;
+  clear_autocast_cache();  // a cast of before would be a constant
+  begin_capture(inputs_, {.allow_reads = false, .lenient = true, .visitor = &visitor_});
+  struct End {
+    ~End() { drop_capture(ctx()); }
+  } end;
+  TensorList outs = run_function(f_, inputs_);
+  try {
+    if (!ctx().graph) refuse("the function ended the capture that records it");
+    finish(outs);
+  } catch (...) {
+    r_.plan.reset();
+    r_.captured.reset();
+    r_.reason = Text(ctx().error.message);
+    r_.thrown_away = ctx().error.view.code == TT_OOM || visitor_.failed;
+  }
+  keep_guards();
+  return outs;
+}
+
+}  // namespace
+
+TensorList record(Compiled& f, TensorSpan inputs) {
+  NewRecord made(f);
+  TensorList outs = Recording(f, inputs, *made.record).run();
+  f.reason = Text(made.record->reason.c_str());
+  if (!made.record->thrown_away) made.keep();
+  return outs;
+}
+
+}  // namespace TT_NS
