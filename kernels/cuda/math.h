@@ -97,6 +97,8 @@ TT_FN float normal_tail(float x, float* bell) {
   return *bell * u * ::fmaf(u, p, 0.119686693f);
 }
 
+template <class T> TT_FN bool is_hard_fmod(T, T) { return false; }
+template <class T> TT_FN T short_fmod(T a, T b) { return fmod(a, b); }
 template <class T> TT_FN bool is_hard_angle(T) { return false; }
 template <class T> TT_FN T sin_hard(T x) { return sin(x); }
 template <class T> TT_FN T cos_hard(T x) { return cos(x); }

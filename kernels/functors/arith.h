@@ -74,16 +74,33 @@ struct DivTrunc {
   }
 };
 
+// The remainder of truncated division. Integers: by 0 it is a, by -1 it is 0; nothing traps.
+// kHard: also of floats whose quotient is long.
+template <bool kHard, class T> TT_FN T truncated_rest(T a, T b) {
+  if constexpr (kIsInt<T>) return wrap_sub(a, wrap_mul(divide_trunc(a, b), b));
+  else if constexpr (kHard) return math::fmod(a, b);
+  else return math::short_fmod(a, b);
+}
+// Functors of remainders. Base has value<kHard>(a, b).
+template <class Base> struct OfRests {
+  template <class T>
+  requires(!kIsInt<T>) static TT_FN bool is_hard(T a, T b) { return math::is_hard_fmod(a, b); }
+  template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
+    return Base::template value<false>(a, b);
+  }
+  template <class T> static TT_FN T op_hard(T a, T b) { return Base::template value<true>(a, b); }
+};
+
 // Floats as Python's //: the quotient that matches the sign-corrected remainder, so that it is
 // exact near integers.
-struct DivFloor {
-  template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
+struct FloorQuotient {
+  template <bool kHard, class T> static TT_FN T value(T a, T b) {
     if constexpr (kIsInt<T>) {
       const T q = divide_trunc(a, b);
       const T rest = wrap_sub(a, wrap_mul(q, b));
       return b != 0 && rest != 0 && (rest < 0) != (b < 0) ? wrap_sub(q, T(1)) : q;
     } else {
-      const T rest = math::fmod(a, b);
+      const T rest = truncated_rest<kHard>(a, b);
       const T exact = (a - rest) / b;
       const T q = rest != 0 && (rest < 0) != (b < 0) ? exact - T(1) : exact;
       const T down = math::floor(q);
@@ -94,21 +111,21 @@ struct DivFloor {
     }
   }
 };
+struct DivFloor : OfRests<FloorQuotient> {};
 
-// The remainder of truncated division. Integers: by 0 it is a, by -1 it is 0; nothing traps.
-template <class T> TT_FN T truncated_rest(T a, T b) {
-  if constexpr (kIsInt<T>) return wrap_sub(a, wrap_mul(divide_trunc(a, b), b));
-  else return math::fmod(a, b);
-}
-struct Fmod {  // has a's sign
-  template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return truncated_rest(a, b); }
+struct TruncatedRest {  // has a's sign
+  template <bool kHard, class T> static TT_FN T value(T a, T b) {
+    return truncated_rest<kHard>(a, b);
+  }
 };
-struct Remainder {  // has b's sign, as Python's %
-  template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
-    const T r = truncated_rest(a, b);
+struct Fmod : OfRests<TruncatedRest> {};
+struct FlooredRest {  // has b's sign, as Python's %
+  template <bool kHard, class T> static TT_FN T value(T a, T b) {
+    const T r = truncated_rest<kHard>(a, b);
     return r != 0 && b != 0 && (r < 0) != (b < 0) ? T(r + b) : r;
   }
 };
+struct Remainder : OfRests<FlooredRest> {};
 
 struct Neg {
   template <class T> static TT_FN T op(T a, const Param<T>&) {

@@ -409,6 +409,38 @@ TEST(Elementwise, QuotientsRoundedToIntegers) {
   }
 }
 
+// Multiples, their neighbours, subnormal divisors and, in every second block, long quotients.
+TEST(Elementwise, RemaindersOfFloatsAreExact) {
+  const int64_t n = 4096;
+  const Entry& e = entry("fmod");
+  std::vector<Buffer> in;
+  for (int k = 0; k < 2; k++) {
+    in.emplace_back(TT_F32, n);
+    fill_random(&in.back(), uint32_t(k) + 21);
+  }
+  const float scales[] = {1, 1e3f, 1e-39f, 1e30f};
+  for (int64_t i = 0; i < n; i++) {
+    const float by = float(in[1].real(i)) * scales[i % 4];
+    const float multiple = by * float(i * 7919 % 100000);
+    const float near[] = {multiple, std::nextafter(multiple, 0.0f), float(in[0].real(i)),
+                          -multiple};
+    in[1].put(i, by);
+    in[0].put(i, near[i / 4 % 4]);
+    if (i / 256 % 2 && i % 5 == 0) in[0].put(i, 1e35f);
+  }
+  each_isa(e, [&](CpuKernel k) {
+    Buffer out(TT_F32, n), want(TT_F32, n);
+    ElementPlan p;
+    plan_dense(&p, e, TT_F32, &out, &in);
+    k(&p, 0, n);
+    for (int64_t i = 0; i < n; i++)
+      want.put(i, std::fmod(float(in[0].real(i)), float(in[1].real(i))));
+    for (int64_t i = 0; i < n; i++)
+      ASSERT_EQ(out.real(i), want.real(i)) << in[0].real(i) << " % " << in[1].real(i);
+    ASSERT_TRUE(out.same_bytes(want));
+  });
+}
+
 TEST(Elementwise, GradientsFromResults) {
   Reference s, t;
   s.complex = [](Z a) { return a[0] * std::conj(a[1] * (WideC(1) - a[1])); };

@@ -166,19 +166,39 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
 
   // For functors with is_hard: a block with a hard element is computed by a scalar loop. An easy
   // element has the same value in both loops.
-  static TT_INLINE void checked_loop(const Param<T>& p, char* out, const char* a, int64_t n) {
-    for (int64_t m; n > 0; n -= m, a += m * int64_t(sizeof(T)), out += m * int64_t(sizeof(T))) {
+  static constexpr bool kHasHard = [] {
+    if constexpr (kArity == 2) return requires {
+        F::is_hard(T{}, T{});
+      };
+    else return requires {
+        F::is_hard(T{});
+      };
+  }();
+  static TT_INLINE bool is_hard(const char* a, const char* b, int64_t i) {
+    if constexpr (kArity == 2) return F::is_hard(load<1>(a, i), load<2>(b, i));
+    else return F::is_hard(load<1>(a, i));
+  }
+  static TT_INLINE T either(const Param<T>& p, const char* a, const char* b, int64_t i) {
+    const T x = load<1>(a, i);
+    const bool hard = is_hard(a, b, i);
+    if constexpr (kArity == 2) {
+      const T y = load<2>(b, i);
+      return hard ? F::op_hard(x, y) : F::op(x, y, p);
+    } else {
+      return hard ? F::op_hard(x) : F::op(x, p);
+    }
+  }
+  static TT_INLINE void checked_loop(const Param<T>& p, char* out, const char* a, const char* b,
+                                     int64_t n) {
+    constexpr int64_t kItem = sizeof(T);
+    for (int64_t m; n > 0; n -= m, a += m * kItem, out += m * kItem) {
       m = min(n, kBlock);
       uint32_t hard = 0;
-      TT_VECTORIZE for (int64_t i = 0; i < m; i++) hard |= uint32_t(F::is_hard(load<1>(a, i)));
-      if (TT_LIKELY(!hard)) {
-        run_loop<F>(p, out, a, nullptr, nullptr, m);
-        continue;
-      }
-      for (int64_t i = 0; i < m; i++) {
-        const T x = load<1>(a, i);
-        reinterpret_cast<T*>(out)[i] = F::is_hard(x) ? F::op_hard(x) : F::op(x, p);
-      }
+      TT_VECTORIZE for (int64_t i = 0; i < m; i++) hard |= uint32_t(is_hard(a, b, i));
+      if (TT_LIKELY(!hard)) run_loop<F>(p, out, a, b, nullptr, m);
+      else
+        for (int64_t i = 0; i < m; i++) reinterpret_cast<T*>(out)[i] = either(p, a, b, i);
+      if constexpr (kArity == 2) b += m * kItem;
     }
   }
 
@@ -187,7 +207,7 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
     if constexpr (kHasVector) return map_function(F::kVector, out, a, n);
     Param<T> p = param(plan);
     if constexpr (requires { F::prepare(p); }) F::prepare(p);
-    if constexpr (requires { F::is_hard(T{}); }) checked_loop(p, out, a, n);
+    if constexpr (kHasHard) checked_loop(p, out, a, b, n);
     else if constexpr (requires { F::pick(p, [](auto) {}); })
       F::pick(p, [&](auto g) TT_INLINE_BODY { loop<decltype(g)>(p, out, a, b, c, n); });
     else run_loop<F>(p, out, a, b, c, n);

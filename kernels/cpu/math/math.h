@@ -240,6 +240,21 @@ TT_INLINE float pow(float a, float b) { return libm::powf(a, b); }
 TT_INLINE double pow(double a, double b) { return libm::pow(a, b); }
 TT_INLINE float fmod(float a, float b) { return libm::fmodf(a, b); }
 TT_INLINE double fmod(double a, double b) { return libm::fmod(a, b); }
+// short_fmod is fmod where is_hard_fmod is false: the quotient of the magnitudes is below 2^29, so
+// that its products with a float are exact in double. Rounded, it may be 1 too large.
+TT_INLINE bool is_hard_fmod(float a, float b) {
+  const double size = libm::fabs(double(a));
+  const double by = libm::fabs(double(b));
+  return !((size < by * 0x1p29) & (by < kInf));
+}
+TT_INLINE float short_fmod(float a, float b) {
+  const double size = libm::fabs(double(a));
+  const double by = libm::fabs(double(b));
+  const double rest = size - double(int32_t(size / by)) * by;
+  return libm::copysignf(float(rest < 0 ? rest + by : rest), a);
+}
+TT_INLINE bool is_hard_fmod(double, double) { return true; }
+TT_INLINE double short_fmod(double a, double b) { return fmod(a, b); }
 TT_INLINE float hypot(float a, float b) {
   const double s = libm::sqrt(double(a) * a + double(b) * b);  // cannot overflow
   const float inf = float(kInf);

@@ -8,6 +8,7 @@
 // the chunk's product, else it computes the chunk's results at once (kDone). Stage 2 computes the
 // rest.
 #include "kernels/cpu/scan/product_lanes.h"
+#include "kernels/cpu/simd/convert.h"
 
 TT_ISA_BEGIN
 
@@ -455,8 +456,36 @@ template <class V, class A> struct Cumprod {
   }
 };
 
+// Short rows, one per lane: a tile of them is transposed to columns and back.
+constexpr int64_t kShortProducts = 32, kShortRows = 64, kShortBytes = 8192;
+template <class V, class A>
+TT_NOINLINE int32_t multiply_short_rows(const CumprodPlan& p, int64_t begin, int64_t end) {
+  alignas(64) char in[kShortBytes], out[kShortBytes];
+  const int64_t item = kItemSize[p.dtype];
+  const int64_t row = p.dim * item;
+  const int64_t tile = min(kShortBytes / row / 16 * 16, kShortRows);
+  CumprodPlan columns = p;
+  columns.outer = columns.n_tiles = 1;
+  columns.in = in;
+  columns.out = out;
+  for (int64_t r = begin, n; r < end; r += n) {
+    n = min(end - r, tile);
+    columns.inner = columns.width = n;
+    transpose_elements(in, n * item, p.in + r * row, row, p.dim, n, item);
+    Cumprod<V, A> scan(columns);
+    scan.enter(0, 0);
+    scan.multiply_on();
+    transpose_elements(p.out + r * row, row, out, n * item, n, p.dim, item);
+  }
+  return TT_OK;
+}
+
 template <class V, class A>
 TT_NOINLINE int32_t cumprods(const CumprodPlan& p, int64_t begin, int64_t end) {
+  if constexpr (!kIsSame<A, C128>) {
+    const bool is_short = p.inner == 1 && p.n_chunks == 1 && p.dim <= kShortProducts;
+    if (is_short && p.outer >= 16) return multiply_short_rows<V, A>(p, begin, end);
+  }
   Cumprod<V, A> scan(p);
   for (int64_t u = begin; u < end; u++) {
     if (p.run.stage == 1 || p.alone) {
