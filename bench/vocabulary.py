@@ -392,6 +392,37 @@ def _(t):
     return lambda: t.func.jvp(module, (x,), (x,))
 
 
+@row("per-sample gradients, 16 × CNN")
+def _(t):
+    nn = t.nn
+    layers = [nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
+    module, x = nn.Sequential(*layers, nn.Linear(8 * 16 * 16, 10)), data(t, 16, 3, 32, 32)
+    params = {name: p.detach() for name, p in module.named_parameters()}
+
+    def loss(params, x):
+        y = t.func.functional_call(module, params, (x.unsqueeze(0),))
+        return (y * y).sum()
+
+    each = t.func.vmap(t.func.grad(loss), (None, 0))
+    return lambda: each(params, x)
+
+
+@row("ensemble of 8 MLPs, 32 rows")
+def _(t):
+    modules, x = [mlp(t) for _ in range(8)], data(t, 32, 64)
+    params, _ = t.func.stack_module_state(modules)
+    params = {name: p.detach() for name, p in params.items()}
+    each = t.func.vmap(lambda p, x: t.func.functional_call(modules[0], p, (x,)), (0, None))
+    return lambda: each(params, x)
+
+
+@row("jacrev, MLP of 1 row")
+def _(t):
+    module, x = mlp(t).requires_grad_(False), data(t, 64)
+    jacobian = t.func.jacrev(module)
+    return lambda: jacobian(x)
+
+
 @row("jacfwd, MLP of 1 row")
 def _(t):
     module, x = mlp(t).requires_grad_(False), data(t, 64)

@@ -1097,6 +1097,16 @@ typedef struct tt_function_def {
   tt_status (*backward)(void *user, tt_ctx *ctx, tt_function *f, tt_tensor *const *grads,
                         int64_t n_outs, tt_tensor **input_grads, int64_t n_inputs);
   void (*drop)(void *user); /* may be NULL */
+  /* Sets one tangent (owned, or NULL for 0) per output, after forward. tangents may hold NULL. May
+     be NULL: then tangents are the gradient of backward. */
+  tt_status (*jvp)(void *user, tt_ctx *ctx, tt_function *f, tt_tensor *const *tangents,
+                   int64_t n_inputs, tt_tensor **out_tangents, int64_t n_outs);
+  /* Sets outs (owned) for all samples of a vmap at once, along dimension 0, by operators that are
+     recorded. samples[i] is input i for all of them; NULL if they share the input, shared[i]. May
+     be NULL: then forward and backward run on one sample's shapes. */
+  tt_status (*vmap)(void *user, tt_ctx *ctx, tt_function *f, int64_t size,
+                    tt_tensor *const *samples, int64_t n_inputs, tt_tensor *const *shared,
+                    tt_tensor **outs, int64_t n_outs);
 } tt_function_def;
 
 /* Calls a function of the application and records it. */

@@ -24,6 +24,8 @@ CODES = {"level": "LogLevel", "kind": "CopyKind"}  # numbers of C -> enums
 ONE_THREAD = {"tt_optim_closure", "tt_lr_lambda_fn"}  # and those that get a module
 SAFE = "// SAFETY: `user` is ours, and what tt lends is valid during the call."
 BY_HAND = {"tt_executor.parallel_for", "tt_ddp_hook"}
+# functions that a type need not have -> the constant that says whether it has one
+OPTIONAL = {"tt_function_def.jvp": "HAS_JVP", "tt_function_def.vmap": "HAS_VMAP"}
 DECLINABLE = {"tt_backend_def.compute"}  # NOT_IMPLEMENTED is an answer, no failure
 
 
@@ -150,6 +152,10 @@ def table(s):
                 c = Callback(f.type)
                 receiver = "closure::<T>(user)" if c.ctx else "(*(user as *const T))"
                 out += c.lines(trait, f"{receiver}.{f.name}({{}})", s.name)
+            if f"{s.name}.{f.name}" in OPTIONAL:
+                has = OPTIONAL[f"{s.name}.{f.name}"]
+                fields.append(f"{f.name}: if T::{has} {{ Some({f.name}::<T>) }} else {{ None }}")
+                continue
             fields.append(
                 f"{f.name}: Some({'crate::host::' if f'{s.name}.{f.name}' in BY_HAND else ''}{f.name}::<T>)"
             )

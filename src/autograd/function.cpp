@@ -124,6 +124,13 @@ Ref<Function> make_function(const FunctionDef& def) {
   return Ref<Function>::adopt(f);
 }
 
+const tt_tensor* const* handles(TensorSpan tensors) {
+  return reinterpret_cast<const tt_tensor* const*>(tensors.ptr);
+}
+tt_tensor* const* items(TensorSpan tensors) {
+  return const_cast<tt_tensor* const*>(handles(tensors));
+}
+
 TensorList run_forward(Function& f, TensorSpan inputs, int64_t n_outs) {
   CallbackName what("forward", f.def.name);
   CallbackOuts outs(n_outs);
@@ -139,9 +146,7 @@ TensorList run_forward(Function& f, TensorSpan inputs, int64_t n_outs) {
     ~Running() { f.in_forward = false; }
   } running(f);
   run_callback(what.text, true, [&](tt_ctx* c) {
-    return f.def.forward(f.def.user, c, handle_of(f),
-                         reinterpret_cast<const tt_tensor* const*>(all.ptr), all.n, outs.data(),
-                         n_outs);
+    return f.def.forward(f.def.user, c, handle_of(f), handles(all), all.n, outs.data(), n_outs);
   });
   TensorList results = outs.take(what.text, false);
   for (TensorRef& r : results) r = without_tangents(f, whole(f, std::move(r)));
@@ -168,6 +173,35 @@ TensorList apply_plain(Function& f, TensorSpan inputs, int64_t n_outs) {
   return results;
 }
 
+// The application's tangents of the outputs, without those that they have at the level themselves.
+TensorList own_tangents(Function& f, TensorSpan tangents, int64_t n_outs,
+                        const ForwardLevel& level) {
+  CallbackName what("jvp", f.def.name);
+  CallbackOuts outs(n_outs);
+  const LevelsOf levels(f);
+  TensorList given;
+  for (const Tensor* t : tangents)
+    given.push_back(t ? batched(f, TensorRef::share(t)) : TensorRef());
+  const Borrowed span(given);
+  const TensorSpan all = span;
+  const MaskGuard masks(level.recording ? 0 : bit(kKeyAutograd));
+  run_callback(what.text, true, [&](tt_ctx* c) {
+    if (level.nested) ctx().include |= bit(kKeyForward);
+    return f.def.jvp(f.def.user, c, handle_of(f), items(all), all.n, outs.data(), n_outs);
+  });
+  TensorList found = outs.take(what.text, true);
+  for (TensorRef& t : found)
+    if (t) t = primal_of(*whole(f, std::move(t)), &level);
+  return found;
+}
+
+void check_tangent(const Function& f, const Tensor& tangent, const Tensor& of, int64_t i) {
+  if (same(tangent.sizes(), of.sizes()) && tangent.dtype == of.dtype) return;
+  fail(TT_CALLBACK,
+       "jvp of {} returned a tangent of shape {} and {} for result {} of shape {} and {}",
+       f.def.name, tangent.sizes(), fmt(tangent.dtype), i, of.sizes(), fmt(of.dtype));
+}
+
 // A call of a function whose inputs may have tangents.
 struct WholeCall {
   Function& f;
@@ -180,11 +214,57 @@ struct WholeCall {
     ForwardLevel* const level = kModes ? innermost_level(inputs) : nullptr;
     if (!level) return apply_plain(f, inputs, n_outs);
     f.plain.push_back(level);
+    if (f.def.jvp) return with_own_tangents(inputs, *level);
     WholeCall inner = *this;
     const auto call_plain = atomic_load(&call_with_tangents, kRelaxed);
     return call_plain({&WholeCall::run, &inner}, inputs, *level);
   }
+  TensorList with_own_tangents(TensorSpan inputs, ForwardLevel& level) const {
+    TensorList primals, tangents;
+    for (const Tensor* t : inputs) {
+      primals.push_back(primal_of(*t, &level));
+      tangents.push_back(tangent_of(*t, level));
+    }
+    TensorList results = apply(Borrowed(primals));
+    const TensorList found = own_tangents(f, Borrowed(tangents), n_outs, level);
+    for (int64_t i = 0; i < n_outs; i++) {
+      if (!found[i] || !is_differentiable(results[i]->dtype)) continue;
+      check_tangent(f, *found[i], *results[i], i);
+      results[i] = new_dual(*results[i], found[i], true, level);
+    }
+    return results;
+  }
 };
+
+// Calls the application's function of all samples of the innermost vmap of the inputs.
+TensorList apply_to_samples(Function& f, TensorSpan inputs, int64_t n_outs) {
+  const VmapLevel* level = nullptr;
+  for (const Tensor* t : inputs)
+    if (is_batched(t) && (!level || level_of(*t).id > level->id)) level = &level_of(*t);
+  TensorList samples, shared;
+  for (const Tensor* t : inputs) {
+    samples.push_back(batch_at(*t, *level));
+    shared.push_back(samples.back() ? TensorRef() : TensorRef::share(t));
+  }
+  CallbackName what("vmap", f.def.name);
+  CallbackOuts outs(n_outs);
+  const Borrowed of_samples(samples);
+  const Borrowed of_all(shared);
+  const TensorSpan own = of_samples;
+  run_callback(what.text, true, [&](tt_ctx* c) {
+    return f.def.vmap(f.def.user, c, handle_of(f), level->size, items(own), own.n, items(of_all),
+                      outs.data(), n_outs);
+  });
+  TensorList results = outs.take(what.text, false);
+  for (int64_t i = 0; i < n_outs; i++) {
+    const Tensor& r = *results[i];
+    if (!r.ndim || r.size(0) != level->size)
+      fail(TT_CALLBACK, "vmap of {} returned a result {} of shape {}: must begin with {} samples",
+           f.def.name, i, r.sizes(), level->size);
+    results[i] = new_batched(r, *level);
+  }
+  return results;
+}
 
 // Calls the function for all samples of the running vmaps at once.
 TensorList apply_batched(Function& f, TensorSpan inputs, int64_t n_outs) {
@@ -212,7 +292,8 @@ TensorList apply_function(const FunctionDef& def, TensorSpan inputs, int64_t n_o
   const Ref<Function> f = make_function(def);
   bool any = false;
   for (const Tensor* t : inputs) any = any || is_batched(t);
-  return any ? apply_batched(*f, inputs, n_outs) : WholeCall{*f, n_outs}.apply(inputs);
+  if (!any) return WholeCall{*f, n_outs}.apply(inputs);
+  return def.vmap ? apply_to_samples(*f, inputs, n_outs) : apply_batched(*f, inputs, n_outs);
 }
 
 void function_save(Function& f, TensorSpan tensors) {

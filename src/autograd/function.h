@@ -16,6 +16,12 @@ struct FunctionDef {
   tt_status (*backward)(void* user, tt_ctx* ctx, tt_function* f, tt_tensor* const* grads,
                         int64_t n_outs, tt_tensor** input_grads, int64_t n_inputs);
   void (*drop)(void* user);
+  // May be NULL, both.
+  tt_status (*jvp)(void* user, tt_ctx* ctx, tt_function* f, tt_tensor* const* tangents,
+                   int64_t n_inputs, tt_tensor** out_tangents, int64_t n_outs) = nullptr;
+  tt_status (*vmap)(void* user, tt_ctx* ctx, tt_function* f, int64_t size,
+                    tt_tensor* const* samples, int64_t n_inputs, tt_tensor* const* shared,
+                    tt_tensor** outs, int64_t n_outs) = nullptr;
 };
 
 // Runs forward without recording; records a node if an input needs a gradient.

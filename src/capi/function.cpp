@@ -6,15 +6,25 @@
 
 using namespace TT_NS;
 
+// Programs built before functions had rules for tangents and vmap know no fields behind drop.
+constexpr size_t kLeastBytes = offsetof(tt_function_def, jvp);
+
+static FunctionDef definition_of(const tt_function_def& def) {
+  FunctionDef f = {def.name ? def.name : "function", def.user, def.forward, def.backward, def.drop};
+  if (def.struct_size >= offsetof(tt_function_def, vmap)) f.jvp = def.jvp;
+  if (def.struct_size >= sizeof def) f.vmap = def.vmap;
+  return f;
+}
+
 tt_status tt_function_apply(tt_ctx* h, const tt_function_def* def, const tt_tensor* const* inputs,
                             int64_t n_inputs, tt_tensor** outs, int64_t n_outs) {
   for (int64_t i = 0; outs && i < n_outs; i++) outs[i] = nullptr;
   bool passed_on = false;
   tt_status status = api_call(h, "function_apply", [&](Ctx& c) {
     if (!def) fail_arg(TT_INVALID_ARG, "def", "def is NULL");
-    if (def->struct_size < sizeof(tt_function_def))
+    if (def->struct_size < kLeastBytes)
       fail_arg(TT_ABI, "def", "def.struct_size is {}: must be at least {}", def->struct_size,
-               sizeof(tt_function_def));
+               kLeastBytes);
     if (!def->forward || !def->backward)
       fail_arg(TT_INVALID_ARG, "def", "def.{} is NULL: must be a function",
                def->forward ? "backward" : "forward");
@@ -25,13 +35,9 @@ tt_status tt_function_apply(tt_ctx* h, const tt_function_def* def, const tt_tens
     out_arg(outs, "outs", 4);
     passed_on = true;
     int64_t n = n_outs;
-    give_list(c, outs, n_outs, &n,
-              apply_function({def->name ? def->name : "function", def->user, def->forward,
-                              def->backward, def->drop},
-                             in, n_outs));
+    give_list(c, outs, n_outs, &n, apply_function(definition_of(*def), in, n_outs));
   });
-  if (!passed_on && def && def->struct_size >= sizeof(tt_function_def))
-    run_drop(def->drop, def->user);
+  if (!passed_on && def && def->struct_size >= kLeastBytes) run_drop(def->drop, def->user);
   return status;
 }
 

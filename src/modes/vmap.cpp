@@ -62,6 +62,23 @@ bool has_generator(const OpSchema& schema) {
   return found;
 }
 
+// Draws for all samples at once, where the operator takes the shape of its numbers.
+bool draw_for_all(const BatchCall& b) {
+  SmallVec<Value, 8> values;
+  Shape sizes;
+  for (int32_t i = 0; i < b.n_args(); i++) {
+    values.push_back(b.args[i]);
+    if (b.args[i].kind == Value::kTensor) return false;
+    if (b.schema().args[i].type != ArgType::kSize) continue;
+    sizes = Shape({b.args[i].ints, b.args[i].n});
+    sizes.insert(0, b.level.size);
+    values.back() = to_value(Ints(sizes));
+  }
+  if (sizes.empty()) return false;
+  call_and_wrap(b, values.data());
+  return true;
+}
+
 // A call inside a vmap whose arguments are the same for all samples. Numbers that it draws may be
 // different ones; it is then called for each sample.
 void call_unbatched(Call c, const Value* args, TensorList& outs) {
@@ -76,7 +93,7 @@ void call_unbatched(Call c, const Value* args, TensorList& outs) {
   if (schema.n_outs == 0) check_targets(b);
   const MaskGuard masks(0);
   ctx().include &= ~bit(kKeyVmap);
-  call_for_each(b);
+  if (!draw_for_all(b)) call_for_each(b);
 }
 
 void vmap_slot(Call c, const Value* args, TensorList& outs) {
@@ -95,6 +112,9 @@ void vmap_slot(Call c, const Value* args, TensorList& outs) {
     if (b.level.randomness == kRandomError) fail_draw(schema);
     const MaskGuard masks(0);
     ctx().include &= ~bit(kKeyVmap);
+    const BatchRule rule = find_batch_rule(schema.name);
+    const bool different = b.level.randomness == kRandomDifferent;
+    if (different && rule && rule(b)) return;
     return call_for_each(b);
   }
   if (schema.kind == OpKind::kElementwise) return call_aligned(b);
@@ -116,7 +136,7 @@ void call_operator(const BatchCall& b, const Value* args, TensorList& outs) {
 
 void wrap_results(const BatchCall& b, TensorList&& all) {
   b.outs.reserve(b.outs.size() + all.size());
-  for (const TensorRef& t : all) b.outs.push_back(new_batched(*t, b.level));
+  for (const TensorRef& t : all) b.outs.push_back(t ? new_batched(*t, b.level) : TensorRef());
 }
 
 void call_and_wrap(const BatchCall& b, const Value* args) {
@@ -149,7 +169,8 @@ void call_for_each(const BatchCall& b) {
     for (int64_t i = 0; i < found.size(); i++) parts[i].push_back(std::move(found[i]));
   }
   TensorList all;
-  for (const TensorList& p : parts) all.push_back(op::stack(Borrowed(p), 0));
+  for (const TensorList& p : parts)  // gradients that nobody wants are absent
+    all.push_back(p[0] ? op::stack(Borrowed(p), 0) : TensorRef());
   wrap_results(b, std::move(all));
 }
 

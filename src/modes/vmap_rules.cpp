@@ -26,6 +26,8 @@ bool any_batched(const BatchCall& b, int32_t from) {
   return false;
 }
 TensorRef all_of(const BatchCall& b, int32_t i) { return whole_batch(tensor(b, i), b.level); }
+// The same without strides of 0: kernels read the statistics of a forward pass as they lie.
+TensorRef dense_of(const BatchCall& b, int32_t i) { return op::contiguous(*all_of(b, i)); }
 // Gives a result that is batched already, or the same for all samples.
 bool give(const BatchCall& b, TensorRef result) {
   b.outs.push_back(std::move(result));
@@ -126,18 +128,21 @@ bool aligned(const BatchCall& b) {
   return true;
 }
 
-// ---- views ----
-
-// Of two tensors with equal batches of matrices.
-bool both_whole(const BatchCall& b) {
+// Of tensors with equal batches of matrices.
+bool all_whole(const BatchCall& b) {
   OwnArgs own(b);
-  const TensorRef first = all_of(b, 0);
-  const TensorRef second = all_of(b, 1);
-  own.values[0] = to_value(*first);
-  own.values[1] = to_value(*second);
+  SmallVec<TensorRef, 4> owned;
+  for (int32_t i = 0; i < b.n_args(); i++) {
+    if (b.args[i].kind != Value::kTensor) continue;
+    owned.push_back(all_of(b, i));
+    own.values[i] = to_value(*owned.back());
+  }
   call_and_wrap(b, own.values.data());
   return true;
 }
+
+// ---- views ----
+
 bool unsqueeze(const BatchCall& b) {
   const int64_t dim = wrap_dim(b.args[1].i, tensor(b, 0).ndim + 1);
   return give_all(b, op::unsqueeze(*b.batch(0), dim + 1));
@@ -217,6 +222,17 @@ bool min(const BatchCall& b) {
   return t.ndim && give_all(b, op::amin(*b.batch(0), dims_of_sample(t)));
 }
 
+bool median(const BatchCall& b) {
+  const Tensor& t = tensor(b, 0);
+  const TensorRef rows = op::reshape(*b.batch(0), Shape({b.level.size, t.numel}));
+  return t.numel && give_all(b, op::median_dim(*rows, 1, false).first);
+}
+bool nanmedian(const BatchCall& b) {
+  const Tensor& t = tensor(b, 0);
+  const TensorRef rows = op::reshape(*b.batch(0), Shape({b.level.size, t.numel}));
+  return t.numel && give_all(b, op::nanmedian_dim(*rows, 1, false).first);
+}
+
 // ---- products ----
 
 bool linear_rows(const BatchCall& b) {
@@ -259,10 +275,97 @@ bool folded(const BatchCall& b, int64_t trailing) {
   return true;
 }
 bool image(const BatchCall& b) { return folded(b, 3); }
+bool columns(const BatchCall& b) { return folded(b, 2); }
 
+// All samples of an optional tensor of `channels` elements as one; empty if it is absent.
+TensorRef all_channels(const BatchCall& b, int32_t i) {
+  return optional(b, i) ? op::flatten(*all_of(b, i), 0, 1) : TensorRef();
+}
+
+// Statistics are those of a channel, so that the channels of all samples are those of one batch:
+// [B, N, C, …] as [N, B * C, …]. Running statistics of a training step are updated a sample at a
+// time.
+bool batch_norm_of_channels(const BatchCall& b) {
+  const bool training = b.args[5].i != 0;
+  const Tensor& x = tensor(b, 0);
+  if ((training && optional(b, 3)) || x.ndim < 2 || !x.numel) return false;
+  const TensorRef merged = op::flatten(*op::transpose(*all_of(b, 0), 0, 1), 1, 2);
+  const TensorRef weight = all_channels(b, 1);
+  const TensorRef bias = all_channels(b, 2);
+  const TensorRef mean = all_channels(b, 3);
+  const TensorRef var = all_channels(b, 4);
+  const TensorPair found = op::native_batch_norm(*merged, weight.get(), bias.get(), mean.get(),
+                                                 var.get(), training, b.args[6].f);
+  const Shape apart({b.level.size, x.size(1)});
+  give_all(b, op::transpose(*op::unflatten(*found.first, 1, apart), 0, 1));
+  return give_all(b, op::transpose(*op::unflatten(*found.second, 1, apart), 0, 1));
+}
 bool batch_norm(const BatchCall& b) {
   const bool training = b.args[5].i != 0;
-  return !training && tensor(b, 0).ndim >= 2 && folded(b, tensor(b, 0).ndim - 1);
+  const int64_t ndim = tensor(b, 0).ndim;
+  if (!training && ndim >= 2 && folded(b, ndim - 1)) return true;
+  return batch_norm_of_channels(b);
+}
+
+// Merges the samples of all tensors with their first dimensions, calls, and takes them apart.
+bool merged(const BatchCall& b) {
+  OwnArgs own(b);
+  SmallVec<TensorRef, 8> owned;
+  for (int32_t i = 0; i < b.n_args(); i++) {
+    if (!optional(b, i)) continue;
+    if (!tensor(b, i).ndim) return false;
+    owned.push_back(op::flatten(*dense_of(b, i), 0, 1));
+    own.values[i] = to_value(*owned.back());
+  }
+  TensorList found;
+  call_operator(b, own.values.data(), found);
+  const Shape apart({b.level.size, tensor(b, 0).size(0)});
+  for (const TensorRef& r : found)
+    give(b, r ? new_batched(*op::unflatten(*r, 0, apart), b.level) : TensorRef());
+  return true;
+}
+bool images(const BatchCall& b) { return tensor(b, 0).ndim == 3 ? all_whole(b) : merged(b); }
+
+// ---- gradients ----
+
+// Of a part of a tensor, whose size is the second argument.
+bool part_backward(const BatchCall& b) {
+  ShiftedArgs own(b, b.args[1].n);
+  Shape sizes({b.args[1].ints, b.args[1].n});
+  sizes.insert(0, b.level.size);
+  const TensorRef all = b.batch(0);
+  own.values[0] = to_value(*all);
+  own.values[1] = to_value(Ints(sizes));
+  call_and_wrap(b, own.values.data());
+  return true;
+}
+bool layer_norm_backward(const BatchCall& b) {
+  const bool of_parameters = b.args[8].i || b.args[9].i;
+  if (of_parameters || batched(b, 5)) return false;
+  OwnArgs own(b);
+  SmallVec<TensorRef, 4> owned;
+  for (int32_t i : {0, 1, 3, 4}) {
+    owned.push_back(dense_of(b, i));
+    own.values[i] = to_value(*owned.back());
+  }
+  call_and_wrap(b, own.values.data());
+  return true;
+}
+// Of the input, where only gradients have samples.
+bool convolution_backward(const BatchCall& b) {
+  const bool of_parameters = b.args[10].i || b.args[11].i;
+  const Tensor& grad = tensor(b, 0);
+  if (of_parameters || any_batched(b, 1) || grad.ndim != tensor(b, 2).ndim) return false;
+  const TensorRef grads = op::flatten(*b.batch(0), 0, 1);
+  const TensorRef inputs = op::flatten(*all_of(b, 1), 0, 1);
+  OwnArgs own(b);
+  own.values[0] = to_value(*grads);
+  own.values[1] = to_value(*inputs);
+  TensorList found;
+  call_operator(b, own.values.data(), found);
+  give_all(b, op::unflatten(*found[0], 0, Shape({b.level.size, grad.size(0)})));
+  give(b, {});
+  return give(b, {});
 }
 
 bool layer_norm(const BatchCall& b) {
@@ -393,42 +496,138 @@ bool cat(const BatchCall& b) {
   return give_all(b, op::cat({list.data(), list.size()}, wrap_dim(b.args[1].i, ndim) + 1));
 }
 
-// Tensors that index the first dimensions, without a gap. The samples of self are indexed by their
-// numbers.
+// Tensors that index the first dimensions of self, without a gap, for all samples. The samples of
+// self are indexed by their numbers.
+class WholeIndices {
+ public:
+  WholeIndices(const BatchCall& b, bool with_numbers) {
+    const Value& list = b.args[1];
+    int64_t used = 0;
+    for (; used < list.n && list.tensors[used]; used++)
+      ndim = TT_NS::max<int64_t>(ndim, list.tensors[used]->ndim);
+    for (int64_t k = 0; k < list.n; k++) {
+      if (k >= used && list.tensors[k]) return;
+      if (k < used && !is_integral(list.tensors[k]->dtype)) return;
+    }
+    if (!used) return;
+    if (with_numbers) {
+      Shape sizes;
+      sizes.push_back(b.level.size);
+      for (int64_t d = 0; d < ndim; d++) sizes.push_back(1);
+      const TensorRef numbers = op::arange(Scalar(int64_t(0)), Scalar(b.level.size),
+                                           Scalar(int64_t(1)), Dtype::kI64, tensor(b, 0).device);
+      add(op::view(*numbers, sizes));
+    }
+    for (int64_t k = 0; k < used; k++) {
+      const Tensor& t = *list.tensors[k];
+      const TensorRef all = batch_at(t, b.level);
+      Shape sizes;
+      if (all) sizes.push_back(b.level.size);
+      for (int64_t d = t.ndim; all && d < ndim; d++) sizes.push_back(1);
+      sizes.append(t.sizes());
+      add(all ? op::view(*all, sizes) : TensorRef::share(&t));
+    }
+  }
+  TensorSpan span() const { return {list_.data(), list_.size()}; }
+  bool empty() const { return list_.empty(); }  // no rule
+  int64_t ndim = 0;                             // of the indices of a sample
+
+ private:
+  void add(TensorRef t) {
+    list_.push_back(t.get());
+    owned_.push_back(std::move(t));
+  }
+
+  SmallVec<TensorRef, 8> owned_;
+  SmallVec<const Tensor*, 8> list_;
+};
+
 bool index(const BatchCall& b) {
-  const Value& list = b.args[1];
-  int64_t used = 0;
-  int64_t ndim = 0;
-  for (; used < list.n && list.tensors[used]; used++)
-    ndim = TT_NS::max<int64_t>(ndim, list.tensors[used]->ndim);
-  for (int64_t k = 0; k < list.n; k++) {
-    if (k >= used && list.tensors[k]) return false;
-    if (k < used && !is_integral(list.tensors[k]->dtype)) return false;
-  }
-  if (!used) return false;
-  SmallVec<TensorRef, 8> owned;
-  SmallVec<const Tensor*, 8> indices;
-  if (batched(b, 0)) {
-    Shape sizes;
-    sizes.push_back(b.level.size);
-    for (int64_t d = 0; d < ndim; d++) sizes.push_back(1);
-    const TensorRef numbers = op::arange(Scalar(int64_t(0)), Scalar(b.level.size),
-                                         Scalar(int64_t(1)), Dtype::kI64, tensor(b, 0).device);
-    owned.push_back(op::view(*numbers, sizes));
-    indices.push_back(owned.back().get());
-  }
-  for (int64_t k = 0; k < used; k++) {
-    const Tensor& t = *list.tensors[k];
-    const TensorRef all = batch_at(t, b.level);
-    Shape sizes;
-    if (all) sizes.push_back(b.level.size);
-    for (int64_t d = t.ndim; all && d < ndim; d++) sizes.push_back(1);
-    sizes.append(t.sizes());
-    owned.push_back(all ? op::view(*all, sizes) : TensorRef::share(&t));
-    indices.push_back(owned.back().get());
-  }
+  const WholeIndices indices(b, batched(b, 0));
+  if (indices.empty()) return false;
   const TensorRef self = batched(b, 0) ? b.batch(0) : TensorRef::share(&tensor(b, 0));
-  return give_all(b, op::index(*self, {indices.data(), indices.size()}));
+  return give_all(b, op::index(*self, indices.span()));
+}
+
+// All samples of the values that meet the result of the indices, with its number of dimensions.
+TensorRef whole_values(const BatchCall& b, int64_t ndim) {
+  const Tensor& values = tensor(b, 2);
+  const TensorRef all = batch_at(values, b.level);
+  if (!all) return TensorRef::share(&values);
+  Shape sizes;
+  sizes.push_back(b.level.size);
+  for (int64_t d = values.ndim; d < ndim; d++) sizes.push_back(1);
+  sizes.append(values.sizes());
+  return op::view(*all, sizes);
+}
+bool index_put(const BatchCall& b) {
+  const WholeIndices indices(b, true);
+  if (indices.empty()) return false;
+  const int64_t indexed = indices.span().n - 1;
+  const TensorRef values = whole_values(b, indices.ndim + tensor(b, 0).ndim - indexed);
+  return give_all(b, op::index_put(*all_of(b, 0), indices.span(), *values, b.args[3].i != 0));
+}
+bool index_put_(const BatchCall& b) {
+  const WholeIndices indices(b, true);
+  if (indices.empty()) return false;
+  const int64_t indexed = indices.span().n - 1;
+  const TensorRef values = whole_values(b, indices.ndim + tensor(b, 0).ndim - indexed);
+  op::index_put_(*b.batch(0), indices.span(), *values, b.args[3].i != 0);
+  return true;
+}
+
+// An index along a dimension with one tensor of positions, as positions of every element.
+TensorRef everywhere(const BatchCall& b, const Tensor& like, int64_t dim) {
+  const TensorRef positions = b.batch(2);
+  Shape sizes(like.sizes());
+  Shape column;
+  column.resize(like.ndim, 1);
+  column[0] = b.level.size;
+  column[dim] = positions->size(1);
+  sizes[dim] = positions->size(1);
+  return op::expand(*op::view(*positions, column), sizes);
+}
+bool index_select(const BatchCall& b) {
+  if (shifted(b)) return true;
+  const Tensor& t = tensor(b, 0);
+  if (!t.ndim || tensor(b, 2).ndim != 1) return false;
+  const TensorRef all = all_of(b, 0);
+  const int64_t dim = wrap_dim(b.args[1].i, t.ndim) + 1;
+  return give_all(b, op::gather(*all, dim, *everywhere(b, *all, dim)));
+}
+// The same positions for all samples.
+bool index_with(const BatchCall& b) {
+  if (batched(b, 2) || !tensor(b, 0).ndim) return false;
+  ShiftedArgs own(b, tensor(b, 0).ndim);
+  const TensorRef self = all_of(b, 0);
+  const TensorRef source = all_of(b, 3);
+  own.values[0] = to_value(*self);
+  own.values[3] = to_value(*source);
+  call_and_wrap(b, own.values.data());
+  return true;
+}
+bool index_add(const BatchCall& b) {
+  if (index_with(b)) return true;
+  const Tensor& t = tensor(b, 0);
+  const bool whole_source = tensor(b, 3).ndim == t.ndim && tensor(b, 2).ndim == 1;
+  if (!t.ndim || !whole_source) return false;
+  const int64_t dim = wrap_dim(b.args[1].i, t.ndim) + 1;
+  const TensorRef source = op::mul(*all_of(b, 3), *b.args[4].scalar);
+  return give_all(b, op::scatter_add(*all_of(b, 0), dim, *everywhere(b, *source, dim), *source));
+}
+
+// Values in a sorted sequence for all samples, or in one of each.
+bool searchsorted(const BatchCall& b) {
+  if (b.args[5].kind == Value::kTensor) return false;
+  if (batched(b, 0) && tensor(b, 0).ndim != tensor(b, 1).ndim) return false;
+  if (!batched(b, 0) && tensor(b, 0).ndim != 1) return false;
+  OwnArgs own(b);
+  const TensorRef sequence = batched(b, 0) ? b.batch(0) : TensorRef::share(&tensor(b, 0));
+  const TensorRef values = all_of(b, 1);
+  own.values[0] = to_value(*sequence);
+  own.values[1] = to_value(*values);
+  call_and_wrap(b, own.values.data());
+  return true;
 }
 
 struct Row {
@@ -438,10 +637,13 @@ struct Row {
 constexpr Row kRows[] = {
     // sorted by name
     {"adaptive_avg_pool2d", image},
+    {"adaptive_avg_pool2d_backward", images},
     {"adaptive_max_pool2d", image},
+    {"adaptive_max_pool2d_backward", images},
     {"addmm", add_product},
     {"all", all},
     {"all_dim", shifted},
+    {"alpha_dropout", leading},
     {"amax", shifted},
     {"amin", shifted},
     {"any", any},
@@ -449,40 +651,70 @@ constexpr Row kRows[] = {
     {"argmax", shifted},
     {"argmin", shifted},
     {"argsort", shifted},
+    {"attention_backward", merged},
     {"avg_pool2d", image},
+    {"avg_pool2d_backward", images},
     {"baddbmm", add_product},
+    {"bernoulli", leading},
+    {"bernoulli_p", leading},
+    {"bernoulli_p_", leading},
     {"cat", cat},
+    {"cauchy_", leading},
     {"cholesky_inverse", leading},
     {"cholesky_solve", aligned},
     {"clone", leading_copy},
+    {"col2im", columns},
     {"constant_pad_nd", leading},
     {"convolution", convolution},
+    {"convolution_backward", convolution_backward},
     {"copy_", aligned},
     {"cummax", shifted},
     {"cummin", shifted},
     {"cumprod", shifted},
+    {"cumprod_", shifted},
     {"cumsum", shifted},
+    {"cumsum_", shifted},
     {"detach", leading},
     {"diagonal", shifted},
+    {"diagonal_backward", part_backward},
     {"diagonal_scatter", shifted_together},
+    {"dropout", leading},
     {"embedding", embedding},
     {"empty_like", leading},
     {"expand", expand},
+    {"exponential_", leading},
+    {"fft_c2c", shifted},
+    {"fft_c2r", shifted},
+    {"fft_r2c", shifted},
     {"fill_", leading},
     {"flip", shifted_some},
     {"floor_divide", aligned},
+    {"floor_divide_", aligned},
     {"floor_divide_scalar", leading},
+    {"floor_divide_scalar_", leading},
     {"full_like", leading},
     {"gather", shifted_together},
+    {"geometric_", leading},
     {"geqrf", leading},
+    {"grid_take", merged},
+    {"im2col", image},
     {"index", index},
-    {"index_select", shifted},
+    {"index_add", index_add},
+    {"index_copy", index_with},
+    {"index_fill", shifted},
+    {"index_put", index_put},
+    {"index_put_", index_put_},
+    {"index_select", index_select},
     {"isclose", aligned},
+    {"isin", leading},
     {"kthvalue", shifted},
+    {"layer_norm_backward", layer_norm_backward},
     {"linalg_cholesky_ex", leading},
     {"linalg_lu_factor_ex", leading},
     {"linalg_solve_triangular", aligned},
     {"linear_rows", linear_rows},
+    {"log_normal_", leading},
+    {"log_softmax_backward", shifted_together},
     {"logcumsumexp", shifted},
     {"logsumexp", shifted},
     {"matmul_stack", aligned},
@@ -490,23 +722,29 @@ constexpr Row kRows[] = {
     {"max", max},
     {"max_dim", shifted},
     {"max_pool2d", image},
+    {"max_pool2d_backward", images},
     {"max_pool2d_with_indices", image},
     {"mean", mean},
     {"mean_dim", shifted},
+    {"median", median},
     {"median_dim", shifted},
     {"min", min},
     {"min_dim", shifted},
     {"mode", shifted},
+    {"nanmedian", nanmedian},
     {"nanmedian_dim", shifted},
+    {"native_attention", merged},
     {"native_batch_norm", batch_norm},
     {"native_cross_entropy", cross_entropy},
     {"native_det", leading},
     {"native_eig", leading},
     {"native_eigh", leading},
     {"native_group_norm", group_norm},
+    {"native_householder", all_whole},
     {"native_inv", leading},
     {"native_layer_norm", layer_norm},
     {"native_log_softmax", shifted},
+    {"native_lu_solve", all_whole},
     {"native_nll_loss", nll_loss},
     {"native_nuclear_norm", leading},
     {"native_pinv", leading},
@@ -514,23 +752,38 @@ constexpr Row kRows[] = {
     {"native_rms_norm", rms_norm},
     {"native_slogdet", leading},
     {"native_softmax", shifted},
-    {"native_solve", both_whole},
+    {"native_solve", all_whole},
     {"native_svd", leading},
     {"native_svdvals", leading},
     {"norm", shifted},
+    {"normal_", leading},
+    {"normal_mean", leading},
+    {"one_hot", leading},
     {"ones_like", leading},
+    {"pad_indexed", leading},
     {"permute", permute},
     {"prod", prod},
     {"prod_dim", shifted},
+    {"rand_like", leading},
+    {"randint_like", leading},
+    {"randn_like", leading},
+    {"random_", leading},
     {"roll", rolled},
+    {"rrelu", leading},
     {"scatter_add", shifted_together},
     {"scatter_add_", shifted_together},
+    {"scatter_extreme", shifted_together},
     {"scatter_fill", shifted_together},
+    {"scatter_multiply", shifted_together},
     {"scatter_put", shifted_together},
+    {"searchsorted", searchsorted},
     {"select", shifted},
+    {"select_backward", part_backward},
     {"select_scatter", shifted_together},
     {"slice", shifted},
+    {"slice_backward", part_backward},
     {"slice_scatter", shifted_together},
+    {"softmax_backward", shifted_together},
     {"sort", shifted},
     {"split_with_sizes", shifted},
     {"squeeze", squeeze},
@@ -543,6 +796,7 @@ constexpr Row kRows[] = {
     {"transpose", shifted},
     {"unbind", shifted},
     {"unfold", shifted},
+    {"uniform_", leading},
     {"unsqueeze", unsqueeze},
     {"upsample2d", image},
     {"view", view},

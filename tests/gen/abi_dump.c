@@ -2363,6 +2363,8 @@ int main(void) {
   F(tt_function_def, forward);
   F(tt_function_def, backward);
   F(tt_function_def, drop);
+  F(tt_function_def, jvp);
+  F(tt_function_def, vmap);
   S(tt_vmap_opts);
   F(tt_vmap_opts, set);
   F(tt_vmap_opts, in_dims);

@@ -251,7 +251,8 @@ function apply_function(name, forward, backward, x, n)
     call = (forward = forward, backward = backward, n_saved = Ref(0))
     outs = fill(C_NULL, n)
     def = Ref(C.tt_function_def(sizeof(C.tt_function_def), pointer(name), hold(call),
-                                entry_function_forward(), entry_function_backward(), drop()))
+                                entry_function_forward(), entry_function_backward(), drop(),
+                                C_NULL, C_NULL))
     check(GC.@preserve name inputs C.tt_function_apply(ctx(), def, handles(inputs), length(inputs),
         outs, n))
     return map(wrap, (outs...,))

@@ -55,6 +55,21 @@ def tt_function_def_backward(user, ctx, f, grads, n_outs, input_grads, n_inputs)
                                 input_grads, n_inputs, "function.backward"))
 
 
+@CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, POINTER(c_void_p), c_int64, POINTER(c_void_p),
+           c_int64)
+def tt_function_def_jvp(user, ctx, f, tangents, n_inputs, out_tangents, n_outs):
+    return guarded(lambda: give(kept[user].jvp(f, optional_tensors(tangents, n_inputs)),
+                                out_tangents, n_outs, "function.jvp"))
+
+
+@CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, c_int64, POINTER(c_void_p), c_int64,
+           POINTER(c_void_p), POINTER(c_void_p), c_int64)
+def tt_function_def_vmap(user, ctx, f, size, samples, n_inputs, shared, outs, n_outs):
+    return guarded(lambda: give(kept[user].vmap(f, size, optional_tensors(samples, n_inputs),
+                                                optional_tensors(shared, n_inputs)), outs, n_outs,
+                                "function.vmap"))
+
+
 def tt_function_def(of, **fields):
     """A tt_function_def whose functions are the methods that `of` has; C drops it."""
     table = struct("tt_function_def")(struct_size=sizeof(struct("tt_function_def")), user=keep(of),
@@ -63,6 +78,10 @@ def tt_function_def(of, **fields):
         table.forward = cast(tt_function_def_forward, c_void_p)
     if getattr(of, "backward", None):
         table.backward = cast(tt_function_def_backward, c_void_p)
+    if getattr(of, "jvp", None):
+        table.jvp = cast(tt_function_def_jvp, c_void_p)
+    if getattr(of, "vmap", None):
+        table.vmap = cast(tt_function_def_vmap, c_void_p)
     return table
 
 

@@ -543,7 +543,8 @@ STRUCTS = {
     "tt_backward_opts": "set Q, gradient P, retain_graph i, create_graph i, inputs P, n_inputs q",
     "tt_grad_opts": "set Q, grad_outputs P, n_grad_outputs q, retain_graph i, create_graph i, "
     "allow_unused i",
-    "tt_function_def": "struct_size N, name z, user P, forward P, backward P, drop P",
+    "tt_function_def": "struct_size N, name z, user P, forward P, backward P, drop P, jvp P, vmap "
+    "P",
     "tt_vmap_opts": "set Q, in_dims P, n_in_dims q, out_dims P, n_out_dims q, randomness i",
     "tt_saved_tensors_def": "struct_size N, user P, pack P, unpack P, drop_packed P, drop P",
     "tt_op_def": "struct_size N, schema z, user P, compute P, backward P, drop P",

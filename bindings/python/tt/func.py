@@ -18,6 +18,7 @@ from ._tree import Place, broadcast, mapped, with_tensors, without_tensors
 from .autograd import enable_grad
 from .autograd._depth import depth
 from .autograd import grad as gradients
+from .errors import DtypeError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -391,38 +392,75 @@ def jacrev(
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """Returns a function that returns the Jacobian matrices of func: the result's structure, with
-    the arguments' structure in place of each tensor. It runs a backward pass per element of the
-    result. has_aux: func returns (result, aux). chunk_size has no effect."""
+    the arguments' structure in place of each tensor. One backward pass in vmap takes the elements
+    of the result, at most chunk_size at once. has_aux: func returns (result, aux)."""
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"jacrev: chunk_size is {chunk_size}: must be at least 1")
 
     @wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         c = Call(func, args, kwargs, argnums, has_aux, "jacrev")
-        aux: list[Any] = []
-
-        def without_aux(tensors: tuple[Tensor, ...]) -> list[Tensor]:
-            results = c.flat(tensors)
-            if has_aux:
-                aux.append(detached(with_tensors(c.flat.aux, results)))
-            return results[: c.flat.number]
-
-        outs, n = (c_void_p * MAX_MATRICES)(), c_int64()
-        call(
-            "tt_jacobian",
-            *Wrapped(without_aux).user(),
-            convert.pointers(c.tensors),
-            convert.length(c.tensors),
-            outs,
-            c_int64(MAX_MATRICES),
-            byref(n),
-        )
-        matrices, size = addresses(outs[: n.value]), len(c.tensors)
-        rows = [matrices[i : i + size] for i in range(0, len(matrices), size)]
+        check_real(c.tensors, "jacrev", "tensor")
+        rows, aux = row_by_row(c) if depth.vmap else rows_at_once(c, chunk_size)
         jacobian = c.flat.results_of([with_tensors(c.structure, row) for row in rows])
-        return (jacobian, aux[0]) if has_aux else jacobian
+        return (jacobian, aux) if has_aux else jacobian
 
     return wrapper
+
+
+def check_real(tensors: Sequence[Tensor], name: str, what: str) -> None:
+    for i, t in enumerate(tensors):
+        if not t.is_floating_point():
+            raise DtypeError(f"{name}: {what} {i} is {t.dtype}: must be floating")
+
+
+def rows_at_once(c: Call, chunk_size: int | None) -> tuple[list[list[Tensor]], Any]:
+    """Returns the Jacobian matrices by the tensors for each result, and the auxiliary result."""
+
+    def with_rest(*tensors: Tensor) -> Any:
+        results = c.flat(tensors)
+        return tuple(results[: c.flat.number]), results[c.flat.number :]
+
+    outs, product, rest = vjp(with_rest, *c.tensors, has_aux=True)
+    check_tensors(c.flat.result, "jacrev", RuntimeError)
+    check_real(outs, "jacrev", "result")
+    if sum(o.numel() for o in outs) == 1:
+        products = product(tuple(ops.ones_like(o) for o in outs))
+        columns = [p.unsqueeze(0) for p in products]
+    else:
+        columns = vmap(product, chunk_size=chunk_size)(tuple(unit_directions(outs)))
+    numbers = [o.numel() for o in outs]
+    parts = [column.split(numbers) for column in columns]
+    rows = [
+        [p[i].reshape((*o.shape, *t.shape)) for p, t in zip(parts, c.tensors)]
+        for i, o in enumerate(outs)
+    ]
+    return rows, detached(with_tensors(c.flat.aux, [None] * len(outs) + list(rest)))
+
+
+def row_by_row(c: Call) -> tuple[list[list[Tensor]], Any]:
+    """The same inside vmap, by a backward pass for each element of the results."""
+    aux: list[Any] = []
+
+    def without_aux(tensors: tuple[Tensor, ...]) -> list[Tensor]:
+        results = c.flat(tensors)
+        check_tensors(c.flat.result, "jacrev", RuntimeError)
+        check_real(results[: c.flat.number], "jacrev", "result")
+        aux.append(detached(with_tensors(c.flat.aux, results)))
+        return results[: c.flat.number]
+
+    outs, n = (c_void_p * MAX_MATRICES)(), c_int64()
+    call(
+        "tt_jacobian",
+        *Wrapped(without_aux).user(),
+        convert.pointers(c.tensors),
+        convert.length(c.tensors),
+        outs,
+        c_int64(MAX_MATRICES),
+        byref(n),
+    )
+    matrices, size = addresses(outs[: n.value]), len(c.tensors)
+    return [matrices[i : i + size] for i in range(0, len(matrices), size)], aux[0]
 
 
 def jacfwd(
@@ -571,11 +609,14 @@ def run_vmap(
     flat = Flat(func, structure)
 
     def counted(given: tuple[Tensor, ...]) -> list[Tensor]:
+        outer = depth.randomness
         depth.vmap += 1
+        depth.randomness = randomness
         try:
             return flat(given)
         finally:
             depth.vmap -= 1
+            depth.randomness = outer
 
     held: list[Any] = []
     numbers = [NOT_BATCHED if d is None else d for d in dims]

@@ -258,6 +258,69 @@ static void test_version_check(void** state) {
   assert_int_equal(s.drops, 1);
 }
 
+/* The tangent is 10 times too large, and a vmap adds 100, so that the rules show. */
+static tt_status square_jvp(void* user, tt_ctx* c, tt_function* f, tt_tensor* const* tangents,
+                            int64_t n_inputs, tt_tensor** outs, int64_t n_outs) {
+  (void)user;
+  (void)f;
+  assert_int_equal(n_inputs, 1);
+  return n_outs > 1 ? TT_OK : tt_mul_f64(c, tangents[0], 10, &outs[0]);
+}
+static tt_status square_vmap(void* user, tt_ctx* c, tt_function* f, int64_t size,
+                             tt_tensor* const* samples, int64_t n_inputs, tt_tensor* const* shared,
+                             tt_tensor** outs, int64_t n_outs) {
+  (void)user;
+  (void)f;
+  (void)n_outs;
+  assert_int_equal(n_inputs, 1);
+  assert_null(shared[0]);
+  assert_int_equal(tt_tensor_size(samples[0], 0), size);
+  return tt_add_f64(c, samples[0], 100, &outs[0]);
+}
+static tt_status call_square(void* user, tt_ctx* c, const tt_tensor* const* in, int64_t n,
+                             tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)cap;
+  *n_outs = 1;
+  return tt_function_apply(c, (const tt_function_def*)user, in, n, outs, 1);
+}
+
+static void test_rules_of_transforms(void** state) {
+  CTX;
+  Square s = {0};
+  tt_function_def d = square(&s);
+  tt_tensor *x = vec(c, k23, 2), *y = NULL, *tangent = NULL, *dual = NULL;
+  const tt_tensor* in[1];
+  int64_t n = 0;
+  in[0] = x;
+  d.jvp = square_jvp;
+  d.vmap = square_vmap;
+  OK(tt_jvp(c, call_square, &d, NULL, in, in, 1, &y, &tangent, 1, &n));
+  HOLDS(y, 4, 9);
+  HOLDS(tangent, 20, 30);
+  tt_tensor_release(y);
+  tt_tensor_release(tangent);
+  assert_int_equal(s.drops, 1);
+  OK(tt_vmap(c, call_square, &d, NULL, in, 1, NULL, &y, 1, &n));
+  HOLDS(y, 102, 103);
+  tt_tensor_release(y);
+  assert_int_equal(s.drops, 2);
+  assert_int_equal(s.forwards, 1);
+
+  d.struct_size = offsetof(tt_function_def, jvp); /* as of a program that is older than they */
+  OK(tt_dual_level_push(c));
+  OK(tt_make_dual(c, x, x, &dual));
+  OK(tt_function_apply(c, &d, (const tt_tensor* const*)&dual, 1, &y, 1));
+  tt_tensor_release(dual);
+  OK(tt_unpack_dual(c, y, &dual, &tangent));
+  HOLDS(tangent, 8, 18);
+  OK(tt_dual_level_pop(c));
+  tt_tensor_release(x);
+  tt_tensor_release(y);
+  tt_tensor_release(dual);
+  tt_tensor_release(tangent);
+  assert_int_equal(s.drops, 3);
+}
+
 static void test_failures(void** state) {
   CTX;
   Square s = {0};
@@ -371,6 +434,7 @@ int main(void) {
                                      TEST(test_not_recorded),
                                      TEST(test_input_as_output),
                                      TEST(test_version_check),
+                                     TEST(test_rules_of_transforms),
                                      TEST(test_failures),
                                      TEST(test_out_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);

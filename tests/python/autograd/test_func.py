@@ -197,6 +197,11 @@ def test_random_numbers_in_vmap():
     assert bool((same == same[0]).all())
     different = func.vmap(draw, randomness="different")(x)
     assert different.unique().numel() == 12
+    for f in (tt.bernoulli, tt.normal, lambda r: nn.functional.dropout(r + 1), tt.Tensor.uniform_):
+        loops = counted(func.vmap(f, randomness="different"), tt.full((50, 40), 0.5))
+        assert loops < 40
+    drawn = func.vmap(lambda r: r + tt.rand(3), randomness="different")(x)
+    assert drawn.unique().numel() == 12
 
 
 def test_what_vmap_refuses():
@@ -323,6 +328,78 @@ MORE = [
     lambda a, b: a.norm() * b.cumprod(1).logcumsumexp(0),
     lambda a, b: a.select_scatter(b[0], 1, 2).diff(dim=0).expand(2, 2, 3),
 ]
+
+
+ONES = tt.ones(3, dtype=tt.float64)
+MERGED = [  # of these no samples are selected, either
+    lambda a, b: tt.fft.ifft(tt.fft.fft(a, dim=0) * b, dim=-1).real + tt.fft.rfft(b, 3, 0).imag[:1],
+    lambda a, b: tt.fft.irfft2(tt.fft.rfft2(a), (3, 3)) + b,
+    lambda a, b: a.index_add(1, tt.tensor([0, 2]), b[:, :2], alpha=2),
+    lambda a, b: a.index_add(0, b.argmax(0)[:2], b[:2], alpha=2),
+    lambda a, b: a.index_copy(0, tt.tensor([1, 2]), b[1:]).index_fill(1, tt.tensor([0]), 3.0),
+    lambda a, b: a.index_select(1, b.argmax(0)) + b.index_select(0, a.argmax(1)),
+    lambda a, b: a.index_put((b.argmax(0), b.argmax(1)), a[0], accumulate=True),
+    lambda a, b: a.index_put((tt.tensor([2, 0]),), b[0])
+    + b.clone().index_put_((ONES.long(),), b[1]),
+    lambda a, b: a.scatter_reduce(1, b.argsort(1), b, "amax")
+    + a.scatter_reduce(0, b.argmin(0)[None], b, "prod", include_self=False),
+    lambda a, b: nn.functional.scaled_dot_product_attention(
+        a[None, None], b[None, None], b[None, None], b[None, None]
+    ),
+    lambda a, b: nn.functional.batch_norm(a.T @ b, None, None, b[0], a[1], training=True),
+    lambda a, b: nn.functional.batch_norm(a, b[0], b[1].exp(), a[0], training=False),
+    lambda a, b: nn.functional.grid_sample(a[None, None], b[None, :, :2, None].expand(1, 3, 2, 2)),
+    lambda a, b: nn.functional.unfold(a[None, None], 2) + nn.functional.unfold(b[None, None], 2),
+    lambda a, b: nn.functional.fold((a @ b).reshape(1, 1, 9), (3, 3), (1, 1)),
+    lambda a, b: nn.functional.pad(a[None], (1, 1, 1, 1), mode="reflect") * b.sum(),
+    lambda a, b: a.median() + b.nanmedian() + a.clone().cumsum_(0).cumprod_(1),
+    lambda a, b: tt.searchsorted(a[0].sort().values, b[1]) + tt.searchsorted(ONES, b[0]),
+    lambda a, b: tt.isin(a.argsort(1), tt.tensor([1, 2])) & (b > 0),
+    lambda a, b: nn.functional.one_hot(b.argmax(0), 3) + a,
+    lambda a, b: tt.linalg.householder_product(a, b[0]),
+]
+
+
+@pytest.mark.parametrize("number", range(len(MERGED)))
+def test_merged_samples_do_not_loop(number):
+    a, b = randn(50, 3, 3), randn(50, 3, 3)
+    assert counted(func.vmap(MERGED[number]), a, b) < 40
+
+
+MORE += MERGED
+
+
+def attention_of(x):
+    return nn.functional.scaled_dot_product_attention(x[None], x[None] * 2, x[None].exp())
+
+
+BACKWARD = [  # their gradients' operators get samples of the gradient alone
+    lambda x: nn.functional.layer_norm(x, (3,)) + x.softmax(0) + x.log_softmax(-1),
+    lambda x: nn.functional.rms_norm(x, (3,)) + nn.functional.group_norm(x, 3),
+    lambda x: nn.functional.batch_norm(x, None, None, training=True),
+    lambda x: nn.functional.conv2d(x[None], tt.ones(2, 2, 2, 2, dtype=tt.float64)),
+    lambda x: nn.functional.max_pool2d(x, 2) + nn.functional.avg_pool2d(x[None], 2),
+    lambda x: nn.functional.adaptive_avg_pool2d(x, 2) + nn.functional.adaptive_max_pool2d(x, 2),
+    lambda x: x[0].diagonal() + x[:, 1:].sum((0, 1)),
+    lambda x: nn.functional.cross_entropy(x, tt.zeros(2, 3, dtype=tt.int64)),
+    attention_of,
+]
+
+
+@pytest.mark.parametrize("number", range(len(BACKWARD)))
+def test_jacrev_takes_all_rows_at_once(number):
+    x = randn(2, 3, 3)
+    close(func.jacrev(BACKWARD[number])(x), func.jacfwd(BACKWARD[number])(x))
+    close(func.jacrev(BACKWARD[number], chunk_size=4)(x), func.jacrev(BACKWARD[number])(x))
+
+
+def test_jacrev_refuses_numbers_that_are_not_real():
+    x = randn(3)
+    for f, given in ((lambda x: x * 1j, x), (lambda x: x, x * 1j), (lambda x: x, tt.arange(3))):
+        with pytest.raises(RuntimeError, match="must be floating"):
+            func.jacrev(f)(given)
+    with pytest.raises(RuntimeError, match="must return tensors"):
+        func.jacrev(lambda x: 3.0)(x)
 
 
 @pytest.mark.parametrize("number", range(len(MORE)))

@@ -381,3 +381,122 @@ def test_hooks_of_nodes_see_both_sides():
     handle.remove()
     y.backward()
     assert x.grad.tolist() == [13]
+
+
+class Scaled(tt.autograd.Function):
+    """x * x * y and x + y, whose tangents are 10 times too large, so that the rule shows."""
+
+    @staticmethod
+    def forward(x, y):
+        return x * x * y, x + y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g, h):
+        x, y = ctx.saved_tensors
+        return 2 * x * y * g + h, x * x * g + h
+
+    @staticmethod
+    def jvp(ctx, dx, dy):
+        x, y = ctx.saved_tensors
+        assert dy is None
+        return 20 * x * y * dx, None
+
+
+def test_tangents_by_jvp():
+    x, y, t = tt.randn(3), tt.randn(3), tt.randn(3)
+    apply = Scaled.apply
+    (out, total), (tangent, none) = tt.func.jvp(lambda x: apply(x, y), (x,), (t,))
+    assert tt.equal(out, x * x * y) and none.tolist() == [0, 0, 0]
+    tt.testing.assert_close(tangent, 20 * x * y * t)
+    with tt.autograd.forward_ad.dual_level(), tt.no_grad():
+        dual = tt.autograd.forward_ad.make_dual(x, t)
+        found = tt.autograd.forward_ad.unpack_dual(apply(dual, y)[0])
+        tt.testing.assert_close(found.tangent, tangent)
+    leaf = x.clone().requires_grad_()
+    tt.func.jvp(lambda x: apply(x, y)[0], (leaf,), (t,))[1].sum().backward()
+    tt.testing.assert_close(leaf.grad, 20 * y * t)
+    twice = tt.func.jvp(lambda x: tt.func.jvp(lambda x: apply(x, y)[0], (x,), (t,))[1], (x,), (t,))
+    tt.testing.assert_close(twice[1], 20 * y * t * t)
+    rows = tt.func.vmap(lambda x: tt.func.jvp(lambda x: apply(x, y)[0], (x,), (t,))[1])
+    tt.testing.assert_close(rows(tt.stack([x, y])), tt.stack([tangent, 20 * y * y * t]))
+    assert tt.equal(tt.func.grad(lambda x: apply(x, y)[0].sum())(x), 2 * x * y)
+
+
+def test_wrong_jvps():
+    class Wrong(Scaled):
+        @staticmethod
+        def jvp(ctx, dx, dy):
+            return found
+
+    x, y = tt.randn(3), tt.randn(3)
+    for found, says in (((x,), "1 tangents: must return 2"), ((x.sum(), x), "shape")):
+        with pytest.raises(RuntimeError, match=says):
+            tt.func.jvp(lambda x: Wrong.apply(x, y), (x,), (x,))
+    with pytest.raises(TypeError, match="save_for_forward: argument 1 is int"):
+        tt.autograd.function.FunctionCtx().save_for_forward(x, 2)
+
+
+class Rows(tt.autograd.Function):
+    """x * n and the sum of x, whose vmap adds 100 to the product, so that the rule shows."""
+
+    @staticmethod
+    def forward(x, n, y):
+        return x * n, x.sum() + y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.n, ctx.size = inputs[1], inputs[0].shape
+
+    @staticmethod
+    def backward(ctx, g, h):
+        return g * ctx.n + h.expand(ctx.size), None, h
+
+    @staticmethod
+    def vmap(info, in_dims, x, n, y):
+        calls.append((info.batch_size, info.randomness, in_dims))
+        return (x * n + 100, x.sum(1) + y), (0, 0)
+
+
+calls = []
+
+
+def test_vmap_of_functions():
+    x, y = tt.randn(4, 3), tt.randn(())
+    f = lambda x: Rows.apply(x, 2, y)  # noqa: E731
+    calls.clear()
+    product, total = tt.func.vmap(f, randomness="same")(x)
+    tt.testing.assert_close(product, x * 2 + 100)
+    tt.testing.assert_close(total, x.sum(1) + y)
+    assert calls == [(4, "same", (0, None, None))]
+    leaf = x.clone().requires_grad_()
+    tt.func.vmap(f)(leaf)[0].sum().backward()  # the gradient of vmap's own operators
+    tt.testing.assert_close(leaf.grad, tt.full((4, 3), 2.0))
+    inside = tt.func.vmap(tt.func.grad(lambda x: f(x)[0].sum()))(x)
+    tt.testing.assert_close(inside, tt.full((4, 3), 2.0))
+    tt.testing.assert_close(tt.func.vmap(f, in_dims=1)(x.T)[0], product)
+    assert tt.equal(f(x[0])[0], x[0] * 2)  # not batched
+    nested = tt.func.vmap(tt.func.vmap(f))(tt.stack([x, x]))
+    tt.testing.assert_close(nested[0], tt.stack([product, product]))
+
+
+def test_wrong_vmaps_of_functions():
+    class Wrong(Rows):
+        @staticmethod
+        def vmap(info, in_dims, x, n, y):
+            return found
+
+    class Both(Rows):
+        generate_vmap_rule = True
+
+    x, y = tt.randn(4, 3), tt.randn(())
+    wrong = [(x, "must return two values"), (((x, x), (0,)), "out_dims"), (((x.T, x), 0), "begin")]
+    for found, says in wrong:
+        with pytest.raises(Exception, match=says):
+            tt.func.vmap(lambda x: Wrong.apply(x, 2, y))(x)
+    with pytest.raises(RuntimeError, match="must have one of them"):
+        tt.func.vmap(lambda x: Both.apply(x, 2, y))(x)

@@ -635,7 +635,8 @@ struct tt_backward_opts; set::UInt64; gradient::Ptr{Cvoid}; retain_graph::Int32;
 struct tt_grad_opts; set::UInt64; grad_outputs::Ptr{Ptr{Cvoid}}; n_grad_outputs::Int64;
     retain_graph::Int32; create_graph::Int32; allow_unused::Int32 end
 struct tt_function_def; struct_size::UInt64; name::Ptr{UInt8}; user::Ptr{Cvoid};
-    forward::Ptr{Cvoid}; backward::Ptr{Cvoid}; drop::Ptr{Cvoid} end
+    forward::Ptr{Cvoid}; backward::Ptr{Cvoid}; drop::Ptr{Cvoid}; jvp::Ptr{Cvoid};
+    vmap::Ptr{Cvoid} end
 struct tt_vmap_opts; set::UInt64; in_dims::Ptr{Int64}; n_in_dims::Int64; out_dims::Ptr{Int64};
     n_out_dims::Int64; randomness::Int32 end
 struct tt_saved_tensors_def; struct_size::UInt64; user::Ptr{Cvoid}; pack::Ptr{Cvoid};

@@ -47,6 +47,14 @@ function_backward(user, ctx, f, grads, n_outs, input_grads, n_inputs) =
     guarded(() -> (call = held(user);
         give_all(input_grads, n_inputs, call.backward(FunctionContext(f, call.n_saved),
         borrowed(grads, n_outs)...), "function backward")))
+function_jvp(user, ctx, f, tangents, n_inputs, out_tangents, n_outs) =
+    guarded(() -> (call = held(user);
+        give_all(out_tangents, n_outs, call.jvp(FunctionContext(f, call.n_saved),
+        borrowed(tangents, n_inputs)...), "function jvp")))
+function_vmap(user, ctx, f, size, samples, n_inputs, shared, outs, n_outs) =
+    guarded(() -> (call = held(user);
+        give_all(outs, n_outs, call.vmap(FunctionContext(f, call.n_saved), size,
+        borrowed(samples, n_inputs), borrowed(shared, n_inputs)), "function vmap")))
 op_compute(user, ctx, args, n_args, outs, n_outs) =
     guarded(() -> give_all(outs, n_outs, held(user).compute(values_of(args, n_args)...),
         "op compute"))
@@ -86,6 +94,10 @@ entry_function_forward() = @cfunction(function_forward, Int32,
     (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64))
 entry_function_backward() = @cfunction(function_backward, Int32,
     (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64))
+entry_function_jvp() = @cfunction(function_jvp, Int32,
+    (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64))
+entry_function_vmap() = @cfunction(function_vmap, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64,
+    Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Int64))
 entry_op_compute() = @cfunction(op_compute, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{C.tt_value}, Int64,
     Ptr{Ptr{Cvoid}}, Int64))
 entry_op_backward() = @cfunction(op_backward, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}},

@@ -15,6 +15,7 @@ from .._convert import instance
 from .._lib import call
 from .._tensor import Tensor, TensorHandle, tensor_result, wrap
 from ..errors import AutogradError, ShapeError
+from ._depth import depth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ UnpackedDualTensor = namedtuple("UnpackedDualTensor", ["primal", "tangent"])
 def enter_dual_level() -> int:
     """Opens a level on this thread, which make_dual requires. Returns its number, 0."""
     call("tt_dual_level_push")
+    depth.duals += 1
     return 0
 
 
@@ -43,6 +45,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     if level not in (None, 0):
         raise AutogradError(f"exit_dual_level: level is {level}: the open level is 0")
     call("tt_dual_level_pop")
+    depth.duals -= 1
 
 
 class dual_level(ContextDecorator):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_int64, c_void_p
 from functools import partial
+from typing import NamedTuple
 
 from .. import _ops, errors
 from .._callbacks import tt_function_def
@@ -11,6 +12,7 @@ from .._handles import is_grad_enabled, switch_grad
 from .._kinds import kind_name
 from .._lib import call
 from .._tensor import Tensor, from_address, tensor_result
+from .._tree import broadcast, with_tensors, without_tensors
 from ._depth import depth
 from .grad_mode import no_grad
 
@@ -30,6 +32,7 @@ class FunctionCtx:
     needs_input_grad: tuple[bool, ...] = ()
     materialize_grads = True
     _saved: Any = ()  # tensors; their numbers in C once apply has handed them over
+    _saved_for_forward: tuple[Tensor | None, ...] = ()  # until apply returns
     _node: Any = None  # C's node while backward runs
     _non_differentiable: tuple[Tensor, ...] = ()
     _dirty: tuple[Tensor, ...] = ()
@@ -45,11 +48,17 @@ class FunctionCtx:
         self._saved = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Accepts tensors for PyTorch's jvp, which tt does not call: it differentiates backward."""
+        """Saves inputs or results for jvp, where saved_tensors returns them."""
+        for i, t in enumerate(tensors):
+            if t is not None and not isinstance(t, Tensor):
+                raise TypeError(
+                    f"save_for_forward: argument {i} is {kind_name(t)}: must be a Tensor or None"
+                )
+        self._saved_for_forward = tensors
 
     @property
     def saved_tensors(self) -> tuple[Tensor, ...]:
-        """The tensors of save_for_backward.
+        """The tensors of save_for_backward; in jvp those of save_for_forward.
 
         Raises AutogradError if one was changed in place, or the graph has been released.
         """
@@ -97,7 +106,7 @@ class Call:
             given = [zeros() if zeros and g is None else g for g, zeros in zip(given, self.zeros)]
         self.ctx._node = c_void_p(f)
         try:
-            results = self.cls.backward(self.ctx, *given)
+            results = gradient_of(self.cls)(self.ctx, *given)
         finally:
             self.ctx._node = None
         return self._checked(results if isinstance(results, tuple) else (results,))
@@ -117,14 +126,92 @@ class Call:
         return [g for g, is_tensor in zip(grads, self.is_tensor) if is_tensor]
 
 
+class DualCall(Call):
+    """A call of a Function with a jvp, inside transforms."""
+
+    def jvp(self, _f: int, tangents: tuple[Tensor | None, ...]) -> list[Tensor | None]:
+        remaining = iter(tangents)
+        given = [next(remaining) if is_tensor else None for is_tensor in self.is_tensor]
+        saved, self.ctx._saved = self.ctx._saved, self.ctx._saved_for_forward
+        try:
+            results = self.cls.jvp(self.ctx, *given)
+        finally:
+            self.ctx._saved = saved
+        results = results if isinstance(results, tuple) else (results,)
+        if len(results) != len(self.zeros):
+            raise RuntimeError(
+                f"{self.cls.__name__}.jvp returned {len(results)} tangents: must return "
+                f"{len(self.zeros)}, one for each result of forward"
+            )
+        return [r for r, zeros in zip(results, self.zeros) if zeros]
+
+
+class Samples:
+    """What apply hands over for a Function with a vmap: reads the samples of its arguments."""
+
+    size = 0  # the number of samples; 0: no argument is batched
+    samples: tuple[Tensor | None, ...] = ()
+
+    def __init__(self, tensors: list[Tensor]) -> None:
+        self.tensors = tensors
+
+    def forward(self, _f: int, inputs: Any) -> Any:
+        return [_ops.zeros(())]
+
+    def backward(self, _f: int, grads: Any) -> Any:
+        return grads
+
+    def vmap(self, _f: int, size: int, samples: Any, _shared: Any) -> Any:
+        self.size, self.samples = size, samples
+        return [next(t for t in samples if t is not None)]
+
+
+class Batch(Samples):
+    """Makes tensors of all samples batched ones."""
+
+    def vmap(self, _f: int, size: int, samples: Any, _shared: Any) -> Any:
+        return self.tensors
+
+
+def apply_table(callbacks: Any, name: str, given: list[Tensor], n: int) -> list[Tensor]:
+    """Calls tt_function_apply. Returns its n results."""
+    handles: Any = (c_void_p * n)()
+    call(
+        "tt_function_apply",
+        byref(tt_function_def(callbacks, name=name.encode())),
+        pointers(given),
+        length(given),
+        handles,
+        c_int64(n),
+    )
+    return [from_address(h) for h in handles]
+
+
+class VmapInfo(NamedTuple):
+    """The first argument of Function.vmap."""
+
+    batch_size: int
+    randomness: str
+
+
+def gradient_of(cls: type[Function]) -> Callable[..., Any]:
+    """Returns the backward of a Function, which may be called vjp."""
+    return cls.backward if cls.vjp is Function.vjp else cls.vjp
+
+
 def zeros_like(t: Tensor) -> Callable[[], Tensor]:
     """Returns a function that creates zeros like t. It does not keep t alive."""
     return partial(_ops.zeros, t.shape, dtype=t.dtype, device=t.device)
 
 
+def requires_grad(x: Any) -> bool:
+    return isinstance(x, Tensor) and x.requires_grad
+
+
 def may_need_grad(t: Tensor) -> bool:
     """Whether t requires a gradient or, in a function of a transform, may have a tangent."""
-    return t.requires_grad or (depth.functions > 0 and t.is_floating_point())
+    inside = depth.functions > 0 or depth.duals > 0
+    return t.requires_grad or (inside and (t.is_floating_point() or t.is_complex()))
 
 
 class Function:
@@ -132,7 +219,11 @@ class Function:
 
     A subclass defines static methods: forward(ctx, *args) and backward(ctx, *grads); or
     forward(*args), setup_context(ctx, inputs, output) and backward. Call it with apply(*args).
+    jvp and vmap are optional: tangents follow from backward, and inside vmap forward and backward
+    run on the shapes of one sample, whatever generate_vmap_rule says.
     """
+
+    generate_vmap_rule = False
 
     def __init__(self) -> None:
         name = type(self).__name__
@@ -156,10 +247,32 @@ class Function:
         """
         raise NotImplementedError("a Function must define backward to be differentiated")
 
+    @staticmethod
+    def vjp(*args: Any, **kwargs: Any) -> Any:
+        """Another name for backward."""
+        raise NotImplementedError("a Function must define backward to be differentiated")
+
+    @staticmethod
+    def jvp(*args: Any, **kwargs: Any) -> Any:
+        """jvp(ctx, *tangents) returns the tangent of each result. A tangent is None if it is 0, or
+        the argument is no tensor. It is called right after forward."""
+        raise NotImplementedError
+
+    @staticmethod
+    def vmap(*args: Any, **kwargs: Any) -> Any:
+        """vmap(info, in_dims, *args) returns (the results for all samples, their dimensions of
+        samples). in_dims: that of each argument; None if it has none. info has batch_size and
+        randomness. Its operators are recorded."""
+        raise NotImplementedError
+
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Calls forward with args, and records the call if a tensor among them requires a
         gradient."""
+        if depth.vmap and cls.vmap is not Function.vmap:
+            samples = cls._samples(args)
+            if samples.size:
+                return cls._of_samples(samples, args)
         ctx = FunctionCtx()
         recorded = is_grad_enabled()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and may_need_grad(a) for a in args)
@@ -177,7 +290,11 @@ class Function:
                 switch_grad(recorded)  # again: a signal handler may have raised before the first
         outs = output if isinstance(output, tuple) else (output,)
         has_tensors = any(isinstance(o, Tensor) for o in outs)
-        if not (recorded and any(ctx.needs_input_grad) and has_tensors):
+        may_be_dual = depth.functions > 0 or depth.duals > 0
+        recorded = recorded or (may_be_dual and cls.jvp is not Function.jvp)
+        # operators in place have changed the tangents of dirty inputs, too
+        needed = ctx.needs_input_grad if not ctx._dirty else map(requires_grad, args)
+        if not (recorded and any(needed) and has_tensors):
             return output
         results = cls._recorded(ctx, args, outs)
         return results if isinstance(output, tuple) else results[0]
@@ -199,17 +316,10 @@ class Function:
         given = [a for a in args if isinstance(a, Tensor)]
         n = sum(isinstance(o, Tensor) for o in outs)
         values = tuple(o.detach() if is_dirty else o for o, is_dirty in zip(outs, dirty))
-        callbacks = Call(cls, ctx, args, values)
-        handles: Any = (c_void_p * n)()
-        call(
-            "tt_function_apply",
-            byref(tt_function_def(callbacks, name=cls.__name__.encode())),
-            pointers(given),
-            length(given),
-            handles,
-            c_int64(n),
-        )
-        tensors = map(from_address, handles)
+        kind = Call if cls.jvp is Function.jvp else DualCall
+        callbacks = kind(cls, ctx, args, values)
+        tensors = iter(apply_table(callbacks, cls.__name__, given, n))
+        ctx._saved_for_forward = ()
         results = []
         for o, has_no_grad, is_dirty in zip(outs, non_differentiable, dirty):
             recorded = next(tensors) if isinstance(o, Tensor) else o
@@ -217,6 +327,45 @@ class Function:
                 recorded = recorded.detach()
             results.append(o._become(recorded) if is_dirty else recorded)
         return tuple(results)
+
+    @classmethod
+    def _samples(cls, args: tuple[Any, ...]) -> Samples:
+        """Returns the samples of the arguments in the innermost vmap that has some."""
+        if cls.generate_vmap_rule:
+            raise RuntimeError(
+                f"{cls.__name__} has generate_vmap_rule=True and a vmap staticmethod: "
+                "must have one of them"
+            )
+        given = [a for a in args if isinstance(a, Tensor)]
+        samples = Samples(given)
+        if given:
+            apply_table(samples, cls.__name__, given, 1)
+        return samples
+
+    @classmethod
+    def _of_samples(cls, given: Samples, args: tuple[Any, ...]) -> Any:
+        """Calls vmap. Returns its results as batched tensors."""
+        remaining = iter(given.samples)
+        pairs = [(a, next(remaining) if isinstance(a, Tensor) else None) for a in args]
+        in_dims = tuple(None if all_of is None else 0 for _, all_of in pairs)
+        whole = [a if all_of is None else all_of for a, all_of in pairs]
+        found = cls.vmap(VmapInfo(given.size, depth.randomness), in_dims, *whole)
+        if not (isinstance(found, tuple) and len(found) == 2):
+            raise RuntimeError(
+                f"{cls.__name__}.vmap returned {kind_name(found)}: must return two values, the "
+                "results and the dimensions of their samples"
+            )
+        output, out_dims = found
+        tensors: list[Tensor] = []
+        structure = without_tensors(output, tensors)
+        dims = broadcast(out_dims, output, f"{cls.__name__}.vmap: out_dims")
+        fronted = [
+            t.expand(given.size, *t.shape) if d is None else t.movedim(d, 0)
+            for t, d in zip(tensors, dims)
+        ]
+        n = len(fronted)
+        results = apply_table(Batch(fronted), cls.__name__, given.tensors, n) if n else []
+        return with_tensors(structure, results)
 
 
 def once_differentiable(backward: F) -> F:

@@ -3748,6 +3748,12 @@ pub struct tt_function_def {
         f: *mut tt_function, grads: *const *mut tt_tensor, n_outs: i64,
         input_grads: *mut *mut tt_tensor, n_inputs: i64) -> tt_status>,
     pub drop: Option<unsafe extern "C" fn(user: *mut c_void)>,
+    pub jvp: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, f: *mut tt_function,
+        tangents: *const *mut tt_tensor, n_inputs: i64, out_tangents: *mut *mut tt_tensor,
+        n_outs: i64) -> tt_status>,
+    pub vmap: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, f: *mut tt_function,
+        size: i64, samples: *const *mut tt_tensor, n_inputs: i64, shared: *const *mut tt_tensor,
+        outs: *mut *mut tt_tensor, n_outs: i64) -> tt_status>,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

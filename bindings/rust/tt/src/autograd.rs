@@ -98,6 +98,32 @@ pub trait Function: Send + Sync + 'static {
         call: &FunctionCall,
         grads: &[Option<Tensor>],
     ) -> Result<Vec<Option<Tensor>>>;
+    /// Whether the type has its own [`jvp`](Function::jvp). Otherwise tangents follow from
+    /// `backward`.
+    const HAS_JVP: bool = false;
+    /// Computes the tangents of the results from those of the inputs, right after `forward`; None
+    /// is 0.
+    fn jvp(
+        &self,
+        _call: &FunctionCall,
+        _tangents: &[Option<Tensor>],
+    ) -> Result<Vec<Option<Tensor>>> {
+        Ok(Vec::new())
+    }
+    /// Whether the type has its own [`vmap`](Function::vmap). Otherwise `forward` and `backward`
+    /// run on the shapes of one sample.
+    const HAS_VMAP: bool = false;
+    /// Computes the results for all `size` samples of a vmap at once, along dimension 0. Input i is
+    /// `samples[i]` for all of them, or `shared[i]` if they share it.
+    fn vmap(
+        &self,
+        _call: &FunctionCall,
+        _size: i64,
+        _samples: &[Option<Tensor>],
+        _shared: &[Option<Tensor>],
+    ) -> Result<Vec<Option<Tensor>>> {
+        Ok(Vec::new())
+    }
 }
 
 /// One application of a [`Function`].

@@ -528,7 +528,7 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_backward_opts, set, gradient, retain_graph, create_graph, inputs, n_inputs);
     layout!(out, tt_grad_opts, set, grad_outputs, n_grad_outputs, retain_graph, create_graph,
         allow_unused);
-    layout!(out, tt_function_def, struct_size, name, user, forward, backward, drop);
+    layout!(out, tt_function_def, struct_size, name, user, forward, backward, drop, jvp, vmap);
     layout!(out, tt_vmap_opts, set, in_dims, n_in_dims, out_dims, n_out_dims, randomness);
     layout!(out, tt_saved_tensors_def, struct_size, user, pack, unpack, drop_packed, drop);
     layout!(out, tt_op_def, struct_size, schema, user, compute, backward, drop);

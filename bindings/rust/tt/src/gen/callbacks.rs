@@ -256,12 +256,36 @@ pub(crate) mod tt_function_def {
             give(given, input_grads, n_inputs)
         })
     }
+    pub(crate) unsafe extern "C" fn jvp<T: Function>(user: *mut c_void, ctx: *mut sys::tt_ctx,
+        f: *mut sys::tt_function, tangents: *const *mut sys::tt_tensor, n_inputs: i64,
+        out_tangents: *mut *mut sys::tt_tensor, n_outs: i64) -> sys::tt_status {
+        // SAFETY: `user` is ours, and what tt lends is valid during the call.
+        guarded(ctx, || unsafe {
+            let given = closure::<T>(user).jvp(&FunctionCall(f),
+                tensors(tangents as *const *const _, n_inputs))?;
+            give(given, out_tangents, n_outs)
+        })
+    }
+    pub(crate) unsafe extern "C" fn vmap<T: Function>(user: *mut c_void, ctx: *mut sys::tt_ctx,
+        f: *mut sys::tt_function, size: i64, samples: *const *mut sys::tt_tensor, n_inputs: i64,
+        shared: *const *mut sys::tt_tensor, outs: *mut *mut sys::tt_tensor, n_outs: i64)
+        -> sys::tt_status {
+        // SAFETY: `user` is ours, and what tt lends is valid during the call.
+        guarded(ctx, || unsafe {
+            let given = closure::<T>(user).vmap(&FunctionCall(f), size,
+                tensors(samples as *const *const _, n_inputs),
+                tensors(shared as *const *const _, n_inputs))?;
+            give(given, outs, n_outs)
+        })
+    }
     pub(crate) fn table<T: Function>(name: *const c_char, user: *mut c_void)
         -> sys::tt_function_def {
         sys::tt_function_def {
             struct_size: std::mem::size_of::<sys::tt_function_def>(), name, user,
                 forward: Some(forward::<T>), backward: Some(backward::<T>),
-                drop: Some(drop_user::<T>)
+                drop: Some(drop_user::<T>), jvp: if T::HAS_JVP {
+                Some(jvp::<T>) } else { None }, vmap: if T::HAS_VMAP { Some(vmap::<T>) } else { None
+            }
         }
     }
 }

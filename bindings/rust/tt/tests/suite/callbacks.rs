@@ -155,6 +155,47 @@ fn custom_functions() -> Result<()> {
     Ok(())
 }
 
+/// The same, with tangents 10 times too large and 100 added in vmap, so that the rules show.
+struct Ruled;
+impl tt::Function for Ruled {
+    fn forward(&self, _: &FunctionCall, x: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+        Ok(vec![Some(x[0].as_ref().unwrap() * 2.0)])
+    }
+    fn backward(&self, _: &FunctionCall, g: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+        Ok(vec![g[0].as_ref().map(|g| g * 2.0)])
+    }
+    const HAS_JVP: bool = true;
+    fn jvp(&self, _: &FunctionCall, t: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+        Ok(vec![t[0].as_ref().map(|t| t * 20.0)])
+    }
+    const HAS_VMAP: bool = true;
+    fn vmap(
+        &self,
+        _: &FunctionCall,
+        size: i64,
+        samples: &[Option<Tensor>],
+        shared: &[Option<Tensor>],
+    ) -> Result<Vec<Option<Tensor>>> {
+        let all = samples[0].as_ref().unwrap();
+        assert!(shared[0].is_none() && all.shape()[0] == size);
+        Ok(vec![Some(all * 2.0 + 100.0)])
+    }
+}
+
+#[test]
+fn rules_of_functions_in_transforms() -> Result<()> {
+    let x = floats(&[1.0, 2.0]);
+    let f = |x: &[Tensor]| tt::apply(Ruled, &[&x[0]], 1);
+    let (outs, tangents) = tt::jvp(f, &[&x], &[Some(&x)])?;
+    assert_eq!(values(&outs[0])?, [2.0, 4.0]);
+    assert_eq!(values(tangents[0].as_ref().unwrap())?, [20.0, 40.0]);
+    assert_eq!(values(&tt::vmap(f, &[&x], &[Some(0)])?[0])?, [102.0, 104.0]);
+    let x = leaf(&[1.0, 2.0]);
+    f(&[x.clone()])?[0].sum()?.backward()?;
+    assert_eq!(values(&x.grad()?.unwrap())?, [2.0, 2.0]);
+    Ok(())
+}
+
 #[test]
 fn custom_modules() -> Result<()> {
     let residual = Module::custom("Residual", |m, x| {
