@@ -50,11 +50,11 @@ tt_status tt_graph_export_onnx_dims(tt_ctx* h, const tt_graph* handle,
                (int64_t(1) << n) - 1, n);
     if (!others) fail_null("others", 2);
     if (!dims) fail_null("dims", 4);
-    for (int64_t i = 0; i < n_others; i++) graphs.push_back(&graph_arg(others[i], "others", 2));
     for (int64_t i = 0; i < n; i++)
       if (!str_arg(dims[i], "dims", 4).n)
         fail_arg(TT_INVALID_ARG, "dims", "name {} of dims is empty: must be a name", i);
     str_arg(path, "path", 6);
+    for (int64_t i = 0; i < n_others; i++) graphs.push_back(&graph_arg(others[i], "others", 2));
     Bytes model;
     export_onnx(graphs, {dims, n}, model);
     NewFile file(path);
