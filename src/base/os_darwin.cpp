@@ -5,11 +5,14 @@
 #include "base/os.h"
 
 #include <mach/mach.h>
-#include <mach/thread_state.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/sysctl.h>
 #include <time.h>
+
+extern "C" {
+#include <mach/thread_state.h>  // has no linkage of its own
+}
 
 // What a thread-local object with a destructor becomes; libSystem has it, no header declares it.
 extern "C" void _tlv_atexit(void (*fn)(void*), void* value);

@@ -23,6 +23,7 @@ import zipfile
 from pathlib import Path
 
 import logits
+import macho
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_SYSTEM = ("gnu-linux", "cortex-m7")  # a common part, and a target of ./dev bare
@@ -40,6 +41,7 @@ EMULATED = ("aarch64", "armhf", "riscv64")
 BITS_32 = ("armhf", "i686")
 FUSED = ("aarch64",)  # products are fused there: training has bits of its own
 X86_64 = ("mingw-w64", "musl")  # run the kernels of this machine's vector unit, too
+NOT_RUN = ("macos",)  # nothing here runs its programs: the library is built and read
 LIMIT = 900  # seconds of processor time that a program may take, which others do not prolong
 WAITING = 6  # times as many by the clock
 IMPORTS = re.compile(r"(kernel32|ucrtbase|bcrypt|api-ms-win-(core-synch|crt)-.*)\.dll", re.I)
@@ -100,6 +102,8 @@ class Target:
         programs = ["c_tests"]
         if not self.args.whole:
             programs = [f"{name}_test" for name in [*SAMPLE, "op_table"]] + ["tt_fake"]
+        if self.name in NOT_RUN:
+            programs = []
         if self.processors():
             programs += [f"{name}_test" for name in INTERNALS + OF_SVE]
         command = ["cmake", "--build", self.build, "-j", str(self.args.jobs), "--target"]
@@ -270,6 +274,18 @@ class Target:
         wrong = [name for name in found if not IMPORTS.fullmatch(name)]
         self.rows["imports of libtt.dll"] = ("failed" if wrong else "passed", 0, " ".join(found))
 
+    def check_macos(self):
+        """It is for 64-bit ARM, has every function, is signed, and needs the system alone."""
+        library = macho.Library(self.build / "libtt.dylib")
+        names = (ROOT / "src/capi/gen/exports.txt").read_text().split()
+        missing = [name for name in names if f"_{name}" not in library.exports]
+        oldest = ".".join(map(str, library.oldest_system))
+        note = f"{len(names)} functions, {len(missing)} missing; macOS {oldest}; needs "
+        note += " ".join(library.needs)
+        right = library.processor == macho.ARM64 and library.is_signed and not missing
+        right = right and library.needs == ["/usr/lib/libSystem.B.dylib"]
+        self.rows["libtt.dylib"] = ("passed" if right else "failed", 0, note)
+
     def check_layouts(self):
         """The bindings' structs and constants, which this machine's tests compare with C's."""
         program = self.build / "tests/abi_dump"
@@ -317,6 +333,9 @@ class Target:
         try:
             self.configure()
             self.make()
+            if self.name in NOT_RUN:
+                self.check_macos()
+                return
             self.run_tests()
             self.run_digits()
             if self.name not in BITS_32:
@@ -326,7 +345,8 @@ class Target:
                 self.check_wheel()
         except (OSError, subprocess.CalledProcessError, ValueError) as error:
             self.rows["run"] = ("failed", 0, str(error))
-        self.print_table()
+        finally:
+            self.print_table()
 
 
 def reference(jobs):
