@@ -1,23 +1,14 @@
 /* Captured steps of optimizers and schedulers: every class, replayed beside the same steps of
    operators, and from a file. */
-#include "optimizers.h"
+#include "trained_model.h"
 
 #include <unistd.h>
 
-enum { kSteps = 50, kSaved = 20, kRows = 4, kIn = 3, kOut = 5 };
+enum { kSteps = 50, kSaved = 20 };
 static char path[512];
-
-typedef void (*Schedule)(tt_optimizer* o, tt_scheduler** out);
-
-typedef struct Model {
-  tt_tensor *w, *v; /* v is not dense */
-  tt_optimizer* optimizer;
-  tt_scheduler* schedule;
-} Model;
 
 /* ---- schedules ---- */
 
-static void by_steps(tt_optimizer* o, tt_scheduler** out) { OK(tt_lr_step(c, o, 3, NULL, out)); }
 static void by_milestones(tt_optimizer* o, tt_scheduler** out) {
   const int64_t at[] = {2, 7, 7, 30};
   OK(tt_lr_multi_step(c, o, at, 4, NULL, out));
@@ -86,60 +77,7 @@ static const struct {
                   {"LambdaLR", lambda, 1},           {"MultiplicativeLR", multiplicative, 1}};
 enum { kNumSchedules = sizeof kSchedules / sizeof kSchedules[0] };
 
-/* ---- models ---- */
-
-static tt_tensor* leaf_of(tt_tensor* t) {
-  OK(tt_requires_grad_(c, t, 1));
-  return t;
-}
-static Model new_model(Construct construct, Schedule schedule) {
-  Model m;
-  tt_tensor* both;
-  OK(tt_manual_seed(c, 5));
-  OK(tt_randn(c, SHAPE(kIn, kOut), NULL, &m.w));
-  leaf_of(m.w);
-  OK(tt_randn(c, SHAPE(kOut, 2), NULL, &both));
-  OK(tt_select(c, both, 1, 0, &m.v));
-  leaf_of(m.v);
-  OK(construct((tt_tensor* const[]){m.w, m.v}, 2, &m.optimizer));
-  schedule(m.optimizer, &m.schedule);
-  return m;
-}
-static void drop_model(Model* m) {
-  tt_scheduler_release(m->schedule);
-  tt_optim_release(m->optimizer);
-}
-
-static tt_tensor* train(const Model* m, const tt_tensor* x) {
-  tt_tensor *h, *y, *loss, *norm;
-  tt_tensor* const params[] = {m->w, m->v};
-  OK(tt_optim_zero_grad(c, m->optimizer, 1));
-  OK(tt_matmul(c, x, m->w, &h));
-  OK(tt_tanh(c, h, &h));
-  OK(tt_dropout(c, h, NULL, &h));
-  OK(tt_matmul(c, h, m->v, &y));
-  OK(tt_mul(c, y, y, &y));
-  OK(tt_mean(c, y, NULL, &loss));
-  OK(tt_backward(c, loss, NULL));
-  OK(tt_clip_grad_norm_(c, params, 2, 0.5, NULL, &norm));
-  OK(tt_optim_step(c, m->optimizer));
-  return loss;
-}
-
-static tt_tensor* batch(int k) {
-  tt_tensor* x;
-  OK(tt_manual_seed(c, 100 + (uint64_t)k));
-  OK(tt_randn(c, SHAPE(kRows, kIn), NULL, &x));
-  return x;
-}
-
-static void same_bits(const char* what, const tt_tensor* a, const tt_tensor* b) {
-  float x[64], y[64];
-  const int64_t bytes = tt_tensor_numel(a) * 4;
-  OK(tt_tensor_read(c, a, x, bytes));
-  OK(tt_tensor_read(c, b, y, bytes));
-  if (memcmp(x, y, (size_t)bytes)) fail_msg("%s: a captured step differs", what);
-}
+/* ---- replays ---- */
 
 typedef struct Replay {
   tt_graph* graph;

@@ -1,11 +1,11 @@
 /* Plans where the tensors are: on a device, launches that do not change are replayed as graphs of
    it. Steps of every optimizer, with a schedule, dropout and clipping, beside the same steps of
    operators. */
-#include "optimizers.h"
+#include "trained_model.h"
 
 #include <dlfcn.h>
 
-enum { kSteps = 8, kDeviceSteps = 6, kRows = 4, kIn = 3, kOut = 5 };
+enum { kSteps = 8, kDeviceSteps = 6 };
 
 /* Launches of graphs by the emulated device so far; -1 elsewhere, where nobody counts them. */
 static int64_t graphs(void) {
@@ -17,69 +17,11 @@ static int64_t graphs(void) {
   return n;
 }
 
-typedef struct Model {
-  tt_tensor *w, *v; /* v is not dense */
-  tt_optimizer* optimizer;
-  tt_scheduler* schedule;
-} Model;
-
-static tt_tensor* leaf_of(tt_tensor* t) {
-  OK(tt_requires_grad_(c, t, 1));
-  return t;
-}
-static Model new_model(Construct construct) {
-  Model m;
-  tt_tensor* both;
-  OK(tt_manual_seed(c, 5));
-  OK(tt_randn(c, SHAPE(kIn, kOut), NULL, &m.w));
-  m.w = leaf_of(at_home(m.w));
-  OK(tt_randn(c, SHAPE(kOut, 2), NULL, &both));
-  OK(tt_select(c, at_home(both), 1, 0, &m.v));
-  leaf_of(m.v);
-  OK(construct((tt_tensor* const[]){m.w, m.v}, 2, &m.optimizer));
-  OK(tt_lr_step(c, m.optimizer, 3, NULL, &m.schedule));
-  return m;
-}
-static void drop_model(Model* m) {
-  tt_scheduler_release(m->schedule);
-  tt_optim_release(m->optimizer);
-}
-
-static tt_tensor* train(const Model* m, const tt_tensor* x) {
-  tt_tensor *h, *y, *loss, *norm;
-  tt_tensor* const params[] = {m->w, m->v};
-  OK(tt_optim_zero_grad(c, m->optimizer, 1));
-  OK(tt_matmul(c, x, m->w, &h));
-  OK(tt_tanh(c, h, &h));
-  OK(tt_dropout(c, h, NULL, &h));
-  OK(tt_matmul(c, h, m->v, &y));
-  OK(tt_mul(c, y, y, &y));
-  OK(tt_mean(c, y, NULL, &loss));
-  OK(tt_backward(c, loss, NULL));
-  OK(tt_clip_grad_norm_(c, params, 2, 0.5, NULL, &norm));
-  OK(tt_optim_step(c, m->optimizer));
-  return loss;
-}
-
-static tt_tensor* batch(int k) {
-  tt_tensor* x;
-  OK(tt_manual_seed(c, 100 + (uint64_t)k));
-  OK(tt_randn(c, SHAPE(kRows, kIn), NULL, &x));
-  return at_home(x);
-}
-
-static void same_bits(const char* what, const tt_tensor* a, const tt_tensor* b) {
-  float x[64], y[64];
-  const int64_t bytes = tt_tensor_numel(a) * 4;
-  OK(tt_tensor_read(c, a, x, bytes));
-  OK(tt_tensor_read(c, b, y, bytes));
-  if (memcmp(x, y, (size_t)bytes)) fail_msg("%s: a captured step differs", what);
-}
-
 /* The first step is captured while it runs; the others are replayed. Learning rates change, and so
    do Adam's bias corrections. */
 static void check_class(int i) {
-  Model eager = new_model(kOptimizers[i].construct), replayed = new_model(kOptimizers[i].construct);
+  Model eager = new_model(kOptimizers[i].construct, by_steps);
+  Model replayed = new_model(kOptimizers[i].construct, by_steps);
   tt_graph* g = NULL;
   tt_plan* p = NULL;
   tt_tensor *in, *out, *loss;
@@ -130,7 +72,8 @@ static void test_classes(void** state) {
    the tensors that the capture saw: the batch, the loss, gradients, parameters. */
 static void check_deferred(int i) {
   const tt_capture_opts deferred = {.set = TT_CAPTURE_DEFERRED, .deferred = 1};
-  Model eager = new_model(kOptimizers[i].construct), replayed = new_model(kOptimizers[i].construct);
+  Model eager = new_model(kOptimizers[i].construct, by_steps);
+  Model replayed = new_model(kOptimizers[i].construct, by_steps);
   tt_tensor *x = batch(0), *drawn, *drawn_before, *out, *loss, *grad, *grad_before;
   tt_graph* g = NULL;
   tt_plan* p = NULL;
@@ -187,8 +130,8 @@ static void test_steps_between(void** state) {
   int k, runs;
   (void)state;
   for (i = 0; i < 6; i++) {
-    Model eager = new_model(kOptimizers[kSome[i / 2]].construct);
-    Model other = new_model(kOptimizers[kSome[i / 2]].construct);
+    Model eager = new_model(kOptimizers[kSome[i / 2]].construct, by_steps);
+    Model other = new_model(kOptimizers[kSome[i / 2]].construct, by_steps);
     tt_tensor* x = batch(0);
     tt_graph* g = NULL;
     tt_plan* p = NULL;
