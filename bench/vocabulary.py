@@ -258,6 +258,58 @@ for mode in ("mean", "sum", "max"):
         return lambda: t.nn.functional.embedding_bag(index, weight, mode=mode)
 
 
+# Short rows, and operators that a sweep over 150 of them found slow.
+for width in (10, 17, 49):
+
+    @row(f"product with a column, 20000 × {width}")
+    def _(t, width=width):
+        x, column = data(t, 20000, width), data(t, 20000, 1)
+        return lambda: x * column
+
+    for name in ("sum", "amax", "argmax", "cumsum", "cumprod", "log_softmax"):
+
+        @row(f"{name} 20000 × {width}, dim 1")
+        def _(t, name=name, width=width):
+            x = data(t, 20000, width)
+            return lambda: getattr(t, name)(x, 1)
+
+    @row(f"layer_norm 20000 × {width}")
+    def _(t, width=width):
+        x = data(t, 20000, width)
+        return lambda: t.nn.functional.layer_norm(x, (width,))
+
+
+for name in ("remainder", "fmod", "floor_divide"):
+
+    @row(f"{name} 10^6")
+    def _(t, name=name):
+        x, y = data(t, 10**6), data(t, 10**6, seed=1)
+        return lambda: getattr(t, name)(x, y)
+
+
+for name in ("vector_norm", "nansum", "var, step", "logaddexp", "pow"):
+
+    @row(f"{name} 2048 × 768")
+    def _(t, name=name):
+        x, y = data(t, 2048, 768), data(t, 2048, 768, seed=1)
+        if name == "vector_norm":
+            return lambda: t.linalg.vector_norm(x, dim=1)
+        if name == "nansum":
+            return lambda: t.nansum(x, 1)
+        if name == "logaddexp":
+            return lambda: t.logaddexp(x, y)
+        if name == "pow":
+            size = x.abs()
+            return lambda: size**y
+        x.requires_grad_()
+
+        def run():
+            x.grad = None
+            x.var(1).sum().backward()
+
+        return run
+
+
 @row("embedding_bag sum with weights, offsets")
 def _(t):
     weight, index = bags(t)
