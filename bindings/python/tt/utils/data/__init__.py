@@ -20,6 +20,7 @@ from .sampler import (
     WeightedRandomSampler,
 )
 
+TYPE_CHECKING = False
 __all__ = [
     "BatchSampler",
     "ChainDataset",
@@ -41,6 +42,16 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """Loads the modules of private names when they are first used."""
+        if name != "_utils":
+            raise AttributeError(f"module 'tt.utils.data' has no attribute '{name}'")
+        from importlib import import_module
+
+        return import_module("._utils", __name__)
 
 
 def __dir__() -> list[str]:
