@@ -269,7 +269,7 @@ if not TYPE_CHECKING:
             value = None
             if name.startswith("_foreach_"):
                 value = import_module("._foreach", __package__).make(name[len("_foreach_") :])
-            elif name.startswith("float8_") or name in ("complex32", "chalf"):
+            elif name.startswith(("float8_", "qint", "quint")) or name in ("complex32", "chalf"):
                 value = import_module("._absent", __package__).ABSENT_DTYPES.get(
                     name.replace("chalf", "complex32")
                 )

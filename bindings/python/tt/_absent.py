@@ -50,6 +50,10 @@ def absent_dtypes() -> dict[str, dtype]:
     made["complex32"] = dtype(
         "complex32", -9, 4, "c", False, True, True, "", "", "", "", "complex32"
     )
+    for i, name in enumerate("qint8 quint8 qint32 quint4x2 quint2x4".split()):
+        size = 4 if name == "qint32" else 1
+        signed = name.startswith("q")
+        made[name] = dtype(name, -20 - i, size, "i", False, False, signed, "", "", "", "", name)
     return made
 
 

@@ -213,9 +213,13 @@ def passed(function: FunctionType, values: dict[str, Any]) -> tuple[list[Any], d
     code = function.__code__
     n, n_keywords = code.co_argcount, code.co_kwonlyargcount
     positional = [values[name] for name in code.co_varnames[:n]]
-    keywords = {name: values[name] for name in code.co_varnames[n : n + n_keywords]}
+    names = code.co_varnames[n : n + n_keywords]
+    keywords = {name: values[name] for name in names if name in values}  # an operator has no out
     if code.co_flags & 4:  # takes *args
-        positional += values[code.co_varnames[n + n_keywords]]
+        several = values[code.co_varnames[n + n_keywords]]
+        positional += several
+        if several:  # the first keyword is the list of them
+            keywords.pop(names[0], None)
     defaults = function.__defaults__ or ()
     while len(positional) == n and defaults and positional[-1] is defaults[-1]:
         positional.pop()

@@ -30,7 +30,6 @@ ABSENT = {
     "distributed.algorithms.model_averaging": "",
     "distributed.algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager",
     "distributed.checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files",
-    "distributed.checkpoint.default_planner": "DefaultLoadPlanner DefaultSavePlanner",
     "distributed.checkpoint.format_utils": "_EmptyStateDictLoadPlanner _load_state_dict",
     "distributed.checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
     "distributed.checkpoint.optimizer": "load_sharded_optimizer_state_dict",

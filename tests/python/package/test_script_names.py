@@ -660,3 +660,80 @@ def test_products_of_groups():
     assert tt._grouped_mm(weights, weights.mT, out_dtype=tt.float64).dtype is tt.float64
     with pytest.raises(ValueError, match="offs"):
         nn.functional.grouped_mm(x, weights)
+
+
+def test_fsdp_by_pytorchs_names(tmp_path):
+    import tt.distributed.checkpoint as checkpoint
+    from tt.distributed.checkpoint.default_planner import DefaultLoadPlanner
+    from tt.distributed.fsdp import FullStateDictConfig, StateDictType
+    from tt.distributed.fsdp import FullyShardedDataParallel as FSDP
+    from tt.distributed.fsdp.wrap import enable_wrap, wrap
+
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        with enable_wrap(wrapper_cls=FSDP):
+            model = wrap(nn.Sequential(nn.Linear(3, 3), wrap(nn.Linear(3, 2))))
+        assert type(wrap(nn.ReLU())) is nn.ReLU and len(FSDP.fsdp_modules(model)) == 2
+        assert FSDP.fsdp_modules(nn.Sequential(model), root_only=True) == [model]
+        adam = tt.optim.AdamW(model.parameters(), lr=0.1)
+        model(tt.ones(2, 3)).sum().backward()
+        adam.step()
+        whole = FSDP.optim_state_dict(model, adam)
+        names = ["0.weight", "0.bias", "1.weight", "1.bias"]
+        assert sorted(whole["state"]) == sorted(names)
+        assert whole["param_groups"][0]["params"] == names
+        assert whole["state"]["1.weight"]["exp_avg"].shape == (2, 3)
+        twin = tt.optim.AdamW(model.parameters(), lr=0.5)
+        twin.load_state_dict(FSDP.optim_state_dict_to_load(model, twin, whole))
+        for p in model.parameters():
+            assert tt.equal(twin.state[p]["exp_avg"], adam.state[p]["exp_avg"])
+        assert twin.param_groups[0]["lr"] == 0.1
+        full = StateDictType.FULL_STATE_DICT
+        with FSDP.state_dict_type(model, full, FullStateDictConfig(rank0_only=True)):
+            state = model.state_dict()
+            assert sorted(state) == sorted(names) and state["0.weight"].shape == (3, 3)
+            model.load_state_dict({name: t * 0 for name, t in state.items()})
+            assert model(tt.ones(1, 3)).tolist() == [[0, 0]]
+            model.load_state_dict(state)
+        assert "module.0.weight" in " ".join(model.state_dict())
+        writer, reader = (
+            made(tmp_path / "a")
+            for made in (checkpoint.FileSystemWriter, checkpoint.FileSystemReader)
+        )
+        with FSDP.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
+            checkpoint.save(model.state_dict(), storage_writer=writer)
+            before = model(tt.ones(1, 3))
+            with tt.no_grad():
+                [p.zero_() for p in model.parameters()]
+            checkpoint.load(model.state_dict(), storage_reader=reader)
+        assert tt.equal(model(tt.ones(1, 3)), before)
+        values = {"more": 1}
+        checkpoint.load(values, reader.path, planner=DefaultLoadPlanner(allow_partial_load=True))
+        assert values == {"more": 1}
+        with pytest.raises(tt.errors.InvalidArgumentError, match="must be given"):
+            checkpoint.load_state_dict(values, None)
+    finally:
+        dist.destroy_process_group()
+
+
+def test_distributions_of_other_classes_expand():
+    from tt import distributions as d
+
+    class Diagonal(d.Independent):
+        def __init__(self, loc):
+            super().__init__(d.Normal(loc, 1.0), 1)
+
+        def expand(self, batch_shape, _instance=None):
+            return super().expand(batch_shape, self._get_checked_instance(Diagonal, _instance))
+
+    wide = Diagonal(tt.zeros(3)).expand((4,))
+    assert type(wide) is Diagonal and wide.batch_shape == (4,) and wide.event_shape == (3,)
+    assert wide.sample().shape == (4, 3) and wide.log_prob(tt.zeros(3)).shape == (4,)
+
+    class Inner(Diagonal):
+        def __init__(self):
+            super().__init__(tt.zeros(3))
+
+    with pytest.raises(NotImplementedError, match="Inner.expand"):
+        Inner().expand((2,))
+    assert d.LogNormal(tt.zeros(2), 1.0).expand((3, 2)).sample().shape == (3, 2)

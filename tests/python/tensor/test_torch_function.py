@@ -320,3 +320,23 @@ def test_layers_without_a_function_run_in_a_mode():
     expected = lstm(x)[0]
     with Mode():
         assert tt.equal(lstm(x)[0], expected)
+
+
+def test_operators_and_lists_of_a_subclass():
+    """-x has no out, and a list given as several arguments is not given twice."""
+
+    class Passing(tt.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = tt.ones(2).as_subclass(Passing)
+    assert type(-x) is Passing and (-x).tolist() == [-1, -1]
+    assert type(abs(x)) is Passing
+
+    class Model(tt.nn.Module):
+        def forward(self, a, b):
+            a, b = tt.broadcast_tensors(a, b)
+            return a + b
+
+    assert tt.fx.symbolic_trace(Model())(tt.ones(2), tt.ones(3, 2)).shape == (3, 2)

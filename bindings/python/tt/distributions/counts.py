@@ -286,8 +286,8 @@ class Multinomial(Distribution):
     def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def expand(self, batch_shape: Shape) -> Multinomial:
-        expanded = object.__new__(type(self))
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Multinomial:
+        expanded = object.__new__(type(self)) if _instance is None else _instance
         expanded.__dict__.update(self.__dict__)
         expanded._categorical = self._categorical.expand(batch_shape)
         expanded._batch_shape = expanded._categorical.batch_shape

@@ -122,9 +122,19 @@ class Distribution:
         """Returns the exponential of the entropy."""
         return self.entropy().exp()
 
-    def expand(self, batch_shape: Shape) -> Self:
-        """Returns a copy whose parameters are expanded to batch_shape."""
-        expanded = object.__new__(type(self))
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """Returns _instance, or an object without attributes. Of a subclass that has a constructor
+        of its own, the expand of cls must not make one."""
+        if _instance is None and type(self).__init__ is not cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(
+                f"{type(self).__name__}.expand: a subclass with its own constructor defines it"
+            )
+        return object.__new__(type(self)) if _instance is None else _instance
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Self:
+        """Returns a copy whose parameters are expanded to batch_shape. _instance: the object that
+        becomes the copy."""
+        expanded = object.__new__(type(self)) if _instance is None else _instance
         expanded.__dict__.update(self.__dict__)
         expanded._batch_shape = Size(batch_shape)
         for name, constraint in self.arg_constraints.items():

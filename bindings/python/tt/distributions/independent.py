@@ -2,11 +2,14 @@
 from __future__ import annotations
 
 from .._tensor import Tensor
+from .._types import Size
 from . import constraints
 from .distribution import Distribution, last_dims_summed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from typing_extensions import Self
 
     from .distribution import Shape
@@ -61,10 +64,13 @@ class Independent(Distribution):
     def entropy(self) -> Tensor:
         return last_dims_summed(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
-    def expand(self, batch_shape: Shape) -> Self:
-        n = self.reinterpreted_batch_ndims
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Self:
+        expanded = object.__new__(type(self)) if _instance is None else _instance
+        expanded.__dict__.update(self.__dict__)
         kept = tuple(self.base_dist.batch_shape)[len(self._batch_shape) :]
-        return type(self)(self.base_dist.expand((*batch_shape, *kept)), n, self._validate_args)
+        expanded.base_dist = self.base_dist.expand((*batch_shape, *kept))
+        expanded._batch_shape = Size(batch_shape)
+        return expanded
 
     def __repr__(self) -> str:
         return f"Independent({self.base_dist}, {self.reinterpreted_batch_ndims})"

@@ -52,8 +52,8 @@ class OfCategorical(Distribution):
     def param_shape(self) -> Any:
         return self._categorical.param_shape
 
-    def expand(self, batch_shape: Shape) -> Any:
-        expanded = object.__new__(type(self))
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        expanded = object.__new__(type(self)) if _instance is None else _instance
         expanded.__dict__.update(self.__dict__)
         expanded._categorical = self._categorical.expand(batch_shape)
         expanded._batch_shape = expanded._categorical.batch_shape

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from .._tensor import Tensor
+from .._types import Size
 from ..autograd import no_grad
 from . import constraints
 from .distribution import Distribution, last_dims_summed
@@ -58,12 +59,15 @@ class TransformedDistribution(Distribution):
         n = len(self._event_shape) - last.event_dim
         return constraints.independent(last, n) if n else last
 
-    def expand(self, batch_shape: Shape) -> TransformedDistribution:
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> TransformedDistribution:
+        expanded = object.__new__(type(self)) if _instance is None else _instance
+        expanded.__dict__.update(self.__dict__)
         shape = (*batch_shape, *self._event_shape)
         base_shape = tuple(self._whole.inverse_shape(shape))
         n = len(self.base_dist.event_shape)
-        base = self.base_dist.expand(base_shape[: len(base_shape) - n])
-        return type(self)(base, self.transforms, self._validate_args)
+        expanded.base_dist = self.base_dist.expand(base_shape[: len(base_shape) - n])
+        expanded._batch_shape = Size(batch_shape)
+        return expanded
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         with no_grad():

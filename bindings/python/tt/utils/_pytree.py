@@ -114,6 +114,11 @@ class TreeSpec:
     def num_leaves(self) -> int:
         return 1 if self.is_leaf() else sum(child.num_leaves for child in self.children_specs)
 
+    @property
+    def num_nodes(self) -> int:
+        """The number of structures and leaves, the whole included."""
+        return 1 + sum(child.num_nodes for child in self.children_specs)
+
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """Returns the structure of this form with these leaves."""
         return tree_unflatten(leaves, self)

@@ -18,8 +18,61 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Iterator
 
-__all__ = ["Shard", "load", "save"]
+__all__ = [
+    "DefaultLoadPlanner",
+    "DefaultSavePlanner",
+    "FileSystemReader",
+    "FileSystemWriter",
+    "Shard",
+    "load",
+    "load_state_dict",
+    "save",
+    "save_state_dict",
+]
 VERSION = 1
+
+
+class FileSystemReader:
+    """Names the directory of a checkpoint to load."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = path
+
+
+class FileSystemWriter:
+    """Names the directory of a checkpoint to save. The other arguments of PyTorch's change
+    nothing."""
+
+    def __init__(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
+        self.path = path
+
+
+class DefaultSavePlanner:
+    """Saves everything. Arguments change nothing."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+
+class DefaultLoadPlanner:
+    """allow_partial_load: names that the checkpoint lacks keep their values."""
+
+    def __init__(
+        self,
+        flatten_state_dict: bool = True,
+        flatten_sharded_tensors: bool = True,
+        allow_partial_load: bool = False,
+    ) -> None:
+        self.allow_partial_load = allow_partial_load
+
+
+def directory(what: str, checkpoint_id: Any, storage: Any) -> str:
+    """Returns the directory of a checkpoint, which one of the two arguments names."""
+    if checkpoint_id is None:
+        checkpoint_id = getattr(storage, "path", None)
+    if checkpoint_id is None:
+        raise InvalidArgumentError(f"checkpoint.{what}: checkpoint_id or a storage must be given")
+    return os.fspath(checkpoint_id)
 
 
 class Shard:
@@ -64,18 +117,25 @@ def ranks_of(process_group: Any) -> tuple[int, int]:
 
 
 def save(
-    state_dict: dict[str, Any], checkpoint_id: str | os.PathLike[str], process_group: Any = None
+    state_dict: dict[str, Any],
+    checkpoint_id: str | os.PathLike[str] | None = None,
+    process_group: Any = None,
+    *,
+    storage_writer: FileSystemWriter | None = None,
+    planner: DefaultSavePlanner | None = None,
+    **options: Any,
 ) -> None:
     """Writes a checkpoint. All ranks must call it with the same names.
 
     state_dict: dicts may be nested, with lists in them. Each rank writes its Shards; rank 0 writes
         the tensors and the other values, which must be the same on all ranks and fit JSON (where
         tuples in lists and dicts become lists).
-    checkpoint_id: the directory, which all ranks must have access to.
+    checkpoint_id: the directory, which all ranks must have access to; None: that of
+        storage_writer. Other options of PyTorch's change nothing.
     """
+    path = directory("save", checkpoint_id, storage_writer)
     rank, size = ranks_of(process_group)
     tensors, entries = written_by(rank, state_dict)
-    path = os.fspath(checkpoint_id)
     os.makedirs(path, exist_ok=True)
     metadata = os.path.join(path, "metadata.json")
     if rank == 0 and os.path.exists(metadata):
@@ -126,11 +186,22 @@ def written_by(
 
 
 def load(
-    state_dict: dict[str, Any], checkpoint_id: str | os.PathLike[str], process_group: Any = None
+    state_dict: dict[str, Any],
+    checkpoint_id: str | os.PathLike[str] | None = None,
+    process_group: Any = None,
+    *,
+    storage_reader: FileSystemReader | None = None,
+    planner: DefaultLoadPlanner | None = None,
+    **options: Any,
 ) -> None:
     """Copies the values of a checkpoint into the tensors and Shards of state_dict, and replaces its
-    other values. The number of ranks may differ from that of the save."""
-    path, ranks = os.fspath(checkpoint_id), entries_of(checkpoint_id)
+    other values. The number of ranks may differ from that of the save.
+
+    checkpoint_id: the directory; None: that of storage_reader.
+    """
+    path = directory("load", checkpoint_id, storage_reader)
+    ranks = entries_of(path)
+    partial = getattr(planner, "allow_partial_load", False)
     files: dict[int, Any] = {}
 
     def tensor_of(rank: int, name: str) -> Tensor:
@@ -143,6 +214,8 @@ def load(
             for name, container, key in list(entries_in(state_dict)):
                 value = container[key]
                 if name not in ranks[0]:
+                    if partial:
+                        continue
                     raise InvalidArgumentError(f"checkpoint.load: {path} has no {name}")
                 entry = ranks[0][name]
                 if isinstance(value, Shard):
@@ -155,6 +228,26 @@ def load(
                     container[key] = tuple(saved) if isinstance(value, tuple) else saved
     finally:
         files.clear()
+
+
+def save_state_dict(
+    state_dict: dict[str, Any],
+    storage_writer: FileSystemWriter,
+    process_group: Any = None,
+    **_: Any,
+) -> None:
+    """Calls save, whose former name this is."""
+    save(state_dict, None, process_group, storage_writer=storage_writer)
+
+
+def load_state_dict(
+    state_dict: dict[str, Any],
+    storage_reader: FileSystemReader,
+    process_group: Any = None,
+    **_: Any,
+) -> None:
+    """Calls load, whose former name this is."""
+    load(state_dict, None, process_group, storage_reader=storage_reader)
 
 
 def entries_of(checkpoint_id: str | os.PathLike[str]) -> list[dict[str, Any]]:

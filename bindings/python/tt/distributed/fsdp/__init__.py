@@ -20,6 +20,7 @@ from .. import ReduceOp, all_gather_into_tensor, all_reduce, checked, reduce_sca
 from ...errors import UnimplementedError
 from ..checkpoint import Shard, entries_of, load, save
 from . import api
+from .api import StateDictType
 from .api import *  # noqa: F403
 
 TYPE_CHECKING = False
@@ -112,6 +113,8 @@ class FullyShardedDataParallel(Module):
             self._wrap_inside(module, auto_wrap_policy)
         self.module = module
         self._whole: Tensor | None = None
+        self._kind: Any = None  # a StateDictType
+        self._kind_config: Any = None
         self._divide()
 
     def _wrap_inside(self, module: Module, policy: Callable[..., bool]) -> None:
@@ -308,6 +311,148 @@ class FullyShardedDataParallel(Module):
         optimizer.load_state_dict(
             {"state": states, "param_groups": groups["optimizer.param_groups"]}
         )
+
+    # ---- PyTorch's names of these ----
+
+    @staticmethod
+    def fsdp_modules(module: Module, root_only: bool = False) -> list[FullyShardedDataParallel]:
+        """Returns the units in a module; root_only: only those that are in no other."""
+        if isinstance(module, FullyShardedDataParallel) and root_only:
+            return [module]
+        if root_only:
+            parts = [FullyShardedDataParallel.fsdp_modules(m, True) for m in module.children()]
+            return [unit for units in parts for unit in units]
+        return [m for m in module.modules() if isinstance(m, FullyShardedDataParallel)]
+
+    @staticmethod
+    def set_state_dict_type(
+        module: Module,
+        state_dict_type: StateDictType,
+        state_dict_config: Any = None,
+        optim_state_dict_config: Any = None,
+    ) -> None:
+        """Sets what state_dict() of the outer units returns and load_state_dict() takes:
+        full_state_dict(), or sharded_state_dict()."""
+        for unit in FullyShardedDataParallel.fsdp_modules(module, True):
+            unit._kind, unit._kind_config = state_dict_type, state_dict_config
+
+    @staticmethod
+    @contextmanager
+    def state_dict_type(
+        module: Module,
+        state_dict_type: StateDictType,
+        state_dict_config: Any = None,
+        optim_state_dict_config: Any = None,
+    ) -> Iterator[None]:
+        """Calls set_state_dict_type for a block."""
+        units = FullyShardedDataParallel.fsdp_modules(module, True)
+        before = [(unit._kind, unit._kind_config) for unit in units]
+        FullyShardedDataParallel.set_state_dict_type(module, state_dict_type, state_dict_config)
+        try:
+            yield
+        finally:
+            for unit, (kind, config) in zip(units, before):
+                unit._kind, unit._kind_config = kind, config
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns what set_state_dict_type chose; at first the tensors of this rank by name."""
+        if args or kwargs or self._kind in (None, api.StateDictType.LOCAL_STATE_DICT):
+            return super().state_dict(*args, **kwargs)
+        if self._kind is api.StateDictType.SHARDED_STATE_DICT:
+            return self.sharded_state_dict()
+        state = self.full_state_dict()
+        hidden = getattr(self._kind_config, "rank0_only", False) and self.process_group.rank()
+        return {} if hidden else state
+
+    def load_state_dict(self, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
+        """Loads what state_dict() returns. Tensors of sharded_state_dict() are those of the model,
+        so that loading a checkpoint into it is enough."""
+        if self._kind is api.StateDictType.FULL_STATE_DICT:
+            return self.load_full_state_dict(state_dict)
+        if self._kind is api.StateDictType.SHARDED_STATE_DICT:
+            return None
+        return super().load_state_dict(state_dict, *args, **kwargs)
+
+    @staticmethod
+    def optim_state_dict(
+        model: FullyShardedDataParallel,
+        optim: Any,
+        optim_state_dict: dict[str, Any] | None = None,
+        group: Any = None,
+    ) -> dict[str, Any]:
+        """Returns the whole state of an optimizer by the original names of the parameters. All
+        ranks must call it."""
+        saved = optim.state_dict() if optim_state_dict is None else optim_state_dict
+        units, names = model._units_of(optim), {id(u): path for path, u in model._units()}
+        state: dict[str, dict[str, Any]] = {}
+        own = []
+        with no_grad():
+            for i, unit in enumerate(units):
+                path = names[id(unit)]
+                own.append([plain_name(f"{path}.module.{name}") for name in unit._shapes])
+                for key, value in saved["state"].get(i, {}).items():
+                    whole = unit._gathered(value)
+                    for plain, name in zip(own[-1], unit._shapes):
+                        part = whole if whole is value else unit._views(whole)[name].clone()
+                        state.setdefault(plain, {})[key] = part
+        groups = [
+            {**g, "params": [name for i in g["params"] for name in own[i]]}
+            for g in saved["param_groups"]
+        ]
+        return {"state": state, "param_groups": groups}
+
+    @staticmethod
+    def optim_state_dict_to_load(
+        model: FullyShardedDataParallel,
+        optim: Any,
+        optim_state_dict: dict[str, Any],
+        is_named_optimizer: bool = False,
+        load_directly: bool = False,
+        group: Any = None,
+    ) -> dict[str, Any]:
+        """Returns what optim.load_state_dict takes for the result of optim_state_dict."""
+        units, names = model._units_of(optim), {id(u): path for path, u in model._units()}
+        state: dict[int, dict[str, Any]] = {}
+        with no_grad():
+            for i, unit in enumerate(units):
+                path = names[id(unit)]
+                parts = [
+                    optim_state_dict["state"].get(plain_name(f"{path}.module.{name}"), {})
+                    for name in unit._shapes
+                ]
+                for key in parts[0]:
+                    values = [part[key] for part in parts]
+                    state.setdefault(i, {})[key] = unit._own_part(values)
+        groups = [
+            {**new, "params": old["params"]}
+            for new, old in zip(
+                optim_state_dict["param_groups"], optim.state_dict()["param_groups"]
+            )
+        ]
+        result = {"state": state, "param_groups": groups}
+        if load_directly:
+            optim.load_state_dict(result)
+        return result
+
+    def _gathered(self, value: Any) -> Any:
+        """Returns state of the flat parameter from all ranks; what has another shape unchanged."""
+        if not (isinstance(value, Tensor) and value.shape == self.flat_param.shape):
+            return value
+        size = value.numel() * self.process_group.size()
+        whole = ops.empty(size, dtype=value.dtype, device=value.device)
+        all_gather_into_tensor(whole, value.contiguous(), self.process_group)
+        return whole
+
+    def _own_part(self, values: list[Any]) -> Any:
+        """Returns this rank's part of state of all parameters, of which a number is one."""
+        shapes = list(self._shapes.values())
+        if not all(isinstance(v, Tensor) and v.shape == s for v, s in zip(values, shapes)):
+            return values[0]
+        flat = ops.cat([v.flatten() for v in values])
+        length, rank = self.flat_param.numel(), self.process_group.rank()
+        missing = length * self.process_group.size() - flat.numel()
+        flat = ops.cat([flat, ops.zeros(missing, dtype=flat.dtype, device=flat.device)])
+        return flat[rank * length : (rank + 1) * length].clone()
 
     def _units_of(self, optimizer: Any) -> list[FullyShardedDataParallel]:
         """Returns the units of an optimizer's parameters, in the order of the optimizer."""

@@ -1,19 +1,42 @@
 """Policies for auto_wrap_policy, with the names of torch.distributed.fsdp.wrap."""
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from ...nn.module import Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable
+    from typing import Any, Callable, Iterable, Iterator
 
 __all__ = [
     "ModuleWrapPolicy",
     "always_wrap_policy",
+    "enable_wrap",
     "lambda_auto_wrap_policy",
     "size_based_auto_wrap_policy",
     "transformer_auto_wrap_policy",
+    "wrap",
 ]
+wrapping: list[dict[str, Any]] = []  # the arguments of enable_wrap around this call
+
+
+@contextmanager
+def enable_wrap(*, wrapper_cls: Any, **wrapper_kwargs: Any) -> Iterator[None]:
+    """Makes wrap() call wrapper_cls with these arguments inside a block."""
+    wrapping.append({"wrapper_cls": wrapper_cls, **wrapper_kwargs})
+    try:
+        yield
+    finally:
+        wrapping.pop()
+
+
+def wrap(module: Module, **wrap_overrides: Any) -> Any:
+    """Returns the module, wrapped inside a block of enable_wrap."""
+    if not wrapping:
+        return module
+    given = {**wrapping[-1], **wrap_overrides}
+    return given.pop("wrapper_cls")(module, **given)
 
 
 def always_wrap_policy(*args: Any, **kwargs: Any) -> bool:

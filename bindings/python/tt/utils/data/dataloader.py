@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 T_co = TypeVar("T_co", covariant=True)
+_collate_fn_t = _worker_init_fn_t = object  # hints that libraries import
 STATE_VERSION = 1
 FIXED = "batch_size batch_sampler sampler drop_last dataset persistent_workers".split()
 
