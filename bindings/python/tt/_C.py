@@ -47,6 +47,11 @@ def _get_tracing_state() -> None:
     """Returns None: calls are traced by running them."""
 
 
+def _is_tracing() -> bool:
+    """Returns False: calls are traced by running them."""
+    return False
+
+
 def _are_functorch_transforms_active() -> bool:
     """Returns False."""
     return False

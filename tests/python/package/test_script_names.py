@@ -621,6 +621,8 @@ def test_parts_that_packages_import(monkeypatch):
         assert layer.bias.tolist() == [0, 0]
     assert isinstance(tt.distributions.AffineTransform(1, 2).inv, _InverseTransform)
     tt._check_tensor_all(x == x)
+    collate = tt.utils.data._utils.collate
+    assert tt.equal(collate.collate_tensor_fn([x, x], collate_fn_map={tt.Tensor: 1})[1], x)
     with pytest.raises(TypeError, match="a text"):
         tt._check_with(TypeError, False, lambda: "a text")
     assert tt.get_deterministic_debug_mode() == 2 and tt._standard_gamma(tt.ones(3)).min() > 0
@@ -628,6 +630,25 @@ def test_parts_that_packages_import(monkeypatch):
     with tt._tensor_str.printoptions(precision=1):
         assert repr(tt.tensor([1.26])) == "tensor([1.3])"
     assert repr(tt.tensor([1.26])) == "tensor([1.2600])"
+
+
+def test_managers_that_decorate():
+    from tt.utils._contextlib import _DecoratorContextManager, _NoParamDecoratorContextManager
+
+    seen = []
+
+    class Manager(_DecoratorContextManager):
+        def __enter__(self):
+            seen.append("in")
+
+        def __exit__(self, *error):
+            seen.append("out")
+
+    class Plain(Manager, _NoParamDecoratorContextManager):
+        pass
+
+    assert Manager()(lambda x: x + 1)(2) == 3 and Plain(abs)(-2) == 2
+    assert seen == ["in", "out"] * 2
 
 
 def test_swapped_tensors():

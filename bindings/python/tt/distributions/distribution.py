@@ -143,6 +143,12 @@ class Distribution:
                 expanded.__dict__[name] = self.__dict__[name].expand(shape)
         return expanded
 
+    def _expanded(self, expanded: Distribution, _instance: Any) -> Any:
+        """Returns _instance, or an object of the class of self, with the attributes of expanded."""
+        made = object.__new__(type(self)) if _instance is None else _instance
+        made.__dict__.update(expanded.__dict__)
+        return made
+
     def _vector_shape(self, constraint: Constraint) -> tuple[int, ...]:
         """Returns the shape of a parameter of one distribution of the batch."""
         return tuple(self._event_shape)

@@ -74,8 +74,10 @@ class Chi2(Gamma):
         (self.df,) = broadcast_all(df)
         super().__init__(0.5 * self.df, ops.full_like(self.df, 0.5), validate_args)
 
-    def expand(self, batch_shape: Shape) -> Chi2:
-        return Chi2(self.df.expand(tuple(batch_shape)), self._validate_args)
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Chi2:
+        return self._expanded(
+            Chi2(self.df.expand(tuple(batch_shape)), self._validate_args), _instance
+        )
 
 
 class Dirichlet(Distribution):

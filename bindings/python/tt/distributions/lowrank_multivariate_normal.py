@@ -12,6 +12,8 @@ from .distribution import Distribution
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .distribution import Shape
 
 __all__ = ["LowRankMultivariateNormal"]
@@ -59,13 +61,16 @@ class LowRankMultivariateNormal(Distribution):
         weighted = cov_factor.mT / cov_diag.unsqueeze(-2)
         self._capacitance_tril = linalg.cholesky(rank + weighted @ cov_factor)
 
-    def expand(self, batch_shape: Shape) -> LowRankMultivariateNormal:
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> LowRankMultivariateNormal:
         shape, (n, rank) = tuple(batch_shape), self.cov_factor.shape[-2:]
-        return type(self)(
-            self.loc.expand(*shape, n),
-            self.cov_factor.expand(*shape, n, rank),
-            self.cov_diag.expand(*shape, n),
-            self._validate_args,
+        return self._expanded(
+            LowRankMultivariateNormal(
+                self.loc.expand(*shape, n),
+                self.cov_factor.expand(*shape, n, rank),
+                self.cov_diag.expand(*shape, n),
+                self._validate_args,
+            ),
+            _instance,
         )
 
     def _weighted(self) -> Tensor:

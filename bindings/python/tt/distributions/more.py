@@ -42,10 +42,10 @@ class InverseGamma(TransformedDistribution):
         base = Gamma(concentration, rate, validate_args)
         super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args)
 
-    def expand(self, batch_shape: Shape) -> InverseGamma:
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> InverseGamma:
         shape = tuple(batch_shape)
         concentration, rate = self.concentration.expand(shape), self.rate.expand(shape)
-        return type(self)(concentration, rate, self._validate_args)
+        return self._expanded(InverseGamma(concentration, rate, self._validate_args), _instance)
 
     @property
     def concentration(self) -> Tensor:
@@ -139,10 +139,10 @@ class Kumaraswamy(TransformedDistribution):
         ]
         super().__init__(Uniform(one * 0, one, validate_args=False), parts, validate_args)
 
-    def expand(self, batch_shape: Shape) -> Kumaraswamy:
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Kumaraswamy:
         shape = tuple(batch_shape)
         both = self.concentration1.expand(shape), self.concentration0.expand(shape)
-        return type(self)(*both, self._validate_args)
+        return self._expanded(Kumaraswamy(*both, self._validate_args), _instance)
 
     def _moment(self, n: int) -> Tensor:
         part = 1 + n / self.concentration1
@@ -182,9 +182,12 @@ class LogisticNormal(TransformedDistribution):
             base = base.expand((1,))
         super().__init__(base, StickBreakingTransform(), validate_args)
 
-    def expand(self, batch_shape: Shape) -> LogisticNormal:
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> LogisticNormal:
         shape = (*batch_shape, self.loc.shape[-1])
-        return type(self)(self.loc.expand(shape), self.scale.expand(shape), self._validate_args)
+        return self._expanded(
+            LogisticNormal(self.loc.expand(shape), self.scale.expand(shape), self._validate_args),
+            _instance,
+        )
 
     @property
     def loc(self) -> Tensor:
@@ -225,13 +228,16 @@ class MixtureSameFamily(Distribution):
         self._event_dims = len(component.event_shape)
         super().__init__(component.batch_shape[:-1], component.event_shape, validate_args)
 
-    def expand(self, batch_shape: Shape) -> MixtureSameFamily:
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> MixtureSameFamily:
         shape = tuple(batch_shape)
         n = self.component_distribution.batch_shape[-1]
-        return type(self)(
-            self.mixture_distribution.expand(shape),
-            self.component_distribution.expand((*shape, n)),
-            self._validate_args,
+        return self._expanded(
+            MixtureSameFamily(
+                self.mixture_distribution.expand(shape),
+                self.component_distribution.expand((*shape, n)),
+                self._validate_args,
+            ),
+            _instance,
         )
 
     @property

@@ -82,10 +82,12 @@ class MultivariateNormal(Distribution):
                 return linalg.inv(self._tril @ self._tril.mT)
             raise AttributeError(f"'MultivariateNormal' object has no attribute '{name}'")
 
-    def expand(self, batch_shape: Shape) -> MultivariateNormal:
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> MultivariateNormal:
         shape, n = tuple(batch_shape), self.loc.shape[-1]
         loc, tril = self.loc.expand(*shape, n), self._tril.expand(*shape, n, n)
-        return MultivariateNormal(loc, scale_tril=tril, validate_args=self._validate_args)
+        return self._expanded(
+            MultivariateNormal(loc, scale_tril=tril, validate_args=self._validate_args), _instance
+        )
 
     @property
     def mean(self) -> Tensor:

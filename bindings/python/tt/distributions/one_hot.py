@@ -170,9 +170,11 @@ class RelaxedBernoulli(Distribution):
     def logits(self) -> Tensor:
         return self._bernoulli.logits
 
-    def expand(self, batch_shape: Shape) -> RelaxedBernoulli:
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> RelaxedBernoulli:
         logits = self.logits.expand(tuple(batch_shape))
-        return RelaxedBernoulli(self.temperature, None, logits, self._validate_args)
+        return self._expanded(
+            RelaxedBernoulli(self.temperature, None, logits, self._validate_args), _instance
+        )
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         u = uniform(self.logits, self._extended_shape(sample_shape))

@@ -90,12 +90,14 @@ class Wishart(Distribution):
             covariance = self._tril @ self._tril.mT
             return covariance if name == "covariance_matrix" else linalg.inv(covariance)
 
-    def expand(self, batch_shape: Shape) -> Wishart:
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Wishart:
         shape = tuple(batch_shape)
         name = next(name for name in MATRICES if name in self.__dict__)
         matrix = self.__dict__[name].expand(*shape, *self._event_shape)
         expanded: dict[str, Any] = {name: matrix}
-        return type(self)(self.df.expand(shape), validate_args=self._validate_args, **expanded)
+        return self._expanded(
+            Wishart(self.df.expand(shape), validate_args=self._validate_args, **expanded), _instance
+        )
 
     def _scaled(self, factor: Tensor) -> Tensor:
         return factor[..., None, None] * self.covariance_matrix

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 NOT_LAYERS = ("DataParallel", "functional", "grad", "init", "modules", "parallel", "utils")
 __all__ = [name for name in nn.__all__ if name not in NOT_LAYERS]
 MODULES = (
-    "activation batchnorm container conv dropout flatten instancenorm linear loss module "
+    "activation batchnorm container conv dropout flatten instancenorm lazy linear loss module "
     "normalization padding pixelshuffle pooling rnn sparse transformer upsampling utils"
 )
 

@@ -1,4 +1,4 @@
 """Parts of utils.data, under the names of PyTorch's modules."""
-from . import collate, worker
+from . import collate, pin_memory, worker
 
-__all__ = ["collate", "worker"]
+__all__ = ["collate", "pin_memory", "worker"]

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import re
 
+from .... import _ops as ops
 from ..collate import collate, default_collate, default_collate_fn_map, default_convert
 
 TYPE_CHECKING = False
@@ -17,4 +18,4 @@ np_str_obj_array_pattern = re.compile(r"[SaUO]")  # dtypes of NumPy that have no
 
 def collate_tensor_fn(batch: list[Tensor], *, collate_fn_map: Any = None) -> Tensor:
     """Returns the tensors stacked along a new first dimension."""
-    return default_collate(batch)
+    return ops.stack(list(batch))
