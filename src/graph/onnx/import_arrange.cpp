@@ -413,7 +413,7 @@ TensorRef OnnxImporter::range() const {
   const double most = max(fabs(start), fabs(limit));
   if (whole && !(most + fabs(step) < 0x1p53)) refuse("a range of large numbers");
   if (step == 0 || !(n <= double(kMaxMade))) refuse("a long range");
-  const int64_t count = n > 0 ? int64_t(::ceil(n)) : 0;
+  const int64_t count = n > 0 ? -int64_t(::floor(-n)) : 0;
   TensorRef t = new_tensor(Ints(&count, 1), in(0).dtype, kCpuDevice);
   for (int64_t i = 0; i < count; i++) {
     const double v = start + double(i) * step;
