@@ -99,6 +99,12 @@ elseif(tt_format STREQUAL pe)
   endforeach()
 else()
   target_link_options(tt PRIVATE -Wl,-exported_symbols_list,${export_list} -Wl,-dead_strip)
+  # Programs find it by their rpath, which CMake knows of where it runs on a Mac.
+  if(NOT CMAKE_SHARED_LIBRARY_RUNTIME_C_FLAG)
+    set(CMAKE_SHARED_LIBRARY_RUNTIME_C_FLAG "-Wl,-rpath,")
+  endif()
+  set_target_properties(tt PROPERTIES MACOSX_RPATH ON BUILD_WITH_INSTALL_NAME_DIR ON
+                        INSTALL_NAME_DIR "@rpath")
 endif()
 if(TT_GNU_RUNTIME AND NOT TT_SANITIZE)
   target_link_options(tt PRIVATE -static-libstdc++ -static-libgcc)

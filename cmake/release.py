@@ -41,6 +41,7 @@ TARGETS = {
     "riscv64": ("linux-riscv64", None),
     "musl": ("linux-x86_64-musl", "musllinux_1_2_x86_64"),
     "mingw-w64": ("windows-x86_64", "win_amd64"),
+    "macos": ("macos-arm64", "macosx_11_0_arm64"),
 }
 
 
@@ -80,7 +81,11 @@ def installed(build, folder):
     (folder / "share/doc/tt").mkdir(parents=True)
     for name in ("LICENSE", "README.md", "CHANGELOG.md"):
         shutil.copy(ROOT / name, folder / "share/doc/tt")
-    libraries = [*folder.glob("lib*/**/libtt.so"), *folder.glob("bin/*tt*.dll")]
+    libraries = [
+        *folder.glob("lib*/**/libtt.so"),
+        *folder.glob("lib/libtt.dylib"),
+        *folder.glob("bin/*tt*.dll"),
+    ]
     return libraries[0]
 
 
@@ -212,6 +217,9 @@ def machine_of(library):
     if library[:4] == b"\x7fELF":
         [code] = struct.unpack_from("<H", library, 18)
         return {3: "i686", 40: "armv7l", 62: "x86_64", 183: "aarch64", 243: "riscv64"}[code]
+    if library[:4] == b"\xcf\xfa\xed\xfe":  # Mach-O
+        [code] = struct.unpack_from("<I", library, 4)
+        return {0x0100000C: "arm64"}[code]
     [header] = struct.unpack_from("<I", library, 0x3C)
     [code] = struct.unpack_from("<H", library, header + 4)
     return {0x8664: "amd64"}[code]
@@ -231,7 +239,7 @@ def check(archive, parts):
     files = unpacked(archive)
     for part in parts:
         assert any(name.endswith(part) for name in files), f"{archive.name} has no {part}"
-    libraries = [name for name in files if re.search(r"libtt\.(so[\d.]*|dll)$", name)]
+    libraries = [name for name in files if re.search(r"libtt\.(so[\d.]*|[\d.]*dylib|dll)$", name)]
     assert len(libraries) == 1, f"{archive.name} has {libraries}"
     machine = machine_of(files[libraries[0]])
     named = archive.name.replace("windows-x86_64", "windows-amd64")
