@@ -97,7 +97,7 @@ TT_INLINE void sum_columns(int32_t* to, const int32_t* x, int64_t step, const in
   using V = Vec<int32_t>;
   V sum[kVectors];
   TT_UNROLL
-  for (int v = 0; v < kVectors; v++) sum[v] = splat(1 << (shift - 1));
+  for (int v = 0; v < kVectors; v++) sum[v] = splat(int32_t(1) << (shift - 1));
   for (int64_t k = 0; k < count; k++, x += step) {
     const V w = splat(weight[k * weight_step]);
     TT_UNROLL
@@ -107,7 +107,7 @@ TT_INLINE void sum_columns(int32_t* to, const int32_t* x, int64_t step, const in
   for (int v = 0; v < kVectors; v++) {
     V byte = sum[v] >> shift;
     byte = chosen(byte < 0, V{}, byte);
-    store(to + v * L, chosen(byte > 255, splat(255), byte));
+    store(to + v * L, chosen(byte > 255, splat(int32_t(255)), byte));
   }
 }
 

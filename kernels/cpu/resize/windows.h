@@ -65,7 +65,8 @@ TT_INLINE void combine_bytes(uint8_t* TT_RESTRICT y, const uint8_t* const* row, 
     for (int64_t j = 0; j < n; j++) sum[j] += int32_t(x[j]) * w;
   }
   TT_VECTORIZE
-  for (int64_t j = 0; j < n; j++) y[at + j] = uint8_t(clamp(sum[j] >> shift, 0, 255));
+  for (int64_t j = 0; j < n; j++)
+    y[at + j] = uint8_t(clamp(sum[j] >> shift, int32_t(0), int32_t(255)));
 }
 TT_NOINLINE void combine_rows(uint8_t* y, const uint8_t* const* row, const int32_t* weight,
                               int64_t count, int64_t n, int32_t shift) {
