@@ -1,6 +1,7 @@
 """tt.optim, tt.optim.lr_scheduler and tt.nn.utils: what the conformance cases do not cover."""
 import copy
 import math
+import warnings
 from collections import defaultdict
 
 import pytest
@@ -686,3 +687,29 @@ def test_a_parameter_that_appears_twice_is_updated_once(cls):
     assert named.param_groups[0]["param_names"] == ["a", "b"]
     with pytest.raises(ValueError, match="more than one parameter group"):
         named.add_param_group({"params": [("d", once)]})
+
+
+def test_schedules_warn_of_what_their_users_mistake():
+    """PyTorch's warnings, and get_lr of its classes, which old scripts call."""
+
+    class Constant(lrs.LRScheduler):
+        def get_lr(self):
+            return [1.0]
+
+    p = tt.ones(1, requires_grad=True)
+    for make in (lambda opt: lrs.StepLR(opt, 2), Constant):
+        schedule = make(optim.SGD([p], lr=1.0))
+        with pytest.warns(UserWarning, match="before optimizer.step"):
+            schedule.step()
+        opt = optim.SGD([p], lr=1.0)
+        schedule = make(opt)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            opt.step()
+            schedule.step()
+            schedule.step()
+    with pytest.warns(UserWarning, match="is deprecated"):
+        lrs.StepLR(opt, 1).step(2)
+    schedule = lrs.ExponentialLR(optim.SGD([p], lr=2.0), 0.5)
+    with pytest.warns(UserWarning, match="get_last_lr"):
+        assert schedule.get_lr() == [2.0]

@@ -75,7 +75,7 @@ class Composite(NativeScheduler):
             values["milestones"] = list(values["milestones"])
 
     def _initial_step(self) -> None:
-        self.step()
+        self._step()
 
     def _undo(self) -> None:
         for part in self._schedulers:

@@ -1,6 +1,7 @@
 """NativeScheduler: the base of the learning-rate schedules that libtt computes."""
 from __future__ import annotations
 
+import warnings
 from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_double, c_int64, create_string_buffer
 from weakref import WeakKeyDictionary
@@ -10,7 +11,7 @@ from .._lib import Handle, fail, finalizer, lib, local, quick
 from .._ops import zeros
 from . import _optimizers
 from .native import OF_SCHEDULES, NativeOptimizer
-from .schedules import LRScheduler, check_optimizer, one_per_group
+from .schedules import LRScheduler, check_optimizer, one_per_group, warn_of_epoch, warn_of_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class NativeScheduler(LRScheduler):
             self._handle = construct(
                 SchedulerHandle, self._function, self._class, self._arguments, given
             )
+        self.optimizer._opt_called = False
 
     def __reduce__(self) -> Any:
         return restored, (type(self), self._given, self.optimizer, self.state_dict())
@@ -126,6 +128,13 @@ class NativeScheduler(LRScheduler):
 
         epoch: sets the rates of this step by the closed form.
         """
+        if epoch is None:
+            warn_of_order(self)
+        else:
+            warn_of_epoch()
+        self._step(epoch)
+
+    def _step(self, epoch: int | None = None) -> None:
         with synchronized(self.optimizer):
             if epoch is None:
                 status = lib.tt_scheduler_step(local.ctx, self._handle)
@@ -135,7 +144,7 @@ class NativeScheduler(LRScheduler):
                 fail()
 
     def _update_lr(self, epoch: int | None = None) -> None:
-        self.step(epoch)
+        self._step(epoch)
 
     def _initial_step(self) -> None:
         """Repeats the constructor's step from the optimizer's current rates."""
@@ -146,6 +155,11 @@ class NativeScheduler(LRScheduler):
 
     def _undo(self) -> None:
         self._load_number("last_epoch", self.last_epoch - 1)
+
+    def get_lr(self) -> list[float]:
+        """Same as get_last_lr(), with a warning that names it."""
+        warnings.warn("get_lr() returns get_last_lr(): call that instead", stacklevel=2)
+        return self.get_last_lr()
 
     def get_last_lr(self) -> list[float]:
         """Returns the learning rates of the last step, one per group."""

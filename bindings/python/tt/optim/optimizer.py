@@ -43,6 +43,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             return step(self, *args, **kwargs)
         for hook in list(self._before_step.values()):
             args, kwargs = hook(self, args, kwargs) or (args, kwargs)
+        self._opt_called = True
         result = step(self, *args, **kwargs)
         for hook in list(self._after_step.values()):
             hook(self, args, kwargs)
@@ -113,6 +114,8 @@ class Optimizer:
         super().__init_subclass__(**kwargs)
         if "step" in vars(cls):
             cls.step = with_hooks(cls.step)  # type: ignore[assignment]
+
+    _opt_called = True  # whether step has run since the last schedule was made
 
     def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
         self.defaults = defaults

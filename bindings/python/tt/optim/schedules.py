@@ -5,6 +5,7 @@ tt.optim.lr_scheduler has all schedules.
 from __future__ import annotations
 
 import math
+import warnings
 from types import FunctionType
 
 from .._tensor import Tensor
@@ -28,6 +29,23 @@ def check_optimizer(optimizer: Any, last_epoch: int) -> None:
                 f"param 'initial_lr' is not specified in param_groups[{i}] when resuming a "
                 f"scheduler with last_epoch {last_epoch}"
             )
+
+
+def warn_of_order(scheduler: LRScheduler) -> None:
+    """Warns if the first step of a schedule comes before the first one of its optimizer."""
+    if scheduler.last_epoch == 0 and not scheduler.optimizer._opt_called:
+        warnings.warn(
+            "lr_scheduler.step() is called before optimizer.step(): the first value of the "
+            "schedule is skipped; call optimizer.step() first",
+            stacklevel=3,
+        )
+
+
+def warn_of_epoch() -> None:
+    """Warns that the argument `epoch` of step is deprecated."""
+    warnings.warn(
+        "lr_scheduler.step(epoch) is deprecated: call step() without an argument", stacklevel=3
+    )
 
 
 def kept(lr: Any) -> Any:
@@ -65,6 +83,7 @@ class LRScheduler:
                 group.setdefault("initial_lr", kept(group["lr"]))
         self.base_lrs = [kept(group["initial_lr"]) for group in optimizer.param_groups]
         self._initial_step()
+        optimizer._opt_called = False
 
     def _initial_step(self) -> None:
         self._step_count, self._is_initial = 0, True
@@ -84,6 +103,10 @@ class LRScheduler:
 
         epoch: computes the rates of this step, by the closed form if there is one.
         """
+        if self._step_count == 1:
+            warn_of_order(self)
+        if epoch is not None:
+            warn_of_epoch()
         self._step_count += 1
         self._update_lr(epoch)
 
