@@ -459,7 +459,8 @@ def row_by_row(c: Call) -> tuple[list[list[Tensor]], Any]:
         c_int64(MAX_MATRICES),
         byref(n),
     )
-    matrices, size = addresses(outs[: n.value]), len(c.tensors)
+    matrices: Any = addresses(outs[: n.value])
+    size = len(c.tensors)
     return [matrices[i : i + size] for i in range(0, len(matrices), size)], aux[0]
 
 
