@@ -376,8 +376,12 @@ static tt_status square_backward(void* user, tt_ctx* x, tt_function* f, tt_tenso
   return s;
 }
 static tt_status custom_function(Run* r) {
-  const tt_function_def def = {sizeof def,     "square",        r,
-                               square_forward, square_backward, count_drop};
+  const tt_function_def def = {.struct_size = sizeof def,
+                               .name = "square",
+                               .user = r,
+                               .forward = square_forward,
+                               .backward = square_backward,
+                               .drop = count_drop};
   PART(param_from(r, 0, SHAPE(3)));
   MAKE(1, tt_function_apply(r->x, &def, LIST(r->t[0]), OUT(1), 1));
   MAKE(2, tt_sum(r->x, r->t[1], NULL, OUT(2)));

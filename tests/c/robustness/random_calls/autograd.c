@@ -48,7 +48,11 @@ static void apply_function(Program* p) {
   const tt_tensor* in[2] = {any_tensor(p), NULL};
   tt_tensor* outs[2];
   const int64_t n_in = 1 + below(p, 2), n_outs = one_in(p, 20) ? small_int(p) % 3 : 1 + below(p, 2);
-  tt_function_def def = {sizeof def, "random", p, forward, backward, NULL};
+  tt_function_def def = {.struct_size = sizeof def,
+                         .name = "random",
+                         .user = p,
+                         .forward = forward,
+                         .backward = backward};
   in[1] = tensor_like(p, in[0]);
   def.drop = counted_drop(p);
   memset(outs, 0, sizeof outs);
