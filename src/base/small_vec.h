@@ -116,7 +116,7 @@ template <class T, int N> class SmallVec {
   }
   TT_NOINLINE void drop() noexcept {
     clear();
-    mem_free_items(p_, owned(), sizeof(T));
+    if (p_ != local()) mem_free_items(p_, cap_, sizeof(T));  // most never left it
     p_ = local();
     cap_ = N;
   }
