@@ -75,12 +75,13 @@ class Workspace {
   TensorRef t_;
 };
 
-// Whether no mode, stream or gradient would see what is called on t, a tensor of a CUDA device: a
-// composite may launch a kernel then in place of its operators.
-inline bool is_alone_on_device(const Tensor& t) {
+// Whether calls on t go to the kernels of the device of `key`, unseen by any mode, stream or
+// gradient: a composite may launch a kernel then in place of its operators.
+inline bool is_alone(const Tensor& t, Key key) {
   const Ctx& c = ctx();
-  return ((t.keys | c.include) & ~c.exclude) == bit(kKeyCuda);
+  return ((t.keys | c.include) & ~c.exclude) == bit(key);
 }
+inline bool is_alone_on_device(const Tensor& t) { return is_alone(t, kKeyCuda); }
 
 // Reads one element of a tensor on any device. Implementations read through it, or call
 // note_host_read, where a value decides what they do.

@@ -17,6 +17,7 @@ struct ReduceArgs {
       out_stride;  // of the kept dimensions in order, without those of keepdim; NULL: contiguous
   const int64_t* index_stride;  // the same for the positions
   bool ordered;  // the sequence must follow the order of dimensions (positions are needed)
+  ReduceTerm term = kReduceElements;
 };
 
 namespace reduce_detail {
@@ -93,7 +94,7 @@ inline void split_rows(ReducePlan* p) {
 // sums stay accurate.
 inline void split_columns(ReducePlan* p) {
   const int64_t columns = p->kept_size[0];
-  const bool in_place = p->dtype == TT_F32 && p->kept_stride[0] == 4;
+  const bool in_place = p->dtype == TT_F32 && p->kept_stride[0] == 4 && p->term == kReduceElements;
   const int64_t loaded = p->dtype == TT_C128 ? 16 : 8;  // bytes per element
   p->tile = min(columns, in_place ? kReduceMaxTile / 4 : kReduceLoadTile / loaded);
   p->n_tiles = ceil_div(columns, p->tile);
@@ -111,13 +112,14 @@ inline void split_columns(ReducePlan* p) {
 
 }  // namespace reduce_detail
 
-// Sets all fields but in, out, index, divisor and workspace. term is kReduceElements.
+// Sets all fields but in, out, index, divisor and workspace.
 inline void build_reduce(ReducePlan* p, const ReduceArgs& a) {
   using namespace reduce_detail;
   p->dtype = a.dtype;
   p->out_dtype = a.out_dtype;
   p->divisor = 1;
-  p->term = kReduceElements;
+  p->term = a.term;
+  p->by_output = false;
   p->root = false;
   p->order = 1;
   p->n_kept = p->n_red = 0;

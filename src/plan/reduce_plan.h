@@ -43,6 +43,7 @@ struct ReducePlan {
   char* index;     // int64; NULL unless the kernel yields positions in the sequence
   double divisor;  // the sum is divided by it (mean); 1 otherwise
   int32_t term;    // ReduceTerm
+  bool by_output;  // units are outputs, whose terms are not split: plans of devices
   bool root;       // the result is a square root: of kReduceCentred, kReduceSquares
   double order;    // of kReducePowers
   int64_t n_out;   // product of kept_size

@@ -66,12 +66,13 @@ int64_t product(const std::vector<int64_t>& v) {
   return n;
 }
 
-Result run(Kind k, const Case& c, Buffer& in, int isa, int64_t piece, double divisor = 1) {
+Result run(Kind k, const Case& c, Buffer& in, int isa, int64_t piece, double divisor = 1,
+           ReduceTerm term = kReduceElements) {
   const std::vector<int64_t> stride = strides_of(c, kItemSize[in.dtype]);
   ReducePlan plan;
   const int32_t od = out_dtype(k, in.dtype);
   build_reduce(&plan, {int32_t(c.size.size()), c.size.data(), stride.data(), c.reduced, in.dtype,
-                       od, nullptr, nullptr, k >= kMaxIndex});
+                       od, nullptr, nullptr, k >= kMaxIndex, term});
   Result r{Buffer(od, plan.n_out), Buffer(TT_I64, plan.n_out)};
   std::vector<char> workspace(size_t(reduce_workspace_bytes(&plan)) + 16);
   plan.in = in.data();
@@ -79,6 +80,7 @@ Result run(Kind k, const Case& c, Buffer& in, int isa, int64_t piece, double div
   plan.index = k >= kMaxIndex ? r.index.data() : nullptr;
   plan.workspace = workspace.data();
   plan.divisor = divisor;
+  plan.root = term == kReduceSquares;
   EXPECT_EQ(run_split(row_of(k).isa[isa], &plan, piece), 0);
   return r;
 }
@@ -258,6 +260,47 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, ReduceTest, testing::Range(int32_t(TT_BOOL), in
                          [](const testing::TestParamInfo<int32_t>& i) {
                            return dtype_text(i.param);
                          });
+
+double term_of(ReduceTerm term, double x) {
+  switch (term) {
+    case kReduceNumbers: return std::isnan(x) ? 0 : x;
+    case kReduceNonzero: return x != 0;
+    case kReduceMagnitudes: return std::fabs(x);
+    default: return x * x;
+  }
+}
+
+TEST(Reduce, SumsOfTerms) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  std::vector<Case> cases(std::begin(kCases), std::end(kCases));
+  cases.push_back({{300001}, 1, {}});
+  cases.push_back({{300, 1100}, 1, {}});
+  cases.push_back({{20000, 33}, 1, {}});
+  for (int32_t dtype : {TT_F16, TT_BF16, TT_F32, TT_F64})
+    for (const Case& c : cases)
+      for (ReduceTerm term : {kReduceNumbers, kReduceNonzero, kReduceMagnitudes, kReduceSquares}) {
+        if (dtype != TT_F32 && product(c.size) > 100000) continue;
+        Buffer in(dtype, product(c.size));
+        fill_random(&in, 13);
+        for (int64_t i = 2; i < in.n; i += 7) in.put(i, term == kReduceNumbers ? nan : 0);
+        Buffer terms(TT_F64, in.n);
+        terms.fill([&](int64_t i) { return term_of(term, in.real(i)); });
+        const Reference ref = reference(kSum, c, terms);
+        const double bound = 8 * epsilon(dtype == TT_F64 ? TT_F64 : TT_F32);
+        Result first = run(kSum, c, in, 0, 0, 1, term);
+        for (int64_t i = 0; i < first.out.n; i++) {
+          double want = ref.value[size_t(i)].real();
+          if (term == kReduceSquares) want = std::sqrt(want);
+          const double scale = term == kReduceSquares ? want : ref.magnitude[size_t(i)];
+          ASSERT_LE(std::fabs(first.out.real(i) - want),
+                    bound * scale + epsilon(dtype) * std::fabs(want))
+              << dtype_text(dtype) << " term " << term << " out " << i;
+        }
+        for (int isa = 1; isa <= best_isa(); isa++)
+          ASSERT_TRUE(run(kSum, c, in, isa, 3, 1, term).out.same_bytes(first.out))
+              << dtype_text(dtype) << " term " << term << " isa " << isa;
+      }
+}
 
 TEST(Reduce, NanAndInfinity) {
   const double nan = std::numeric_limits<double>::quiet_NaN();

@@ -1,4 +1,5 @@
 // reduce_sum: sums and means of every dtype.
+#include "kernels/cpu/math/math.h"
 #include "kernels/cpu/reduce/walk.h"
 
 TT_ISA_BEGIN
@@ -117,8 +118,48 @@ TT_NOINLINE void sum_short(const ReducePlan& p, int64_t begin, int64_t end) {
   }
 }
 
-// Sums of terms (ReduceTerm); units are outputs. For devices without kernels of their own: on the
-// CPU, operators compute them from others.
+// Sums of terms that are computed as elements are loaded.
+template <class E> struct TermSum : Sum<E, E> {
+  static constexpr bool kPuts = false;
+  static TT_INLINE void finish(const ReducePlan& p, const ReduceOps&, E r, char* out, char*) {
+    r /= E(p.divisor);
+    store_one(out, p.root ? math::sqrt(r) : r, p.out_dtype);
+  }
+};
+template <class E, ReduceTerm kTerm> TT_INLINE E term_of(E x) {
+  if constexpr (kTerm == kReduceNumbers) return x == x ? x : E(0);
+  else if constexpr (kTerm == kReduceNonzero) return x != E(0) ? E(1) : E(0);
+  else if constexpr (kTerm == kReduceMagnitudes) return math::fabs(x);
+  else return x * x;
+}
+template <class E, ReduceTerm kTerm>
+void load_terms(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
+  E* terms = static_cast<E*>(dst);
+  if (dtype == Loads<E>::native && stride == sizeof(E)) {
+    const E* x = reinterpret_cast<const E*>(src);
+    for (int64_t i = 0; i < n; i++) terms[i] = term_of<E, kTerm>(x[i]);
+    return;
+  }
+  load_run(terms, src, stride, n, dtype);
+  for (int64_t i = 0; i < n; i++) terms[i] = term_of<E, kTerm>(terms[i]);
+}
+template <class E, ReduceTerm kTerm> constexpr ReduceOps kTermParts = [] {
+  ReduceOps parts = kParts<TermSum<E>>;
+  parts.load = load_terms<E, kTerm>;
+  parts.native = 0;
+  return parts;
+}();
+template <class E> int32_t run_terms(const ReducePlan& p, int64_t begin, int64_t end) {
+  switch (p.term) {
+    case kReduceNumbers: return run_reduce(kTermParts<E, kReduceNumbers>, p, begin, end);
+    case kReduceNonzero: return run_reduce(kTermParts<E, kReduceNonzero>, p, begin, end);
+    case kReduceMagnitudes: return run_reduce(kTermParts<E, kReduceMagnitudes>, p, begin, end);
+    case kReduceSquares: return run_reduce(kTermParts<E, kReduceSquares>, p, begin, end);
+    default: return TT_NOT_IMPLEMENTED;
+  }
+}
+
+// Sums of terms (ReduceTerm); units are outputs. For devices without kernels of their own.
 struct Terms {
   static constexpr ReduceOps kOps = {.load = Loads<double>::run,
                                      .native = Loads<double>::native,
@@ -205,7 +246,11 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ReducePlan& p = *static_cast<const ReducePlan*>(plan);
-  if (p.term != kReduceElements) return sum_terms(p, begin, end);
+  if (p.by_output) return sum_terms(p, begin, end);
+  if (p.term != kReduceElements) {
+    if (p.dtype != TT_F64) return run_terms<float>(p, begin, end);
+    return is_built(TT_F64) ? run_terms<double>(p, begin, end) : TT_NOT_IMPLEMENTED;
+  }
   if (is_short(p)) {
     sum_short(p, begin, end);
     return TT_OK;

@@ -39,7 +39,7 @@ static TensorRef shaped(TensorRef t, Ints dims, bool keepdim, Dtype d) {
   return as_dtype(std::move(t), d);
 }
 
-// ---- sums of terms by one kernel of a device ----
+// ---- sums of terms by one kernel ----
 
 struct TermSum {
   ReduceTerm term;
@@ -72,29 +72,34 @@ static TensorPair term_sum(const Tensor& x, Ints dims, bool keepdim, const TermS
   const Shape strides = byte_strides(x);
   ReducePlan plan;
   build_reduce(&plan, {x.ndim, x.sizes_ptr(), strides.data(), mask, int32_t(x.dtype),
-                       int32_t(x.dtype), out_strides.data(), out_strides.data(), false});
-  one_stage(&plan.run, plan.n_out, 1);
+                       int32_t(x.dtype), out_strides.data(), out_strides.data(), false, sum.term});
+  plan.by_output = !x.is_cpu();
+  if (plan.by_output) one_stage(&plan.run, plan.n_out, 1);
+  Workspace workspace(plan.by_output ? 0 : reduce_workspace_bytes(&plan), x.device);
   plan.in = x.data;
   plan.out = out->data;
   plan.index = mean ? mean->data : nullptr;
-  plan.term = sum.term;
   plan.root = sum.root;
   plan.order = sum.order;
   if (sum.term == kReduceCentred)
     plan.divisor = TT_NS::max(double(plan.length) - sum.correction, 0.0);
-  plan.workspace = nullptr;
+  plan.workspace = workspace.data();
   launch_stages(kernel_reduce_sum, x.device, &plan.run);
   return {std::move(out), std::move(mean)};
 }
-// Whether it takes x, whose elements are numbers of a floating dtype.
-static bool has_term_sum(const Tensor& x) {
-  return x.ndim > 0 && x.numel > 0 && !is_complex(x.dtype) && is_alone_on_device(x);
+// Whether it takes x, whose elements are numbers of a floating dtype. The CPU has a kernel for
+// terms that are computed as elements are loaded.
+static bool has_term_sum(const Tensor& x, ReduceTerm term) {
+  if (x.ndim == 0 || x.numel == 0 || is_complex(x.dtype)) return false;
+  const bool is_loaded = term == kReduceNumbers || term == kReduceNonzero ||
+                         term == kReduceMagnitudes || term == kReduceSquares;
+  return is_alone_on_device(x) || (is_loaded && is_alone(x, kKeyCpu));
 }
 
 TensorPair var_mean(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
   check_dtype_float(self, "self");
   const Shape dims = listed(dim, self.ndim);
-  if (has_term_sum(self))
+  if (has_term_sum(self, kReduceCentred))
     return term_sum(self, dims, keepdim,
                     {.term = kReduceCentred, .correction = correction, .with_mean = true});
   const Dtype real = is_complex(self.dtype) ? real_of(self.dtype) : self.dtype;
@@ -117,7 +122,7 @@ TensorPair var_mean(Call, const Tensor& self, Ints dim, double correction, bool 
 
 TensorRef var(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
   check_dtype_float(self, "self");
-  if (has_term_sum(self))
+  if (has_term_sum(self, kReduceCentred))
     return term_sum(self, listed(dim, self.ndim), keepdim,
                     {.term = kReduceCentred, .correction = correction})
         .first;
@@ -129,7 +134,7 @@ TensorRef logsumexp(Call, const Tensor& self, Ints dim, bool keepdim) {
   const Dtype d = is_differentiable(self.dtype) ? self.dtype : default_float();
   TensorRef x = d == self.dtype ? widened(self) : op::to_dtype(self, d);
   const Shape dims = listed(dim, self.ndim);
-  if (x->dtype != Dtype::kF64 && has_term_sum(*x))
+  if (x->dtype != Dtype::kF64 && has_term_sum(*x, kReduceExponentials))
     return as_dtype(term_sum(*x, dims, keepdim, {.term = kReduceExponentials}).first, d);
   if (self.numel == 0) return as_dtype(op::log(*op::sum_dim(op::exp(*x), dim, keepdim)), d);
   TensorRef top = op::amax(is_complex(d) ? op::real(*x) : TensorRef::share(x.get()), dim, true);
@@ -143,7 +148,7 @@ TensorRef nansum(Call, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) 
   if (is_complex(self.dtype))
     fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be real", fmt(self.dtype));
   if (!is_differentiable(self.dtype)) return op::sum_dim(self, dim, keepdim, dtype);
-  if ((dtype == Dtype::kNone || dtype == self.dtype) && has_term_sum(self))
+  if ((dtype == Dtype::kNone || dtype == self.dtype) && has_term_sum(self, kReduceNumbers))
     return term_sum(self, listed(dim, self.ndim), keepdim, {.term = kReduceNumbers}).first;
   return op::sum_dim(op::masked_fill(self, *op::isnan(self), 0), dim, keepdim, dtype);
 }
@@ -196,7 +201,8 @@ TensorRef norm(Call, const Tensor& self, double p, Ints dim, bool keepdim, Dtype
              self.sizes());
   TensorRef x = as_dtype(TensorRef::share(&self), d);
   if (is_complex(d) && is_alone_on_device(*x)) x = op::abs(*x);
-  if (has_term_sum(*x)) return term_sum(*x, dims, keepdim, norm_terms(p)).first;
+  const TermSum terms = norm_terms(p);
+  if (has_term_sum(*x, terms.term)) return term_sum(*x, dims, keepdim, terms).first;
   x = widened(*x);
   if (self.ndim == 0) {
     const int64_t one[1] = {1};
@@ -211,7 +217,7 @@ TensorRef norm(Call, const Tensor& self, double p, Ints dim, bool keepdim, Dtype
 TensorRef std(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
   check_dtype_float(self, "self");
   const Shape dims = listed(dim, self.ndim);
-  if (has_term_sum(self))
+  if (has_term_sum(self, kReduceCentred))
     return term_sum(self, dims, keepdim,
                     {.term = kReduceCentred, .root = true, .correction = correction})
         .first;
