@@ -401,9 +401,7 @@ for antialias in (False, True):
         return step
 
 
-@row("per-sample gradients, 128 × MLP")
-def _(t):
-    module, x = mlp(t), data(t, 128, 64)
+def gradients_of_samples(t, module, x):
     params = {name: p.detach() for name, p in module.named_parameters()}
 
     def loss(params, x):
@@ -412,6 +410,11 @@ def _(t):
 
     each = t.func.vmap(t.func.grad(loss), (None, 0))
     return lambda: each(params, x)
+
+
+@row("per-sample gradients, 128 × MLP")
+def _(t):
+    return gradients_of_samples(t, mlp(t), data(t, 128, 64))
 
 
 @row("jvp, MLP of 128 rows")
@@ -448,15 +451,8 @@ def _(t):
 def _(t):
     nn = t.nn
     layers = [nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
-    module, x = nn.Sequential(*layers, nn.Linear(8 * 16 * 16, 10)), data(t, 16, 3, 32, 32)
-    params = {name: p.detach() for name, p in module.named_parameters()}
-
-    def loss(params, x):
-        y = t.func.functional_call(module, params, (x.unsqueeze(0),))
-        return (y * y).sum()
-
-    each = t.func.vmap(t.func.grad(loss), (None, 0))
-    return lambda: each(params, x)
+    module = nn.Sequential(*layers, nn.Linear(8 * 16 * 16, 10))
+    return gradients_of_samples(t, module, data(t, 16, 3, 32, 32))
 
 
 @row("ensemble of 8 MLPs, 32 rows")

@@ -263,7 +263,6 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, ReduceTest, testing::Range(int32_t(TT_BOOL), in
 
 double term_of(ReduceTerm term, double x) {
   switch (term) {
-    case kReduceNumbers: return std::isnan(x) ? 0 : x;
     case kReduceNonzero: return x != 0;
     case kReduceMagnitudes: return std::fabs(x);
     default: return x * x;
@@ -271,18 +270,17 @@ double term_of(ReduceTerm term, double x) {
 }
 
 TEST(Reduce, SumsOfTerms) {
-  const double nan = std::numeric_limits<double>::quiet_NaN();
   std::vector<Case> cases(std::begin(kCases), std::end(kCases));
   cases.push_back({{300001}, 1, {}});
   cases.push_back({{300, 1100}, 1, {}});
   cases.push_back({{20000, 33}, 1, {}});
   for (int32_t dtype : {TT_F16, TT_BF16, TT_F32, TT_F64})
     for (const Case& c : cases)
-      for (ReduceTerm term : {kReduceNumbers, kReduceNonzero, kReduceMagnitudes, kReduceSquares}) {
+      for (ReduceTerm term : {kReduceNonzero, kReduceMagnitudes, kReduceSquares}) {
         if (dtype != TT_F32 && product(c.size) > 100000) continue;
         Buffer in(dtype, product(c.size));
         fill_random(&in, 13);
-        for (int64_t i = 2; i < in.n; i += 7) in.put(i, term == kReduceNumbers ? nan : 0);
+        for (int64_t i = 2; i < in.n; i += 7) in.put(i, 0);
         Buffer terms(TT_F64, in.n);
         terms.fill([&](int64_t i) { return term_of(term, in.real(i)); });
         const Reference ref = reference(kSum, c, terms);

@@ -202,6 +202,20 @@ void test_cholesky(const Case& t) {
   check(f.info[0] == t.n, t.name, 8);
 }
 
+// The factor of a real matrix by the order of operations of functors/linalg; zeros elsewhere.
+std::vector<double> factor_of(const Matrix& a, bool upper) {
+  const int64_t n = a.n;
+  Matrix u = triangle(a, true);
+  for (int64_t k = 0; k < n; k++) {
+    const double root = sqrt(u.at(k, k).real());
+    u.at(k, k) = root;
+    for (int64_t j = k + 1; j < n; j++) u.at(k, j) = u.at(k, j).real() * (1 / root);
+    for (int64_t i = k + 1; i < n; i++)
+      for (int64_t j = i; j < n; j++)
+        u.at(i, j) = u.at(i, j).real() - u.at(k, i).real() * u.at(k, j).real();
+  }
+  return packed(upper ? u : adjoint_of(u), false);
+}
 // Several matrices of one launch, of which each warp has one; the fifth is not positive definite.
 void test_choleskys(int64_t n) {
   constexpr int64_t kBatch = 6;
@@ -232,6 +246,8 @@ void test_choleskys(int64_t n) {
       const Matrix other = adjoint_of(u);
       expect(t, distance(upper ? product(other, u) : product(u, other), matrices[size_t(i)]), 26);
       expect(t, distance(triangle(u, upper), u), 27);
+      check(std::equal(from, from + n * n, factor_of(matrices[size_t(i)], upper).begin()), t.name,
+            28);
     }
   }
 }

@@ -127,8 +127,7 @@ template <class E> struct TermSum : Sum<E, E> {
   }
 };
 template <class E, ReduceTerm kTerm> TT_INLINE E term_of(E x) {
-  if constexpr (kTerm == kReduceNumbers) return x == x ? x : E(0);
-  else if constexpr (kTerm == kReduceNonzero) return x != E(0) ? E(1) : E(0);
+  if constexpr (kTerm == kReduceNonzero) return x != E(0) ? E(1) : E(0);
   else if constexpr (kTerm == kReduceMagnitudes) return math::fabs(x);
   else return x * x;
 }
@@ -151,7 +150,6 @@ template <class E, ReduceTerm kTerm> constexpr ReduceOps kTermParts = [] {
 }();
 template <class E> int32_t run_terms(const ReducePlan& p, int64_t begin, int64_t end) {
   switch (p.term) {
-    case kReduceNumbers: return run_reduce(kTermParts<E, kReduceNumbers>, p, begin, end);
     case kReduceNonzero: return run_reduce(kTermParts<E, kReduceNonzero>, p, begin, end);
     case kReduceMagnitudes: return run_reduce(kTermParts<E, kReduceMagnitudes>, p, begin, end);
     case kReduceSquares: return run_reduce(kTermParts<E, kReduceSquares>, p, begin, end);

@@ -187,26 +187,32 @@ inline bool has_short_rows(const ReduceOps& ops, const ReducePlan& p) {
   return p.length > 1 && p.length <= kShortRow && p.n_out >= 16 && p.splits == 1 && p.n_red == 1 &&
          p.red_stride[0] == kItemSize[p.dtype] && (ops.item == 4 || ops.item == 8);
 }
+// Converts n rows, which begin at `in`.
+inline void load_rows(const ReduceOps& ops, const ReducePlan& p, const char* in, int64_t n,
+                      char* loaded) {
+  const int64_t stride = p.red_stride[0];
+  if (p.kept_stride[0] == p.length * stride)
+    return ops.load(loaded, in, stride, n * p.length, p.dtype);
+  for (int64_t i = 0; i < n; i++, loaded += p.length * ops.item)
+    ops.load(loaded, in + i * p.kept_stride[0], stride, p.length, p.dtype);
+}
 inline void run_short_rows(const ReduceOps& ops, const ReducePlan& p, int64_t begin, int64_t end) {
   alignas(64) char acc[kAccumulatorBytes];
   alignas(64) char loaded[kShortBytes], columns[kShortBytes];
-  const int64_t row_bytes = p.length * ops.item;
-  const int64_t tile = min(kShortBytes / row_bytes / 16 * 16, kShortTile);
+  const int64_t tile = min(kShortBytes / (p.length * ops.item) / 16 * 16, kShortTile);
   const int64_t step = tile * ops.item;  // between rows of `columns`
   const bool direct = p.dtype == ops.native;
   for (int64_t o = begin, n; o < end; o += n) {
     const KeptWalk kept(p, 0, o);
     n = min(min(end - o, tile), p.kept_size[0] - kept.odometer.at[0]);
-    const char* in = p.in + kept.in;
-    if (!direct && p.kept_stride[0] == p.length * p.red_stride[0]) {
-      ops.load(loaded, in, p.red_stride[0], n * p.length, p.dtype);
-    } else if (!direct) {
-      for (int64_t i = 0; i < n; i++)
-        ops.load(loaded + i * row_bytes, in + i * p.kept_stride[0], p.red_stride[0], p.length,
-                 p.dtype);
+    const char* rows = p.in + kept.in;
+    int64_t row_stride = p.kept_stride[0];
+    if (!direct) {
+      load_rows(ops, p, rows, n, loaded);
+      rows = loaded;
+      row_stride = p.length * ops.item;
     }
-    transpose_elements(columns, step, direct ? in : loaded, direct ? p.kept_stride[0] : row_bytes,
-                       p.length, n, ops.item);
+    transpose_elements(columns, step, rows, row_stride, p.length, n, ops.item);
     ops.start(acc, ops, n, 0);
     for (int64_t r = 0; r < p.length; r += ops.rows_at_once) {
       const void* row[8];

@@ -19,6 +19,15 @@ tt_status tt_graph_save(tt_ctx* h, const tt_graph* handle, const char* path) {
   });
 }
 
+static void write_onnx(Span<const Graph* const> graphs, Span<const char* const> dims,
+                       const char* path) {
+  Bytes model;
+  export_onnx(graphs, dims, model);
+  NewFile file(path);
+  file.write(model.data(), model.size());
+  file.commit();
+}
+
 tt_status tt_graph_export_onnx_dynamic(tt_ctx* h, const tt_graph* handle,
                                        const tt_graph* other_handle, const char* dim,
                                        const char* path) {
@@ -28,12 +37,8 @@ tt_status tt_graph_export_onnx_dynamic(tt_ctx* h, const tt_graph* handle,
     const Str name = str_arg(dim, "dim", 3);
     str_arg(path, "path", 4);
     if (!name.n) fail_arg(TT_INVALID_ARG, "dim", "dim is empty: must be a name");
-    Bytes model;
     const Graph* const both[] = {&g, &other};
-    export_onnx(both, {&dim, 1}, model);
-    NewFile file(path);
-    file.write(model.data(), model.size());
-    file.commit();
+    write_onnx(both, {&dim, 1}, path);
   });
 }
 
@@ -55,11 +60,7 @@ tt_status tt_graph_export_onnx_dims(tt_ctx* h, const tt_graph* handle,
         fail_arg(TT_INVALID_ARG, "dims", "name {} of dims is empty: must be a name", i);
     str_arg(path, "path", 6);
     for (int64_t i = 0; i < n_others; i++) graphs.push_back(&graph_arg(others[i], "others", 2));
-    Bytes model;
-    export_onnx(graphs, {dims, n}, model);
-    NewFile file(path);
-    file.write(model.data(), model.size());
-    file.commit();
+    write_onnx(graphs, {dims, n}, path);
   });
 }
 
@@ -67,12 +68,8 @@ tt_status tt_graph_export_onnx(tt_ctx* h, const tt_graph* handle, const char* pa
   return api_call(h, "graph_export_onnx", [&](Ctx&) {
     const Graph& g = graph_arg(handle);
     str_arg(path, "path", 2);
-    Bytes model;
     const Graph* const one = &g;
-    export_onnx({&one, 1}, {}, model);
-    NewFile file(path);
-    file.write(model.data(), model.size());
-    file.commit();
+    write_onnx({&one, 1}, {}, path);
   });
 }
 

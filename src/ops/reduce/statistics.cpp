@@ -88,11 +88,12 @@ static TensorPair term_sum(const Tensor& x, Ints dims, bool keepdim, const TermS
   return {std::move(out), std::move(mean)};
 }
 // Whether it takes x, whose elements are numbers of a floating dtype. The CPU has a kernel for
-// terms that are computed as elements are loaded.
+// terms that are computed as elements are loaded, but none for nansum: graphs record the operators
+// that it is composed of, which add in another order, and replays have the bits of calls.
 static bool has_term_sum(const Tensor& x, ReduceTerm term) {
   if (x.ndim == 0 || x.numel == 0 || is_complex(x.dtype)) return false;
-  const bool is_loaded = term == kReduceNumbers || term == kReduceNonzero ||
-                         term == kReduceMagnitudes || term == kReduceSquares;
+  const bool is_loaded =
+      term == kReduceNonzero || term == kReduceMagnitudes || term == kReduceSquares;
   return is_alone_on_device(x) || (is_loaded && is_alone(x, kKeyCpu));
 }
 

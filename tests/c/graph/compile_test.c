@@ -349,6 +349,18 @@ static void check_sizes(const char* what, tt_module* (*build)(void), tt_fn fn, i
   drop_net(&eager);
   drop_net(&compiled);
 }
+/* A step of both on the same data and numbers: its result, and what it leaves behind. */
+static void same_step(const char* what, tt_compiled* f, Net* compiled, Net* eager, tt_tensor* x,
+                      tt_tensor* t, int k) {
+  tt_tensor *want = NULL, *got;
+  int64_t n;
+  OK(tt_manual_seed(c, (uint64_t)k));
+  OK(step(eager, c, LIST(x, t), &want, 1, &n));
+  OK(tt_manual_seed(c, (uint64_t)k));
+  got = call(f, LIST(x, t));
+  same_bits(what, got, want);
+  same_state(what, compiled, eager);
+}
 /* Whole steps of training: clipping, Adam, running statistics, dropout, a mean's 1 / n. A batch of
    1 is a record of its own. */
 static void check_steps(const char* what, tt_module* (*build)(void), const int64_t* shape,
@@ -360,17 +372,11 @@ static void check_steps(const char* what, tt_module* (*build)(void), const int64
   int k;
   OK(tt_compile(c, step, &compiled, NULL, &opts, &f));
   for (k = 0; k < 12; k++) {
-    tt_tensor *x, *t, *want = NULL, *got;
-    int64_t n;
+    tt_tensor *x, *t;
     OK(tt_scope_push(c));
     x = batch_of(shape, ndim, rows[k], floats, k);
     t = inputs(SHAPE(rows[k] * targets), 0, k + 500);
-    OK(tt_manual_seed(c, (uint64_t)k));
-    OK(step(&eager, c, LIST(x, t), &want, 1, &n));
-    OK(tt_manual_seed(c, (uint64_t)k));
-    got = call(f, LIST(x, t));
-    same_bits(what, got, want);
-    same_state(what, &compiled, &eager);
+    same_step(what, f, &compiled, &eager, x, t, k);
     OK(tt_scope_pop(c, NULL, 0));
   }
   if (compiled.runs != 4) fail_msg("%s: %d runs; %s", what, compiled.runs, info_of(f).reason);
@@ -389,17 +395,11 @@ static void check_two_sizes(void) {
   int k;
   OK(tt_compile(c, step, &compiled, NULL, &opts, &f));
   for (k = 0; k < 12; k++) {
-    tt_tensor *x, *t, *want = NULL, *got;
-    int64_t n;
+    tt_tensor *x, *t;
     OK(tt_scope_push(c));
     x = inputs(sizes[k], 2, 0, k);
     t = inputs(SHAPE(sizes[k][0] * sizes[k][1]), 0, k + 500);
-    OK(tt_manual_seed(c, (uint64_t)k));
-    OK(step(&eager, c, LIST(x, t), &want, 1, &n));
-    OK(tt_manual_seed(c, (uint64_t)k));
-    got = call(f, LIST(x, t));
-    same_bits("two sizes", got, want);
-    same_state("two sizes", &compiled, &eager);
+    same_step("two sizes", f, &compiled, &eager, x, t, k);
     OK(tt_scope_pop(c, NULL, 0));
   }
   if (compiled.runs != 5) fail_msg("two sizes: %d runs; %s", compiled.runs, info_of(f).reason);

@@ -292,3 +292,21 @@ def test_nothing_is_kept():
     del f, big
     gc.collect()
     assert gone() is None
+
+
+def test_sums_of_terms_have_the_bits_of_the_calls_that_they_replay():
+    tt.manual_seed(4)
+    norm = tt.linalg.vector_norm
+    calls = [lambda x, p=p: norm(x, p, dim=-1) for p in (0, 1, 2, 3)]
+    calls += [
+        lambda x: tt.nansum(x, -1),
+        lambda x: tt.nanmean(x, -1),
+        lambda x: tt.logsumexp(x, -1),
+    ]
+    for x in (tt.randn(300, 49), tt.randn(7, 1500), tt.randn(100_003)):
+        x[..., 1] = 0
+        for call in calls:
+            compiled = tt.compile(call)
+            compiled(x)
+            assert tt.equal(compiled(x), call(x)) and info(compiled)[1] == 1
+            assert tt.equal(call(x.clone().requires_grad_()).detach(), call(x))
