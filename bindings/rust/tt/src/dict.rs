@@ -144,12 +144,12 @@ macro_rules! named_tensors {
         }
     };
 }
-named_tensors!(
+named_tensors! {
     StateDict: tt_state_dict_size, tt_state_dict_name, tt_state_dict_find, tt_state_dict_get
-);
-named_tensors!(
+}
+named_tensors! {
     SafeTensors: tt_safetensors_size, tt_safetensors_name, tt_safetensors_find, tt_safetensors_get
-);
+}
 
 // ---- the dict as a map ----
 
