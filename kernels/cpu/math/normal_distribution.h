@@ -56,10 +56,21 @@ template <class V> TT_INLINE V gelu_by_tail(V x) {
 }
 
 #if TT_VECTOR_MATH
-// gelu is x Phi(x). On [-3.875, 4.125): a polynomial in u = 4 x - n around the nearest multiple n
-// of 1/4; its error is 2^-29. kRow[i]: the coefficients of u^i for n = -15 … 16. Elsewhere: by the
-// tail.
+// The polynomial in u = 4 x - n around the multiple n of 1/4 that is nearest to x, for x in
+// [-3.875, 4.125). row[i]: the coefficients of u^i for n = -15 … 16.
+TT_INLINE F32v near_polynomial(const float (&row)[7][32], F32v x) {
+  const F32v shifted = fma(x, 4.0f, splat<F32v>(kRound + 15));
+  const F32v u = fma(x, 4.0f, splat<F32v>(kRound + 15) - shifted);
+  const auto n = bits_of(shifted);  // its low five bits are n + 15
+  F32v c[7];
+  TT_UNROLL_BY(8)
+  for (int i = 0; i < 7; i++) c[i] = look_up(row[i], n);
+  const F32v u2 = u * u;
+  const F32v high = fma(u2, c[6], fma(u, c[5], c[4]));
+  return fma(u2, fma(u2, high, fma(u, c[3], c[2])), fma(u, c[1], c[0]));
+}
 
+// gelu is x Phi(x). On [-3.875, 4.125): a polynomial whose error is 2^-29. Elsewhere: by the tail.
 static TT_NOINLINE F32v gelu_far(F32v x) { return gelu_by_tail(x); }
 TT_INLINE F32v gelu(F32v x) {
   alignas(64) static constexpr float kRow[7][32] = {
@@ -116,21 +127,13 @@ TT_INLINE F32v gelu(F32v x) {
        0x1.fdd954p-22f,  0x1.7bfa6ep-22f,  0x1.974842p-23f,  0x1.00098ep-24f,  -0x1.b29ce4p-27f,
        -0x1.42d634p-25f, -0x1.36801cp-25f},
   };
-  const F32v shifted = fma(x, 4.0f, splat<F32v>(kRound + 15));
-  const F32v u = fma(x, 4.0f, splat<F32v>(kRound + 15) - shifted);
-  const auto n = bits_of(shifted);  // its low five bits are n + 15
-  F32v c[7];
-  TT_UNROLL_BY(8)
-  for (int i = 0; i < 7; i++) c[i] = look_up(kRow[i], n);
-  const F32v u2 = u * u;
-  const F32v high = fma(u2, c[6], fma(u, c[5], c[4]));
-  F32v y = fma(u2, fma(u2, high, fma(u, c[3], c[2])), fma(u, c[1], c[0]));
+  F32v y = near_polynomial(kRow, x);
   const auto near = less(abs(x - 0.125f), splat<F32v>(4.0f));
   if (TT_UNLIKELY(near != kAllLanes)) y = select(near, y, gelu_far(x));
   return with_sign(y, x);
 }
 
-// The derivative of gelu, Phi(x) + x phi(x), in the same way; its error is 2^-24.
+// The derivative of gelu, Phi(x) + x phi(x), in the same way; the polynomial's error is 2^-24.
 template <class V> TT_INLINE V slope_by_tail(V x) {
   V bell, n;
   const V scaled = tail_parts(x, &bell, &n);
@@ -193,15 +196,7 @@ TT_INLINE F32v gelu_slope(F32v x) {
        0x1.6eb0a6p-21f,  -0x1.025be8p-22f, -0x1.583cdp-21f,  -0x1.4d37a6p-21f,
        -0x1.b36ce4p-22f, -0x1.8532fep-23f, -0x1.1cd862p-25f, 0x1.1b596ap-25f},
   };
-  const F32v shifted = fma(x, 4.0f, splat<F32v>(kRound + 15));
-  const F32v u = fma(x, 4.0f, splat<F32v>(kRound + 15) - shifted);
-  const auto n = bits_of(shifted);
-  F32v c[7];
-  TT_UNROLL_BY(8)
-  for (int i = 0; i < 7; i++) c[i] = look_up(kRow[i], n);
-  const F32v u2 = u * u;
-  const F32v high = fma(u2, c[6], fma(u, c[5], c[4]));
-  const F32v y = fma(u2, fma(u2, high, fma(u, c[3], c[2])), fma(u, c[1], c[0]));
+  const F32v y = near_polynomial(kRow, x);
   const auto near = less(abs(x - 0.125f), splat<F32v>(4.0f));
   return TT_UNLIKELY(near != kAllLanes) ? select(near, y, gelu_slope_far(x)) : y;
 }
