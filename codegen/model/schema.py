@@ -162,7 +162,7 @@ class Op:
         """What it computes: dispatch/op_info.h, OpKind."""
         if self.elementwise:
             return "Elementwise"
-        if self.is_composite:
+        if self.is_composite and not self.has_grad:
             return "Composite"
         return "View" if self.view else self.get("kind", "other").capitalize()
 

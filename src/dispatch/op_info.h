@@ -95,7 +95,7 @@ enum class OpKind : uint8_t {
   kCopy,   // moves values, perhaps converted
   kView,
   kRandom,
-  kComposite,  // made of other operators
+  kComposite,  // made of other operators, whose gradients are its gradient
 };
 // Whether the results share memory with the first argument: no; all of them; it depends on the
 // arguments.

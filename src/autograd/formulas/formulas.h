@@ -191,6 +191,10 @@ TensorRef max_full_backward(const Tensor& g, const Tensor& self, const Tensor& m
 // The same over several dimensions, for the maximum or minimum y.
 TensorRef extreme_dims_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim,
                                 bool keepdim);
+TensorRef var_backward(const Tensor& g, const Tensor& self, Ints dim, double correction,
+                       bool keepdim);
+TensorRef std_backward(const Tensor& g, const Tensor& y, const Tensor& self, Ints dim,
+                       double correction, bool keepdim);
 TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, Ints dim, bool keepdim);
 TensorRef prod_dim_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim,
                             bool keepdim);

@@ -59,6 +59,30 @@ TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, Ints dim, bool
   return gk * op::to_dtype(op::conj(op::exp(x - op::logsumexp(x, dim, true))), self.dtype);
 }
 
+TensorRef var_backward(const Tensor& g, const Tensor& self, Ints dim, double correction,
+                       bool keepdim) {
+  const uint64_t mask = dim_mask(dim, self.ndim, true);
+  double n = 1;
+  for (int64_t d = 0; d < self.ndim; d++)
+    if (mask >> d & 1) n *= double(self.size(d));
+  const double freedom = n - correction > 0 ? n - correction : 0;
+  const bool half = self.dtype == Dtype::kF16 || self.dtype == Dtype::kBF16;
+  TensorRef x = half ? op::to_dtype(self, Dtype::kF32) : TensorRef::share(&self);
+  TensorRef gk = with_dims(g, self.sizes(), dim, keepdim);
+  if (half) gk = op::to_dtype(gk, Dtype::kF32);  // 2 / n is below float16's normal numbers early
+  return op::to_dtype((x - op::mean_dim(x, dim, true)) * (gk * (2 / freedom)), self.dtype);
+}
+
+// The gradient is 0 where the variance is 0.
+TensorRef std_backward(const Tensor& g, const Tensor& y, const Tensor& self, Ints dim,
+                       double correction, bool keepdim) {
+  TensorRef none = op::eq(y, 0);
+  const bool half = g.dtype == Dtype::kF16 || g.dtype == Dtype::kBF16;
+  TensorRef wide = half ? op::to_dtype(g, Dtype::kF32) : TensorRef::share(&g);
+  TensorRef scaled = op::masked_fill(wide / op::masked_fill(y, none, 1), none, 0);
+  return var_backward(scaled * 0.5, self, dim, correction, keepdim);
+}
+
 // The product of the other elements is y / x; if there are zeros, it is computed from both sides.
 TensorRef prod_dim_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim,
                             bool keepdim) {

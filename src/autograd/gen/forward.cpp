@@ -482,6 +482,20 @@ static void sort_forward([[maybe_unused]] const Value* args,
   const Tensor& t0 = *tangents[0];
   found.push_back(formula::picked(t0, dim, r1, true));
 }
+static void std_forward([[maybe_unused]] const Value* args,
+                        [[maybe_unused]] const TensorList& results,
+                        [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& self = Unbox<const Tensor&>::get(args[0]);
+  const auto& dim = Unbox<Ints>::get(args[1]);
+  const auto& correction = Unbox<double>::get(args[2]);
+  const auto& keepdim = Unbox<bool>::get(args[3]);
+  const Tensor& r0 = *results[0];
+  const Tensor& t0 = *tangents[0];
+  found.push_back(
+      op::sum_dim(
+      op::real(op::mul(op::conj(formula::std_backward(op::ones_like(r0), r0, self, dim, correction,
+                                                      keepdim)), t0)), dim, keepdim));
+}
 static void topk_forward([[maybe_unused]] const Value* args,
                          [[maybe_unused]] const TensorList& results,
                          [[maybe_unused]] TensorSpan tangents, TensorList& found) {
@@ -489,6 +503,20 @@ static void topk_forward([[maybe_unused]] const Value* args,
   const Tensor& r1 = *results[1];
   const Tensor& t0 = *tangents[0];
   found.push_back(formula::picked(t0, dim, r1, true));
+}
+static void var_forward([[maybe_unused]] const Value* args,
+                        [[maybe_unused]] const TensorList& results,
+                        [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& self = Unbox<const Tensor&>::get(args[0]);
+  const auto& dim = Unbox<Ints>::get(args[1]);
+  const auto& correction = Unbox<double>::get(args[2]);
+  const auto& keepdim = Unbox<bool>::get(args[3]);
+  const Tensor& r0 = *results[0];
+  const Tensor& t0 = *tangents[0];
+  found.push_back(
+      op::sum_dim(
+      op::real(op::mul(op::conj(formula::var_backward(op::ones_like(r0), self, dim, correction,
+                                                      keepdim)), t0)), dim, keepdim));
 }
 constinit const ForwardRow forward_rows[] = {
     {"abs", ForwardRule::kSymmetric, 0x3, nullptr},
@@ -773,6 +801,7 @@ constinit const ForwardRow forward_rows[] = {
     {"squared_difference", ForwardRule::kSymmetric, 0x33, nullptr},
     {"squeeze", ForwardRule::kProduct, 0x1, nullptr},
     {"squeeze_dims", ForwardRule::kProduct, 0x1, nullptr},
+    {"std", ForwardRule::kFormula, 0x3, std_forward},
     {"sub", ForwardRule::kSymmetric, 0x33, nullptr},
     {"sub_scalar", ForwardRule::kSymmetric, 0x3, nullptr},
     {"sum", ForwardRule::kProduct, 0x1, nullptr},
@@ -796,6 +825,7 @@ constinit const ForwardRow forward_rows[] = {
     {"unsqueeze", ForwardRule::kProduct, 0x1, nullptr},
     {"upsample2d", ForwardRule::kProduct, 0x1, nullptr},
     {"upsample2d_backward", ForwardRule::kProduct, 0x1, nullptr},
+    {"var", ForwardRule::kFormula, 0x3, var_forward},
     {"view", ForwardRule::kProduct, 0x1, nullptr},
     {"view_as_complex", ForwardRule::kProduct, 0x1, nullptr},
     {"view_as_real", ForwardRule::kProduct, 0x1, nullptr},
@@ -806,6 +836,6 @@ constinit const ForwardRow forward_rows[] = {
     {"xlogy_scalar", ForwardRule::kSymmetric, 0x3, nullptr},
     {"zero_", ForwardRule::kNone, 0x0, nullptr},
 };
-constinit const int64_t num_forward_rows = 314;
+constinit const int64_t num_forward_rows = 316;
 
 }  // namespace TT_NS

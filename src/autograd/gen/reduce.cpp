@@ -715,6 +715,44 @@ constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_logsumexp_into =
                                                       logsumexp_into_autograd);
 
 // ---- var ----
+struct var_saved {
+  Saved self;
+  Shape dim;
+  double correction;
+  bool keepdim;
+};
+static void var_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<var_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& dim = s.dim;
+    const auto& correction = s.correction;
+    const auto& keepdim = s.keepdim;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::var_backward(g0, self, dim, correction, keepdim);
+  }
+}
+static constinit const NodeType var_type = {"var", var_apply, destroy_saved<var_saved>,
+                                            sizeof(var_saved), false};
+static TensorRef var_autograd(Call c, const Tensor& self, Ints dim, double correction,
+                              bool keepdim) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_var, c.keys & kBelowAutograd, self, dim, correction, keepdim);
+  NodeRef node = new_node(&var_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) var_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  s.dim = Shape(dim);
+  s.correction = correction;
+  s.keepdim = keepdim;
+  auto out = redispatch(op_var, c.keys & kBelowAutograd, self, dim, correction, keepdim);
+  set_history(node, *out, 0);
+  return out;
+}
 static constexpr ArgInfo var_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dim", ArgType::kDims, false, true},
                                        {"correction", ArgType::kFloat, false, true, 0,
@@ -725,10 +763,10 @@ static constexpr ArgInfo var_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema var_schema =
     schema_of({.name = "var", .call = "var",
     .text = "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
-    "Tensor", .args = var_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    "Tensor", .args = var_args, .n_args = 4, .n_outs = 1, .differentiable = true,
+    .structural = true, .kind = OpKind::kReduce});
 constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_var =
-    make_op<TensorRef, const Tensor&, Ints, double, bool>(&var_schema, impl::var, nullptr);
+    make_op<TensorRef, const Tensor&, Ints, double, bool>(&var_schema, impl::var, var_autograd);
 static void var_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim,
                               Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
@@ -737,13 +775,55 @@ static void var_into_autograd(Call c, const Tensor& self, Ints dim, double corre
 static constexpr OpSchema var_into_schema =
     schema_of({.name = "var_into", .call = "var_into",
     .text = "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
-    "Tensor", .args = var_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    "Tensor", .args = var_args, .n_args = 5, .n_outs = 0, .differentiable = true,
+    .structural = true, .leaf = true, .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_var_into =
     make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&var_into_schema, var_into_impl,
     var_into_autograd);
 
 // ---- std ----
+struct std_saved {
+  Saved self;
+  Shape dim;
+  double correction;
+  bool keepdim;
+  Saved r0;
+};
+static void std_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<std_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& dim = s.dim;
+    const auto& correction = s.correction;
+    const auto& keepdim = s.keepdim;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::std_backward(g0, r0, self, dim, correction, keepdim);
+  }
+}
+static constinit const NodeType std_type = {"std", std_apply, destroy_saved<std_saved>,
+                                            sizeof(std_saved), false};
+static TensorRef std_autograd(Call c, const Tensor& self, Ints dim, double correction,
+                              bool keepdim) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_std, c.keys & kBelowAutograd, self, dim, correction, keepdim);
+  NodeRef node = new_node(&std_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) std_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  s.dim = Shape(dim);
+  s.correction = correction;
+  s.keepdim = keepdim;
+  auto out = redispatch(op_std, c.keys & kBelowAutograd, self, dim, correction, keepdim);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
 static constexpr ArgInfo std_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dim", ArgType::kDims, false, true},
                                        {"correction", ArgType::kFloat, false, true, 0,
@@ -754,10 +834,10 @@ static constexpr ArgInfo std_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema std_schema =
     schema_of({.name = "std", .call = "std",
     .text = "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
-    "Tensor", .args = std_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    "Tensor", .args = std_args, .n_args = 4, .n_outs = 1, .differentiable = true,
+    .structural = true, .kind = OpKind::kReduce});
 constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_std =
-    make_op<TensorRef, const Tensor&, Ints, double, bool>(&std_schema, impl::std, nullptr);
+    make_op<TensorRef, const Tensor&, Ints, double, bool>(&std_schema, impl::std, std_autograd);
 static void std_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim,
                               Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
@@ -766,8 +846,8 @@ static void std_into_autograd(Call c, const Tensor& self, Ints dim, double corre
 static constexpr OpSchema std_into_schema =
     schema_of({.name = "std_into", .call = "std_into",
     .text = "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
-    "Tensor", .args = std_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    "Tensor", .args = std_args, .n_args = 5, .n_outs = 0, .differentiable = true,
+    .structural = true, .leaf = true, .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_std_into =
     make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&std_into_schema, std_into_impl,
     std_into_autograd);

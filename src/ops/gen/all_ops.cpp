@@ -2784,10 +2784,10 @@ constinit const char manifest_packed[] =
         "\227)\201\"\316\202\243\210logsumexp\200\223\211Computes log(sum(exp(x))) over \250 "
         "\266out overflow. \342egers\323converted\370float32.\205var\206var\204var(\213\203\214"
         "\250\224\336s\241[]\214correction\224\246\2411.0\214keep\250\224\227)\201\"\316\202\243"
-        "\210var\200\216\211Computes \364s over \250\224\233sum\225\233squared distances from "
+        "\210var\200\223\211Computes \364s over \250\224\233sum\225\233squared distances from "
         "\233\263\214divided by n - "
         "correction.\205std\206std\204std(\213\203\214\250\224\336s\241[]\214correction\224\246"
-        "\2411.0\214keep\250\224\227)\201\"\316\202\243\210std\200\216\211Computes \377s over "
+        "\2411.0\214keep\250\224\227)\201\"\316\202\243\210std\200\223\211Computes \377s over "
         "\250\224\233square roots\225var. "
         "\254\325\3000\304\233\364\3000.\205var_\263\206var_\263\204var_\263(\213\203\214\250\224"
         "\336s\241[]\214correction\224\246\2411.0\214keep\250\224\227\273(var\203\214\263\203)\222"
@@ -3238,6 +3238,6 @@ constinit const char manifest_packed[] =
         "0\214\2501\224\336\2410\214\2502\224\336\2411)\201\"\320\202\210\353_\306\200\223\211Retu"
         "rns a \351\225\213 in which \233\353s\225\233matrices in\235 \2501\253\2502\323replaced "
         "by src.\"}]}";
-char manifest_text[234049];
+char manifest_text[234047];
 
 }  // namespace TT_NS

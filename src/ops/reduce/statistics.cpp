@@ -122,6 +122,7 @@ TensorPair var_mean(Call, const Tensor& self, Ints dim, double correction, bool 
 }
 
 TensorRef var(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
+  MaskGuard no_grad(bit(kKeyAutograd));
   check_dtype_float(self, "self");
   if (has_term_sum(self, kReduceCentred))
     return term_sum(self, listed(dim, self.ndim), keepdim,
@@ -216,6 +217,7 @@ TensorRef norm(Call, const Tensor& self, double p, Ints dim, bool keepdim, Dtype
 
 // The gradient is 0 where the variance is 0.
 TensorRef std(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
+  MaskGuard no_grad(bit(kKeyAutograd));
   check_dtype_float(self, "self");
   const Shape dims = listed(dim, self.ndim);
   if (has_term_sum(self, kReduceCentred))
